@@ -76,7 +76,8 @@ class Sending:
                 if not self._answers:
                     quiet()
                 while self._answers:
-                    yield self._answers.popleft()
+                    yield self._answers[0]
+                    self._answers.popleft()  # Behind: who is stopped may not have it yet.
         finally:
             self.end()
 
@@ -93,7 +94,7 @@ class Sending:
         return self.outage.open and not self._host.settings.idempotent
 
     def undelivered(self) -> list[Answer]:
-        """The answers that nobody has taken when it was ended."""
+        """The answers that nobody has taken for sure when it was ended: the first may be taken."""
         return [*self._answers]
 
     def _fill(self, source: Iterator[Request]) -> None:

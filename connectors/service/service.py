@@ -75,7 +75,9 @@ class Service:
         return self._sending.window if self._sending else self.settings.concurrency
 
     def undelivered(self) -> list[Answer]:
-        """The answers of the last `send` that were not given, because it was ended early.
+        """The answers of the last `send` that may not have come over, for it was ended early.
+
+        The one that was given last is among them: a stop can fall between giving and taking.
 
         With those that were given, every request that was taken has one: IN_DOUBT are only those
         that may have reached the service, and those that were in doubt before.
@@ -99,7 +101,7 @@ class Service:
         Requests are taken from `requests` as there is room, so that it may record each before it
         gives it away; at most twice the `window` are taken and not answered. Once `stopped` says
         why, the rest is answered UNSENT. Where the iteration ends early, answers that are under
-        way are waited for a moment; `undelivered` has what was not given.
+        way are waited for a moment; `undelivered` has what may not have been given.
 
         POSTs are held behind one whose answer is lost, until the service says that it is back;
         with `ask_first` it is asked before the first of them too. `quiet` is called, between two

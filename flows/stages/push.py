@@ -203,7 +203,7 @@ class _Pass:
     lane: Lane
     service: Service
     kept: dict[int, Request] = field(default_factory=dict)
-    """By number, those that are written down as being sent and were not given away yet."""
+    """By number, those that are written down as being sent and may not be given away yet."""
     answers: list[Answer] = field(default_factory=list)
     """Not written down yet."""
     why_unsent: str | None = None
@@ -293,8 +293,9 @@ class _Pass:
                 reach("push-recorded")
             reach("push-sending")
             for request in window:
-                del self.kept[request.number]
                 yield request
+                # Behind: a stop may fall between, and who has it then is told by its answer.
+                del self.kept[request.number]
 
     def _claim(self, window: Sequence[Request]) -> Sequence[Request]:
         """One commit: the answers so far, and the claim of the next window; gives what is claimed.

@@ -3,6 +3,8 @@
 import json
 import signal
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,9 @@ import pytest
 from psycopg.pq import TransactionStatus as Status
 
 from connectors.files.profile import DEFAULT
+from connectors.service import Service, sending
+from connectors.service.contract import Answer, Request
+from connectors.service.waiting_rows import SentRow, sent_row
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from tests.examples import in_long
@@ -128,6 +133,39 @@ def test_a_statement_that_is_torn_by_a_stop_holds_up_no_answer(
     assert left[0] <= 0
     taken = len(server.effects)
     assert Counter(states(rows).values()) == {"acknowledged": taken, "unsent": 9 - taken}
+
+
+def test_a_stop_while_a_row_is_handed_over_leaves_none_as_being_sent(
+    workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever gives it has given it, and whoever takes it has not: one of the two has it still."""
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 9)], DEFAULT)
+
+    def torn_row(request: Request) -> SentRow:
+        if request.number == 5:
+            raise KeyboardInterrupt
+        return sent_row(request)
+
+    def torn_answers(self: Service, *given: Any, **named: Any) -> Iterator[Answer]:
+        with closing(send(self, *given, **named)) as answers:
+            for number, answer in enumerate(answers, 1):
+                if number == 2:
+                    raise KeyboardInterrupt
+                yield answer
+
+    send = Service.send
+    with FaultyServer() as server:
+        for place, name, torn in (
+            (sending, "sent_row", torn_row),
+            (Service, "send", torn_answers),
+        ):
+            with monkeypatch.context() as patch:
+                patch.setattr(place, name, torn)
+                with pytest.raises(KeyboardInterrupt):
+                    push_batch(towards(workspace, server.url, concurrency=1, batch=1), 1)
+            taken = len(server.effects)
+            assert Counter(states(rows).values()) == {"acknowledged": taken, "unsent": 9 - taken}
+    assert 4 <= taken < 9
 
 
 @pytest.mark.parametrize(("concurrency", "batch"), IN_FLIGHT)
