@@ -3,14 +3,12 @@
 import queue
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import psycopg
 import sqlalchemy as sa
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
 from psycopg.rows import DictRow, dict_row
-from sqlalchemy.dialects import postgresql
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.schema_lock import busy_schema, lock_schema
@@ -36,7 +34,6 @@ from schemas.tables import OWN
 
 Connection = psycopg.Connection[DictRow]
 
-DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 MOST_CONNECTIONS = 8
 OPEN_SECONDS = 60
 """How long another sandbox on the same database may take to make its tables."""
@@ -173,8 +170,11 @@ def _follow_own_kinds(connection: sa.Connection) -> None:
         if not there.has_table(name, SCHEMA):
             continue
         table, key = SQL_TABLES[name], [*key_of(RECORDS[name])]
-        wanted = {one.name: _type_text(one.type) for one in table.columns}
-        kept = {one["name"]: _type_text(one["type"]) for one in there.get_columns(name, SCHEMA)}
+        wanted = {one.name: one.type.compile(connection.dialect) for one in table.columns}
+        kept = {
+            one["name"]: one["type"].compile(connection.dialect)
+            for one in there.get_columns(name, SCHEMA)
+        }
         other = {column for column, kind in wanted.items() if kept.get(column) != kind}
         keys = [one["column_names"] for one in there.get_indexes(name, SCHEMA)]
         if keys != [key] * len(table.indexes) or other & {*key}:
@@ -184,10 +184,6 @@ def _follow_own_kinds(connection: sa.Connection) -> None:
             of = f'ALTER TABLE {SCHEMA}.{name} {{}} "{column}" {{}}'
             connection.exec_driver_sql(of.format("DROP COLUMN IF EXISTS", ""))
             connection.exec_driver_sql(of.format("ADD COLUMN", wanted[column]))
-
-
-def _type_text(kind: sa.types.TypeEngine[Any]) -> str:
-    return kind.compile(dialect=DIALECT)
 
 
 def _given_fields(table: Table) -> Sequence[Field]:
