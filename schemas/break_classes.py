@@ -11,6 +11,7 @@ from schemas.tables import CURRENCY_RATE, INSERT_BATCH_DATA, INVOICE_FILE, PAYME
 class BreakClass(StrEnum):
     """The kinds of difference, as reports group them."""
 
+    DELIVERY = "DELIVERY"
     COMPLETENESS = "COMPLETENESS"
     ACCURACY = "ACCURACY"
     REFERENCE = "REFERENCE"
@@ -27,6 +28,7 @@ class BreakClass(StrEnum):
 class HeldAgainst(StrEnum):
     """Which two sources a break holds against each other."""
 
+    TAKEN = "what was delivered with what was taken of it"
     TARGET = "what was delivered with the target"
     ANSWER = "what was sent with what the service says of it"
     OTHERS = "a record with others that it belongs to"
@@ -55,6 +57,7 @@ class OfClass:
 CLASSES: Mapping[BreakClass, OfClass] = {
     name: OfClass(grave, in_rows, between, tried_again, needs, compared)
     for name, grave, in_rows, between, tried_again, needs, compared in (
+        (BreakClass.DELIVERY, True, False, False, False, None, HeldAgainst.TAKEN),
         (BreakClass.COMPLETENESS, False, False, False, False, None, HeldAgainst.TARGET),
         (BreakClass.ACCURACY, False, True, False, False, None, HeldAgainst.TARGET),
         (BreakClass.REFERENCE, False, True, True, False, None, HeldAgainst.OTHERS),

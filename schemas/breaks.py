@@ -104,6 +104,7 @@ class BreakCode:
         return CLASSES[self.group]
 
 
+_delivery = partial(BreakCode, group=BreakClass.DELIVERY)
 _completeness = partial(BreakCode, group=BreakClass.COMPLETENESS)
 _accuracy = partial(BreakCode, group=BreakClass.ACCURACY)
 _precision = partial(BreakCode, group=BreakClass.PRECISION)
@@ -129,6 +130,13 @@ def _by_code(*codes: BreakCode) -> dict[str, BreakCode]:
 
 
 BREAKS = _by_code(
+    _delivery(
+        "FILE_REFUSED",
+        "a delivered file that was refused: no side has its rows",
+        "Put the file right and deliver it under its name: recon import FILE --corrects BATCH. If "
+        "its rows are not wanted, or came in another way, accept this and say so.",
+        together=True,
+    ),
     _completeness(
         "MISSING_IN_TARGET",
         "delivered, but not in the target",

@@ -83,7 +83,7 @@ def import_command(
         float | None, Parameter(help="Hold the batch above this share of rows with errors, 0 to 1.")
     ] = None,
     corrects: Annotated[
-        int | None, Parameter(help="The batch whose rejects this delivery repairs.")
+        int | None, Parameter(help="The batch whose rejects or refused files it repairs.")
     ] = None,
     change_records: Annotated[
         bool,

@@ -97,8 +97,7 @@ def left_of(report: BatchReport) -> Left:
     for one in report.pushed:
         at_service.update({state: totals.rows for state, totals in one.states.items()})
     undecided = sum(one.undecided for one in report.pushed)
-    files = sum(file.refused is not None for file in report.files)
-    return Left(report.errors - report.again - undecided, files, at_service)
+    return Left(report.errors - report.again - undecided, report.to_deliver, at_service)
 
 
 def commands(batch_id: int, left: Left, *, held: bool = False) -> str:
@@ -114,8 +113,7 @@ def commands(batch_id: int, left: Left, *, held: bool = False) -> str:
     if left.rejected:
         steps.append(f"recon rejects {batch_id} --out FOLDER")
     if left.files:
-        files = agree(left.files, "the refused file", quantity(left.files, "refused file"))
-        steps.append(f"deliver {files} anew")
+        steps.append(f"recon import {agree(left.files, 'FILE', 'FILE...')} --corrects {batch_id}")
     return "; ".join(steps)
 
 

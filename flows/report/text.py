@@ -77,6 +77,7 @@ AGAIN = (
     "What is listed under rejects was delivered again in a later batch: what is in error there "
     "too is corrected from that batch."
 )
+TAKEN = "Nothing is left to do: what was refused was taken since."
 AT_SERVICE: Mapping[str, str] = {
     "unsent": "Push what is unsent.",
     "in_doubt": "Look at the service for the rows in doubt, then settle them.",
@@ -137,12 +138,15 @@ def verdict_of(report: BatchReport) -> BatchVerdict:
         left = [left_told(report.left_at_service)] if report.left_at_service else []
         return known._replace(meaning=" ".join([known.meaning, who, *left]))
     own = report.errors - report.again > sum(one.undecided for one in report.pushed)
-    if report.again and not own and not _refused(report):
-        known = known._replace(remedy=AGAIN)
+    if not own and not report.to_deliver:
+        if report.again:
+            known = known._replace(remedy=AGAIN)
+        elif any(file.taken for file in report.files):
+            known = known._replace(remedy=TAKEN)
     remedies = [text for state, text in AT_SERVICE.items() if _at_service(report, state)]
     if not remedies or report.verdict not in ("complete_with_errors", "merged"):
         return known
-    if report.errors > sum(one.undecided for one in report.pushed) or _refused(report):
+    if report.errors > sum(one.undecided for one in report.pushed) or report.to_deliver:
         remedies.append(known.remedy)
     meaning = "What is clean is applied and every figure ties; not all of it is at the service."
     return BatchVerdict(known.word, meaning, " ".join(remedies))
@@ -156,10 +160,6 @@ def left_told(left: Mapping[str, int]) -> str:
 
 def _at_service(report: BatchReport, state: str) -> int:
     return sum(one.states[state].rows for one in report.pushed if state in one.states)
-
-
-def _refused(report: BatchReport) -> int:
-    return sum(line.refused is not None for line in report.files)
 
 
 def currency_label(report: BatchReport, currency: str) -> str:
@@ -221,6 +221,8 @@ def refusal(line: FileLine) -> str:
     remedy = reason.remedy if reason else ""
     # It ends with the remedy as well, which must not be what is cut off.
     message = (line.message or "").removesuffix(remedy).rstrip(" ")
+    if line.taken:
+        remedy = "It was taken since."
     told = f": {shortened(message, 400).rstrip('.')}" if message else ""
     return f"{title}{told}. {remedy}".rstrip()
 
@@ -238,7 +240,7 @@ def without_messages(told: str) -> str:
 
 def _cover(report: BatchReport) -> Iterator[str]:
     verdict = verdict_of(report)
-    refused = _refused(report)
+    refused = sum(line.refused is not None for line in report.files)
     yield from ("BATCH REPORT", "=" * WIDTH)
     facts = (
         ("Feed", neutral(report.feed)),

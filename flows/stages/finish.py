@@ -5,7 +5,7 @@ Reports of other batches that it made false are written as well.
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from connectors.postgres.ledger import (
     Receipt,
     State,
 )
+from connectors.postgres.overview import files_to_deliver
 from connectors.postgres.push.sends import SETTLED, SendRefusal, recount_sends, refusals
 from connectors.postgres.recount import DATABASE, Recount, Sum, recount, recount_both
 from connectors.postgres.trail import last_word, said_last
@@ -179,8 +180,14 @@ def build_report(
                 _reason(table, found, names, REASON_OF_STATE[found.state], of_service=True)
                 for found in refusals(connection, table, batch_id)
             ]
+    refused = any(one.refused is not None for one in extracts)
+    left = files_to_deliver(connection, [batch_id]) if refused else ()
+    to_deliver = {one.id for one in left}
     files = tuple(
-        sorted((_file_line(one, sums[one.id]) for one in extracts), key=lambda line: line.name)
+        sorted(
+            (_file_line(one, sums[one.id], to_deliver) for one in extracts),
+            key=lambda line: line.name,
+        )
     )
     noted = notes(connection, batch_id, MOST_NOTES)
     return BatchReport(
@@ -252,7 +259,9 @@ def _by_state(sums: Iterable[Sum]) -> Mapping[str, Totals]:
     return states
 
 
-def _file_line(extract: Extract, counted: Mapping[str, int]) -> FileLine:
+def _file_line(
+    extract: Extract, counted: Mapping[str, int], to_deliver: Collection[int]
+) -> FileLine:
     return FileLine(
         name=extract.name,
         record=extract.record,
@@ -263,6 +272,7 @@ def _file_line(extract: Extract, counted: Mapping[str, int]) -> FileLine:
         refused=extract.refused,
         message=extract.message,
         excluded=counted[EXCLUDED],
+        taken=extract.refused is not None and extract.id not in to_deliver,
     )
 
 

@@ -59,6 +59,8 @@ class FileLine:
     message: str | None
     excluded: int = 0
     """Rows that the feed profile leaves out."""
+    taken: bool = False
+    """Whether it was refused, and taken since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,11 @@ class BatchReport:
     @property
     def rows(self) -> int:
         return sum(file.rows for file in self.files)
+
+    @property
+    def to_deliver(self) -> int:
+        """Refused files that were not taken since."""
+        return sum(file.refused is not None and not file.taken for file in self.files)
 
     @property
     def errors(self) -> int:

@@ -132,7 +132,7 @@ class Delivery(BaseModel):
     corrects: Number | None = Field(
         default=None,
         title="Corrects batch",
-        description="Number of the batch whose rejects this delivery repairs.",
+        description="Number of the batch whose rejects or refused files this delivery repairs.",
         json_schema_extra={"position": 6},
     )
     over_budget: OverBudget = Field(

@@ -141,6 +141,24 @@ def test_a_record_whose_key_has_a_text_is_found_by_it_or_by_its_row(
         assert "The database has no such record now" not in page.text
 
 
+def test_a_file_that_was_refused_is_no_record_that_was_delivered(
+    workspace: Workspace, browser: New
+) -> None:
+    one = found(
+        "1/pay.csv",
+        code="FILE_REFUSED",
+        record="",
+        field="",
+        amount=None,
+        file="pay.csv",
+        batch_id=1,
+    )
+    page = browser().open(f"/runs/{reconcile(workspace, one).id}/breaks/{ids(one)[0]}")
+    assert "in batch 1 , pay.csv" in page.text
+    assert 'href="/batches/1"' in page.answer.text
+    assert "Both sides" not in page.text
+
+
 def test_no_secret_is_asked_for_of_any_record(workspace: Workspace) -> None:
     with workspace.database.connect() as connection:
         for table in EXTRACTS.values():

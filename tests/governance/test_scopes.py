@@ -11,6 +11,8 @@ import pytest
 from connectors.errors import DayRefused, SettingsError
 from connectors.files.profile import DEFAULT
 from connectors.postgres.overview import list_overview
+from flows.report.next_step import next_step
+from flows.report.text import TAKEN
 from flows.stages.reconcile.held_against import baseline
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import EVERYTHING, Scope, is_one_scope, scope_told
@@ -22,10 +24,10 @@ from flows.stages.workspace import Workspace
 from flows.steps.breaks.frame import gather
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.rules.rules import Rules
-from schemas.life import RESTATED
+from schemas.life import GONE, RESTATED
 from tests.governance.runs import DAY, found
 from tests.governance.runs import reconcile as saved
-from tests.governance.test_three_days import STRICT, on_page_one
+from tests.governance.test_three_days import STRICT, accept_open, on_page_one
 from tests.stages.payments import HEADER, line, write
 
 APPROVED = [
@@ -186,12 +188,58 @@ def test_files_that_were_refused_are_on_the_first_page_until_they_are_taken(
         "other.csv of batch 1 (missing_column)"
     )
     on_page_one(done, [told])
-    assert done.run.verdict == "RECONCILED"
+    assert done.run.verdict == "NOT_RECONCILED"
+    assert [(one.code, one.key, one.severity) for one in done.report.breaks] == [
+        ("FILE_REFUSED", "1/other.csv", "high")
+    ]
+    accept_open(workspace, done)
+    accepted = reconcile(workspace, asked)
+    assert accepted.run.verdict == "RECONCILED_WITH_ACCEPTED"
+    assert told_of_files(accepted.report) == [told], "nothing of it is compared all the same"
     for scope, notes in ((Scope(feeds=("default",)), [told]), (Scope(feeds=("pay",)), [])):
         assert told_of_files(reconcile(workspace, replace(asked, scope=scope)).report) == notes
     named = replace(DEFAULT, columns={"Paid": "PaidAmount"})
     import_delivery(workspace, [str(other)], named)
-    assert told_of_files(reconcile(workspace, asked).report) == []
+    taken = reconcile(workspace, asked)
+    assert (taken.run.verdict, told_of_files(taken.report)) == ("RECONCILED", [])
+
+
+def test_a_refused_file_has_come_when_a_correction_of_its_batch_brings_it_by_its_name(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Put right it has other bytes; tomorrow's file of that name has nothing to do with it."""
+
+    def bring(name: str, *lines: str, corrects: int | None = None, header: str = HEADER) -> None:
+        (tmp_path / name).write_text("\n".join([header, *lines, ""]))
+        import_delivery(workspace, [str(tmp_path / name)], DEFAULT, corrects=corrects)
+
+    def left() -> list[str]:
+        done = reconcile(workspace, Asked(Scope(), LAST, STRICT))
+        with workspace.database.connect() as connection:
+            line = list_overview(connection, 9)[-1]
+        assert next_step(line) == ("recon import FILE --corrects 1" if line.to_deliver else "")
+        report = workspace.settings.home / "reports" / "batch-1" / "report.txt"
+        assert (TAKEN in " ".join(report.read_text().split())) is (not line.to_deliver)
+        gone = [
+            f"{one.rows} {one.text}"
+            for forward in done.report.roll_forward
+            for one in forward.lines
+            if one.text.removeprefix("- ") in GONE.values() and one.rows
+        ]
+        return [*(f"{one.state} {one.key}" for one in done.report.breaks), *gone]
+
+    unlike = HEADER.replace("PaidAmount", "Paid")
+    bring("pay.csv", line(1), header=unlike)
+    assert left() == ["NEW 1/pay.csv"]
+    bring("pay.csv", line(2))
+    bring("late.csv", line(3), corrects=1)
+    assert left() == ["OPEN 1/pay.csv"]
+    bring("pay.csv", line(1), line(4), header=unlike, corrects=1)
+    assert left() == ["OPEN 1/pay.csv", "NEW 4/pay.csv"]
+    bring("pay.csv", line(1), line(4), corrects=4)
+    assert left() == ["-2 - resolved at the source"]
+    undo_batch(workspace, 5, reason="another one", by="ann")
+    assert left() == ["REOPENED 1/pay.csv", "REOPENED 4/pay.csv"]
 
 
 def test_a_listed_file_that_was_absent_is_on_the_first_page_until_it_came(

@@ -18,6 +18,7 @@ ALL = Rules(rates=Rates(daily=True), plans=Plans(early_days=5), budget=Budget(co
 OTHERS = {"RATE_DUPLICATE", "INV_DUPLICATE", "CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL"}
 """Codes of these classes that matching and sign-off tell."""
 MINE = {
+    BreakClass.DELIVERY,
     BreakClass.RATE,
     BreakClass.PLAN,
     BreakClass.DOCUMENT,

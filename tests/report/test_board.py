@@ -37,11 +37,11 @@ STEPS: list[tuple[State, dict[str, Any], str]] = [
         "recon rejects 7 --out FOLDER",
     ),
     (State.COMPLETE_WITH_ERRORS, {"at_service": {"abandoned": 2}}, ""),
-    (State.COMPLETE_WITH_ERRORS, {"to_deliver": 1}, "deliver the refused file anew"),
+    (State.COMPLETE_WITH_ERRORS, {"to_deliver": 1}, "recon import FILE --corrects 7"),
     (
         State.COMPLETE_WITH_ERRORS,
         {"errors": 1, "to_deliver": 2},
-        "recon rejects 7 --out FOLDER; deliver 2 refused files anew",
+        "recon rejects 7 --out FOLDER; recon import FILE... --corrects 7",
     ),
     (State.COMPLETE_WITH_ERRORS, {}, ""),  # Every error was corrected.
     (State.DISCARDED, {}, ""),
@@ -68,7 +68,7 @@ def test_repaired_rejects_are_told_beside_what_is_left(repaired: dict[int, int],
     line = LINE._replace(state=State.COMPLETE_WITH_ERRORS, repaired=repaired)
     assert told_repaired(line) == board_table([line], UTC)[0]["Next"] == told
     both = board_table([line._replace(to_deliver=1)], UTC)[0]["Next"]
-    assert both == "; ".join(filter(None, (told, "deliver the refused file anew")))
+    assert both == "; ".join(filter(None, (told, "recon import FILE --corrects 7")))
 
 
 def test_every_state_has_a_next_step_in_the_table_above() -> None:

@@ -199,7 +199,7 @@ def next_steps(workspace: Workspace) -> dict[int, str]:
 def test_what_recon_status_asks_for_is_kept_in_the_inbox_too(
     workspace: Workspace, tmp_path: Path, swept: Any, right: int
 ) -> None:
-    """The batch says to deliver the refused file anew, until one took it."""
+    """The batch asks for the refused file, until one took it."""
     inbox = Inbox(tmp_path / "inbox")
     inbox.folder.mkdir()
     watch = Watch(workspace, inbox, StatedTerms(), import_here(workspace, StatedTerms()))
@@ -209,7 +209,7 @@ def test_what_recon_status_asks_for_is_kept_in_the_inbox_too(
         (inbox.folder / "a.csv.manifest.json").write_text(stated)
         watch.look(0)
     left = right != 2
-    assert next_steps(workspace)[1] == ("deliver the refused file anew" if left else "")
+    assert next_steps(workspace)[1] == ("recon import FILE --corrects 1" if left else "")
     swept(inbox=inbox.folder)
     assert contents(workspace) == int(left)
     kept = [path.name for path in sorted(inbox.archive.glob("*/*/*"))]

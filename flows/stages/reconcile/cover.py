@@ -8,7 +8,6 @@ import polars as pl
 import psycopg
 
 from connectors.postgres.ledger import batches_of, feeds_with_batches
-from connectors.postgres.overview import files_to_deliver
 from connectors.postgres.reconciliations import Reconciliation
 from flows.stages.reconcile.decision_rules import NAMED
 from flows.stages.reconcile.listings import LISTED, PULLED
@@ -82,7 +81,7 @@ def gather_facts(
             notes=(
                 *_of_nobody(connection, scope, gathered),
                 *_nameless(gathered, names),
-                *_refused(connection, gathered),
+                *_refused(gathered),
                 *changes.notes,
             ),
         ),
@@ -205,14 +204,14 @@ def _nameless(gathered: Gathered, currencies: Mapping[str, str]) -> Iterator[str
     )
 
 
-def _refused(connection: psycopg.Connection, gathered: Gathered) -> Iterator[str]:
+def _refused(gathered: Gathered) -> Iterator[str]:
     """Files that were delivered and refused, and not taken since: no figure has their rows."""
-    files = files_to_deliver(connection, gathered.batches)
-    if files:
-        told = [f"{one.name} of batch {one.batch_id} ({one.refused})" for one in files]
+    files = gathered.sources.refused.select("file", "batch_id", "refused")
+    told = [f"{name} of batch {batch} ({code})" for name, batch, code in files.iter_rows()]
+    if told:
         yield (
-            f"{quantity(len(files), 'delivered file')} {agree(len(files), 'was', 'were')} refused "
-            f"and not taken since, so nothing of {agree(len(files), 'it', 'them')} is compared: "
+            f"{quantity(len(told), 'delivered file')} {agree(len(told), 'was', 'were')} refused "
+            f"and not taken since, so nothing of {agree(len(told), 'it', 'them')} is compared: "
             f"{first_of(told[::-1], NAMED)}"
         )
 

@@ -29,6 +29,7 @@ from flows.steps.frames.parts import changed, parts_of
 from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.joins import joined_break_ids, reconcile_sources
+from flows.steps.reconcile.refused_files import CODE as REFUSED_FILE
 from flows.steps.reconcile.signed import CODE, LATE
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.own_kinds import out_of_reach, tables_by
@@ -155,6 +156,7 @@ def _changed_sides(gone: pl.DataFrame, newest: pl.DataFrame, run: LookedAt) -> p
     """`resolved_sides`, with what is tried of breaks between records and of what was signed."""
     sides = resolved_sides(gone, newest)
     found: dict[str, str] = {}
+    found |= dict.fromkeys(gone.filter(pl.col("code") == REFUSED_FILE)["id"], "E")
     if _signed_since(run):
         found |= dict.fromkeys(gone.filter(pl.col("code").is_in([CODE, LATE]))["id"], NEITHER)
     between = [code for code, of in BREAKS.items() if of.of_class.tried_again]

@@ -17,6 +17,7 @@ from connectors.postgres.evidence import altered_ledger
 from connectors.postgres.ledger import TAKEN_BACK, Batch, Extract
 from connectors.postgres.listings import listing_batches
 from connectors.postgres.one_moment import aside, one_moment, others_at_it
+from connectors.postgres.overview import files_to_deliver
 from connectors.postgres.push.sends import any_sends
 from flows.stages.kept import unproven
 from flows.stages.reconcile.around import rows_of
@@ -27,7 +28,7 @@ from flows.stages.reconcile.tied import Found, altered, staged_digests, untied
 from flows.stages.rows.batch_rows import delivered_batch_rows
 from flows.stages.workspace import Workspace, named_service
 from flows.steps.frames.parts import PartedSide, changed, held
-from flows.steps.frames.sources import Sources
+from flows.steps.frames.sources import REFUSED, Sources
 from flows.steps.reconcile.countable import counted_once
 from schemas.derived.views import LISTING_FEED
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
@@ -94,6 +95,11 @@ class _Delivered:
         return [batch.id for batch in self.batches]
 
     @property
+    def standing(self) -> list[int]:
+        """Its batches but those that were taken back, where these are named."""
+        return [batch.id for batch in self.batches if batch.state not in TAKEN_BACK]
+
+    @property
     def extracts(self) -> tuple[Extract, ...]:
         """Those that are not refused."""
         return tuple(one for one in self.files if one.refused is None)
@@ -145,6 +151,7 @@ def gather_sources(
                 unproven=frames.unproven,
                 lost=frames.lost,
                 zones=delivered.listings.zones,
+                refused=_refused(connection, delivered),
                 around=around,
                 around_extract=rows_of(connection, around),
             ),
@@ -152,7 +159,7 @@ def gather_sources(
             listings=delivered.listings.extracts,
             service=delivered.service,
             waiting=tuple(one for one in delivered.batches if one.state not in ledger.ENDED),
-            batches=_in_run(connection, delivered),
+            batches=frozenset([*delivered.standing, *listing_batches(connection)]),
             unfit=frames.unfit,
             older=delivered.listings.older,
             spoiled=delivered.listings.spoiled,
@@ -312,9 +319,12 @@ def _counted_once(
     return changed(side, lambda rows: counted_once(rows, again)) if again else side
 
 
-def _in_run(connection: psycopg.Connection, delivered: _Delivered) -> frozenset[int]:
-    own = (one.id for one in delivered.batches if one.state not in TAKEN_BACK)
-    return frozenset([*own, *listing_batches(connection)])
+def _refused(connection: psycopg.Connection, delivered: _Delivered) -> pl.DataFrame:
+    files = [
+        (one.batch_id, delivered.tenants.get(one.batch_id), one.name, one.refused)
+        for one in files_to_deliver(connection, delivered.standing)
+    ]
+    return pl.DataFrame(files, schema=REFUSED, orient="row")
 
 
 def _untied(

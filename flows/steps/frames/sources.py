@@ -47,6 +47,14 @@ ANSWER: dict[str, Dtype] = {
 `errors` are those beside an echo, as ErrorData has them: in which fields it differs.
 """
 
+REFUSED: dict[str, Dtype] = {
+    "batch_id": pl.Int32(),
+    "tenant": pl.Int32(),
+    "file": pl.String(),
+    "refused": pl.String(),
+}
+"""Of a file that was refused: the tenant that its batch is bound to, and the code of why."""
+
 
 @dataclass(frozen=True)
 class Sources:
@@ -67,6 +75,8 @@ class Sources:
     zones: Mapping[str, str] = field(default_factory=dict)
     """Time zone of the server that listed a record kind, where it is told; else UTC."""
 
+    refused: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REFUSED))
+    """Files that were delivered and refused, and not taken since."""
     around: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Of a scope that is not everything, what its records belong with in the database beside them.
     """

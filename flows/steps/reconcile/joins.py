@@ -25,6 +25,7 @@ from flows.steps.reconcile.left_out import judged_batches, left_out
 from flows.steps.reconcile.plans import of_plans, reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.reconcile.records import Matched, match
+from flows.steps.reconcile.refused_files import refused_files
 from flows.steps.reconcile.signed import changed_after_signoff, late_arrivals
 from flows.steps.reconcile.used_rates import RateLine
 from flows.steps.rules.own_kinds import tables_by
@@ -118,7 +119,7 @@ def reconcile_sources(
         "batches": batches,
         "tolerances": tolerances,
     }
-    found = (*(annex.breaks for annex in annexes.values()), *late)
+    found = (refused_files(sources.refused), *(one.breaks for one in annexes.values()), *late)
     others = (*(out.unjudged(one) for one in found), changed)
     breaks = gather_parts(
         [

@@ -14,11 +14,12 @@ import polars as pl
 from flows.steps.breaks.make import together
 from flows.steps.breaks.tolerated import reconcile_tolerated
 from flows.steps.frames.parts import held
-from flows.steps.frames.sources import record_schema
+from flows.steps.frames.sources import REFUSED, record_schema
 from flows.steps.reconcile.batches import CONTRADICTIONS, reconcile_batches
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
+from flows.steps.reconcile.refused_files import refused_files
 from flows.steps.rules.rules import Budget, Discount, Plans, Rates, Rules
 from schemas.field import TIMES, Kind, Table
 from schemas.frame_types import AMOUNT
@@ -72,6 +73,7 @@ PLANTED = frozenset(
         ("INV_TENANT", "901/2"),
         ("TENANT_CROSS", "2/1"),
         ("TOLERANCE_BUDGET", "count/"),
+        ("FILE_REFUSED", "5/payments.csv"),
     }
 )
 """Break codes of the joins and the keys they are planted at; batches have a digest for a key."""
@@ -135,6 +137,7 @@ def judged(rules: Rules) -> pl.DataFrame:
             ).every_break(),
             reconcile_batches(*_batches()).breaks,
             reconcile_tolerated(_tolerated(), rules).breaks,
+            refused_files(_refused()),
         ]
     )
 
@@ -282,6 +285,11 @@ def _batches() -> tuple[pl.DataFrame, pl.DataFrame]:
         frame(INSERT_BATCH_DATA, names, sent).with_columns(pl.Series("state", states)),
         frame(INSERT_BATCH_DATA, names, listed),
     )
+
+
+def _refused() -> pl.DataFrame:
+    file = (5, None, "payments.csv", "missing_column")
+    return pl.DataFrame([file], schema=REFUSED, orient="row")
 
 
 def _tolerated() -> pl.DataFrame:

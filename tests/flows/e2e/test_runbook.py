@@ -220,11 +220,11 @@ def test_wrong_file(clicked: Machine, page: Browser, folder: Path) -> None:
     run = deliver(page, str(delivery))
     type_, name, message = clicked.end(run)
     assert (type_, name) == ("COMPLETED", "CompletedWithErrors"), message
-    assert "Next: deliver the refused file anew." in message
+    batch = batch_of(clicked, "payments.csv")
+    assert f"Next: recon import FILE --corrects {batch}." in message
     page.artifact("import-summary")
     page.show("Refused files")
     page.picture("refused-file")
-    batch = batch_of(clicked, "payments.csv")
     undone = clicked.recon("undo", str(batch), "--reason", "wrong month")
     assert (undone.returncode, "2 deleted" in undone.stdout) == (0, True), undone.stdout
 
