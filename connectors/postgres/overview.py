@@ -98,17 +98,28 @@ def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
 
 _TAKEN = """SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
     WHERE taken.refused IS NULL AND b.feed = own.feed AND b.state NOT IN ('undone', 'discarded')"""
+
+
+def _called(extract: str) -> str:
+    r"""SQL: the name of a file without folders, archives, and how it is packed."""
+    return rf"regexp_replace({extract}.name, '^.*/|\.(gz|zst|xz|bz2)$', '', 'g')"
+
+
 _TO_DELIVER = f"""NOT EXISTS ({_TAKEN} AND taken.sha256 = e.sha256)
     AND (e.sha256 IS NOT NULL OR NOT EXISTS ({_TAKEN} AND taken.name = e.name
         AND b.id > own.id AND (taken.manifest = e.manifest) IS NOT FALSE))
     AND NOT EXISTS (WITH RECURSIVE correcting AS (
         SELECT c.id FROM batch c WHERE c.corrects = own.id
         UNION SELECT c.id FROM batch c JOIN correcting ON c.corrects = correcting.id
-    ) {_TAKEN} AND taken.name = e.name AND b.id IN (SELECT id FROM correcting))"""
+    ) {_TAKEN} AND b.id IN (SELECT id FROM correcting) AND (taken.name = e.name
+        OR {_called("taken")} = {_called("e")} AND NOT EXISTS (SELECT FROM extract other
+            WHERE other.batch_id = e.batch_id AND other.id <> e.id
+                AND {_called("other")} = {_called("e")})))"""
 """SQL: whether nobody has taken the content of a refused file `e` of the batch `own` since.
 
-Nor the file of its name in a delivery that says to correct that batch. One that was absent, or
-could not be read, has a name alone and what is stated of it."""
+Nor the file of its name in a delivery that says to correct that batch: the last part of the name
+will do, where no other file of the batch has it. One that was absent, or could not be read, has a
+name alone and what is stated of it."""
 
 
 def files_to_deliver(connection: psycopg.Connection, batches: Iterable[int]) -> list[Extract]:

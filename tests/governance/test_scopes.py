@@ -1,16 +1,18 @@
 """One scope has one text, however it is typed, and its runs follow each other."""
 
+import gzip
 import json
 from dataclasses import replace
 from datetime import date
 from itertools import permutations, product
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from connectors.errors import DayRefused, SettingsError
 from connectors.files.profile import DEFAULT
-from connectors.postgres.overview import list_overview
+from connectors.postgres.overview import files_to_deliver, list_overview
 from flows.report.next_step import next_step
 from flows.report.text import TAKEN
 from flows.stages.reconcile.held_against import baseline
@@ -240,6 +242,31 @@ def test_a_refused_file_has_come_when_a_correction_of_its_batch_brings_it_by_its
     assert left() == ["-2 - resolved at the source"]
     undo_batch(workspace, 5, reason="another one", by="ann")
     assert left() == ["REOPENED 1/pay.csv", "REOPENED 4/pay.csv"]
+
+
+def test_the_file_of_an_archive_comes_alone_where_no_other_has_its_name(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    def deliver(*names: str, header: str, corrects: int | None = None) -> list[str]:
+        """Files in all.zip, or alone where a name has no folder; gives what is left of batch 1."""
+        alone = {str(tmp_path / name) for name in names if "/" not in name}
+        with ZipFile(tmp_path / "all.zip", "w") as archive:
+            for number, name in enumerate(names):
+                text = f"{header}\n{line(10 * len(name) + number)}\n".encode()
+                if "/" in name:
+                    archive.writestr(name, gzip.compress(text) if name.endswith(".gz") else text)
+                else:
+                    (tmp_path / name).write_bytes(text)
+        files = sorted(alone) or [str(tmp_path / "all.zip")]
+        import_delivery(workspace, files, DEFAULT, corrects=corrects)
+        with workspace.database.connect() as connection:
+            return [one.name.removeprefix("all.zip/") for one in files_to_deliver(connection, [1])]
+
+    unlike = HEADER.replace("PaidAmount", "Paid")
+    every = ["x/a.csv", "x/b.csv", "x/c.csv.gz", "y/b.csv"]
+    assert deliver(*every, header=unlike) == every
+    assert deliver("a.csv", "b.csv", "c.csv", header=HEADER, corrects=1) == ["x/b.csv", "y/b.csv"]
+    assert deliver("x/b.csv", header=HEADER, corrects=1) == ["y/b.csv"]
 
 
 def test_a_listed_file_that_was_absent_is_on_the_first_page_until_it_came(
