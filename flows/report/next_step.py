@@ -75,7 +75,9 @@ def _in_words(left: Left) -> str:
         waiting and f"push {quantity(waiting, 'row')}",
         undecided and f"settle {quantity(undecided, 'row')} at the service",
         left.rejected and f"correct {quantity(left.rejected, 'reject')}",
-        left.files and f"deliver {quantity(left.files, 'refused file')} again",
+        left.files
+        and f"upload {quantity(left.files, 'refused file')}, put right, under "
+        f"{agree(left.files, 'its name', 'their names')}",
     )
     text = "; ".join(step for step in steps if step)
     return text[:1].upper() + text[1:]

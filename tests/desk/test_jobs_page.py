@@ -149,6 +149,20 @@ def test_corrected_rows_come_again_as_a_batch_of_their_own(
     assert "Upload corrected rows" not in page.open(f"/batches/{batch}").text
 
 
+def test_a_refused_file_comes_again_as_a_correction_by_its_name(
+    workspace: Workspace, browser: New
+) -> None:
+    page = upload(browser(), ("a.csv", csv(line(1)).replace(b"PaidAmount", b"Paid")), by="Otto")
+    page.open("/batches/1")
+    assert "Next: Upload 1 refused file, put right, under its name" in page.text
+    assert ("Upload corrected files" in page.text, "as they are" in page.text) == (True, False)
+    upload(page, ("a.csv", csv(line(1))), at="/batches/1/correct", by="Otto")
+    assert "Ended." in page.text
+    page.open("/batches/1")
+    assert "Next:" not in page.text
+    assert "Upload corrected" not in page.text
+
+
 @pytest.mark.long
 def test_a_correction_says_whether_it_may_change_records_of_others(
     workspace: Workspace, browser: New, rows: Rows, tmp_path: Path

@@ -130,7 +130,7 @@ def _work(visit: Visit, line: BatchSummary, rejects: int) -> list[JobKind]:
     asked = {
         JobKind.RERUN: state not in ENDED,
         JobKind.PUSH: any(line.at_service.get(one) for one in UNSENT),
-        JobKind.CORRECT: rejects > 0 and state in ENDED,
+        JobKind.CORRECT: rejects + line.to_deliver > 0 and state in ENDED,
         JobKind.UNDO: True,
     }
     return [kind for kind, sensible in asked.items() if sensible]
