@@ -216,6 +216,20 @@ def delivered_again(
     They are all of the deliveries that some batches belong to: whether a row was delivered again
     does not depend on which batches are asked about.
     """
+    return frozenset().union(*_delivered_again(connection, batches))
+
+
+def settled_by_others(
+    connection: psycopg.Connection, batches: Collection[int]
+) -> frozenset[AttemptRow]:
+    """Those of them that count with none: another attempt at the same record was taken in."""
+    return _delivered_again(connection, batches)[0]
+
+
+def _delivered_again(
+    connection: psycopg.Connection, batches: Collection[int]
+) -> tuple[frozenset[AttemptRow], frozenset[AttemptRow]]:
+    """The rows that count with no attempt, and those that count with another one."""
     corrections = _corrections(connection, batches)
     standing = {*_standing(connection, corrections)}
     repairs, states = _repairs_in(
@@ -224,22 +238,23 @@ def delivered_again(
     in_error = {row: of for row, of in repairs.items() if states[row] in ERRORS}
     every, attempts = _attempts(repairs), _attempts(in_error)
     repaired = _rows_repaired(connection, attempts)
+    settled: set[AttemptRow] = set()
     again: set[AttemptRow] = set()
     for first, rows in attempts.items():
         known = repaired.get(first, _NOT_THERE)
         if known.undivided:
             records = _records(first, every[first], repairs, known)
-            settled = [row for row in every[first] if states[row] in REPAIRING]
-            by = _latest(first, settled, records)
-            taken_in = {row for row in rows if by[row]}
+            taken = [row for row in every[first] if states[row] in REPAIRING]
+            by = _latest(first, taken, records)
+            settled.update(row for row in rows if by[row])
         else:
             records = _records(first, rows, repairs, known)
-            taken_in = {*rows} if known.state == CORRECTED else set()
+            settled.update(rows if known.state == CORRECTED else ())
         last = _latest(first, rows, records)
-        again.update(row for row in rows if row in taken_in or row != last[row])
+        again.update(row for row in rows if row != last[row])
         if known.state in ERRORS:
             again.add(first)
-    return frozenset(again)
+    return frozenset(settled), frozenset(again - settled)
 
 
 def _named_repairs(

@@ -7,6 +7,7 @@ the next one would not finish.
 import math
 import shutil
 import stat
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import psycopg
 
 from connectors.files.atomic import GOING
 from connectors.files.listed import OnError, files_below, listed, raised
+from connectors.postgres.attempts import settled_by_others
 from connectors.postgres.batch_reports import folder_of
 from connectors.postgres.ledger import ENDED, TAKEN_BACK
 from connectors.postgres.overview import COUNTED
@@ -48,8 +50,9 @@ def closed_batches(
     Its rows and files tell, and not its state, which says how it ended: a correction may have been
     undone since, or rows have to be sent again. A batch with rows in error or a refused file is not
     closed, however old it is: they are written out for correction from the delivered content, are
-    delivered anew, or wait for a decision. A batch and its corrections are closed by the last of
-    them: what one repaired is in error again when it is undone.
+    delivered anew, or wait for a decision; but for a row of which another attempt was taken in. A
+    batch and its corrections are closed by the last of them: what one repaired is in error again
+    when it is undone.
     """
     rows = connection.execute(
         f"""WITH RECURSIVE asked AS (
@@ -68,11 +71,13 @@ def closed_batches(
                 SELECT f.asked FROM family f JOIN batch b ON b.id = f.id GROUP BY 1
                 HAVING bool_and(b.state = ANY(%(ended)s) AND b.ended_at < %(before)s))
         ), {COUNTED}
-        SELECT b.id FROM shown b LEFT JOIN files f ON f.batch_id = b.id
+        SELECT b.id, CASE WHEN b.state = ANY(%(taken_back)s) THEN 0
+            ELSE coalesce(s.rejected, 0) + coalesce(t.errors, 0) END::bigint
+        FROM shown b LEFT JOIN files f ON f.batch_id = b.id
         LEFT JOIN staged s ON s.batch_id = b.id LEFT JOIN told t ON t.batch_id = b.id
         LEFT JOIN sent u ON u.batch_id = b.id
-        WHERE b.state = ANY(%(taken_back)s) OR (coalesce(s.rejected, 0) + coalesce(t.errors, 0) = 0
-            AND coalesce(u.undecided, 0) + coalesce(u.waiting, 0) = 0
+        WHERE b.state = ANY(%(taken_back)s)
+            OR (coalesce(u.undecided, 0) + coalesce(u.waiting, 0) = 0
             AND coalesce(f.to_deliver, 0) = 0)""",
         {
             "before": before,
@@ -80,8 +85,10 @@ def closed_batches(
             "ended": [*ENDED],
             "taken_back": [*TAKEN_BACK],
         },
-    )
-    return {int(row[0]) for row in rows}
+    ).fetchall()
+    in_error = {batch: errors for batch, errors in rows if errors}
+    settled = Counter(row.batch_id for row in settled_by_others(connection, in_error))
+    return {batch for batch, _ in rows if in_error.get(batch, 0) <= settled[batch]}
 
 
 def ended_batches(connection: psycopg.Connection) -> set[int]:

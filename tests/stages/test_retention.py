@@ -84,6 +84,15 @@ def corrected(workspace: Workspace, path: Path) -> None:
     import_delivery(workspace, [str(repair)], DEFAULT, corrects=batch.id)
 
 
+def tried_twice(workspace: Workspace, path: Path, *amounts: str) -> None:
+    """A row in error, and a correction of the same batch with each amount for it."""
+    batch = take(workspace, path, line(1), line(2, amount="x"))
+    for number, amount in enumerate(amounts):
+        repair = path.with_name(f"repair-{number}.csv")
+        repair.write_text(f"ReconRow,{HEADER}\n1:2,{line(2, amount=amount)}\n")
+        import_delivery(workspace, [str(repair)], DEFAULT, corrects=batch.id)
+
+
 def correction_undone(workspace: Workspace, path: Path) -> None:
     """It ended as complete, since its push came to its end while the row in error was corrected."""
     with FaultyServer() as server:
@@ -153,6 +162,16 @@ CASES: dict[str, tuple[Callable[[Workspace, Path], Any], int, list[str]]] = {
         ["batch-1"],
     ),
     "every error corrected": (corrected, 0, []),
+    "corrected at the second try": (
+        lambda place, path: tried_twice(place, path, "y", "10.50"),
+        0,
+        [],
+    ),
+    "in error at the second try too": (
+        lambda place, path: tried_twice(place, path, "y", "z"),
+        3,
+        ["batch-1", "batch-2", "batch-3"],
+    ),
     "its correction undone": (correction_undone, 1, ["batch-1"]),
     "to be sent again": (to_send_again, 1, ["batch-1"]),
     "undone": (undone, 0, []),
@@ -174,7 +193,7 @@ CASES: dict[str, tuple[Callable[[Workspace, Path], Any], int, list[str]]] = {
 }
 
 
-@pytest.mark.long(but=("held", "its correction undone"))
+@pytest.mark.long(but=("held", "corrected at the second try", "its correction undone"))
 @pytest.mark.parametrize("name", CASES)
 def test_a_batch_keeps_what_it_may_still_need(
     workspace: Workspace, tmp_path: Path, swept: Any, name: str
