@@ -85,6 +85,8 @@ TRANSACTIONS = (
 
 In one moment is read where a transaction says so itself.
 """
+LITERALS = "-c standard_conforming_strings=on"
+"""Options: a text within a statement is what it is, with its backslashes."""
 
 
 class Session(psycopg.Connection):
@@ -112,6 +114,6 @@ def open_session(url: str, options: str, *, autocommit: bool = True) -> Session:
         url,
         autocommit=autocommit,
         connect_timeout=CONNECT_SECONDS,
-        options=f"{given} {TRANSACTIONS} {options}",
+        options=f"{given} {TRANSACTIONS} {LITERALS} {options}",
         **SILENT_PEER,
     )

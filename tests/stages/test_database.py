@@ -435,9 +435,12 @@ def test_values_are_read_as_they_are_whatever_a_database_is_set_to(
     monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
     with psycopg.connect(database_url, autocommit=True) as connection:
         name = sql.Identifier(connection.info.dbname)
-        connection.execute(sql.SQL("ALTER DATABASE {} SET extra_float_digits = 0").format(name))
+        for setting in ("extra_float_digits = 0", "standard_conforming_strings = off"):
+            set_to = sql.SQL("ALTER DATABASE {} SET {}").format(name, sql.SQL(setting))
+            connection.execute(set_to)
     asked: dict[str, tuple[str, Any]] = {
         "text": (r"U&'\FEFFé'", pl.String()),
+        "pattern": (r"'\bé\d'", pl.String()),
         "double": ("0.1::float8 + 0.2", pl.Float64()),
         "json": ("to_json(0.1::float8 + 0.2)::text", pl.String()),
         "time": ("timestamptz '2026-01-02 03:04:05Z'", pl.String()),
@@ -445,4 +448,4 @@ def test_values_are_read_as_they_are_whatever_a_database_is_set_to(
     with Database(libpq_address(database_url), 1).connect() as connection:
         row = copied(connection, asked, "(SELECT 1) one").row(0)
     double = 0.1 + 0.2
-    assert row == ("\ufeffé", double, repr(double), "2026-01-02 03:04:05+00")
+    assert row == ("\ufeffé", r"\bé\d", double, repr(double), "2026-01-02 03:04:05+00")
