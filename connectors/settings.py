@@ -18,6 +18,7 @@ from connectors.addresses import (
 from connectors.desk_links import desk_url
 from connectors.environment import setting
 from connectors.errors import SettingsError
+from schemas.guards.leases import MOST_SECONDS
 from schemas.operations import OPERATIONS
 from schemas.tables import OWN
 
@@ -41,14 +42,22 @@ MOST = 2**50
 """No limit on bytes or counts means anything above it."""
 
 
-def _limit(default: int, *, least: int) -> int:
-    """A limit below whose floor the work is cut into so many pieces that it would not end."""
-    return field(default=default, metadata={"least": least})
+def _limit(default: int, *, least: int = 1, most: int = MOST) -> int:
+    """A limit below whose floor the work is cut into so many pieces that it would not end.
+
+    Or above whose ceiling nothing else would happen.
+    """
+    return field(default=default, metadata={"least": least, "most": most})
 
 
 def floor_of(limit: Field[int]) -> int:
     """The lowest value that a limit may be set to."""
     return int(limit.metadata.get("least", 1))
+
+
+def ceiling_of(limit: Field[int]) -> int:
+    """The highest value that a limit may be set to."""
+    return int(limit.metadata.get("most", MOST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +92,7 @@ class Limits:
     """How long a database may take to come back when its connection was lost."""
     inbox_wait_seconds: int = 24 * 60 * 60
     """After so long, what waits in an inbox to be completed is said to be late."""
-    lease_seconds: int = 120
+    lease_seconds: int = _limit(120, most=MOST_SECONDS)
     """A run that gives no sign of life for so long is taken over by whoever needs its batch."""
 
 
@@ -298,7 +307,7 @@ def _login_file(environment: Mapping[str, str]) -> Path | None:
 def is_limit(name: str, value: object) -> bool:
     """Whether it is a value that the limit of this name may have."""
     (limit,) = (one for one in fields(Limits) if one.name == name)
-    return type(value) is int and floor_of(limit) <= value <= MOST
+    return type(value) is int and floor_of(limit) <= value <= ceiling_of(limit)
 
 
 def _limits(environment: Mapping[str, str]) -> Limits:
@@ -310,7 +319,7 @@ def _limits(environment: Mapping[str, str]) -> Limits:
             continue
         number = _digits(text)
         if number is None or not is_limit(limit.name, number):
-            allowed = f"from {floor_of(limit)} to {MOST}"
+            allowed = f"from {floor_of(limit)} to {ceiling_of(limit)}"
             raise SettingsError(f"{name}={text!r} is not a whole number {allowed}.")
         chosen[limit.name] = number
     return Limits(**chosen)
