@@ -4,7 +4,9 @@ Errors name the setting; of an address that may hold a password they show no par
 """
 
 import ipaddress
+import os
 import re
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -29,6 +31,27 @@ def read_path(name: str, text: str) -> Path:
             f"{name}={text!r}: {text.partition('/')[0]} has no home folder. Write the whole "
             "path, or ./~NAME for a folder of that name."
         ) from None
+
+
+def real_path(path: Path) -> Path:
+    """Where a path leads; of a link to itself whoever opens it is told."""
+    return Path(os.path.realpath(path))
+
+
+def read_home(text: str) -> Path:
+    """The folder that RECON_HOME names, there or not; raises SettingsError where none can be."""
+    folder = real_path(read_path("RECON_HOME", text))
+    try:
+        why = "" if stat.S_ISDIR(folder.stat().st_mode) else "it is no folder"
+    except (FileNotFoundError, PermissionError):
+        why = ""  # It is made when it is needed; whoever may not is told then.
+    except OSError as error:
+        why = str(error.strerror)
+    if why:
+        raise SettingsError(
+            f"RECON_HOME={text!r} cannot be used: {why}. Name a folder, or a place for one."
+        )
+    return folder
 
 
 def check_database_address(name: str, url: str, otherwise: str) -> None:

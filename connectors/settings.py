@@ -12,7 +12,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from connectors.addresses import (
     check_database_address,
     check_service_address,
+    read_home,
     read_path,
+    real_path,
     witness_places,
 )
 from connectors.desk_links import desk_url
@@ -257,7 +259,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     if url is not None:
         check_database_address(DATABASE, url, "unset it for the embedded one")
     currencies = setting("RECON_CURRENCIES", environment)
-    folder = read_path("RECON_HOME", home).resolve()
+    folder = read_home(home)
     check_own_kinds()
     desk_url(environment)  # What ends by a link to a page is not begun where it could not say it.
     return Settings(
@@ -281,11 +283,11 @@ def check_own_kinds() -> None:
 def _audit(home: Path, environment: Mapping[str, str]) -> AuditSettings:
     """By default the key is in the home: outside of the database, private, and on every worker."""
     named = setting("RECON_AUDIT_KEY", environment)
-    key = read_path("RECON_AUDIT_KEY", named).resolve() if named else home / "audit-key.pem"
+    key = real_path(read_path("RECON_AUDIT_KEY", named)) if named else home / "audit-key.pem"
     public = setting("RECON_AUDIT_PUBLIC_KEY", environment)
     return AuditSettings(
         key=key,
-        public_key=read_path("RECON_AUDIT_PUBLIC_KEY", public).resolve()
+        public_key=real_path(read_path("RECON_AUDIT_PUBLIC_KEY", public))
         if public
         else key.with_name(f"{key.stem}.pub.pem"),
         public_key_named=bool(public),

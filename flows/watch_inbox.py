@@ -123,7 +123,7 @@ def watch_on(
     asked = {**(own or {}), **{name: value for name, value in given.items() if value is not None}}
     terms = Delivery.model_validate({"paths": ["any"]} | asked).terms
     start = import_here(workspace, terms) if own is None else _deployed(deployment, asked)
-    found = Inbox(Path(inbox).resolve()) if inbox else Inbox.of_home(workspace.settings.home)
+    found = Inbox.at(Path(inbox)) if inbox else Inbox.of_home(workspace.settings.home)
     return Watch(workspace, found, terms, start)
 
 

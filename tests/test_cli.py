@@ -13,7 +13,8 @@ import psutil
 import pytest
 from cyclopts import App
 
-from connectors.errors import SettingsError
+from connectors.errors import DeliveryError, SettingsError
+from connectors.files.inbox import Inbox
 from connectors.settings import read_settings
 from flows.__main__ import COMMANDS, main
 from flows.stages.workspace import Workspace
@@ -455,6 +456,20 @@ def test_a_home_folder_that_nobody_knows_is_told(name: str) -> None:
         match=f"{name}='~nobody-of-this-name/x': ~nobody-of-this-name has no home folder",
     ):
         read_settings({name: "~nobody-of-this-name/x"})
+
+
+def test_a_path_that_leads_nowhere_is_told_and_no_fault_of_the_program(tmp_path: Path) -> None:
+    loop, file = tmp_path / "loop", tmp_path / "file"
+    loop.symlink_to(loop)
+    file.touch()
+    for name in ("RECON_AUDIT_KEY", "RECON_AUDIT_PUBLIC_KEY"):
+        read_settings({name: str(loop)})  # Most commands need no key.
+    for path in (loop, loop / "home", file, file / "home", tmp_path / ("x" * 300)):
+        with pytest.raises(SettingsError, match=f"RECON_HOME='{path}' cannot be used: .*Name a"):
+            read_settings({"RECON_HOME": str(path)})
+    for path in (loop, file):
+        with pytest.raises(DeliveryError, match=f"{path}: there is no such inbox"):
+            Inbox.at(path).refuse_missing()
 
 
 @pytest.mark.long(but=("read as they are",))

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from connectors.addresses import real_path
 from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError
 from connectors.files.arrivals import (
     WHY,
@@ -118,7 +119,12 @@ class Inbox:
         folder = home / "inbox"
         with suppress(FileExistsError):  # Something else of that name is told by `alone`.
             private_folder(folder)
-        return cls(folder.resolve())
+        return cls.at(folder)
+
+    @classmethod
+    def at(cls, folder: Path) -> "Inbox":
+        """The one that a path leads to."""
+        return cls(real_path(folder))
 
     def refuse_missing(self) -> None:
         """Raise DeliveryError where there is no such folder."""

@@ -71,7 +71,7 @@ def watch_command(
     with workspace("watch", quiet=json) as place:
         watch = Watch(
             place,
-            Inbox(named.resolve()) if named else Inbox.of_home(place.settings.home),
+            Inbox.at(named) if named else Inbox.of_home(place.settings.home),
             terms,
             import_here(place, terms),
         )
