@@ -115,7 +115,7 @@ def stage_extract(
         chunk_range,
         receipts,
     )
-    repaired = RepairedRows(workspace, lease.batch_id)
+    repaired = RepairedRows(workspace, ledger.find_batch(lease.connection, lease.batch_id))
     prepare = partial(prepare_chunk, limits, profile, repaired)
     names = currency_names(workspace.settings, header, profile)
     read = (ReadChunk(extract, header, number, chunk, names) for number, chunk in chunks)

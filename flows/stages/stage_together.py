@@ -18,7 +18,7 @@ from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.memory import keep_arrays
 from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Extract
+from connectors.postgres.ledger import Extract, find_batch
 from connectors.postgres.staging import CopyRows, copy_staged
 from connectors.settings import Limits, Settings
 from flows.stages.currency_names import currency_names
@@ -117,7 +117,7 @@ def stage_together(
     keep_arrays()
     limits = workspace.settings.limits
     profile = with_secrets(lease.connection, lease.batch_id, profile)
-    repaired = RepairedRows(workspace, lease.batch_id)
+    repaired = RepairedRows(workspace, find_batch(lease.connection, lease.batch_id))
     headers = headers_of(profile, workspace.settings)
     run = _Together(workspace.settings, lease, profile, repaired, key_filter)
     for extract in extracts:

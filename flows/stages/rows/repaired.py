@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 
 import psycopg
 
@@ -29,13 +28,9 @@ Opened = tuple[Content, Header] | None
 class RepairedRows:
     """Finds rows of the batch that a batch corrects, by the names its own rows give them."""
 
-    def __init__(self, workspace: Workspace, batch_id: int) -> None:
-        self._workspace, self._batch_id = workspace, batch_id
-
-    @cached_property
-    def _corrects(self) -> int | None:
-        with self._workspace.database.connect() as connection:
-            return _corrected_by(ledger.find_batch(connection, self._batch_id))
+    def __init__(self, workspace: Workspace, batch: Batch) -> None:
+        # Threads look for rows while the run writes: only for what they find they connect.
+        self._workspace, self._corrects = workspace, _corrected_by(batch)
 
     @property
     def correction(self) -> bool:
