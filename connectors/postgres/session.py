@@ -85,8 +85,9 @@ TRANSACTIONS = (
 
 In one moment is read where a transaction says so itself.
 """
-LITERALS = "-c standard_conforming_strings=on"
-"""Options: a text within a statement is what it is, with its backslashes."""
+PLAIN = "-c standard_conforming_strings=on -c row_security=on"
+"""Options: a text within a statement is what it is, with its backslashes; and of a table with
+policies is shown what these let be seen, where it would be refused."""
 
 
 class Session(psycopg.Connection):
@@ -114,6 +115,6 @@ def open_session(url: str, options: str, *, autocommit: bool = True) -> Session:
         url,
         autocommit=autocommit,
         connect_timeout=CONNECT_SECONDS,
-        options=f"{given} {TRANSACTIONS} {LITERALS} {options}",
+        options=f"{given} {TRANSACTIONS} {PLAIN} {options}",
         **SILENT_PEER,
     )

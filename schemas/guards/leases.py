@@ -62,9 +62,13 @@ ENDED_SESSION = f"""
     SELECT due.owner FROM due WHERE pg_terminate_backend(due.pid)"""
 """Ends the session of a lease that ran out, and names its owner."""
 
-MINE = "SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid())"
+MINE = (
+    "SELECT coalesce((SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid())), "
+    "pg_postmaster_start_time())"
+)
 """When the session that asks began: it has to say it, since an owner who is no superuser is not
-shown that of others. It only tells the leases apart that a session renews."""
+shown that of others, nor is a session that acts as another role than it signed in as. It only tells
+the leases apart that a session renews."""
 
 _LASTS = f"least({{}}, {MOST_SECONDS}) * interval '1s'"
 _COLUMNS = ("owner", "account", "pid", "started", "since", "expires_at", "mark")

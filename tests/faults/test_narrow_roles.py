@@ -14,12 +14,14 @@ import sqlalchemy as sa
 from connectors.errors import StatementRefused
 from connectors.files.profile import DEFAULT
 from connectors.postgres.database import Database, open_database
+from connectors.postgres.heartbeat import take
 from connectors.postgres.upgrade import _first
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
+from schemas.guards.leases import Held
 from schemas.guards.roles import LOADER, MERGER
 from tests.recon import run
 from tests.stages.payments import line, write
@@ -98,6 +100,19 @@ def test_what_ended_a_migration_is_told_and_not_that_undoing_it_failed_too() -> 
     told = sa.exc.OperationalError("ROLLBACK", None, undone)
     told.__cause__ = undone
     assert _first(told) is ended
+
+
+@pytest.mark.parametrize("setting", [f"role = {MERGER}", "row_security = off"])
+def test_a_role_that_is_set_to_act_otherwise_does_all_the_same(
+    workspace: Workspace, role: str, tmp_path: Path, setting: str
+) -> None:
+    set_to(workspace, role, f"SET {setting}")
+    acting = replace(workspace, database=Database(narrow(workspace, role), 2))
+    assert import_delivery(acting, [write(tmp_path / "a.csv", line(1))], DEFAULT).exit_code == 0
+    with acting.database.connect() as connection:
+        held = [take(connection, kind, 1) for kind in (Held.BATCH, Held.PUSH)]
+        # One heartbeat renews all that a session holds.
+        assert len({one.session for one in held if one}) == 1
 
 
 def test_what_a_role_was_not_let_do_is_done_when_it_may(
