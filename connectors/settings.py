@@ -247,6 +247,13 @@ class Settings:
         return self.home / "scratch"
 
 
+PATHS = (
+    *("RECON_CURRENCIES", "RECON_RECORDS", "RECON_LOGIN_FILE", "RECON_SERVICE_CA_FILE"),
+    *("RECON_AUDIT_KEY", "RECON_AUDIT_PUBLIC_KEY"),
+)
+"""Settings that name a file or folder, beside RECON_HOME and the places of witnesses."""
+
+
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings of this process; raises SettingsError for a value that cannot be used."""
     if (encoding := sys.getfilesystemencoding()) != "utf-8":

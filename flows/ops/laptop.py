@@ -22,6 +22,7 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import psycopg
 
+from connectors.addresses import read_path
 from connectors.desk_settings import read_desk_settings
 from connectors.environment import setting
 from connectors.errors import ReconError
@@ -32,7 +33,7 @@ from connectors.postgres.push.gate import told_where_sent
 from connectors.postgres.server.embedded import answers, embedded_url
 from connectors.postgres.server.postmaster import PORT
 from connectors.sandbox import Sandbox, SandboxOptions
-from connectors.settings import Settings
+from connectors.settings import PATHS, Settings
 from flows.desk.app import Desk
 from flows.desk.jobs import start_here
 from flows.desk.server import DeskServer
@@ -270,6 +271,12 @@ def prefect_environment(settings: Settings, choice: UpOptions, login: str | None
 def _work_environment(settings: Settings, target: str, sandbox: str) -> dict[str, str]:
     """What runs need; the service is the sandbox unless the user has named another."""
     ours = {"RECON_HOME": str(settings.home), "RECON_DATABASE_URL": target}
+    # Each run has a folder of its own, which is removed behind it.
+    ours |= {
+        name: str(read_path(name, text).absolute()) for name in PATHS if (text := setting(name))
+    }
+    if settings.audit.witness:
+        ours["RECON_AUDIT_WITNESS"] = ",".join(settings.audit.witness)
     if setting("RECON_SERVICE_URL"):
         return ours
     return ours | {

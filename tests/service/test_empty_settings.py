@@ -9,7 +9,7 @@ import pytest
 from connectors.desk_links import desk_url
 from connectors.desk_settings import read_desk_settings
 from connectors.mail import read_mail_settings
-from connectors.settings import Settings, read_settings
+from connectors.settings import PATHS, Settings, read_settings
 from flows.ops.laptop import _work_environment
 from flows.ops.running import _about_sandbox
 
@@ -45,3 +45,18 @@ def test_an_empty_setting_is_none(
     unset = laptop()
     monkeypatch.setenv(name, "")
     assert laptop() == unset
+
+
+def test_runs_that_have_another_folder_find_the_same_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A worker gives each run a folder that is removed behind it: a witness there was lost."""
+    monkeypatch.chdir(tmp_path)
+    for name in (*PATHS, "RECON_AUDIT_WITNESS"):
+        monkeypatch.setenv(name, "below/x")
+    given = _work_environment(read_settings(), "postgresql://h/d", "http://s")
+    for name in (*PATHS, "RECON_AUDIT_WITNESS"):
+        assert given[name] == str(tmp_path / "below/x")
+    monkeypatch.setenv("RECON_AUDIT_WITNESS", "s3://b/w, x,https://example.com/w")
+    given = _work_environment(read_settings(), "postgresql://h/d", "http://s")
+    assert given["RECON_AUDIT_WITNESS"] == f"s3://b/w,{tmp_path}/x,https://example.com/w"
