@@ -4,9 +4,12 @@ A flow looks for the block first and takes the environment where there is none; 
 knows the environment only. Secrets are encrypted in the server's database and stars in its pages.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import gettempdir
 from typing import NamedTuple, Self, TypeVar, cast
 from uuid import UUID
 
@@ -16,7 +19,8 @@ from prefect.context import FlowRunContext, TaskRunContext
 from prefect.exceptions import ObjectNotFound
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
-from connectors.addresses import check_database_address
+from connectors.addresses import check_database_address, real_path
+from connectors.environment import setting
 from connectors.errors import SettingsError
 from connectors.service.credentials import Credentials, Scheme, read_credentials
 from connectors.settings import ServiceSettings, Settings, read_settings
@@ -114,10 +118,25 @@ def register() -> list[str]:
 def run_settings() -> Settings:
     """The settings of a flow run: the blocks `target` and `service` before the environment."""
     settings = read_settings()
+    _refuse_folder_of_run(settings.home)
     target, service = find(TargetDatabase, TARGET), find(ServiceCredentials, SERVICE)
     if target:
         settings = target.settings(settings)
     return replace(settings, service=service.settings(settings.service)) if service else settings
+
+
+def _refuse_folder_of_run(home: Path) -> None:
+    """Raise SettingsError where the home lies in the folder that a worker removes behind its run.
+
+    A worker whose RECON_HOME is not set has it there: all that is kept of a delivery would go.
+    """
+    here = next((one for one in home.parents if re.fullmatch("tmp.*prefect", one.name)), None)
+    if here is not None and here.parent == real_path(Path(gettempdir())):
+        raise SettingsError(
+            f"RECON_HOME={setting('RECON_HOME') or '.recon'!r} is a folder of this run alone, "
+            "which its worker removes behind it with all that is kept there. Set RECON_HOME of "
+            "the worker to the whole path of a folder that lasts, then Retry. Nothing was done."
+        )
 
 
 def run_credentials() -> Credentials:

@@ -1,6 +1,8 @@
 """Where a run finds its database: the block `target` of the server, before the environment."""
 
+import contextlib
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -106,3 +108,19 @@ def test_a_block_of_another_key_is_told_with_the_key_and_what_to_do(save: Any) -
             ask()
         assert f"cannot read the block {block} (HTTP 500)" in str(refused.value)
         assert "PREFECT_SERVER_ENCRYPTION_KEY" in str(refused.value)
+
+
+def test_what_is_kept_is_not_kept_in_the_folder_that_a_worker_removes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows.tasks.blocks import run_settings
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    # As a worker of Prefect makes it for a run.
+    with tempfile.TemporaryDirectory(suffix="prefect") as folder, contextlib.chdir(folder):
+        for home in ("", "home", f"{folder}/home"):
+            monkeypatch.setenv("RECON_HOME", home)
+            with pytest.raises(SettingsError, match=f"RECON_HOME='{home or '.recon'}' is a folder"):
+                run_settings()
+        monkeypatch.setenv("RECON_HOME", str(tmp_path / "home"))
+        assert run_settings().home == tmp_path / "home"
