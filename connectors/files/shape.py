@@ -24,14 +24,17 @@ from connectors.files.text_records import (
 COMMENT = "#"
 """What lines may begin with that are no records."""
 _BAR = "|"
-"""A delimiter that some write twice between cells."""
+"""A delimiter that some write twice between cells, or between other signs: `~|~`."""
 _FOOTER_LINES = 10
 """Records at the end that may be a footer."""
 _HEADER_ROWS = 5
 """Rows of names that a header may have."""
 _HEADER_BELOW = 10
 """Records among the first of which one with digits in its names may be the header."""
-_SINGLE_BAR = re.compile(r"(?<!\|)\|(?:\|\|)*(?!\|)")
+_AROUND_BAR = re.compile(r"[^\w\s.+\"'-]*\|[^\w\s.+\"'-]*")
+"""A bar with the signs beside it that a delimiter may have as well."""
+_MOST_SIGNS = 10
+"""Of a delimiter."""
 _SIGNS = re.escape("".join(DELIMITERS))
 _PLAIN = re.compile(rf"[^{_SIGNS}]*|[^\d{_SIGNS}]{{0,5}}\d[\d.,'\s]*[^\d{_SIGNS}]{{0,5}}")
 """A cell that is not likely to be several: a number, or a text without other delimiters."""
@@ -143,8 +146,28 @@ def _stated_delimiter(text: str) -> str | None:
 
 def _likely_delimiter(sample: str) -> str:
     best = max(DELIMITERS, key=lambda delimiter: _fit(sample, delimiter))
-    is_double = best == _BAR and _BAR in sample and not _SINGLE_BAR.search(sample)
-    return _BAR * 2 if is_double else best
+    return (_of_several_signs(sample) if best == _BAR else None) or best
+
+
+def _of_several_signs(sample: str) -> str | None:
+    """The delimiter of several signs that leaves no bar on most lines, the shortest of several.
+
+    It reads the same from both sides, and divides no fewer records alike than a bar.
+    """
+    lines = [line for line in LINE_END.split(sample) if _BAR in line]
+    found = Counter[str](sign for line in lines for sign in {*_AROUND_BAR.findall(line)})
+    for sign, count in sorted(found.items(), key=lambda one: (len(one[0]), one[0])):
+        if not 1 < len(sign) <= _MOST_SIGNS or sign != sign[::-1] or count * 2 <= len(lines):
+            continue
+        without = sum(sign in line and _BAR not in line.replace(sign, "") for line in lines)
+        if without * 2 > len(lines) and _alike_sound(sample, sign) >= _alike_sound(sample, _BAR):
+            return sign
+    return None
+
+
+def _alike_sound(sample: str, delimiter: str) -> int:
+    """How many records without doubt about their cells have the width that most of them have."""
+    return usual([one for one in records_of(sample, delimiter) if one.sound]).records
 
 
 def _fit(sample: str, delimiter: str) -> float:
@@ -197,16 +220,21 @@ def _header_of_width(records: Sequence[TextRecord], width: int) -> int | None:
 
 
 def _header_unlike_rows(records: Sequence[TextRecord], width: int) -> int | None:
-    """Where the first one is that begins with a name, and is not written as the rows below it.
+    """Where the first one is that begins with a name, and is not written as the other rows.
 
-    Some of its names begin as values do, such as `2026` or `1st reminder`.
+    Some of its names begin as values do, such as `2026` or `1st reminder`. Above it is no header
+    with other cells than the rows have, which would be theirs.
     """
     rows = rows_of(records[:SAMPLE_LINES], width)
     for at, one in enumerate(records[:_HEADER_BELOW]):
+        if _is_header(one) and len(one.cells) * 2 > width:
+            return None
         if not _is_filled(one, width) or DATA_CELL.match(one.first_filled.strip()):
             continue
-        below = [row for row in rows if row.line > one.line and row.text != one.text]
-        if below and any(Alike.of(below).cells_unlike(one)):
+        others = [row for row in rows if row.line > one.line or _is_filled(row, width)]
+        others = [row for row in others if row.text != one.text]
+        is_above = any(row.line > one.line for row in others)
+        if is_above and any(Alike.of(others).cells_unlike(one)):
             return at
     return None
 

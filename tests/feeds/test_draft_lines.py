@@ -23,6 +23,12 @@ SIGNS = [
     # the text, what the draft says of its signs
     ("Id||Paid\n1||2.50\n2||3.50\n", ['delimiter = "||"']),
     ("Id|Paid|Note\n1|2.50||\n2|3.50|a||b\n", ['delimiter = "|"']),
+    ("Id||Paid||Note\n1||2.50||\n2||3.50||a | b\n3||4||c\n", ['delimiter = "||"']),
+    (
+        'Id~|~Paid~|~Note\n1~|~2.50~|~\n2~|~~|~a~|b\n3~|~4~|~"c"\n4~|~1~|~5" x\n',
+        ['delimiter = "~|~"'],
+    ),
+    ("Id|Paid|Note\n1||a\n2||b\n", ['delimiter = "|"']),
     ("# a\nId;Paid\n# b\n1;2.50\n", ['# ? comment = "#"  # 2 lines begin so']),
     # What has all cells may be a record, or the header.
     (
@@ -457,6 +463,9 @@ HEADERS = [
     (HEADING + RECORDS + HEADING.replace("2", "3") + RECORDS, ["header_line = 2"]),
     # Words alone are rows as well, also those that are there twice.
     ("Name;City\nSmith;Rome\nRay;Paris\nSmith;Rome\n", []),
+    # Rows have a cell that the header lacks, and some begin with a word as it does.
+    ("Type;No;Paid;Text\nSALE;1;9;Shop;\nFEE;2;1;Shop;\nSALE;3;2;4711;\n", []),
+    ("Bank\nType;No;Paid;Ref\nSALE;1;9;n/a;\nFEE;2;1;22;\nSALE;3;2;4711;\n", ["header_line = 2"]),
     # A rule is no row of names.
     (RECORDS.replace("\n", "\n-----;----;--;-----\n", 1), []),
 ]
