@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.linear_patterns import as_series, fitting, literal
+from connectors.files.text_records import QUOTE
 from schemas.own_columns import OWN_COLUMNS
 
 SEVERAL = 2
@@ -131,7 +132,6 @@ def _alike(head: str, lines: Sequence[str]) -> str:
     return f"{literal(head)}.*"
 
 
-QUOTE = '"'
 _WORD = re.compile(r"[^\W\d_]\w*")
 _LABEL = re.compile(r"((?<!\w)[^\W\d_]\w*[:=])")
 """A word that names what stands behind it."""

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from connectors.files.first_record import DELIMITERS, SEPARATOR, may_state
@@ -12,6 +13,7 @@ from connectors.files.line_kinds import LineKind, is_rule, line_kinds
 from connectors.files.linear_patterns import as_series, fitting
 from connectors.files.text_records import (
     LINE_END,
+    QUOTE,
     SAMPLE_LINES,
     Alike,
     TextRecord,
@@ -71,6 +73,8 @@ class Shape:
     """Lines that begin as comments do, and have not the cells of records."""
     may_be_comments: int = 0
     """Records that begin so."""
+    quote: str = QUOTE
+    """What is read as standing around cells."""
     escaped: bool = False
     """Whether its cells are read with a backslash before what means nothing."""
 
@@ -85,7 +89,12 @@ class Shape:
 
 
 def shape_of(
-    text: str, end: str | None = None, *, of_workbook: bool = False, escaped: bool = False
+    text: str,
+    end: str | None = None,
+    *,
+    of_workbook: bool = False,
+    quote: str = QUOTE,
+    escaped: bool = False,
 ) -> Shape:
     """The shape of a text, or of its beginning where `end` is the end of it.
 
@@ -94,16 +103,15 @@ def shape_of(
     where there is none, once more without those lines, which may have hidden the last record.
     """
     stated = _stated_delimiter(text)
-    delimiter = stated or _likely_delimiter(first_lines(text))
-    width = usual(records_of(first_lines(text), delimiter, escaped=escaped)).width
+    delimiter = stated or _likely_delimiter(first_lines(text), quote)
+    divided = partial(records_of, delimiter=delimiter, quote=quote, escaped=escaped)
+    width = usual(divided(first_lines(text))).width
     # Where a text is cut, so are the last record of its beginning and the first of its end.
-    records = records_of(text, delimiter, escaped=escaped)
+    records = divided(text)
     records = records[1 if stated else 0 : None if end is None else -1]
     header = _header(records[:SAMPLE_LINES], width)
     above, below = records[: header.below], records[header.below :]
-    head, tail = (
-        ([], below) if end is None else (below, records_of(end, delimiter, escaped=escaped)[1:])
-    )
+    head, tail = ([], below) if end is None else (below, divided(end)[1:])
 
     footer = _footer(tail, head, width)
     above_footer = _remaining(below, width, footer=footer)
@@ -129,6 +137,7 @@ def shape_of(
         unnamed=unnamed * header.headed,
         comments=sum(_is_comment(one, width) for one in records if one.line != header.line),
         may_be_comments=sum(one.text.startswith(COMMENT) for one in rows),
+        quote=quote,
         escaped=escaped,
     )
 
@@ -144,12 +153,12 @@ def _stated_delimiter(text: str) -> str | None:
     return stated[1].decode() if stated and may_state(stated[1]) else None
 
 
-def _likely_delimiter(sample: str) -> str:
-    best = max(DELIMITERS, key=lambda delimiter: _fit(sample, delimiter))
-    return (_of_several_signs(sample) if best == _BAR else None) or best
+def _likely_delimiter(sample: str, quote: str) -> str:
+    best = max(DELIMITERS, key=lambda delimiter: _fit(sample, delimiter, quote))
+    return (_of_several_signs(sample, quote) if best == _BAR else None) or best
 
 
-def _of_several_signs(sample: str) -> str | None:
+def _of_several_signs(sample: str, quote: str) -> str | None:
     """The delimiter of several signs that leaves no bar on most lines, the shortest of several.
 
     It reads the same from both sides, and divides no fewer records alike than a bar.
@@ -160,19 +169,21 @@ def _of_several_signs(sample: str) -> str | None:
         if not 1 < len(sign) <= _MOST_SIGNS or sign != sign[::-1] or count * 2 <= len(lines):
             continue
         without = sum(sign in line and _BAR not in line.replace(sign, "") for line in lines)
-        if without * 2 > len(lines) and _alike_sound(sample, sign) >= _alike_sound(sample, _BAR):
-            return sign
+        if without * 2 > len(lines):
+            several, bar = (records_of(sample, one, quote=quote) for one in (sign, _BAR))
+            if _sound_alike(several) >= _sound_alike(bar):
+                return sign
     return None
 
 
-def _alike_sound(sample: str, delimiter: str) -> int:
+def _sound_alike(records: Sequence[TextRecord]) -> int:
     """How many records without doubt about their cells have the width that most of them have."""
-    return usual([one for one in records_of(sample, delimiter) if one.sound]).records
+    return usual([one for one in records if one.sound]).records
 
 
-def _fit(sample: str, delimiter: str) -> float:
+def _fit(sample: str, delimiter: str, quote: str) -> float:
     """How well a delimiter divides: most records alike, and into cells that need no other one."""
-    records = records_of(sample, delimiter)
+    records = records_of(sample, delimiter, quote=quote)
     width, count = usual(records)
     cells = [cell for one in records if len(one.cells) == width for cell in one.cells]
     plain = sum(_PLAIN.fullmatch(cell.strip()) is not None for cell in cells)

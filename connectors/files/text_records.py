@@ -14,6 +14,8 @@ from connectors.files.records import split
 SAMPLE_LINES = 1000
 """Lines from the first that show the delimiter and the width of a text."""
 LINE_END = re.compile(r"\r\n|\r|\n")
+QUOTE = '"'
+"""What stands around cells, where nothing else is known."""
 _DIVIDED = (RecordFault.NONE, RecordFault.TOO_FEW_FIELDS, RecordFault.TOO_MANY_FIELDS)
 
 
@@ -44,9 +46,11 @@ def first_lines(text: str) -> str:
     return text[: next((at for number, at in enumerate(ends, 1) if number == SAMPLE_LINES), None)]
 
 
-def records_of(text: str, delimiter: str, *, escaped: bool = False) -> list[TextRecord]:
+def records_of(
+    text: str, delimiter: str, *, quote: str = QUOTE, escaped: bool = False
+) -> list[TextRecord]:
     """What the reader of extracts makes of a text, whose width nobody has stated."""
-    dialect = Dialect(delimiter.encode(), escape=b"\\" if escaped else b"")
+    dialect = Dialect(delimiter.encode(), quote.encode(), escape=b"\\" if escaped else b"")
     lines = LINE_END.split(first_lines(text))
     of_lines = usual([_record(number, line, dialect) for number, line in enumerate(lines)]).width
     records = _split(text, dialect, of_lines)

@@ -61,6 +61,18 @@ SIGNS = [
             '# ? "Text" = ""  # such as a|b',
         ],
     ),
+    (
+        "'Id','Paid','Note'\n'1','2,5','it''s, so'\n'2','12,5',''\n'3','3,5','x'\n",
+        [
+            """# ? quote = "'"  # 4 lines have cells between such signs, and none between \"""",
+            "#   what is said of cells and rows below is said of them read so",
+            'decimal = ","',
+            '# ? "Paid" = "PaidAmount"  # such as 2,5',
+        ],
+    ),
+    # What is between them beside cells in quotes is text.
+    ("Id;Paid;Note\n1;2;'a'\n2;3;'b'\n", []),
+    ("Id;Paid;Note\n1;2;'a'\n2;3;\"b\"\n", ['# ? "Note" = ""  # such as \'a\'']),
     ("Id;Paid\n1;2.50\n", []),
     # A column without a name, and names of two.
     (

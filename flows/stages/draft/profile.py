@@ -17,6 +17,7 @@ from connectors.files.first_record import folded
 from connectors.files.profile_file import read_profile
 from connectors.files.scratch import scratch_folder
 from connectors.files.shape import Shape, shape_of
+from connectors.files.text_records import QUOTE
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
 from flows.stages.advised import advised
@@ -28,7 +29,16 @@ from flows.stages.draft.columns import (
     offers_of,
 )
 from flows.stages.draft.encoding import EncodingFound, encoding_of
-from flows.stages.draft.shape import escapes_in, footer_lines, header_lines, odd_lines, text_lines
+from flows.stages.draft.shape import (
+    APOSTROPHE,
+    between_apostrophes,
+    escapes_in,
+    footer_lines,
+    header_lines,
+    is_between,
+    odd_lines,
+    text_lines,
+)
 from flows.stages.draft.value_lines import future_lines, joined_lines, number_lines, time_lines
 from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_months import WordedDays, worded_days
@@ -94,11 +104,21 @@ def _text(part: bytes, encoding: str) -> str:
 
 
 def _shape(begin: str, end: str | None, *, of_workbook: bool) -> Shape:
-    """How a text is divided: with escapes where some seem to be, and no more rows are odd."""
+    """How a text is divided: with escapes where some seem to be, and no more rows are odd.
+
+    And with cells between apostrophes where some seem to be, and fewer are, or all names are so.
+    """
     shape = shape_of(begin, end, of_workbook=of_workbook)
-    if of_workbook or not escapes_in(begin):
+    if of_workbook:
         return shape
-    escaped = shape_of(begin, end, escaped=True)
+    quote = QUOTE
+    if between_apostrophes(begin):
+        quoted_so = shape_of(begin, end, quote=APOSTROPHE)
+        if len(quoted_so.odd) < len(shape.odd) or all(map(is_between, shape.names or [""])):
+            shape, quote = quoted_so, APOSTROPHE
+    if not escapes_in(begin):
+        return shape
+    escaped = shape_of(begin, end, quote=quote, escaped=True)
     return escaped if len(escaped.odd) <= len(shape.odd) else shape
 
 

@@ -8,10 +8,13 @@ from itertools import chain
 from connectors.files.content import shown
 from connectors.files.first_record import folded
 from connectors.files.shape import COMMENT, Shape, numbered
-from connectors.files.text_records import LINE_END, first_lines
+from connectors.files.text_records import LINE_END, QUOTE, first_lines
 from flows.stages.draft.cells import DraftCells, quoted
 from schemas.counting import agree, grouped, quantity
 
+APOSTROPHE = "'"
+"""What some write around cells."""
+_BETWEEN = re.compile(r"(?:^|[,;|\t])(['\"])(?:(?!\1).)*\1(?=[,;|\t]|$)")
 _ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')
 """What MySQL and PostgreSQL write where they escape."""
 FEW = 10
@@ -158,6 +161,19 @@ def escapes_in(text: str) -> int:
     return sum(bool(_ESCAPE.search(line)) for line in LINE_END.split(text))
 
 
+def is_between(name: str) -> bool:
+    """Whether a name stands between apostrophes."""
+    return len(name) > 1 and name[0] == name[-1] == APOSTROPHE
+
+
+def between_apostrophes(text: str) -> int:
+    """How many lines have cells between apostrophes; 0: few, or other lines between quotes."""
+    lines = [line for line in LINE_END.split(text) if line]
+    signs = [{found[1] for found in _BETWEEN.finditer(line)} for line in lines]
+    count = sum(APOSTROPHE in one for one in signs)
+    return count if count * 2 >= len(lines) and not any(QUOTE in one for one in signs) else 0
+
+
 def text_lines(text: str, cells: DraftCells) -> Iterator[str]:
     """What divides a text into cells, and which of its lines are no records."""
     yield from _separator_lines(text, cells.shape)
@@ -173,6 +189,13 @@ def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
         yield f"# ? delimiter = {quoted(shape.delimiter)}  # or [positions]: {fixed}"
     elif not shape.stated:
         yield f"delimiter = {quoted(shape.delimiter)}"
+    if shape.quote == APOSTROPHE:
+        count = between_apostrophes(text)
+        such = (
+            f"{quantity(count, 'line', grouped)} {agree(count, 'has', 'have')} cells between such"
+        )
+        yield f"# ? quote = {quoted(APOSTROPHE)}  # {such} signs, and none between {QUOTE}"
+        yield "#   what is said of cells and rows below is said of them read so"
     cells = [cell for row in shape.rows for cell in row if cell.strip()]
     padded = sum(cell != cell.strip() for cell in cells)
     if padded * FEW > len(cells):
