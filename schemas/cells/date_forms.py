@@ -77,7 +77,9 @@ class DateForms:
     def _wall(self, form: str, text: str) -> datetime | str:
         if form in EPOCHS:
             point = {ord(self.decimal): ".", ord("."): self.decimal}
-            return counted_time(text.translate(point), form)
+            said = counted_time(number := text.translate(point), form)
+            is_other = "," in number and EPOCHS[form].form.fullmatch(number.replace(",", "."))
+            return f"{said}: decimal sign is {self.decimal!r}" if is_other else said
         return date_form(
             form, zeros_dropped=self.zeros_dropped, months=self.months, zones=self.zones
         ).wall(text)

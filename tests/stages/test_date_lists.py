@@ -79,7 +79,9 @@ def test_a_cell_is_read_by_the_form_that_it_has(
             "(not written as %d.%m.%Y; not written as %d.%m.%Y %H:%M:%S)",
         ),
         (DAY_OR_TIME, "30.02.2026", "(not written as %d.%m.%Y: no such day or time exists; not"),
-        (MIXED, "45292.75", "(not written as %d.%m.%Y; not a number of days of excel)"),
+        (MIXED, "45292,75 h", "(not written as %d.%m.%Y; not a number of days of excel)"),
+        (MIXED, "45292.75", "; not a number of days of excel: decimal sign is ',')"),
+        ({"date_format": "unix"}, "1,5", "(not a number of seconds of unix: decimal sign is '.')"),
         (ZONED, "01.07.2026 10:00", "with PT for %Z)"),
         (NAMES, "3. March 2026", "Dezember for %B; not written as %d.%m.%Y)"),
         (
