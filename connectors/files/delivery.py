@@ -139,7 +139,10 @@ def find_extract(path: str, limits: Limits) -> Source:
     sources = find_extracts([path], limits).sources
     if len(sources) != 1:
         names = ", ".join(one.name for one in sources[:NAMED])
-        raise DeliveryError(f"{path} is several extracts: {names}. Name one of them.")
+        # A member of a zip has no path of its own.
+        packed = any(one.member for one in sources)
+        then = "Unpack the zip and name one of its files." if packed else "Name one of them."
+        raise DeliveryError(f"{path} is several extracts: {names}. {then}")
     return sources[0]
 
 

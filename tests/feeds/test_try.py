@@ -90,7 +90,8 @@ def test_the_same_as_one_document(recon: Any) -> None:
     ("name", "code", "told"),
     [
         ("no.csv", 2, "no such file"),
-        ("folder", 2, "is several extracts: a.csv, b.csv"),
+        ("folder", 2, "is several extracts: a.csv, b.csv. Name one of them."),
+        ("a.zip", 2, "a.zip/a.csv, a.zip/b.csv. Unpack the zip and name one of its files."),
         ("a.csv", 1, "a.csv: refused (missing_column)"),
     ],
 )
@@ -98,6 +99,9 @@ def test_what_cannot_be_tried(recon: Any, tmp_path: Path, name: str, code: int, 
     (tmp_path / "folder").mkdir()
     for path in ("a.csv", "folder/a.csv", "folder/b.csv"):
         (tmp_path / path).write_text("x,y\n1,2\n")
+    with ZipFile(tmp_path / "a.zip", "w") as archive:
+        for path in ("a.csv", "b.csv"):
+            archive.writestr(path, "x,y\n1,2\n")
     ended, out, err = recon("profile", "try", str(tmp_path / name))
     assert ended == code
     assert told in " ".join(f"{out} {err}".split())
