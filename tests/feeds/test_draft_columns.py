@@ -112,6 +112,7 @@ def test_the_cells_of_a_table_are_the_amount_and_not_their_sum(tmp_path: Path) -
         ("Payment date", ("46327.5", "46328"), DAY, True),
         ("Amount in cents", ("150", "99"), f'"{PAID}"  # such as 150, with implied_decimals', True),
         ("Amount in cents", ("1.50", "99"), "implied_decimals", False),
+        ("Amount in cents", ("-150", "99"), "implied_decimals", True),
         # A map makes a number of any text.
         ("Currency", ("EUR", "USD"), "CurrenciesId", True),
     ],
@@ -124,6 +125,39 @@ def test_a_column_is_offered_for_what_its_cells_can_be(
     offered = drafted(str(path))[0].split("[columns]")[1].split("[constants]")[0]
     (line,) = (one for one in offered.splitlines() if one.startswith(f'# ? "{column}"'))
     assert (field in line) == is_offered
+
+
+BANK = "No;Debit;Credit;Balance\n1;20.00;{0};80.00\n2;{0};30.50;110.50\n"
+ADDED = ["# ? sum = []  # the one that is added", "# ? minus = []  # the other one"]
+BOTH_ADDED = ['# ? sum = ["Debit", "Credit"]']
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BANK.format(""), ADDED),
+        (BANK.format("0.00"), ADDED),
+        (BANK.format("--"), ADDED),
+        # Debits that have a sign of their own lower a sum by it.
+        (BANK.format("").replace("20.00", "-20.00"), BOTH_ADDED),
+        # A row with two numbers, or with none, is no side of an amount; nor is a field's column.
+        (BANK.format("") + "3;1.00;1.00;110.50\n", []),
+        (BANK.format("") + "3;;;110.50\n", []),
+        (BANK.format("").replace("Debit", "PaidAmount"), []),
+    ],
+)
+def test_debits_and_credits_are_asked_for_as_one_amount(
+    tmp_path: Path, text: str, said: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    draft = drafted(str(path))[0]
+    told = [line for line in draft.splitlines() if line.startswith(("# ? sum", "# ? minus"))]
+    assert told == said
+    if said:
+        assert "# ? [fields.PaidAmount]" in draft
+        # Nor is the balance beside them the amount.
+        assert {*suggested(draft).values()} == {"Id"}
 
 
 CELLS = [

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
+from itertools import combinations
 from typing import NamedTuple
 
 from connectors.files.content import shown
@@ -22,6 +23,8 @@ NAMED = 3
 """Fields that are named beside a column."""
 SURE_DIGITS = {Kind.INTEGER: 9, Kind.INTEGER64: 18}
 """Of so many digits each number is one of the kind."""
+_SOME = re.compile(r"[1-9]")
+"""What a number has that is not zero."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 KEY_WORDS = {"id", "no", "nr", "num", "number", "key"}
 """Last words of the names of columns that tell one record from another."""
@@ -92,8 +95,9 @@ def offers_of(
     table: Table | None,
     kinds: Mapping[int, CellKinds],
     guess: TableGuess | None,
+    sides: Collection[int],
 ) -> dict[int, Offer]:
-    """The fields that each column may be which has no field's own name."""
+    """The fields that each column may be which has no field's own name; those of `sides` none."""
     names = drafted.shape.names
     left = _left(table, names)
     own = {name.casefold() for name in _fields(table)}
@@ -104,10 +108,13 @@ def offers_of(
     )
     values = {place: drafted.values(place) for place in open_ones}
     fitting = {
-        place: [of for of in left if _fits(of, values[place], kinds[place])] for place in open_ones
+        place: [of for of in left if place not in sides and _fits(of, values[place], kinds[place])]
+        for place in open_ones
     }
-    # Of a table the numbers beside its cells are their sums, and no value that is left for them.
-    lone = [at for at in open_ones if not (guess and Kind.DOUBLE in kinds[at].sure)]
+    # Of a table the numbers beside its cells are their sums, and no value that is left for them;
+    # beside debits and credits they are balances.
+    told = guess or sides
+    lone = [at for at in open_ones if not (told and Kind.DOUBLE in kinds[at].sure)]
     chosen = _chosen(names, table, fitting, values, lone)
     taken = {of.name for of in chosen.values()}
     free = [of for of in left if of.name not in taken]
@@ -115,10 +122,43 @@ def offers_of(
         place: Offer(
             chosen.get(place),
             _alike(names[place], [of for of in fitting[place] if of.name not in taken]),
-            _alike(names[place], [of for of in free if of.kind in kinds[place].maybe]),
+            _alike(names[place], [of for of in free if of.kind in kinds[place].maybe])
+            if place not in sides
+            else (),
         )
         for place in open_ones
     }
+
+
+def sides_of(
+    cells: DraftCells, numbers: Mapping[int, NumberSigns], typed: Collection[int]
+) -> tuple[int, ...]:
+    """The two columns of numbers of which each row has one, as debits and credits are written.
+
+    None: there are no two, or others as well. `typed` are columns with a field's own name.
+    """
+    open_ones = [at for at, of in numbers.items() if at not in typed and not of.maybe]
+    rows = [{at for at in open_ones if _SOME.search(row[at])} for row in cells.shape.rows]
+    found = [
+        pair
+        for pair in combinations(open_ones, 2)
+        if all(len(row & {*pair}) == 1 for row in rows) and {*pair} <= set().union(*rows)
+    ]
+    return found[0] if len(found) == 1 else ()
+
+
+def side_lines(
+    cells: DraftCells, numbers: Mapping[int, NumberSigns], sides: Sequence[int], field: str
+) -> Iterator[str]:
+    """The section of an amount that two columns may make, one of them in each row."""
+    yield f"# If the columns {cells.names(sides)} are one amount, it is instead:"
+    yield f"# ? [fields.{field}]"
+    if any(numbers[at].negative for at in sides):
+        yield f"# ? sum = [{cells.names(sides)}]"
+    else:
+        yield "# ? sum = []  # the one that is added"
+        yield "# ? minus = []  # the other one"
+    yield '# ? filled = "one"'
 
 
 def _fits(of: Field, told: Collection[str], kinds: CellKinds) -> bool:
@@ -204,7 +244,7 @@ def column_lines(
     for place, offer in offers.items():
         cells = shape.column(place)
         such = f"such as {drafted.shown(cells[0], 40)}" if cells else "always empty"
-        digits = cells and all(map(str.isdigit, drafted.values(place)))
+        digits = cells and all(cell.strip("+-").isdigit() for cell in drafted.values(place))
         if digits and offer.field and offer.field.amount:
             such += ", with implied_decimals = 2 of the field if that counts cents"
         yield _column(shape.names[place], offer, such)

@@ -27,6 +27,8 @@ from flows.stages.draft.columns import (
     column_lines,
     kinds_of,
     offers_of,
+    side_lines,
+    sides_of,
 )
 from flows.stages.draft.encoding import EncodingFound, encoding_of
 from flows.stages.draft.shape import (
@@ -173,7 +175,8 @@ class _Draft:
         yield from time_lines(times, worded, joined, self.cells)
         yield from self._unread_lines({*times, *worded}, numbers)
         may_be = kinds_of(self.cells, {*times, *worded}, numbers)
-        offers = offers_of(self.cells, self.table, may_be, table)
+        sides = () if table else sides_of(self.cells, numbers, typed)
+        offers = offers_of(self.cells, self.table, may_be, table, sides)
         for place, offer in offers.items():
             named = {of.kind for of in (offer.field, *offer.others) if of}
             days = not named and all(len(cell) == DAY_DIGITS for cell in self.cells.values(place))
@@ -181,6 +184,9 @@ class _Draft:
                 yield from self._digit_lines(place)
         yield from column_lines(self.cells, self.table, offers, table)
         yield from self._joined_section(joined)
+        if sides:
+            yield ""
+            yield from side_lines(self.cells, numbers, sides, self._amount())
         yield from _nothing_sections(values, typed, self.cells)
 
     def _width_lines(self) -> Iterator[str]:
@@ -242,6 +248,12 @@ class _Draft:
             field = next((name for name in times if folded(name) not in theirs), "NAME")
             yield ""
             yield from joined_lines(joined, field, self.cells)
+
+    def _amount(self) -> str:
+        """The first amount of the record that no column is called like, as far as it is known."""
+        theirs = {folded(name) for name in self.shape.names}
+        amounts = [of.name for of in self._fields() if of.amount] if self.table else []
+        return next((name for name in amounts if folded(name) not in theirs), "NAME")
 
     def _typed(self) -> dict[int, Field]:
         """The fields whose own names columns have, by place, as far as they are no texts."""
