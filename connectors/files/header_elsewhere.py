@@ -39,15 +39,21 @@ class HeaderSearch:
     limits: Limits
 
     def line(self) -> int:
-        """Number of the line at which the header is looked for."""
+        """Number of the line at which the header is looked for.
+
+        Where none is one, it is the line with most names that are known, if the first has none.
+        """
         if self.profile.header_line != FOUND:
             return int(self.profile.header_line)
-        lines = self._lines()
+        lines, known = self._lines(), {1: 0}
         for number, _ in self._but_comments(lines):
             for dialect in self.dialects:
-                if self._names(number, lines, dialect).whole(self.table):
+                names = self._names(number, lines, dialect)
+                if names.whole(self.table):
                     return number
-        return 1
+                known[number] = max(known.get(number, 0), names.own().known())
+        nearest = max(known, key=lambda number: known[number])
+        return nearest if known[nearest] > 1 and not known[1] else 1
 
     def check_elsewhere(self, refusal: ExtractRefused) -> None:
         """Raise `commented_header` or `text_before_header` where one of them explains a refusal."""

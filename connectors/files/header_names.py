@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 from connectors.errors import ExtractRefused
 from connectors.files.content import refused, shown
-from connectors.files.first_record import folded
+from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.linear_patterns import group_names
 from connectors.files.profile import Profile
 from schemas.counting import agree, first_of
@@ -78,6 +78,11 @@ class HeaderNames:
         """How many names are fields of any record."""
         ours = known_names(self.profile)
         return sum(1 for name in self._folded if name in ours)
+
+    def own(self) -> "HeaderNames":
+        """Those of the line itself, without the columns that lines above say."""
+        above = len(group_names(self.profile.skip_lines))
+        return replace(self, names=self.names[: len(self.names) - above])
 
     def whole(self, table: Table | None) -> Table | None:
         """The record whose whole header this is; None: it is none."""
@@ -152,8 +157,7 @@ class HeaderNames:
 
     def _check_is_header(self, table: Table | None) -> None:
         # What lines above say is in the profile, and makes no line a header.
-        above = len(group_names(self.profile.skip_lines))
-        own = replace(self, names=self.names[: len(self.names) - above])
+        own = self.own()
         known = own.known()
         data = [place for place, name in enumerate(own.names, 1) if DATA_CELL.match(name)]
         if not any(own.names):
@@ -353,11 +357,14 @@ class HeaderNames:
             for name in self.names[:NAMES_SHOWN]
             for close in get_close_matches(name.casefold(), ours, n=1, cutoff=0.75)
         ]
-        beginning = (
-            "Its only column is no field of any record"
-            if len(self.names) == 1
-            else f"None of the {len(self.names)} columns is a field of any record"
-        )
+        if len(self.names) > 1:
+            beginning = f"None of the {len(self.names)} columns is a field of any record"
+        else:
+            beginning = "Its only column is no field of any record"
+            stated = self.profile.delimiter
+            if stated and (signs := [repr(one) for one in DELIMITERS if one in self.names[0]]):
+                beginning += f": it has no {stated!r}, the delimiter of the feed profile, but "
+                beginning += ", ".join(signs)
         return f"{'; '.join([beginning, *pairs])}."
 
     def _refused(self, code: str, *, found: str = "", **facts: object) -> ExtractRefused:

@@ -170,6 +170,18 @@ def test_names_of_several_rows_are_joined(tmp_path: Path) -> None:
         (HEADER + ROWS, {"header_line": 2}, "missing_header", "line 2: the first record is data"),
         ("sep=;\n" + HEADER, {"delimiter": ","}, "malformed_header", "says .* is ';', .* is ','"),
         ("x\ny\n", {"header_line": "found"}, "missing_column", "line 1: required columns"),
+        (
+            "Auszug;11/2026\n" + HEADER.replace("Betrag", "Summe") + ROWS,
+            {"header_line": "found"},
+            "missing_column",
+            "line 2: required columns are missing: Betrag. The feed profile names them, and there",
+        ),
+        (
+            HEADER + ROWS,
+            {"delimiter": ","},
+            "missing_column",
+            "Its only column .* record: it has no ',', the delimiter of the feed profile, but ';'",
+        ),
         ("x\n" + HEADER, {}, "text_before_header", "or say header_line in a feed profile"),
         ("x\n" + BROKEN, {"columns": OF_BROKEN}, "text_before_header", "line 2 looks like one"),
         (
