@@ -77,6 +77,19 @@ def test_a_table_with_a_column_for_each_currency_or_month_is_guessed_and_marked(
         assert '# ? "USD"' not in text
 
 
+@pytest.mark.parametrize(
+    ("delimiter", "cell", "key"), [("||", "x", "delimiter"), (";", r"\N", "escape")]
+)
+def test_what_no_table_can_be_read_with_is_told_beside_it(
+    tmp_path: Path, delimiter: str, cell: str, key: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"Debt;Name;Jan 26;Feb 26;Mar 26\n1;{cell};1;2;3\n".replace(";", delimiter))
+    text = drafted(str(path))[0]
+    assert "# ? [unpivot]" in text
+    assert re.search(rf"^#   not with (a|an) {key}", text, re.MULTILINE)
+
+
 def test_the_cells_of_a_table_are_the_amount_and_not_their_sum(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("Name;Jan 2026;Feb 2026;Mar 2026;Total\nx;1.50;;3.50;5.00\n")

@@ -273,6 +273,10 @@ def _table_lines(shape: Shape, guess: TableGuess) -> Iterator[str]:
     yield f"# ? keep = [{', '.join(map(quoted, guess.keep))}]"
     yield f"# ? name = {quoted(guess.name)}"
     yield f"# ? value = {quoted(guess.value)}"
+    if len(shape.delimiter) > 1:
+        yield "#   not with a delimiter of several characters: ask for a file with one of one"
+    if shape.escaped:
+        yield "#   not with an escape, if that is one: ask for a file with doubled quotes"
 
 
 def _named(name: str, left: Sequence[Field], kinds: CellKinds) -> Offer:
