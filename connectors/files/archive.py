@@ -31,7 +31,7 @@ from connectors.files.system_errors import most_open, too_many_open
 from connectors.recovery import reach
 from connectors.settings import MIB, Limits
 
-LOCK = ".lock"
+LOCK, INCOMING = ".lock", "incoming"
 HOLD_SECONDS = 60
 MOST_TOGETHER, BYTES_TOGETHER = 100, 4 * MIB
 """Contents that get their names together: so many, as far as they may all be open, or from so many
@@ -102,7 +102,7 @@ def store_all(
             for source in left:
                 with _archiving(archive, source.name):
                     if not group:
-                        sweep_files(private_folder(archive / "incoming"))
+                        sweep_files(private_folder(archive / INCOMING))
                     group.append((source, _written(source, archive, limits, open_drafts)))
                 _, one = group[-1]
                 held += one.bytes if isinstance(one, _Draft) else 0
@@ -188,7 +188,7 @@ def _archiving(archive: Path, name: str) -> Iterator[None]:
 @contextmanager
 def _draft(archive: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """A file to write a content into; gone afterwards unless it was given its final name."""
-    path, file = locked_file(archive / "incoming")
+    path, file = locked_file(archive / INCOMING)
     try:
         yield file, path
     finally:

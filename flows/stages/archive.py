@@ -11,9 +11,10 @@ from typing import Any
 import psycopg
 
 from connectors.errors import SignatureRefused
-from connectors.files.archive import kept_path
+from connectors.files.archive import INCOMING, kept_path
 from connectors.files.evidence import MISSING, difference
-from connectors.files.listed import listed
+from connectors.files.listed import OnError, listed
+from connectors.files.removed_contents import REMOVED_LIST
 from connectors.postgres.batch_reports import (
     FILES,
     Noted,
@@ -88,7 +89,8 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
         path, found = Path(error.filename), f"{UNREAD}: {error.strerror}"
         mismatches.append(Mismatch(str(path.relative_to(workspace.settings.home)), found))
 
-    there = {path.stem for path in listed(archive, "??", "*", onerror=unread) if _is_content(path)}
+    paths = [*_in_archive(archive, unread)]
+    there = {path.stem for path in paths if _is_content(path)}
     unbrought: set[str] = set()
     with workspace.database.connect() as connection:
         expected = {one.sha256: one for one in expected_contents(connection)}
@@ -107,7 +109,12 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
             # Housekeeping may have removed it since the ledger was read, and has said so then.
             elif fault != MISSING or expected_of(connection, [sha256]):
                 mismatches.append(_mismatch(workspace, path, fault, one))
-        mismatches += _strangers(workspace)
+        # What was delivered since they were listed has the name of a content.
+        mismatches += [
+            Mismatch(str(path.relative_to(workspace.settings.home)), UNKNOWN)
+            for path in paths
+            if not _is_content(path)
+        ]
         for run in list_runs(connection):
             reports += 1
             try:
@@ -139,6 +146,17 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
     return verified
 
 
+def _in_archive(archive: Path, onerror: OnError) -> Iterator[Path]:
+    """What lies in the archive and in its folders, but what it is worked with by."""
+    for path in listed(archive, "*", onerror=onerror):
+        # A link in a circle is told of as what cannot be read.
+        if path.is_dir() or path.is_symlink():
+            if path.name != INCOMING:
+                yield from listed(path, "*", onerror=onerror)
+        elif not path.name.startswith(".") and path.name != REMOVED_LIST:
+            yield path
+
+
 def _is_content(path: Path) -> bool:
     return path.suffix == ".csv" and len(path.stem) == HASH and path.parent.name == path.stem[:2]
 
@@ -146,16 +164,6 @@ def _is_content(path: Path) -> bool:
 def _mismatch(workspace: Workspace, path: Path, fault: str, one: Expected | None) -> Mismatch:
     files, batches = (one.files, one.batches) if one else ((), ())
     return Mismatch(str(path.relative_to(workspace.settings.home)), fault, files, batches)
-
-
-def _strangers(workspace: Workspace) -> Iterator[Mismatch]:
-    """What lies among the contents under a name that no content has.
-
-    What was delivered since the others were listed has the name of one.
-    """
-    for path in sorted(workspace.settings.archive.glob("*/*")):
-        if path.parent.name != "incoming" and not _is_content(path):
-            yield Mismatch(str(path.relative_to(workspace.settings.home)), UNKNOWN)
 
 
 def _altered_reports(

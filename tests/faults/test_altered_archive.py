@@ -681,10 +681,18 @@ def test_every_byte_of_a_file_of_pieces_is_proven(
 
 def test_verifying_says_which_file_nobody_knows(workspace: Workspace, tmp_path: Path) -> None:
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
-    stranger = kept(workspace).with_name("note.txt")
-    stranger.touch()
-    (found,) = verify_archive(workspace).mismatches
-    assert found.path.endswith("note.txt")
+    archive = workspace.settings.archive
+    (archive / "removed.jsonl").touch()  # What the archive itself writes there.
+    places = (kept(workspace).parent, archive, archive / "more", archive / kept(workspace).stem)
+    for folder in places:
+        folder.mkdir(exist_ok=True)
+        stranger = folder / "note.txt"
+        stranger.touch()
+        found = verify_archive(workspace)
+        (one,) = found.mismatches
+        assert one.path == str(stranger.relative_to(workspace.settings.home))
+        assert "look at it and remove it" in remedy(found)
+        stranger.unlink()
     shutil.rmtree(workspace.settings.archive)
     (found,) = verify_archive(workspace).mismatches
     assert found.found == "it is missing"
