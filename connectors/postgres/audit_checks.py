@@ -131,6 +131,8 @@ def _batches(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[
             yield f"batch {number} is {state}, and {said}: it was changed outside of the program"
         elif state == State.HELD and found[1].reason != because:
             yield f"batch {number} is held for another reason than {_link(found[0])} says"
+        elif state != State.HELD and because is not None:
+            yield f"batch {number} is {state}, and held_because says why it is held (table batch)"
 
 
 def _accounts(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:

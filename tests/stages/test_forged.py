@@ -837,6 +837,13 @@ def test_why_a_batch_is_held_and_what_was_found_stay_as_they_were_told(
         told = verify(connection).broken
         assert told is not None
         assert "batch 1 is held for another reason than link" in told
+    discard_batch(workspace, 1, by="a", reason="b")
+    with workspace.database.connect() as connection:
+        alter = "SET LOCAL session_replication_role = replica; UPDATE batch SET held_because = 'x'"
+        with connection.transaction():
+            connection.execute(alter)
+        told = str(verify(connection).broken)
+        assert "batch 1 is discarded, and held_because says why it is held" in told
 
 
 @pytest.mark.long(but=("no json",))
