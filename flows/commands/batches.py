@@ -122,6 +122,7 @@ def row_command(
 
     Example: `recon row 12 payments.csv --line 48113`
     """
+    from flows.report.spelling import visible
     from flows.stages.rows.locate import locate
     from flows.stages.rows.made_of import made_fields
     from flows.stages.rows.spots import Spot, show_command
@@ -178,7 +179,8 @@ def row_command(
         for name, value in facts.items():
             for one in value if isinstance(value, list) else [value]:
                 if one is not None:
-                    console.print(f"{name:>16}  {_place(one)}")
+                    # A text of several lines could say in lines of its own what became of its row.
+                    console.print(f"{name:>16}  {visible(str(_place(one)))}")
         if made:
             console.print()
             table_of = ("Field", "Comes from", "Delivered", "Becomes")

@@ -290,6 +290,8 @@ def _no_rows(lines: Mapping[str, tuple[int, int]]) -> str:
 
 
 def _show(verdicts: "list[FileVerdict]") -> None:
+    from flows.report.spelling import visible
+
     console = out()
     for verdict in verdicts:
         if verdict.refused:
@@ -306,7 +308,8 @@ def _show(verdicts: "list[FileVerdict]") -> None:
         for reject in shown:
             for error in reject.errors:
                 where = f"line {reject.line}, record {reject.record_number}"
-                console.print(f"  {where}: {error['ErrorCode']}: {error['Message']}")
+                told = visible(error["Message"])
+                console.print(f"  {where}: {error['ErrorCode']}: {told}")
         for remedy in remedies(e["ErrorCode"] for reject in shown for e in reject.errors):
             console.print(f"  next: {remedy}")
         more = len(verdict.rejects) - REJECTS_SHOWN

@@ -107,6 +107,7 @@ def sends_command(
     """
     from connectors.files.content import shown
     from connectors.postgres.push.gate import held_text, why_held
+    from flows.report.spelling import visible
     from flows.stages.chosen_sends import ChosenSends, sends_of
 
     chosen = ChosenSends(rows, operation, state)
@@ -126,7 +127,7 @@ def sends_command(
                 f"{shown(sent.file)}:line:{sent.line} (record {sent.record_number}) {first}"
             )
             for told in more:
-                out().print(f"    {told}")
+                out().print(f"    {visible(told)}")
             count += 1
     if not count:
         out().print(f"Batch {batch} has no such rows.")
