@@ -365,13 +365,15 @@ def _without_keys(connection: psycopg.Connection, batch_id: int) -> list[Table]:
     return [
         table
         for table in staged_tables(connection, batch_id)
-        if table.unquotable and not _reads(connection, staged_name(table))
+        if table.unquotable and not reads_staged(connection, table)
     ]
 
 
-def _reads(connection: psycopg.Connection, table: str) -> bool:
+def reads_staged(connection: psycopg.Connection, table: Table) -> bool:
+    """Whether this account of the database is shown staged rows of a record kind as they are."""
     asked = "SELECT has_table_privilege(%s, 'SELECT')"
-    return (connection.execute(asked, [f"{SCHEMA}.{table}"]).fetchone() or (False,))[0] is True
+    name = f"{SCHEMA}.{staged_name(table)}"
+    return (connection.execute(asked, [name]).fetchone() or (False,))[0] is True
 
 
 def _wrongly_told(connection: psycopg.Connection, batch_id: int) -> str:

@@ -229,6 +229,12 @@ BENT = [
 """Changes that no sum, count or hash total of keys tells of, in any kind of row."""
 
 
+def to_correct(place: Workspace) -> list[str]:
+    """Files of rows to be corrected that a new run writes."""
+    folder = place.settings.reports / run(place).run.folder / "corrections"
+    return [path.name for path in folder.glob("*")]
+
+
 def test_every_value_of_every_row_is_tied(delivered: Workspace, tmp_path: Path, rows: Any) -> None:
     inner = replace(DEFAULT, inner_record="invoice_file")
     import_delivery(delivered, [text_file(tmp_path / "rows.csv", BATCH_ROWS)], inner)
@@ -240,7 +246,7 @@ def test_every_value_of_every_row_is_tied(delivered: Workspace, tmp_path: Path, 
 
         def told() -> str:
             now = staged_digests(connection, EXTRACTS, batches)
-            return "\n".join(altered(connection, now, batches, extracts))
+            return "\n".join(one for one, _ in altered(connection, now, batches, extracts))
 
         assert batches == [1, 2, 3, 4, 5]
         assert not told()
@@ -250,10 +256,13 @@ def test_every_value_of_every_row_is_tied(delivered: Workspace, tmp_path: Path, 
                 assert connection.execute(statement).rowcount  # type: ignore[call-overload]
                 assert expected in told(), (statement, told())
         assert not told()
+    assert "payment.csv" in to_correct(delivered)
     bend(delivered, BENT[0][0])
     cover = run(delivered).report.cover
     assert cover.verdict == "INCOMPLETE"
     assert BENT[0][1] in "\n".join(cover.because)
+    # What is no row as it was delivered is given to nobody to be corrected.
+    assert "payment.csv" not in to_correct(delivered)
     bend(delivered, BENT[-1][0])
     assert "listed.csv of batch 5" in "\n".join(run(delivered).report.cover.because)
 

@@ -235,21 +235,27 @@ def test_what_recon_status_asks_for_is_kept_in_the_inbox_too(
     assert kept == (["a.csv", "a.csv.manifest.json"] if left else [])
 
 
-def repaired_lately(workspace: Workspace, path: Path) -> None:
-    """A batch of long ago, and a correction that closed it today."""
+def repaired_lately(workspace: Workspace, path: Path) -> datetime:
+    """A batch of long ago, and a correction that closed it today; when the first one did end."""
     corrected(workspace, path)
     with workspace.database.connect() as connection:
+        found = connection.execute("SELECT ended_at FROM batch WHERE id = 1").fetchone()
         connection.execute("UPDATE batch SET ended_at = '2020-01-01' WHERE id = 1")
     for old in workspace.settings.archive.glob("??/*.csv"):
         os.utime(old, (1, 1))
+    assert found is not None
+    ended: datetime = found[0]
+    return ended
 
 
 def test_a_batch_is_closed_for_as_long_as_its_last_correction(
     workspace: Workspace, tmp_path: Path, swept: Any
 ) -> None:
-    repaired_lately(workspace, tmp_path / "a.csv")
+    ended = repaired_lately(workspace, tmp_path / "a.csv")
     assert swept(NOW)["archived contents"] == 0
     undo_batch(workspace, 2, by=None, reason="wrong repair")
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET ended_at = %s WHERE id = 1", [ended])
     assert write_rejects(workspace, 1, tmp_path / "out", with_secrets=False)
 
 

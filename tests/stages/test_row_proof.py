@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from connectors.errors import EvidenceBroken
 from connectors.files.profile import DEFAULT
 from flows.stages.retention import Retention, sweep
 from flows.stages.rows.locate import locate
+from flows.stages.rows.rejects import write_rejects
 from flows.stages.rows.spots import Spot
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
@@ -143,3 +145,27 @@ def test_what_proves_a_row_is_said(place: Workspace, hashed: bool, told: str) ->
         if not hashed:
             alter(connection, "UPDATE event SET detail = NULL WHERE what = 'batch staged'")
         assert show(place, 1, connection).proof.startswith(told)
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("text", True)])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE staged_payment SET data = replace(data, '3,7', '9,7') WHERE record_number = 3",
+        "UPDATE receipt SET verdict = 'stale' WHERE stage = 'apply payment'",
+        "INSERT INTO outcome VALUES (1, 1, 3, 'corrected', NULL)",
+    ],
+    ids=["text", "receipt", "corrected"],
+)
+def test_no_row_is_given_to_be_corrected_that_is_not_the_one_delivered(
+    place: Workspace, tmp_path: Path, statement: str
+) -> None:
+    """Whoever corrects its amount would import the key that somebody else wrote there."""
+    rejects = partial(write_rejects, place, 1, with_secrets=False)
+    (path,) = rejects(tmp_path / "before")
+    assert "\n1:3,3,7," in path.read_text()
+    with place.database.connect() as connection:
+        alter(connection, statement)
+    with pytest.raises(EvidenceBroken, match=r"altered .*Put back"):
+        rejects(tmp_path / "after")
+    assert not (tmp_path / "after").exists()

@@ -17,6 +17,7 @@ from flows.desk.forms import read_row, saved_as
 from flows.desk.seen import batch_of, shows_text
 from flows.desk.visit import Visit
 from flows.report.reject_book import RejectLine, write_reject_book
+from flows.stages.rows.locate import prove_rows
 from flows.stages.rows.reject_page import ShownReject, shown_rejects
 from flows.stages.rows.rejects import repaired_elsewhere, write_rejects
 
@@ -82,6 +83,7 @@ def workbook(visit: Visit) -> Response:
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         _refuse_without_text(visit)
+        prove_rows(connection, batch.id)
         elsewhere = later_attempts(connection, batch.id)
         book = tempfile.TemporaryFile()  # noqa: SIM115 -- closed when it is sent.
         # Ended before the connection is, which is for nothing else as long as rows may come.

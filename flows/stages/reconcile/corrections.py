@@ -144,7 +144,7 @@ def _wanted(
 ) -> Iterator[tuple[tuple[str, int], pl.DataFrame]]:
     """By record kind and batch: the rows behind breaks (extract_id, row) and the breaks' ids."""
     # What cannot be proven is not written out as what was delivered.
-    proven = ~pl.col("extract_id").is_in(list(gathered.unproven))
+    proven = ~pl.col("extract_id").is_in([*gathered.unproven, *gathered.altered])
     correctable = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE))
     asked = correctable.select("id", "record", "file", "line", "batch_id", "key").with_columns(
         pl.col("file").cast(WORD)

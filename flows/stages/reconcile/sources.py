@@ -1,6 +1,6 @@
 """Gather the truth sources of a reconciliation: which batches count, and their rows as frames."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 
@@ -57,6 +57,8 @@ class Gathered:
     """Record kinds whose newest listing has rows that were rejected, so that none is used."""
     untied: tuple[str, ...] = ()
     """Where what is kept of an extract is not what was taken in."""
+    altered: frozenset[int] = frozenset()
+    """Extracts, listings included, whose rows are not those that were staged."""
     unproven: dict[int, str] = field(default_factory=dict)
     """Extracts, listings included, whose kept content cannot be proven: why, and what to do.
 
@@ -139,7 +141,10 @@ def gather_sources(
         frames, unreadable = _read_sides(workspace, connection, others[:1], scope, delivered)
         extract = _counted_once(connection, delivered, frames)
         around = frames.around()
-        untied = tuple(_untied(workspace, connection, delivered, frames, digests))
+        untied = [*_untied(workspace, connection, delivered, frames)]
+        read = {*delivered.records, *frames.listed}
+        hashed = {of: digest for of, digest in digests().items() if of[1] in read}
+        others_now = [*altered(connection, hashed, delivered.staged_in, delivered.readable)]
         return Gathered(
             sources=Sources(
                 extract,
@@ -163,7 +168,8 @@ def gather_sources(
             unfit=frames.unfit,
             older=delivered.listings.older,
             spoiled=delivered.listings.spoiled,
-            untied=untied,
+            untied=(*untied, *(told for told, _ in others_now)),
+            altered=frozenset[int]().union(*(of for _, of in others_now)),
             unproven={**delivered.unproven, **unreadable},
             unshown=frames.unshown,
             nameless=frames.nameless,
@@ -332,9 +338,8 @@ def _untied(
     connection: psycopg.Connection,
     delivered: _Delivered,
     frames: SideFrames,
-    digests: Callable[[], Digests],
 ) -> Iterator[str]:
-    """Where ledger, repairs, totals and hashes do not agree with what was read."""
+    """Where ledger, repairs and totals do not agree with what was read."""
     yield from altered_ledger(connection, delivered.batch_ids)
     yield from unrepaired(connection, delivered.batch_ids)
     tables = {one: EXTRACTS[one] for one in delivered.records if one != INSERT_BATCH_DATA.name}
@@ -346,6 +351,3 @@ def _untied(
         frames.found,
         read_currencies(workspace.settings.currencies),
     )
-    read = {*delivered.records, *frames.listed}
-    hashed = {of: digest for of, digest in digests().items() if of[1] in read}
-    yield from altered(connection, hashed, delivered.staged_in, delivered.readable)

@@ -130,11 +130,11 @@ def altered(
     now: Digests,
     batches: Sequence[int],
     extracts: Sequence[Extract],
-) -> Iterator[str]:
-    """Where staged rows are not those that were hashed; of listings too.
+) -> Iterator[tuple[str, frozenset[int]]]:
+    """Where staged rows are not those that were hashed, and the extracts that these are of.
 
-    `now` are the `staged_digests` of the batches. What an earlier version took in has no
-    digest, and nothing is said of it here.
+    Of listings too. `now` are the `staged_digests` of the batches. What an earlier version took in
+    has no digest, and nothing is said of it here.
     """
     names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
     told = recorded(connection, batches)
@@ -142,17 +142,19 @@ def altered(
     for (extract, record), (before, after) in differing(kept_digests(connection, batches), now):
         if extract in hashed:
             kept = f"{quantity(after.rows, 'row')} that {agree(after.rows, 'is', 'are')} kept"
-            yield (
+            text = (
                 f"{names[extract]}, {EXTRACTS[record].title.lower()}: the {kept} "
                 f"{agree(after.rows, 'does', 'do')} not hash to what the "
                 f"{quantity(before.rows, 'staged row')} did: a value, text, place or reason of "
                 "them was changed"
             )
+            yield text, frozenset({extract})
     for batch in changed_receipts(connection, told):
-        yield (
+        text = (
             f"batch {batch}: the receipts with the hashes of its staged rows are not those the "
             "audit trail tells of"
         )
+        yield text, frozenset(one.id for one in extracts if one.batch_id == batch)
 
 
 def _differences(

@@ -22,7 +22,13 @@ from connectors.postgres.ledger import Batch, Extract, State
 from connectors.postgres.one_moment import one_moment
 from flows.report.spelling import shortened
 from flows.stages.chunk_ranges import STAGE, place_after
-from flows.stages.kept import is_cleared, open_archived, prove_profile, removed_on
+from flows.stages.kept import (
+    is_cleared,
+    open_archived,
+    prove_profile,
+    prove_staged,
+    removed_on,
+)
 from flows.stages.rows.spots import Spot, places, show_command
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
@@ -217,3 +223,10 @@ def prove_ledger(connection: psycopg.Connection, batch_id: int) -> None:
             f"is shown: {first_of(altered, FAULTS_TOLD, by='; ')}. `recon audit verify` tells "
             f"more. {_REMEDY}"
         )
+
+
+def prove_rows(connection: psycopg.Connection, batch_id: int) -> None:
+    """The same where any row of a batch is not the one that was staged."""
+    with one_moment(connection):
+        prove_staged(connection, batch_id)
+        prove_ledger(connection, batch_id)

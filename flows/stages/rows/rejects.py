@@ -44,6 +44,7 @@ from flows.report.decision import ROWS_SHOWN, FirstReject
 from flows.report.spelling import visible
 from flows.stages.frame_file import FrameFile
 from flows.stages.kept import open_archived, prove_extracts, prove_profile
+from flows.stages.rows.locate import prove_rows
 from flows.stages.rows.spots import Spot, show_command
 from flows.stages.rows.texts import RowTexts
 from flows.stages.terms import restored_profile
@@ -99,11 +100,14 @@ def write_rejects(
     Secrets are left empty unless asked for: a correction that leaves them so keeps those that were
     delivered. Only the owner of the files can read them. Rows whose repair came in a later batch
     are left out: they would be repaired twice. Who knows them already gives them (`elsewhere`).
+
+    Raises EvidenceBroken where a row, its file or what became of it is not what it was.
     """
     written: dict[Path, int] = {}
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
         prove_profile(connection, batch_id)
+        prove_rows(connection, batch_id)
         profile = restored_profile(batch)
         texts = RowTexts(workspace, connection, [batch_id])
         if elsewhere is None:
