@@ -78,6 +78,17 @@ def of_import(workspace: Workspace) -> set[Place]:
     return {row for row in rows if row[3]}  # type: ignore[misc]
 
 
+def superseded(workspace: Workspace) -> Counter[int]:
+    """Rows by the number of their file for which another one counts, or that were merged before."""
+    with workspace.database.connect() as connection:
+        rows = connection.execute(
+            "SELECT e.number, count(*) FROM staged_row s JOIN "
+            "(SELECT *, row_number() OVER (ORDER BY id) - 1 AS number FROM extract) e "
+            "ON e.id = s.extract_id WHERE s.state = 'superseded' GROUP BY 1"
+        ).fetchall()
+    return Counter(dict(rows))
+
+
 def noted(workspace: Workspace) -> Counter[tuple[str, str]]:
     """Rows with a reference that leads nowhere, of a feed that only flags them."""
     with workspace.database.connect() as connection:
@@ -94,6 +105,8 @@ def assert_agree(url: str, home: Path, delivery: Sequence[str], profile: Profile
     workspace = Workspace(settings_, open_database(settings_))
     verdicts = examine(settings_, delivery, profile)
     import_delivery(workspace, delivery, profile)
+    told = {number: one.superseded + one.merged for number, one in enumerate(verdicts)}
+    assert superseded(workspace) == Counter(told)
     check, imported = of_check(verdicts), of_import(workspace)
     assert not check - imported, "only the check rejects"
     more = imported - check

@@ -61,6 +61,8 @@ def test_check_prints_the_documented_shape(recon: Any, tmp_path: Path) -> None:
         "rows_in",
         "rejected",
         "excluded",
+        "superseded",
+        "merged",
         "valueless",
         "comments",
         "refused",

@@ -13,11 +13,11 @@ from connectors.errors import DeliveryError
 from connectors.files.skipped_lines import NO_LINES
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, show_progress, workspace
-from schemas.counting import grouped, quantity
+from schemas.counting import agree, grouped, quantity
 from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.reasons import remedies
-from schemas.tables import EXTRACTS
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 # What works on frames and rows is imported where it is called: `--help` need not wait for it.
 if TYPE_CHECKING:
@@ -153,11 +153,8 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
         console.print(f"{file.name}: {told}")
     for chain in () if verbose else ended.report.chains:
         if "superseded" in chain.states and (again := chain.states["superseded"].rows):
-            rows = quantity(again, "row", grouped)
-            console.print(
-                f"{chain.record}: {rows} superseded: another row of this delivery with the same "
-                "key counts"
-            )
+            rows, why = quantity(again, "row", grouped), _why_superseded(chain.record, again)
+            console.print(f"{chain.record}: {rows} superseded: {why}")
     for line in _at_service(ended, with_rows=not verbose):
         console.print(line)
     if not verbose:
@@ -224,6 +221,13 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
     }
 
 
+def _why_superseded(record: str, rows: int) -> str:
+    if record != INSERT_BATCH_DATA.name:
+        return "another row of this delivery with the same key counts"
+    say = agree(rows, "it says that it was", "they say that they were")
+    return f"{say} merged before"
+
+
 def _at_service(ended: "Ended", *, with_rows: bool) -> Iterator[str]:
     """What became of each record kind there, by the state of its rows, and what is not sent."""
     from flows.stages.push import not_sent_text
@@ -261,6 +265,10 @@ def profile_of(path: Path | None, record: str | None, **terms: Any) -> "Profile"
 def beside(verdict: "FileVerdict") -> str:
     """What of a file is neither good nor in error."""
     told = f", {verdict.excluded:,} left out" if verdict.excluded else ""
+    if verdict.superseded:
+        told += f", {verdict.superseded:,} superseded by another row with the same key"
+    if verdict.merged:
+        told += f", {verdict.merged:,} merged before"
     return told + _no_rows({"NoValue": verdict.valueless, "Comment": verdict.comments})
 
 

@@ -25,6 +25,7 @@ from flows.report.text import (
 )
 from flows.steps.batch_report import MOST_NOTES, BatchReport, Chain
 from flows.steps.totals import Totals, add
+from schemas.tables import INSERT_BATCH_DATA
 
 LONGEST = 500
 """Characters of one delivered value the page shows; the length of the rest is given."""
@@ -47,6 +48,8 @@ STATES: Mapping[str, str] = {
     "listed": "Read from the service to be compared; it changes nothing of ours.",
     "pending": "Not decided: the batch is held, was discarded, or has not come this far.",
 }
+MERGED = {**STATES, "superseded": "The row says of itself that it was merged before."}
+"""Of insert-batch data, whose rows have no key."""
 PUSHED: Mapping[str, str] = {
     "acknowledged": "The service has it: it said so and repeated exactly what was sent.",
     "refused": "The service refused it and said why; it is in the database only.",
@@ -165,7 +168,7 @@ def _template() -> Template:
 def _page(
     report: BatchReport, chain: Chain, place: int, meanings: Mapping[str, str] = STATES
 ) -> ChainPage:
-    title = f"{chain.title}: rows by end state"
+    title, pushed = f"{chain.title}: rows by end state", meanings is PUSHED
     # The amount fields and the currencies in the order of the figures.
     money = [(one.name, one.currency) for one in figures(chain) if one.currency is not None]
     return ChainPage(
@@ -175,8 +178,8 @@ def _page(
         read=chain.lines[0].totals if chain.lines else Totals(),
         names=tuple(dict.fromkeys(name for name, _ in money)) or chain.amounts,
         currencies=tuple(dict.fromkeys(currency for _, currency in money)),
-        meanings=meanings,
-        unreadable=() if meanings is PUSHED else report.unreadable(chain),
+        meanings=meanings if pushed or chain.record != INSERT_BATCH_DATA.name else MERGED,
+        unreadable=() if pushed else report.unreadable(chain),
     )
 
 

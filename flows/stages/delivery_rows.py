@@ -4,6 +4,7 @@ A few dozen bytes of each are put aside. What rows mean to each other is settled
 at once as a setting says: those with one key are together, and those with one value of a reference.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -74,6 +75,11 @@ class DeliveryRows:
     _counting: dict[str, FrameFile] = field(default_factory=dict)
     """Those that references lead from and to: of a key the one that counts, if none conflict."""
     _refused: list[int] = field(default_factory=list)
+    superseded: Counter[int] = field(default_factory=Counter)
+    """By extract: rows in no conflict that do not count, as another one with their key does.
+
+    It is known once all `conflicts` are.
+    """
 
     @property
     def _in_memory(self) -> int:
@@ -83,7 +89,7 @@ class DeliveryRows:
     def add(self, table: Table, clean: pl.DataFrame) -> None:
         """Take in staged rows without an error; their doubles are texts, or in millionths."""
         wanted, keys = reference_columns(table), key_of(table)
-        if clean.is_empty() or table is INSERT_BATCH_DATA or (self.last_wins and not wanted):
+        if clean.is_empty() or table is INSERT_BATCH_DATA:
             return
         columns = keys | {name: pl.col(name).cast(pl.Int64) for name in wanted}
         rows = clean.select(place(), **columns).with_columns(content_of(table, clean))
@@ -108,8 +114,14 @@ class DeliveryRows:
                 for rows in self._taken(parted, part):
                     if conflict.height:
                         yield rows.join(conflict, on=kept.keys, how="semi").select(PLACE)
+                    if several.height:
+                        self._count_superseded(rows.join(several, on=kept.keys))
                     if wanted:
                         counting.add(self._counted(rows, several, kept.keys).select(PLACE, *wanted))
+
+    def _count_superseded(self, rows: pl.DataFrame) -> None:
+        beside = rows.filter(~self._counts(), ~pl.col(CONFLICT) | self.last_wins)
+        self.superseded.update(dict(beside.group_by(extract_of()).len().iter_rows()))
 
     def _counted(
         self, rows: pl.DataFrame, several: pl.DataFrame, keys: Sequence[str]
@@ -117,11 +129,13 @@ class DeliveryRows:
         """Rows without those that do not count, as the import has it."""
         if several.is_empty():
             return rows
-        one = LAST if self.last_wins else FIRST
-        counts = pl.col(one).is_null() | (
-            (pl.col(PLACE) == pl.col(one)) & (~pl.col(CONFLICT) | self.last_wins)
-        )
+        counts = pl.col(FIRST).is_null() | self._counts()
         return rows.join(several, on=keys, how="left").filter(counts)
+
+    def _counts(self) -> pl.Expr:
+        """Whether a row counts that shares its key with others."""
+        one = LAST if self.last_wins else FIRST
+        return (pl.col(PLACE) == pl.col(one)) & (~pl.col(CONFLICT) | self.last_wins)
 
     def dangling(self, *, rejected: bool) -> Iterator[Dangling]:
         """The rows with a reference that the delivery does not answer, one reference at a time.

@@ -193,6 +193,7 @@ class _Examination:
                 self.rows.add(EXTRACTS[name], validated.taken(clean))
             _keep_rejects(verdict.rejects, validated)
             verdict.excluded += len(validated.excluded)
+            verdict.merged += len(validated.superseded)
             parts += totals_read(validated.totals)
             last = chunk.end.record
         self.numbers[number] = last
@@ -212,6 +213,8 @@ class _Examination:
         """Add the rows whose keys conflict, or with a reference that leads nowhere."""
         for rows in self.rows.conflicts(self._refused()):
             self._note(rows, Way("ConflictingKey"))
+        for number, count in self.rows.superseded.items():
+            self.verdicts[number].superseded = count
         complete = self.profile.complete
         rejected = complete or self.profile.reference == "reject"
         unsettled: dict[tuple[Table, Reference, int], list[int]] = {}

@@ -88,6 +88,8 @@ class Tried:
             "first_line": header.body_line if header else None,
             "rows_in": self.verdict.rows_in,
             "rejected": len(self.verdict.rejects),
+            "superseded": self.verdict.superseded,
+            "merged": self.verdict.merged,
             "reasons": [
                 {"FieldName": name, "ErrorCode": code, "rows": rows, "first_line": line}
                 for name, code, rows, line in self.rejected()

@@ -99,6 +99,10 @@ class FileVerdict:
     rows_in: int = 0
     excluded: int = 0
     """Rows that the feed profile leaves out."""
+    superseded: int = 0
+    """Rows without an error for which another one of the delivery with the same key counts."""
+    merged: int = 0
+    """Rows of insert-batch data that say of themselves that they were merged before."""
     valueless: SkippedLines = NO_LINES
     """Lines that become no row, because none of their cells that is one holds a value."""
     comments: SkippedLines = NO_LINES
@@ -116,7 +120,8 @@ class FileVerdict:
     def refuse(self, refusal: ExtractRefused) -> None:
         """The file as a whole cannot be taken; what was read of it does not count."""
         self.refused, self.message = refusal.code, str(refusal)
-        self.rows_in, self.excluded, self.valueless, self.comments = 0, 0, NO_LINES, NO_LINES
+        self.rows_in = self.excluded = self.superseded = self.merged = 0
+        self.valueless, self.comments = NO_LINES, NO_LINES
         self.rejects, self.unsettled = Rejects(self.rejects.most), []
 
     def as_json(self) -> dict[str, Any]:
@@ -127,6 +132,8 @@ class FileVerdict:
             "rows_in": self.rows_in,
             "rejected": len(self.rejects),
             "excluded": self.excluded,
+            "superseded": self.superseded,
+            "merged": self.merged,
             "valueless": self.valueless.lines,
             "comments": self.comments.lines,
             "refused": self.refused,

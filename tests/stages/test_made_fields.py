@@ -411,6 +411,23 @@ def test_an_import_says_that_equal_rows_are_one_record(recon: Any, tmp_path: Pat
     assert code == 0
     said = "invoice_file: 1 row superseded: another row of this delivery with the same key counts"
     assert said in out.splitlines()
+    told = "1 superseded by another row with the same key"
+    given = (str(path), "--profile", str(profile))
+    assert f"3 rows, 0 with errors, {told}" in recon("check", *given)[1]
+    assert f"3 of 3 rows pass, {told}" in recon("profile", "try", *given)[1]
+
+
+def test_of_a_row_that_was_merged_before_no_other_one_is_said_to_count(
+    workspace: Workspace, recon: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("Data,HasError,Merged,BatchId\na,,true,1\n")
+    assert "1 row, 0 with errors, 1 merged before\n" in recon("check", str(path))[1]
+    _, out, _ = recon("import", str(path))
+    said = "insert_batch_data: 1 row superseded: it says that it was merged before"
+    assert said in out.splitlines()
+    page = (workspace.settings.reports / "batch-1" / "report.html").read_text()
+    assert "The row says of itself that it was merged before." in page
 
 
 DAYS = {"date_format": "%d.%m.%Y", "offset": "Z"}
