@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,12 +30,13 @@ from connectors.postgres.reconciliations import list_runs
 from connectors.postgres.removals import ONE_BY_ONE, VERIFIED, expected_of, removed_contents
 from connectors.postgres.retention import Expected, expected_contents
 from connectors.postgres.trail import add_event
+from flows.report.spelling import visible
 from flows.stages.batch_folder import opened_at
 from flows.stages.reconcile.kept_signatures import SIGNATURES, altered_signatures
-from flows.stages.reconcile.report_files import check_files
+from flows.stages.reconcile.report_files import PASSING, check_files
 from flows.stages.unknown import Unknown, unknown_contents
 from flows.stages.workspace import Workspace
-from schemas.counting import agree, grouped, quantity
+from schemas.counting import agree, first_of, grouped, quantity
 
 log = logging.getLogger("recon.archive")
 UNKNOWN = "no content of ours has this name"
@@ -44,6 +45,10 @@ UNREAD = "it cannot be read"
 """How it begins what is found of a file or folder that this account has no right to."""
 UNFINISHED = "the run that wrote it ended before it was done, so nobody can tell what it wrote"
 HASH = 64
+NAMED = 20
+"""Of what lies among the reports, a note names so many; it counts the others."""
+_OF_BATCH = r"batch-\d{1,9}(-opened-.+)?"
+"""Folders with the report of a batch, of one that a database has lost as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,8 @@ class VerifiedArchive:
     """Files of batch reports that cannot be checked: an earlier version wrote them."""
     lost: tuple[str, ...] = ()
     """Folders with the report of a batch that the ledger does not know."""
+    strange: tuple[str, ...] = ()
+    """What lies among the reports, and is of none that the ledger knows."""
     unnamed: int = 0
     """Contents that an earlier version may have removed: it only counted what it removed."""
     unknown: tuple[Unknown, ...] = ()
@@ -115,7 +122,8 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
             for path in paths
             if not _is_content(path)
         ]
-        for run in list_runs(connection):
+        runs = [*list_runs(connection)]
+        for run in runs:
             reports += 1
             try:
                 check_files(workspace, connection, run)
@@ -137,6 +145,7 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
             tuple(mismatches),
             unhashed,
             lost,
+            tuple(_strange(workspace, {one.folder for one in runs})),
             unnamed,
             # Asked last: a delivery that was under way has its batch meanwhile.
             unknown_contents(workspace, connection, unbrought),
@@ -242,6 +251,20 @@ def _unhashed(
     return unhashed, tuple(lost), unfinished
 
 
+def _strange(workspace: Workspace, folders: Collection[str]) -> Iterator[str]:
+    """What lies among the reports beside those of batches and of these runs.
+
+    A folder that cannot be read is told of where its report is looked at.
+    """
+    home, reports = workspace.settings.home, workspace.settings.reports
+    for path in sorted(reports.glob("[!.]*")):
+        if re.fullmatch(_OF_BATCH, path.name) and path.is_dir():
+            inside = (one for one in sorted(path.glob("*")) if not one.name.startswith(PASSING))
+            yield from (str(one.relative_to(home)) for one in inside if one.name not in FILES)
+        elif path.name not in folders and not path.name.startswith(PASSING):
+            yield str(path.relative_to(home))
+
+
 def _record(connection: psycopg.Connection, verified: VerifiedArchive) -> None:
     for one in verified.mismatches:
         log.warning("%s: %s (%s)", one.path, one.found, ", ".join(one.files) or "of no batch")
@@ -257,6 +280,7 @@ def _record(connection: psycopg.Connection, verified: VerifiedArchive) -> None:
     more = {
         "unhashed": verified.unhashed,
         "lost reports": len(verified.lost),
+        "strange": len(verified.strange),
         "unnamed": verified.unnamed,
         "unknown": len(verified.unknown),
     }
@@ -325,6 +349,12 @@ def notes(verified: VerifiedArchive) -> Iterator[str]:
         yield (
             f"{', '.join(lost)}: the report of a batch that this database does not know, as after "
             "a restore. It is put aside once another batch is given its number."
+        )
+    if strange := verified.strange:
+        yield (
+            f"{first_of(strange, NAMED, visible)}: of no report that the ledger knows. A run that "
+            "is under way, or died, has its folder there; anything else somebody put there, and "
+            "nothing goes by it."
         )
     if contents := verified.unnamed:
         yield (

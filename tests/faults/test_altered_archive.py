@@ -20,7 +20,7 @@ from connectors.files import archive
 from connectors.files.profile import DEFAULT
 from flows.stages import archive as stages_archive
 from flows.stages import finish, opened, retention
-from flows.stages.archive import VerifiedArchive, remedy, verify_archive
+from flows.stages.archive import VerifiedArchive, notes, remedy, verify_archive
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.retention import Retention, sweep
@@ -354,6 +354,24 @@ def test_a_report_that_was_changed_is_found(workspace: Workspace, recon: Recon) 
     told = recon("archive", "verify")
     assert told.returncode == 1
     assert page.name in told.stdout
+
+
+def test_what_lies_among_the_reports_and_is_none_of_ours_is_named(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """A run that died leaves its folder, so it fails nothing; it could be taken for a report."""
+    import_delivery(workspace, [deliver(tmp_path)], DEFAULT)
+    reconcile(workspace, Asked(Scope(), date(2026, 7, 1), Rules()))
+    reports = workspace.settings.reports
+    assert (verify_archive(workspace).strange, reports.is_dir()) == ((), True)
+    forged = ("batch-1/final.html", "reconciliation-2/report.html", "report.pdf")
+    for name in (*forged, "batch-1/.draft", "batch-1/~$report.html", ".draft"):
+        (reports / name).parent.mkdir(exist_ok=True)
+        (reports / name).touch()
+    found = verify_archive(workspace)
+    named = ("reports/batch-1/final.html", "reports/reconciliation-2", "reports/report.pdf")
+    assert (found.strange, found.mismatches) == (named, ())
+    assert any(", ".join(named) + ": of no report" in note for note in notes(found))
 
 
 def flipped(path: Path) -> None:
