@@ -26,10 +26,10 @@ from schemas.tables import EXTRACTS
 KEEP = "keep "
 """Of the stage whose receipts have the digests, before the name of the record kind."""
 NUMBERED = frozenset({"batch_id", "extract_id"})
-ROWS = "rows"
-"""Of the detail of the event that ends staging."""
+ROWS, CLUES = "rows", "clues"
+"""Of the detail of the event that ends staging: hashes of what is kept of rows, and of chunks."""
 _RECEIVED = PREFIX + State.RECEIVED
-_STAGED = PREFIX + State.STAGED
+STAGED = PREFIX + State.STAGED
 """Events that tell of the rows of a batch, and no others do, whoever wrote them."""
 BYTES, FIELDS = "bytes", ""
 _ROW_HASHES = {
@@ -106,7 +106,19 @@ def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
             for extract, rows, total, first, last in found.fetchall()
         )
     receipts = _hash_of_receipts(lease.connection, [lease.batch_id])
-    return {ROWS: receipts.get(lease.batch_id, "")}
+    clues = clues_digests(lease.connection, [lease.batch_id])
+    return {ROWS: receipts.get(lease.batch_id, ""), CLUES: clues.get(lease.batch_id, "")}
+
+
+def clues_digests(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
+    """What the chunks of some batches say beside their counts, hashed; of none that say nothing."""
+    rows = connection.execute(
+        "SELECT batch_id, encode(sha256(convert_to(string_agg(clues, E'\\n' "
+        "ORDER BY extract_id, chunk), 'UTF8')), 'hex') FROM receipt "
+        "WHERE stage = 'stage' AND clues IS NOT NULL AND batch_id = ANY(%s) GROUP BY 1",
+        [list(batches)],
+    )
+    return dict(rows.fetchall())
 
 
 def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Digests:
@@ -169,7 +181,7 @@ def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[i
     for batch, what, detail in connection.execute(
         "SELECT batch_id, what, detail FROM event WHERE batch_id = ANY(%s) AND what = ANY(%s) "
         "ORDER BY id",
-        [list(batches), [_RECEIVED, _STAGED]],
+        [list(batches), [_RECEIVED, STAGED]],
     ):
         if what == _RECEIVED:
             found[batch] = None

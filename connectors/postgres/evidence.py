@@ -20,6 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import psycopg
 
+from connectors.postgres.digests import CLUES, clues_digests
 from connectors.postgres.ledger import ENDED, State
 from connectors.postgres.trail import said_by
 from schemas.counting import agree, first_of, quantity
@@ -57,6 +58,7 @@ REOPENED = "reopened"
 """Of the detail of an event: the answers to other batches, before and after."""
 WHOLE = (*APPLIED, CONSTANTS, ANSWERS)
 _ENDS = {PREFIX + state for state in ENDED}
+_STAGED = PREFIX + State.STAGED
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
 _RECEIVED, _HELD, _MERGED = PREFIX + State.RECEIVED, PREFIX + State.HELD, PREFIX + State.MERGED
 _FINAL = {PREFIX + state for state in APPLIED_STATES}
@@ -198,6 +200,7 @@ class _Record:
     terms: dict[str, _Link[str | None]] = field(default_factory=dict)
     """Those of `_TERMS` that the trail has; None: it goes to no service, or has not ended."""
     constants: _Link[str] | None = None
+    clues: _Link[str] | None = None
     answers: _Link[str] | None = None
     state: str = ""
     reopened: bool = False
@@ -219,6 +222,10 @@ class _Record:
                 self.constants = _Link(position, str(detail[CONSTANTS]))
         if state in _BEGUN and self.state not in _FINAL:
             self.ledger = {}
+        if state == _STAGED and CLUES in detail:
+            self.clues = _Link(position, str(detail[CLUES]))
+        elif state == _RECEIVED:
+            self.clues = None
         for part in APPLIED:
             if part in detail:
                 # The first hash counts: a later one would hide what was changed in between.
@@ -257,6 +264,7 @@ def check_evidence(
     records: defaultdict[int, _Record] = defaultdict(_Record)
     faults = [one for position, event in events for one in _read(records, position, event)]
     faults += _altered_parts(connection, records, parts)
+    faults += _altered_clues(connection, records)
     faults += _altered_terms(connection, records)
     return LedgerProof(tuple(faults), tuple(_unchecked(records)))
 
@@ -343,6 +351,18 @@ def _altered_parts(
             yield (
                 f"batch {number}: {_NAMES[part]} (table {TABLES[part]}) are not what link "
                 f"{link.position} says of them: {_difference(link.value, found[number, part])}"
+            )
+
+
+def _altered_clues(connection: psycopg.Connection, records: Mapping[int, _Record]) -> Iterator[str]:
+    """Batches whose chunks say another thing beside their counts than once all were staged."""
+    expected = {number: one.clues for number, one in sorted(records.items()) if one.clues}
+    found = clues_digests(connection, expected)
+    for number, link in expected.items():
+        if found.get(number, "") != link.value:
+            yield (
+                f"batch {number}: {_NAMES[RECEIPTS]} (table receipt, column clues) are not what "
+                f"link {link.position} says of them"
             )
 
 

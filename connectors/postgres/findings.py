@@ -11,7 +11,9 @@ from psycopg.rows import class_row, namedtuple_row
 
 from connectors.files.dialect import RecordFault
 from connectors.files.skipped_lines import SkippedLines
+from connectors.postgres.digests import CLUES, STAGED, clues_digests
 from connectors.postgres.ledger import Extract, batch_span, list_receipts
+from connectors.postgres.trail import said_by
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import AT_PLACES, CORRECTED, at_places, of_batch, position
 from schemas.field import Table
@@ -110,13 +112,18 @@ def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
 def _counted(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Finding] | None:
     """The reasons against rows that were rejected as they were read, as each chunk counted them.
 
-    None: not all of them did, or rows of the batch were corrected, whose reasons no longer count.
+    None: not all of them did, somebody altered what they say since, or rows of the batch were
+    corrected, whose reasons no longer count.
     """
-    corrected = connection.execute(
-        f"SELECT FROM outcome c WHERE {of_batch('c')} AND c.verdict = '{CORRECTED}' LIMIT 1",
+    corrected, staged = connection.execute(
+        f"""SELECT EXISTS (SELECT FROM outcome c WHERE {of_batch("c")}
+                AND c.verdict = '{CORRECTED}'),
+            (SELECT detail FROM event WHERE batch_id = %(batch)s AND what = '{STAGED}'
+                ORDER BY id DESC LIMIT 1)""",
         batch_span(connection, batch_id),
-    )
-    if corrected.fetchone() is not None:
+    ).fetchone() or (True, None)
+    told = said_by(staged).get(CLUES)
+    if corrected or told not in (None, clues_digests(connection, [batch_id]).get(batch_id, "")):
         return None
     found = []
     for receipt in list_receipts(connection, batch_id, "stage"):

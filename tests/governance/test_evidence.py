@@ -170,6 +170,25 @@ def test_an_undo_gives_back_what_was_there(place: Workspace, rows: Any, how: str
     assert rows("SELECT t::text FROM payment t ORDER BY 1") == before
 
 
+def test_what_chunks_say_of_reasons_is_held_and_not_believed(
+    place: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Whoever loads may write receipts, and the report of a batch counts its reasons by them."""
+    page = place.settings.reports / "batch-2" / "report.txt"
+    before = page.read_text()
+    assert "Number, not a number" in before
+    told = altered(
+        place,
+        """UPDATE receipt SET clues = replace(clues, '["Number", "PaidAmount", 1',
+        '["NotNull", "PaidAmount", 777') WHERE batch_id = 2 AND stage = 'stage'""",
+    )
+    assert "777" in rows("SELECT string_agg(clues, '') FROM receipt")[0][0]
+    assert "batch 2: the receipts of its chunks (table receipt, column clues) are not" in told
+    assert "batch 1: " not in told
+    run_batch(place, 2)
+    assert page.read_text() == before
+
+
 TIMES = {
     "batch.opened_at": "when it was opened",
     "batch.ended_at": "when it ended",
