@@ -55,9 +55,6 @@ ACCOUNT_ROW = f"event_id, {', '.join(ACCOUNT_FACTS)}, {SCHEMA}.password_told(nam
 BATCH_SCOPE = "'tenants ' || (b.profile::json ->> 'tenant')"
 """SQL for what a batch `b` is about, as a scope; null where it is bound to no tenant."""
 
-_OWNER = f"(pg_has_role(session_user, current_user, 'MEMBER') AND {SCHEMA}.acting() IS NULL)"
-"""SQL for the owner of the schema; whoever is logged in is held to their roles all the same."""
-
 
 def array(words: Iterable[str]) -> str:
     """SQL for some words."""
@@ -96,6 +93,9 @@ NAMES_NO_LOGIN = (
 
 One that does had a login that has ended meanwhile, and sees nothing.
 """
+_OWNER = f"(pg_has_role(session_user, current_user, 'MEMBER') AND {NAMES_NO_LOGIN})"
+"""SQL for the owner of the schema; whoever is or was logged in is held to their roles all the same:
+a desk may connect as the owner."""
 IS_FOR_ALL = f"CASE WHEN a.name IS NULL THEN {NAMES_NO_LOGIN} ELSE coalesce(a.tenants, '') = '' END"
 """SQL for whether who acts, the row `a` of `acting`, is bound to no tenants."""
 _NO_ROLE = refuse(

@@ -13,6 +13,7 @@ from connectors.postgres.accounts import (
     keep_account,
     keep_limit,
     log_in,
+    log_out,
     set_password,
 )
 from connectors.postgres.audit import verify
@@ -29,6 +30,13 @@ OF_ALL: dict[str, Callable[[psycopg.Connection], object]] = KEEPING | {
     "mail": lambda connection: keep_subscription(connection, "anna", SCOPE, "ada@example.com"),
     "show": lambda connection: choose_show_as(connection, "anna", AS_EVER),
 }
+
+
+OWN: dict[str, Callable[[psycopg.Connection], object]] = {
+    "own password": lambda connection: set_password(connection, "ada", "a new password", "a guess"),
+    "own show": lambda connection: choose_show_as(connection, "ada", AS_EVER),
+}
+"""What takes no role, but to be who it is about."""
 
 
 @pytest.mark.long
@@ -51,6 +59,24 @@ def test_who_is_bound_to_tenants_keeps_nothing_for_others(
     add(workspace, ADA)
     with logged_in(lesser, ADA).database.connect() as connection:
         OF_ALL[what](connection)
+
+
+def test_a_login_that_has_ended_is_not_that_of_the_owner(workspace: Workspace) -> None:
+    """A desk may connect as the owner of the schema, and a login end while a form is answered."""
+    add(workspace, ADA, ANNA, CLEO)
+    reconcile(workspace, found())
+    ended = logged_in(workspace, ADA)
+    with ended.database.connect() as connection:
+        log_out(connection)
+    for keep in (OF_ALL | OWN).values():
+        with (
+            pytest.raises(AccountRefused, match="Nobody is logged in"),
+            ended.database.connect() as connection,
+        ):
+            keep(connection)
+    with workspace.database.connect() as connection:
+        assert log_in(connection, "ada", PASSWORD)
+        keep_limit(connection, "1", None)
 
 
 def test_whom_a_provider_shows_from_now_on_has_no_password(workspace: Workspace) -> None:
