@@ -16,7 +16,15 @@ from typing import Any
 from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
-from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require, tenants_of
+from schemas.guards.accounts import (
+    NOT_ALLOWED,
+    NOT_THERE,
+    NOT_YOURS,
+    array,
+    refuse,
+    require,
+    tenants_of,
+)
 from schemas.guards.readable import is_day, is_money, or_none
 from schemas.life import BESIDE, RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
 
@@ -151,6 +159,10 @@ DECISIONS_OF: Mapping[str, str] = {
         approved integer;
         changed integer;
     BEGIN
+        -- A refusal says who did what about it, and whoever reads asks what would be refused.
+        IF NOT ({SCHEMA}.sees_all() OR number = ANY ({SCHEMA}.seen_runs(true))) THEN
+            {refuse(NOT_THERE, "there is no reconciliation %s", "number")};
+        END IF;
         SELECT * INTO STRICT run FROM {SCHEMA}.reconciliation r WHERE r.id = number;
         IF EXISTS (SELECT FROM {SCHEMA}.signature s JOIN {SCHEMA}.event e ON e.id = s.event_id
             WHERE s.reconciliation_id = number AND s.role = '{Role.PREPARED}'

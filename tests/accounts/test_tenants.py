@@ -14,7 +14,9 @@ from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from connectors.postgres.ledger import State
 from connectors.postgres.record_rows import target_row
+from connectors.postgres.signatures import why_interested
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.sign import prepare
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -221,6 +223,25 @@ def test_nothing_of_others_is_told_by_what_a_function_of_theirs_sees(
         connection.execute("SELECT FROM reconciliation WHERE pg_temp.tell(scope)")
         connection.execute("SELECT FROM shown_row WHERE pg_temp.tell(batch_id::text)")
     assert {*told} == {"tenants 7", "everything", "1"}
+
+
+def test_who_stands_for_a_run_is_told_to_those_who_see_it(place: Workspace, acting: As) -> None:
+    """What keeps an account from approving a run says who prepared it, and accepted how much."""
+    reader = acting(READER)
+
+    def told(user: Workspace, number: int) -> str | None:
+        with user.database.connect() as connection:
+            return why_interested(connection, "anna", number)
+
+    prepare(logged_in(place, ANNA), 1, by=None, comment="")
+    prepare(logged_in(place, ANNA), 2, by=None, comment="")
+    for user, seen in ((logged_in(reader, TESSA), [1]), (reader, []), (place, [1, 2])):
+        for number in (1, 2):
+            if number in seen:
+                assert "anna prepared the report" in (told(user, number) or "")
+            else:
+                with pytest.raises(AccountRefused, match=f"There is no reconciliation {number}"):
+                    told(user, number)
 
 
 @pytest.mark.parametrize(("person", "sees_all"), [(TESSA, False), (ANNA, True)])

@@ -7,7 +7,7 @@ revision = "0046"
 down_revision = "0045"
 branch_labels = None
 depends_on = None
-derived = "2dd2b18944391162226141846f822ba4c0b30b2f457a1f7138089469775cde7a"
+derived = "127a89bba45700db8efe3202a770d2a86c32cbba615dd0fd9e4da399f8d65354"
 
 
 def upgrade() -> None:
