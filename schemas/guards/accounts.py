@@ -19,6 +19,7 @@ from schemas.accounts import (
 )
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.readable import is_money, or_none
+from schemas.life import RESTATED
 from schemas.show_as import PATTERN
 
 REFUSED = "RC"
@@ -62,10 +63,14 @@ def array(words: Iterable[str]) -> str:
 
 
 def tenants_of(scope: str) -> str:
-    """SQL for which tenants a scope is about; null: it may be about any."""
+    """SQL for which tenants a scope is about; null: it may be about any.
+
+    What somebody typed is in restatements of an earlier version, and names none.
+    """
     return (
         f"string_to_array(substring({scope} FROM "
-        "'(?:^|; )tenants (-?[0-9]+(?:, -?[0-9]+)*)(?:;|$)'), ', ')"
+        "'^(?:(?:batches|feeds) [^;, ]+(?:, [^;, ]+)*; )*"
+        f"tenants (-?[0-9]+(?:, -?[0-9]+)*)(?:$|{RESTATED})'), ', ')"
     )
 
 

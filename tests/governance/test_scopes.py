@@ -26,6 +26,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.breaks.frame import gather
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.rules.rules import Rules
+from schemas.guards.accounts import tenants_of
 from schemas.life import GONE, RESTATED
 from tests.governance.runs import DAY, found
 from tests.governance.runs import reconcile as saved
@@ -56,6 +57,28 @@ def test_a_scope_is_read_back_from_its_text() -> None:
     assert [Scope.read(scope.text) for scope in SCOPES] == SCOPES
     assert len({scope.text for scope in SCOPES}) == len(SCOPES)
     assert Scope.read(EVERYTHING) == Scope()
+
+
+OF_EARLIER = [
+    "everything as of 2026-01-29, restated: late; tenants 7",
+    "tenants 8 as of 2026-01-29, restated: late; tenants 7",
+    "batches 2; feeds pay, file as of 2026-01-29, restated: late; tenants 7; restated as of today",
+]
+"""Restatements as an earlier version named them: with what somebody typed."""
+
+
+def test_the_database_reads_of_a_scope_which_tenants_it_is_about(workspace: Workspace) -> None:
+    """Who acts for these alone sees it: what somebody typed is none of them."""
+    known = {
+        one.text + more: [*map(str, one.tenants)] or None
+        for one in SCOPES
+        for more in ("", f"{RESTATED}2026-01-02")
+    } | dict.fromkeys(OF_EARLIER)
+    with workspace.database.connect() as connection:
+        rows = connection.execute(
+            f"SELECT scope, {tenants_of('scope')} FROM unnest(%s::text[]) scope", [[*known]]
+        ).fetchall()
+    assert dict(rows) == known
 
 
 def test_a_scope_has_one_text_in_whatever_order_it_is_named() -> None:

@@ -7,7 +7,7 @@ revision = "0046"
 down_revision = "0045"
 branch_labels = None
 depends_on = None
-derived = "127a89bba45700db8efe3202a770d2a86c32cbba615dd0fd9e4da399f8d65354"
+derived = "bc18239256d09f1a46452065c14ea6bd74282d6ec459fcfbdad145d2acef4e94"
 
 
 def upgrade() -> None:
