@@ -118,8 +118,9 @@ LOGINS_OF: Mapping[str, str] = {
         IF how NOT IN ('{How.OIDC}', '{How.PROXY}') THEN
             {refuse(NOT_ALLOWED, "nobody vouches for a password")};
         END IF;
+        -- Whoever changes it meanwhile ends the logins that there are.
         SELECT a.name INTO whose FROM {SCHEMA}.account a
-            WHERE a.subject = how || ' ' || known_as AND NOT a.disabled;
+            WHERE a.subject = how || ' ' || known_as AND NOT a.disabled FOR SHARE;
         IF whose IS NOT NULL THEN
             PERFORM {SCHEMA}.open_login(whose, how, $3, $4);
         END IF;

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from threading import Thread
 from typing import Any
 
 import psycopg
@@ -233,6 +234,21 @@ def test_a_provider_or_proxy_vouches_for_whom_an_account_names(workspace: Worksp
         person = acting(connection)
         assert person is not None
         assert (person.name, person.own_password) == ("anna", False)
+    # Its subject is taken away while the desk vouches for it.
+    asked = (known.subject or "").removeprefix("oidc ")
+    with workspace.database.connect() as owner, workspace.database.connect() as desk:
+        vouched: list[str | None] = []
+        thread = Thread(target=lambda: vouched.append(vouch(desk, asked, How.OIDC)))
+        with owner.transaction():
+            keep_account(owner, replace(known, subject="proxy anna@corp"))
+            thread.start()
+            waits = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
+            while thread.is_alive() and owner.execute(
+                waits, [desk.info.backend_pid]
+            ).fetchone() == (False,):
+                pass
+        thread.join()
+    assert vouched == [None]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ revision = "0046"
 down_revision = "0045"
 branch_labels = None
 depends_on = None
-derived = "bc18239256d09f1a46452065c14ea6bd74282d6ec459fcfbdad145d2acef4e94"
+derived = "bd721134743fdca1cefe460c995e6816ef1f1b937f7e16cd9be726f8b2238fdf"
 
 
 def upgrade() -> None:
