@@ -100,9 +100,7 @@ _LIMIT = f"""(SELECT a.above::numeric FROM {SCHEMA}.acceptance_limit a
     WHERE b.currency IS NULL OR a.currency IN (b.currency::text, '*')
     ORDER BY b.currency IS NOT NULL AND a.currency = '*', a.above::numeric LIMIT 1)"""
 """SQL: above which amount an acceptance of the break `b` takes two people; null: never."""
-_SIGNED_THROUGH = (
-    "coalesce(substring(saved.detail FROM '\"signed_through\": ([0-9]+)')::bigint, saved.id)"
-)
+_SIGNED_THROUGH = "coalesce((saved.detail::jsonb ->> 'signed_through')::bigint, saved.id)"
 """SQL: the event up to which page one knows what is signed, by the event `saved` of its run.
 
 Events of an earlier version do not say.

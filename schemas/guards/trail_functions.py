@@ -297,6 +297,14 @@ FUNCTIONS_OF: Mapping[str, str] = {
             RAISE EXCEPTION 'reconciliation % is not what event % says of it', run.id,
                 quote_literal('{SAVED}');
         END IF;
+        -- Who approves is held to what was signed after that, whoever made the run.
+        IF NOT coalesce(told ->> 'signed_through' ~ '^[0-9]{{1,18}}$'
+            AND jsonb_typeof(told -> 'signed_through') = 'number', false)
+            OR (told ->> 'signed_through')::numeric
+                > (SELECT coalesce(max(e.id), 0) FROM {SCHEMA}.event e)
+        THEN
+            RAISE EXCEPTION 'reconciliation % knows more of what is signed than there is', run.id;
+        END IF;
         -- The next run reads them, and so does every one after it.
         IF EXISTS (SELECT FROM pg_temp.draft_break_state b WHERE NOT ({_READ_AGAIN})) THEN
             RAISE EXCEPTION 'reconciliation % has breaks that no run can read', run.id;

@@ -371,6 +371,7 @@ def follow(
         # Whoever forges a run tells the same in its event, but for one.
         said |= {name: row[name] for name in RUN_FACTS if told_verdict or name != "verdict"}
         said["version"] = forged.get("told_version", row["version"])
+        said["signed_through"] = row["signed_through"]
         names = [name for name in (*RUN_FACTS, "scope", "rules_text", "version") if name in row]
         connection.execute("SELECT draft('reconciliation'), draft('break_state')")
         connection.execute(
@@ -432,6 +433,19 @@ def test_no_run_follows_that_has_not_heard_what_was_decided(
     with pytest.raises(StatementRefused, match=f"has followed reconciliation {last.id}"):
         decide(controller, last.id, ids(breaks)[0], {})
     decide(controller, next_one.id, ids(breaks)[0], {})
+    assert intact(workspace)
+
+
+def test_page_one_knows_of_no_signature_that_is_yet_to_come(
+    acting: As, workspace: Workspace
+) -> None:
+    """Said to know of all, no approver of some tenants would be held to what is signed after it."""
+    merger = acting(MERGER)
+    last = reconcile(merger, found("1"))
+    for through in (10**9, 2**70, -1, 0.5, "1", None):
+        with pytest.raises(StatementRefused, match="knows more of what is signed than there is"):
+            conclude(merger, last, {"signed_through": through})
+    conclude(merger, last, {"signed_through": 0})
     assert intact(workspace)
 
 

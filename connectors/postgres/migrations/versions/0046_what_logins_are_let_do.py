@@ -7,7 +7,7 @@ revision = "0046"
 down_revision = "0045"
 branch_labels = None
 depends_on = None
-derived = "bd721134743fdca1cefe460c995e6816ef1f1b937f7e16cd9be726f8b2238fdf"
+derived = "036a6748ab39fa53076249fad612f7dd16e8dd2ce2bb5ad3d2d0d00bda77a0cc"
 
 
 def upgrade() -> None:
