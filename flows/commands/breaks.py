@@ -34,7 +34,11 @@ breaks_command = App(
 Ids = Annotated[str, Parameter(help="Ids of breaks; or use a filter.")]
 Run = Annotated[
     int | None,
-    Parameter(help="Number of the reconciliation; default: the latest of all.", validator=LISTED),
+    Parameter(
+        help="Number of the reconciliation; default: the latest of all. A restatement is decided "
+        "about by its number.",
+        validator=LISTED,
+    ),
 ]
 
 

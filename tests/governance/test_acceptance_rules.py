@@ -29,7 +29,7 @@ from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
-from schemas.life import Choice
+from schemas.life import RESTATED, Choice
 from tests.accounts.conftest import controller as controller  # noqa: PLC0414 -- the fixture.
 from tests.accounts.people import ANNA, BO, CLEO, TESSA, add, logged_in
 from tests.governance.runs import DAY, SCOPE, found, ids, reconcile
@@ -196,6 +196,29 @@ def test_terms_that_cannot_hold_are_refused(workspace: Workspace, rows: Any) -> 
         with pytest.raises(DecisionRefused, match=told):
             propose_rule(workspace, None, replace(TERMS, **terms), "ann")
     assert rows("SELECT count(*) FROM event WHERE what LIKE 'acceptance%'") == [(0,)]
+
+
+def test_whoever_names_no_run_means_none_that_restates_an_earlier_day(
+    workspace: Workspace, rows: Any
+) -> None:
+    """A break has one id in both, and what is decided about that one counts for nothing else."""
+    breaks = found("1")
+    run = reconcile(workspace, breaks)
+    again = reconcile(workspace, breaks, scope=f"{SCOPE}{RESTATED}2026-01-02")
+    chosen, why = Chosen(tuple(ids(breaks))), "ok"
+    told = f"the latest, restates an earlier day.* Name the run that you mean: --run {again.id}"
+    for what in Choice:
+        with pytest.raises(DecisionRefused, match=told):
+            decide_breaks(workspace, None, chosen, Decision(what, why, "ann", until=UNTIL))
+    with pytest.raises(DecisionRefused, match=told):
+        propose_rule(workspace, None, TERMS, "ann")
+    assert rows("SELECT FROM event WHERE id > %s", [again.event_id]) == []
+    for meant in (run, again):
+        decide_breaks(workspace, meant.id, chosen, Decision(Choice.COMMENT, why, "ann"))
+        propose_rule(workspace, meant.id, TERMS, "ann")
+    assert {one.terms.scope for one in list_rules(workspace)} == {run.scope, again.scope}
+    reconcile(workspace, breaks)
+    propose_rule(workspace, None, TERMS, "ann")
 
 
 def test_nobody_approves_what_they_proposed(workspace: Workspace) -> None:

@@ -11,7 +11,8 @@ import psycopg
 from connectors.errors import DecisionRefused
 from connectors.postgres import acceptance_rules
 from connectors.postgres.acceptance_rules import AcceptanceRule, RuleOutcome, RuleTerms
-from connectors.postgres.reconciliations import Reconciliation, find_run
+from connectors.postgres.reconciliations import Reconciliation
+from flows.stages.reconcile.decision_rules import run_meant
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.totals import plain
@@ -29,7 +30,7 @@ def propose_rule(workspace: Workspace, run: int | None, terms: RuleTerms, by: st
     The scope of `terms` is not looked at. Raises DecisionRefused, AccountRefused.
     """
     with workspace.database.connect() as connection:
-        last = find_run(connection, run)
+        last = run_meant(connection, run)
         meant = replace(terms, scope=last.scope)
         _refuse_terms(meant, last.as_of)
         return _done(

@@ -29,6 +29,7 @@ from flows.stages.reconcile.decision_rules import (
     refuse_if_other,
     refuse_terms,
     refuse_unseen,
+    run_meant,
 )
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
@@ -250,7 +251,7 @@ def decide_breaks(
     refused, and the money told is that of the breaks as if there were no others.
     """
     with workspace.database.connect() as connection:
-        run = reconciliations.find_run(connection, number)
+        run = run_meant(connection, number)
         with keep_scope(connection, run):
             refuse_if_followed(connection, run)
             refuse_terms(run, decision)
