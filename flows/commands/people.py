@@ -375,16 +375,18 @@ def limit_command(
 
 
 def _subscribed(name: str, told: str, address: str | None) -> str:
+    from connectors.postgres.reconciliations import latest_run
     from connectors.postgres.subscriptions import keep_subscription
     from flows.stages.reconcile.scope import scope_meant
     from flows.stages.witness import witnessed
 
-    scope = scope_meant(told)
     with (
         workspace(quiet=True, say_held=False) as place,
         place.database.connect() as connection,
         witnessed(place, connection),
     ):
+        # One of an earlier version may have what somebody typed, which is meant as it stands.
+        scope = told if latest_run(connection, told) else scope_meant(told)
         keep_subscription(connection, name, scope, address)
     return scope
 

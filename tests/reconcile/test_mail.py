@@ -34,6 +34,8 @@ from tests.accounts.people import ADA, ANNA, BO, CLEO, OTTO, TESSA, add, logged_
 from tests.certificates import made
 from tests.conftest import Once
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
+from tests.governance.runs import found
+from tests.governance.runs import reconcile as saved
 from tests.reconcile.smtp_server import MailServer, mail_server
 from tests.stages.conftest import As
 from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
@@ -293,6 +295,11 @@ def test_commands(place: Workspace, post: MailServer, recon: Any) -> None:
     subscribed = recon("user", "subscribe", "anna", as_page_one_has_it, *address)
     assert f"the reports of {SEVEN} at a@example.com, from the next run on" in subscribed.stdout
     assert "no more reports" in recon("user", "unsubscribe", "bo", SEVEN).stdout
+    restated = "tenants 7 as of 2026-01-29, restated: x; tenant 8"
+    saved(place, found(), scope=restated)
+    subscribe(place, BO, restated)
+    ended = recon("user", "unsubscribe", "bo", restated)
+    assert f"no more reports of {restated}" in ended.stdout, "as an earlier version named it"
     post.refused = {"a@example.com"}
     done = run(place).run
     refused = recon("report", "mail", str(done.id))
