@@ -326,8 +326,10 @@ def _page(
         if visit.has_to_log_in and not place.open_to_all:
             return _to_login(visit)
         if sent and marked and not visit.is_marked:
-            return _not_sent(visit)
-        response = place.page(visit)
+            left = None if place.open_to_all else entry.offered(visit)
+            response = left or _not_sent(visit)
+        else:
+            response = place.page(visit)
         visit.keep_login(response)
         return response
     except ReconError as error:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -25,6 +26,7 @@ from flows.stages.workspace import Workspace
 from schemas.accounts import How
 from tests.accounts.people import ANNA, BO, add, logged_in
 from tests.desk.browser import NO_AUTHORITIES, Browser, desk_of
+from tests.governance.runs import found, ids, reconcile
 
 SECRET = "a secret of the proxy alone"
 BACK = "http://localhost/login/back"
@@ -230,6 +232,58 @@ def test_a_proxy_says_who_somebody_is(workspace: Workspace) -> None:
         with workspace.database.connect() as connection:
             keep_account(connection, replace(ANNA, subject="proxy anna@corp", disabled=True))
         assert "or it is disabled" in client.get("/", headers=anna).text
+
+
+WHY = 'Bank "charges"'
+
+
+def send_too_late(workspace: Workspace, page: Browser) -> str:
+    """Send a form whose login has ended; gives where it goes."""
+    breaks = found("1")
+    path = f"/runs/{reconcile(workspace, breaks).id}/decide"
+    page.open(path, **{"break": ids(breaks), "what": "comment"})
+    page.client.headers["Origin"] = str(page.client.base_url).rstrip("/")
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE login SET ended_at = clock_timestamp()")
+    page.send(path, reason=WHY)
+    return path
+
+
+def send_now(page: Browser, path: str, rows: Any) -> None:
+    assert (page.status, "Not sent yet" in page.text, WHY in page.text) == (200, True, True)
+    assert rows("SELECT FROM decision") == [], "nothing is sent before they say so"
+    page.send(path)
+    assert rows('SELECT "by", reason FROM decision') == [("anna", WHY)]
+
+
+def test_what_was_typed_is_kept_where_a_proxy_logs_in_anew(workspace: Workspace, rows: Any) -> None:
+    known(workspace, "proxy anna@corp")
+    with behind(workspace) as url:
+        anna = Browser(url)
+        anna.client.headers.update({"X-Remote-User": "anna@corp", "X-Recon-Proxy": SECRET})
+        path = send_too_late(workspace, anna)
+        opened = anna.client.cookies["recon_login"]
+        send_now(anna, path, rows)
+        assert anna.client.cookies["recon_login"] == opened
+        anna.client.close()
+
+
+def test_what_was_typed_is_kept_while_a_provider_is_asked(
+    workspace: Workspace, issuer: str, rows: Any
+) -> None:
+    """The provider is asked beside the page that has it."""
+    known(workspace, f"oidc {issuer} 4711")
+    with provided(workspace, issuer) as anna:
+        show(anna, "4711")
+        path = send_too_late(workspace, anna)
+        assert (anna.status, WHY in anna.text) == (401, True)
+        assert anna.send(path).status == 401, "nobody is logged in yet"
+        left, beside = anna.answer, Browser(str(anna.client.base_url))
+        beside.client.cookies = anna.client.cookies
+        show(beside, "4711")
+        anna.client.cookies, anna.answer = beside.client.cookies, left
+        send_now(anna.send(path), path, rows)
+        beside.client.close()
 
 
 def test_a_name_that_a_browser_adds_to_that_of_the_proxy_is_nobodys(workspace: Workspace) -> None:

@@ -52,17 +52,32 @@ class UnsentForm:
 
 
 def ended(visit: Visit) -> Response:
-    """Answer a form whose login has ended: ask for a login, and keep what was typed.
+    """Answer a form whose login has ended: ask for a login, and keep what was typed."""
+    unsent = _unsent(visit)
+    said = ENDED if unsent else ENDED_EMPTY
+    return _ask(visit, said, there=_page_before(visit), unsent=unsent)
 
-    It is kept where the browser says that a page of ours sent it: nobody else fills in a form that
-    somebody who has just logged in would send.
+
+def offered(visit: Visit) -> Response | None:
+    """Show a form of an earlier login to who is logged in anew; None: nothing of it is kept.
+
+    A proxy logs them in with the form itself, and a provider beside the page that has it.
+    """
+    unsent = _unsent(visit) if visit.person else None
+    return _offer(visit, unsent, _page_before(visit)) if unsent else None
+
+
+def _unsent(visit: Visit) -> UnsentForm | None:
+    """What was sent, where the browser says that a page of ours sent it.
+
+    Nobody else fills in a form that somebody who has just logged in would send.
     """
     fields = _texts(visit)
-    kept = visit.is_from_here and 0 < len(fields) <= MOST_FIELDS
+    if not visit.is_from_here or not 0 < len(fields) <= MOST_FIELDS:
+        return None
     if sum(len(name) + len(text) for name, text in fields) > MOST_SIGNS:
-        kept = False
-    unsent = UnsentForm(visit.request.url.path, fields) if kept else None
-    return _ask(visit, ENDED if kept else ENDED_EMPTY, there=_page_before(visit), unsent=unsent)
+        return None
+    return UnsentForm(visit.request.url.path, fields)
 
 
 def _texts(visit: Visit, prefix: str = "") -> list[tuple[str, str]]:
@@ -111,14 +126,16 @@ def login(visit: Visit) -> Response:
             token = log_in(connection, name, str(visit.form.get("password", "")))
     except LoginRefused as error:
         return _ask(visit, str(error), name=name, there=there, unsent=unsent)
-    response = _offer(visit, token, unsent, _ours(there)) if unsent else visit.go(_ours(there))
+    response = visit.go(_ours(there))
+    if unsent:
+        response = _offer(visit.as_login(token), unsent, _ours(there))
     visit.keep(response, LOGIN_COOKIE, token, LONGEST_LOGIN)
     return response
 
 
-def _offer(visit: Visit, token: str, unsent: UnsentForm, there: str) -> Response:
+def _offer(visit: Visit, unsent: UnsentForm, there: str) -> Response:
     """Show whoever has logged in what they have not sent yet: they send it, or leave it."""
-    return visit.as_login(token).page("unsent.html.jinja", unsent=unsent, there=there)
+    return visit.page("unsent.html.jinja", unsent=unsent, there=there)
 
 
 def to_provider(visit: Visit) -> Response:
