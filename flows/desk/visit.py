@@ -26,6 +26,8 @@ from schemas.show_as import AS_EVER, ShowAs
 LOGIN_COOKIE, VISIT_COOKIE = "recon_login", "recon_visit"
 """The token of a login; what stands for a browser where nobody is logged in."""
 
+DEFAULT_PORTS = {"https": 443, "http": 80}
+
 
 class Page(Protocol):
     def __call__(self, visit: "Visit") -> Response: ...
@@ -79,8 +81,19 @@ class Visit:
     @property
     def is_from_here(self) -> bool:
         """Whether the browser says that a page of this desk sent it."""
-        origin = self.request.headers.get("origin", "")
-        return bool(origin) and origin.partition("://")[2] == self.request.headers.get("host")
+        return self.is_ours(self.request.headers.get("origin", ""))
+
+    def is_ours(self, address: str) -> bool:
+        """Whether an address that the browser names is of this desk.
+
+        A proxy may ask by another one than people open the desk by.
+        """
+        host = self.request.headers.get("host")
+        return self._is_public(address) or (bool(host) and _netloc(address) == host)
+
+    def _is_public(self, address: str) -> bool:
+        """Whether it is of the one that people open the desk by, as that is set."""
+        return bool(self.desk.settings.url) and _origin(address) == _origin(self.desk.settings.url)
 
     @property
     def show(self) -> ShowAs:
@@ -133,8 +146,10 @@ class Visit:
         """Whether the browser came by TLS, by the word of the proxy or of the settings."""
         public = urlsplit(self.desk.settings.url or "")
         asked = self.request.url
-        known = public.scheme == "https" and public.hostname == asked.hostname
-        return known or asked.scheme == "https"
+        known = public.hostname == asked.hostname or self._is_public(
+            self.request.headers.get("origin", "")
+        )
+        return (known and public.scheme == "https") or asked.scheme == "https"
 
     def page(
         self, template: str, status: HTTPStatus | int = HTTPStatus.OK, **values: Any
@@ -164,6 +179,22 @@ class Visit:
             samesite="lax",
             secure=self._by_tls,
         )
+
+
+def _netloc(address: str) -> str:
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        return ""
+
+
+def _origin(address: str) -> tuple[str, str | None, int | None] | None:
+    """What is the same of two addresses of one origin; None: it is none."""
+    try:
+        parts = urlsplit(address)
+        return parts.scheme, parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:
+        return None
 
 
 def shown_by_proxy(visit: Visit, proxy: ProxySettings) -> Visit:

@@ -24,7 +24,7 @@ from connectors.oidc import Provider, ProviderSettings
 from connectors.postgres.accounts import acting, keep_account, vouch
 from flows.stages.workspace import Workspace
 from schemas.accounts import How
-from tests.accounts.people import ANNA, BO, add, logged_in
+from tests.accounts.people import ANNA, BO, PASSWORD, add, logged_in
 from tests.desk.browser import NO_AUTHORITIES, Browser, desk_of
 from tests.governance.runs import found, ids, reconcile
 
@@ -307,6 +307,35 @@ def test_cookies_are_kept_to_tls_where_the_desk_is_called_by_it(
     with desk_of(workspace, DeskSettings(url="https://desk.example.com")) as url:
         told = httpx.get(f"{url}/login", headers={"Host": host}, verify=NO_AUTHORITIES)
     assert ("Secure" in told.headers["set-cookie"]) == secure
+
+
+@pytest.mark.parametrize(
+    ("public", "origin", "ours"),
+    [
+        ("https://desk.example.com", "https://desk.example.com", True),
+        ("https://Desk.example.com:443", "https://desk.example.com", True),
+        ("https://desk.example.com:8443", "https://desk.example.com", False),
+        ("https://desk.example.com", "http://desk.example.com", False),
+        ("https://desk.example.com", "https://desk.example.com.evil.example", False),
+        ("https://desk.example.com", "https://desk.example.com:x", False),
+        ("https://desk.example.com", "null", False),
+        (None, "https://desk.example.com", False),
+    ],
+)
+def test_a_proxy_may_ask_by_the_address_where_the_desk_listens(
+    workspace: Workspace, public: str | None, origin: str, ours: bool
+) -> None:
+    """Many do so: the browser says by which one a page was opened."""
+    add(workspace, ANNA)
+    with desk_of(workspace, DeskSettings(url=public)) as url:
+        page = Browser(url).open("/login")
+        page.client.headers["Origin"] = origin
+        page.client.follow_redirects = False
+        page.send("/login", name="anna", password=PASSWORD)
+        assert page.status == (303 if ours else 403)
+        if ours:
+            assert "Secure" in page.answer.headers["set-cookie"]
+        page.client.close()
 
 
 def test_whoever_is_known_by_another_name_from_now_on_is_logged_out(workspace: Workspace) -> None:

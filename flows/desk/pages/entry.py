@@ -93,12 +93,10 @@ def _texts(visit: Visit, prefix: str = "") -> list[tuple[str, str]]:
 
 def _page_before(visit: Visit) -> str:
     """The page of this desk that a form was on."""
-    try:
-        there = urlsplit(visit.request.headers.get("referer", ""))
-    except ValueError:
+    referer = visit.request.headers.get("referer", "")
+    if not visit.is_ours(referer):
         return "/"
-    if there.netloc != visit.request.headers.get("host"):
-        return "/"
+    there = urlsplit(referer)
     return _ours(f"{there.path}?{there.query}" if there.query else there.path)
 
 
