@@ -17,15 +17,16 @@ def kept_token(path: Path | None) -> str | None:
     if path is None:
         return None
     try:
-        return path.read_text("ascii").strip() or None
+        token = path.read_text("utf-8", "replace").strip()
     except NONE_THERE:
         return None
-    except UnicodeDecodeError:
-        raise SettingsError(
-            f"{path} cannot be read as a login. Remove it, then `recon login` again. {ELSEWHERE}"
-        ) from None
     except OSError as error:
         raise _unusable(path, "read", error) from None
+    if not (token.isascii() and token.isprintable()):
+        raise SettingsError(
+            f"{path} cannot be read as a login. Remove it, then `recon login` again. {ELSEWHERE}"
+        )
+    return token or None
 
 
 def keep_token(path: Path, token: str) -> None:

@@ -228,6 +228,8 @@ def shown_by_proxy(visit: Visit, proxy: ProxySettings) -> Visit:
 def visit_of(request: Request, workspace: Workspace, form: FormData, desk: Any) -> Visit:
     """Who asks, as the database knows them by the cookie."""
     token = request.cookies.get(LOGIN_COOKIE)
+    if token and not token.isprintable():  # No text of a database, so nobody's token.
+        token = None
     place = workspace.as_login(token)
     with place.database.connect() as connection:
         person, accounts = acting(connection), has_accounts(connection)

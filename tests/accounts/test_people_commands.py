@@ -145,9 +145,10 @@ def test_a_login_file_that_is_none_is_told(
     workspace: Workspace, typed: Callable[..., Any], tmp_path: Path
 ) -> None:
     (tmp_path / "private").mkdir()
-    (tmp_path / "private" / "login").write_bytes(b"\xff\xfe")
-    ran = typed("status")
-    assert (ran.returncode, "cannot be read as a login" in ran.stderr) == (2, True)
+    for content in (b"\xff\xfe", b"\0\0"):
+        (tmp_path / "private" / "login").write_bytes(content)
+        ran = typed("status")
+        assert (ran.returncode, "cannot be read as a login" in ran.stderr) == (2, True)
     (tmp_path / "private" / "login").unlink()
     (tmp_path / "private" / "login").mkdir()
     for command in ("status", "logout"):

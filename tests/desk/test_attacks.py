@@ -158,7 +158,7 @@ def test_a_run_of_another_tenant_is_answered_like_one_that_is_not_there(
     assert other.text.replace(" 2 ", " N ") == nothing.text.replace(" 999 ", " N ")
 
 
-FORGED = ["", "x", "' OR '1'='1", "0" * 64, "../../etc/passwd", "a" * 4000, "%00"]
+FORGED = ["", "x", "' OR '1'='1", "0" * 64, "../../etc/passwd", "a" * 4000, "%00", '"\\000"']
 
 
 def test_a_forged_cookie_is_nobody(place: Workspace, desk: str) -> None:
