@@ -61,12 +61,13 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
             AND w.detail::jsonb -> 'rule' = to_jsonb($1))
     $$""",
     "seen_rules()": f"""RETURNS bigint[] LANGUAGE sql STABLE {SAFE} AS $$
-        -- What was done with the rules of these tenants, whoever did it.
+        -- What was done with the rules of these tenants, whoever did it; nobody has none.
         SELECT coalesce(array_agg(e.id), '{{}}') FROM {SCHEMA}.event e
         JOIN {SCHEMA}.event p ON p.what = '{RULE_PROPOSED}' AND p.id = CASE
             WHEN e.what = '{RULE_PROPOSED}' THEN e.id
             WHEN e.what IN ({listed(RULE_EVENTS)}) THEN (e.detail::jsonb ->> 'rule')::bigint END
-        WHERE e.what IN ({listed(RULE_EVENTS)}) AND {SCHEMA}.sees_scope(p.detail::jsonb ->> 'scope')
+        WHERE ({SCHEMA}.acting()).name IS NOT NULL AND e.what IN ({listed(RULE_EVENTS)})
+        AND {SCHEMA}.sees_scope(p.detail::jsonb ->> 'scope')
     $$""",
     "propose_rule(said_by text, reason text, detail text)": f"""
     RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$

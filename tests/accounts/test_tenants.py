@@ -1,6 +1,7 @@
 """What an account of some tenants reads, whatever it sends: rows of these, by PostgreSQL itself."""
 
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 
 from connectors.errors import AccountRefused
 from connectors.files.profile import DEFAULT
+from connectors.postgres.acceptance_rules import RuleTerms
 from connectors.postgres.accounts import BATCH_SEEN, act_as, keep_account, sees_part
 from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from connectors.postgres.ledger import State
 from connectors.postgres.record_rows import target_row
 from connectors.postgres.signatures import why_interested
+from flows.stages.reconcile.acceptance_rules import propose_rule
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import prepare
 from flows.stages.sequence import import_delivery
@@ -26,7 +29,7 @@ from schemas.life import Choice
 from schemas.tables import PAYMENT
 from tests.accounts.people import ANNA, TESSA, Account, add, logged_in
 from tests.conftest import Once
-from tests.governance.runs import found, reconcile
+from tests.governance.runs import DAY, found, reconcile
 from tests.stages.conftest import As
 from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
 from tests.stages.payments import line, write
@@ -45,6 +48,7 @@ STATEMENTS = {
     "SELECT FROM event WHERE what = 'batch staged'": (1, 1, 1),
     "SELECT FROM event WHERE what = 'reconciled'": (1, 1, 1),
     "SELECT FROM event WHERE what = 'breaks commented'": (1, 1, 0),
+    "SELECT FROM event WHERE what = 'acceptance rule proposed'": (1, 1, 0),
     # By way of others
     "WITH x AS MATERIALIZED (SELECT * FROM payment) SELECT FROM x": (1, 1, 2),
     "SELECT FROM batch b JOIN extract e ON e.batch_id = b.id": (1, 1, 1),
@@ -81,6 +85,8 @@ def place(workspace: Workspace, tmp_path: Path, once: Once, with_roles: str) -> 
         for scope, tenant in (("tenants 7", 7), ("tenants 8", 8), ("everything", None)):
             run = reconcile(workspace, found("4711", tenant=tenant or 9), scope=scope)
             if tenant:
+                terms = RuleTerms(scope, "AMOUNT", 1, Decimal(1), Decimal(1), DAY, "small")
+                propose_rule(workspace, run.id, terms, "ann")
                 comment = Decision(Choice.COMMENT, "asked the bank", "ann")
                 decide_breaks(workspace, run.id, Chosen(code="AMOUNT"), comment)
         add(workspace, ANNA, TESSA)

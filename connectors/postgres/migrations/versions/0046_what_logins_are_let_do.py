@@ -7,7 +7,7 @@ revision = "0046"
 down_revision = "0045"
 branch_labels = None
 depends_on = None
-derived = "036a6748ab39fa53076249fad612f7dd16e8dd2ce2bb5ad3d2d0d00bda77a0cc"
+derived = "1515d6978087f36e649673d73c4d264763014ff26be2c70ca1d3a97bf50638f9"
 
 
 def upgrade() -> None:
