@@ -72,16 +72,18 @@ def jobs_command(
     from connectors.postgres.jobs import find_job, list_jobs
 
     with workspace("jobs --watch" if watch else "jobs", quiet=True, say_held=False) as place:
+        # Whoever starts it is not who asked, and their login ends before it does.
+        worker = place.as_login(None)
         while watch:
             done: list[tuple[int, int]] = []
             try:
-                done = do_ordered(place.as_login(None), quiet=json)
+                done = do_ordered(worker, quiet=json)
             except DatabaseUnusable as trouble:
                 if once or isinstance(trouble, SchemaReplaced):
                     raise
                 say_next_look(trouble, every)
             if json and (done or once):
-                with place.database.connect() as connection:
+                with worker.database.connect() as connection:
                     jobs = [find_job(connection, number) for number, _ in done]
                 print_json({"jobs": [_as_json(one) for one in jobs]}, of_many=not once)
             if once:
