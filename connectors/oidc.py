@@ -22,6 +22,7 @@ from joserfc.jwk import KeySet
 
 from connectors.addresses import is_loopback
 from connectors.errors import LoginRefused, SettingsError
+from connectors.files.content import shown
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
 """Signatures by a key that only the provider has; no shared secret, and never none."""
@@ -193,10 +194,16 @@ class Provider:
         issuer = self._settings.issuer.rstrip("/")
         told = self._ask("GET", f"{issuer}/.well-known/openid-configuration")
         wanted = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-        if told.get("issuer") != self._settings.issuer or not all(told.get(one) for one in wanted):
+        if not all(isinstance(told.get(one), str) for one in ("issuer", *wanted)):
             raise LoginRefused(
                 f"What answers at RECON_OIDC_ISSUER does not describe the provider {issuer}. Ask "
                 "who runs the desk."
+            )
+        if told["issuer"] != self._settings.issuer:
+            raise LoginRefused(
+                f"The provider calls itself {shown(told['issuer'])}, and RECON_OIDC_ISSUER is "
+                f"{self._settings.issuer}: it has to be the same, to the last slash. Ask who runs "
+                "the desk."
             )
         self._described = time.monotonic() + DESCRIBED_SECONDS, told
         return told
@@ -206,7 +213,7 @@ class Provider:
             with httpx.Client(timeout=ANSWER_SECONDS, trust_env=False) as client:
                 answer = client.request(method, address, **more)
             told = answer.json() if len(answer.content) <= ANSWER_BYTES else None
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
             raise LoginRefused(
                 f"The provider does not answer ({type(error).__name__}). Try again; if it stays "
                 "so, ask who runs it."

@@ -122,7 +122,8 @@ def test_a_provider_that_does_not_answer_or_is_another(issuer: str) -> None:
     with pytest.raises(LoginRefused, match="does not answer"):
         nobody.begin("key", "/", "http://desk/login/back")
     other = Provider(ProviderSettings(f"{issuer}/", "desk"))
-    with pytest.raises(LoginRefused, match="does not describe the provider"):
+    told = f"calls itself {issuer}, and RECON_OIDC_ISSUER is {issuer}/:"
+    with pytest.raises(LoginRefused, match=told):
         other.begin("key", "/", "http://desk/login/back")
 
 
