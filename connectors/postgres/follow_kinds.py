@@ -188,14 +188,17 @@ def _waiting(connection: sa.Connection, name: str) -> str:
 def _sent(connection: sa.Connection, before: Table) -> str:
     """Which batch with rows of a kind goes to the service, and what to do; empty: none does.
 
-    One that was taken back goes nowhere any more, but what was sent of it stays. Its files may hold
-    records of other kinds, which were sent by operations of theirs.
+    One that was taken back goes nowhere any more, but what was sent of it stays. What was planned
+    and certainly never arrived was not sent, unless somebody has decided about it. Its files may
+    hold records of other kinds, which were sent by operations of theirs.
     """
     name, operation = before.name, before.endpoint.name if before.endpoint else ""
     batch = connection.exec_driver_sql(
         f"""SELECT b.id, b.state,
             EXISTS (SELECT FROM {SCHEMA}.send x
-                WHERE x.extract_id = e.id AND x.operation = '{operation}') AS sent
+                WHERE x.extract_id = e.id AND x.operation = '{operation}'
+                    AND (x.state NOT IN ('unsent', 'superseded') OR x.carried_out IS NOT NULL
+                        OR x.decision IS NOT NULL OR x.earlier > 0)) AS sent
         FROM {SCHEMA}.batch b JOIN {SCHEMA}.extract e ON e.batch_id = b.id
         WHERE b.service IS NOT NULL AND (e.record = '{name}' OR EXISTS (SELECT FROM
             {SCHEMA}.staged_{name} s WHERE s.extract_id = e.id))

@@ -206,16 +206,26 @@ def test_what_was_sent_by_an_operation_stays_so(
     applied(REFUND + PUT, "batch 1, which has rows of the kind, goes to the service. Define it so")
     applied(REFUND)
     assert run("undo", "1", "--reason", "before the operation").returncode == 0
+    # What is only planned, at a service where nobody listens, was not sent.
+    applied(REFUND + POST)
+    nowhere = {"RECON_SERVICE_URL": "http://127.0.0.1:9", "RECON_SERVICE_ATTEMPTS": "1"}
+    assert run("import", write(tmp_path, *ROWS), "--push", **nowhere).returncode == 2
+    assert rows("SELECT DISTINCT state FROM send WHERE batch_id = 2") == [("unsent",)]
+    applied(REFUND + PUT, "batch 2, which has rows of the kind, goes to the service. Define it so")
+    applied(REFUND + POST)
+    assert run("undo", "2", "--reason", "of another operation").returncode == 0
+    applied(REFUND + PUT)
+    assert run("sends", "2").returncode == 0
     assert run("import", write(tmp_path, *ROWS)).returncode == 0
     # Rows are there, and none is on its way to a service: all may be said of where they go.
     for one in (REFUND + POST, REFUND, REFUND + PUT):
         applied(one)
     with serving(workspace, tmp_path / "records") as service:
-        done = run("push", "2", **service)
+        done = run("push", "3", **service)
         assert done.returncode == 0, done.stderr
     assert rows(THERE)[0] == (1, "10.5", "broken")
-    applied(REFUND, "it was sent by EditRefund, PUT /refunds/{Id}; what was sent of batch 2 is")
-    assert run("undo", "2", "--reason", "x").returncode == 2  # By no definition but that one.
+    applied(REFUND, "it was sent by EditRefund, PUT /refunds/{Id}; what was sent of batch 3 is")
+    assert run("undo", "3", "--reason", "x").returncode == 2  # By no definition but that one.
     applied(REFUND + POST, "is kept by that. Define it so again")
     applied(REFUND + PUT.replace("/refunds/", "/v2/refunds/"))
     exported = run("records", "export", str(tmp_path / "out"))
@@ -227,14 +237,14 @@ def test_what_was_sent_by_an_operation_stays_so(
     assert json.loads(told[-1][0])["changes"] == ["it was sent by EditRefund, PUT /refunds/{Id}"]
     shown = run("fields", "refund")
     assert "it is sent by EditRefund: `PUT /v2/refunds/{Id}`" in shown.stdout
-    sent = run("sends", "2").stdout
+    sent = run("sends", "3").stdout
     assert '"RefundedAt":"2026-01-05T10:00:00+00:00","Reason":"broken"' in sent
     # Another order of the fields is another body, and the same effect: by the key it had.
     reason = REFUND[REFUND.index("[fields.Reason]") : REFUND.index(REFERENCE)]
     at = REFUND.index("[fields.RefundedAt]")
     moved = REFUND[:at] + reason + REFUND[at:].replace(reason, "")
     applied(moved + PUT.replace("/refunds/", "/v2/refunds/"))
-    sent_so = run("sends", "2").stdout
+    sent_so = run("sends", "3").stdout
     assert '"Reason":"broken","RefundedAt":"2026-01-05T10:00:00+00:00"' in sent_so
     keys = [[one for one in told.splitlines() if "push key" in one] for told in (sent, sent_so)]
     assert keys[0] == keys[1]
