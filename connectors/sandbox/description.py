@@ -4,7 +4,7 @@ The schemas of the records are as this host reads and writes them.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import TypeAlias
 
@@ -149,12 +149,27 @@ _FAILED = {
 _BODILESS = ("401", "403")
 
 
+class _Names:
+    """Names that are given once each: operations of one's own may be called as another schema."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {*taken}
+
+    def free(self, name: str) -> str:
+        """The name, or the next that nothing has."""
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+
 class Description:
     """The description of one host, made when it is first asked for."""
 
     def __init__(self, options: SandboxOptions) -> None:
         self._options = options
         self._schemas = RecordSchemas(options.traits)
+        self._calls = _Names()
 
     def response(self) -> Response:
         """The answer to a request for it."""
@@ -164,22 +179,28 @@ class Description:
     def document(self) -> Schema:
         """The whole description."""
         paths: dict[str, Schema] = {}
-        components: Schema = {}
-        for operation in OPERATIONS:
-            name = self._options.name_of(operation)
-            validated = operation.name not in self._options.unvalidated
-            components[name] = self._schemas.request(operation.table, validated=validated)
-            components[f"{name}Response"] = self._answer(operation)
-            # A record of one's own may be added where a listing of documented ones is read.
-            paths.setdefault(operation.path, {}).update(self._verbs(operation, name))
-            paths[f"/api/{name}"] = self._verbs(operation, name, predefined=True)
-            if operation.method == "POST":
-                paths[f"/api/{name}[]"] = {"post": self._batch(operation, name)}
-        components[NAME] = self._schemas.request(AUTHENTICATE, validated=True)
-        components[f"{NAME}Response"] = self._schemas.answer(ANSWER, status=True)
-        paths.update(self._signing())
         status = {self._schemas.name(RESPONSE_STATUS): self._schemas.reference(_STATUS)}
-        components[ERROR] = {"type": "object", "properties": status, "required": list(status)}
+        components: Schema = {
+            NAME: self._schemas.request(AUTHENTICATE, validated=True),
+            f"{NAME}Response": self._schemas.answer(ANSWER, status=True),
+            ERROR: {"type": "object", "properties": status, "required": list(status)},
+        }
+        self._calls = _Names()
+        signing = self._signing()
+        bodies = [(one, self._request(one), self._answer(one)) for one in OPERATIONS]
+        # Behind all that is embedded anywhere; the documented ones are before those of one's own.
+        names = _Names([*components, *self._schemas.embedded])
+        for operation, request, answer in bodies:
+            name = self._options.name_of(operation)
+            sent, got = names.free(name), names.free(f"{name}Response")
+            components |= {sent: request, got: answer}
+            # A record of one's own may be added where a listing of documented ones is read.
+            verbs = self._verbs(operation, sent, got)
+            paths.setdefault(operation.path, {}).update(verbs)
+            paths[f"/api/{name}"] = self._verbs(operation, sent, got, predefined=True)
+            if operation.method == "POST":
+                paths[f"/api/{name}[]"] = {"post": self._batch(operation, sent, got)}
+        paths.update(signing)
         keys = _KEY_SCHEME if self._options.traits.api_key_header else {}
         return {
             "openapi": "3.1.0",
@@ -196,41 +217,47 @@ class Description:
             },
         }
 
-    def _verbs(self, operation: Operation, name: str, *, predefined: bool = False) -> Schema:
+    def _verbs(
+        self, operation: Operation, sent: str, got: str, *, predefined: bool = False
+    ) -> Schema:
         return {
-            verb.lower(): self._call(operation, name, verb, predefined=predefined)
+            verb.lower(): self._call(operation, sent, got, verb, predefined=predefined)
             for verb in (operation.method, *operation.also)
         }
 
-    def _call(self, operation: Operation, name: str, verb: str, *, predefined: bool) -> Schema:
+    def _call(
+        self, operation: Operation, sent: str, got: str, verb: str, *, predefined: bool
+    ) -> Schema:
+        """`sent` and `got` are the names of the schemas of its request and its answer."""
+        name = self._options.name_of(operation)
         number = "" if verb == operation.method else f"By{verb.capitalize()}"
         placed = () if predefined else _placed(operation)
         parameters = [self._parameter(field, "path") for field in placed]
         called: Schema = {
-            "operationId": f"{'Api' if predefined else ''}{name}{number}",
+            "operationId": self._calls.free(f"{'Api' if predefined else ''}{name}{number}"),
             "tags": [operation.table.title],
             "security": self._security(operation),
-            "responses": self._responses(operation, f"{name}Response"),
+            "responses": self._responses(operation, got),
         }
         if verb == "GET":
             parameters += [self._parameter(field, "query") for field in operation.table.delivered]
         else:
             read = (_JSON, _FORM) if predefined else (_JSON, _CSV, _JSV, _FORM)
-            called["requestBody"] = _body({"$ref": f"#/components/schemas/{name}"}, read)
+            called["requestBody"] = _body({"$ref": f"#/components/schemas/{sent}"}, read)
         return {**called, "parameters": parameters} if parameters else called
 
-    def _batch(self, operation: Operation, name: str) -> Schema:
+    def _batch(self, operation: Operation, sent: str, got: str) -> Schema:
         """Many records in one request, carried out in order until the first failure."""
-        responses = self._responses(operation, f"{name}Response", many=True)
+        responses = self._responses(operation, got, many=True)
         completed = {
             "description": "How many records were carried out; absent where none was tried.",
             "schema": {"type": "integer"},
         }
         for answered in responses.values():
             answered["headers"] = {COMPLETED: completed}
-        records: Schema = {"type": "array", "items": {"$ref": f"#/components/schemas/{name}"}}
+        records: Schema = {"type": "array", "items": {"$ref": f"#/components/schemas/{sent}"}}
         return {
-            "operationId": f"Batch{name}",
+            "operationId": self._calls.free(f"Batch{self._options.name_of(operation)}"),
             "tags": [operation.table.title],
             "security": self._security(operation),
             "requestBody": _body(records, (_JSON,)),
@@ -249,6 +276,10 @@ class Description:
         """Any one of the schemes with any one of the roles; none: anybody may call."""
         schemes = [*_SCHEMES, *(_KEY_SCHEME if self._options.traits.api_key_header else ())]
         return [{scheme: [role]} for scheme in schemes for role in operation.roles]
+
+    def _request(self, operation: Operation) -> Schema:
+        validated = operation.name not in self._options.unvalidated
+        return self._schemas.request(operation.table, validated=validated)
 
     def _answer(self, operation: Operation) -> Schema:
         table = TABLES[operation.response]
@@ -273,16 +304,21 @@ class Description:
 
     def _signing(self) -> dict[str, Schema]:
         """The framework's own operations: sign in, who am I, sign out."""
+        free = self._calls.free
         answer = _answered("The account.", {"$ref": f"#/components/schemas/{NAME}Response"})
         given = _body({"$ref": f"#/components/schemas/{NAME}"}, (_JSON, _CSV, _JSV, _FORM))
         known = {"200": answer} | _failures("401", bodiless=())
         signed = {"200": answer} | _failures("400", "401", "404", bodiless=())
         return {
-            "/auth": {"get": {"operationId": "WhoAmI", "responses": known, "security": _ANYBODY}},
-            "/auth/credentials": {
-                "post": {"operationId": "SignIn", "requestBody": given, "responses": signed}
+            "/auth": {
+                "get": {"operationId": free("WhoAmI"), "responses": known, "security": _ANYBODY}
             },
-            "/auth/logout": {"post": {"operationId": "SignOut", "responses": {"200": answer}}},
+            "/auth/credentials": {
+                "post": {"operationId": free("SignIn"), "requestBody": given, "responses": signed}
+            },
+            "/auth/logout": {
+                "post": {"operationId": free("SignOut"), "responses": {"200": answer}}
+            },
         }
 
 

@@ -164,6 +164,49 @@ def test_what_is_listed_at_a_path_is_still_described_there(tmp_path: Path) -> No
     assert done.stdout.split() == ["get", "post"]
 
 
+def test_a_name_of_an_operation_takes_the_place_of_no_other_schema(tmp_path: Path) -> None:
+    """`EditRefund` with its answer, and operations that are called as others' schemas and calls."""
+    taken = ("Error", "EditPaymentResponse", "ResponseStatus", "EditRefundResponse", "BatchAddFee")
+    for number, name in enumerate(("EditRefund", "AddFee", "ApiEditPayment", *taken)):
+        kind = REFUND.replace('"refund"', f'"kind{number}"').replace('"Refund"', f'"Kind {number}"')
+        kind += POST.replace("AddRefund", name).replace("/refunds", f"/kinds/{number}")
+        (tmp_path / f"kind{number}.toml").write_text(kind)
+    said = (
+        "import json; from connectors.sandbox import SandboxOptions; "
+        "from connectors.sandbox.description import Description; "
+        "print(json.dumps(Description(SandboxOptions()).document()))"
+    )
+    documents = [
+        json.loads(
+            subprocess.run(
+                [sys.executable, "-c", said],
+                env=os.environ | {"RECON_RECORDS": str(folder)},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        )
+        for folder in (tmp_path / "records", tmp_path)
+        if not folder.mkdir(exist_ok=True)
+    ]
+    alone, beside = (one["components"]["schemas"] for one in documents)
+    assert {name: beside[name] for name in alone} == alone
+    for path, calls in documents[0]["paths"].items():
+        assert documents[1]["paths"][path] == calls
+    told = documents[1]["paths"]
+    names = [call["operationId"] for calls in told.values() for call in calls.values()]
+    assert len({*names}) == len(names)
+    for path in [f"/kinds/{number}" for number in range(8)]:
+        call = told[path]["post"]
+        of = f"Kind {path[-1]}"
+        sent = call["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+        assert beside[sent.rpartition("/")[2]]["title"] == of
+        got = call["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
+        answer = beside[got.rpartition("/")[2]]
+        assert answer["title"] == of
+        assert "ResponseStatus" in answer["properties"]
+
+
 def test_two_kinds_have_no_operation_in_common(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(REFUND + PUT)
     other = REFUND.replace('"refund"', '"reversal"').replace('"Refund"', '"Reversal"')
