@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from prefect import flow, task
 from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed
-from pydantic import StringConstraints
+from pydantic import StringConstraints, WithJsonSchema
 
 from connectors.errors import BatchStateError
 from connectors.postgres.push.sends import SendDecision
@@ -13,7 +13,7 @@ from flows.report.markdown import cell
 from flows.report.spelling import digits
 from flows.report.text import state_word
 from flows.stages.chosen_sends import ChosenSends
-from flows.stages.jobs.arguments import Number
+from flows.stages.jobs.arguments import Number, Operation
 from flows.stages.resolve import next_text
 from flows.stages.resolve import resolve as settle
 from flows.tasks.artifacts import publish_table
@@ -24,18 +24,13 @@ from flows.tasks.own_batch import refuse_if_renumbered
 from flows.tasks.run_names import called
 from flows.tasks.states import COMPLETED
 from schemas.counting import quantity
+from schemas.operations import PUSHES
 
-OperationName = Literal[
-    "SaveCampaignActionClientForm",
-    "ClientRegister",
-    "AddPaymentGateway",
-    "EditPayment",
-    "EditCurrencyRate",
-    "EditInvoiceFile",
-    "AddMessageTone",
-    "AddActionDocument",
+OperationName = Annotated[
+    Operation,
+    WithJsonSchema({"type": "string", "enum": [one.name for one in PUSHES.values()]}),
 ]
-"""Operations that take records; a test holds it to the operation table."""
+"""Those that take records, of your own too: the form has them as they are when it is deployed."""
 
 
 Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"\S")]

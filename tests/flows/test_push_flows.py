@@ -46,9 +46,10 @@ def towards(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_names_in_the_forms_are_those_of_the_operations() -> None:
     from flows.pull_listings import ListingName
-    from flows.resolve import OperationName
+    from flows.resolve import resolve
 
-    assert set(get_args(OperationName)) == {operation.name for operation in PUSHES.values()}
+    form, _ = resolve.parameters.properties["operation"]["anyOf"]
+    assert form["enum"] == [operation.name for operation in PUSHES.values()]
     assert set(get_args(ListingName)) == set(LISTINGS)
 
 

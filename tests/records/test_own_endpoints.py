@@ -207,6 +207,27 @@ def test_a_name_of_an_operation_takes_the_place_of_no_other_schema(tmp_path: Pat
         assert "ResponseStatus" in answer["properties"]
 
 
+def test_the_form_of_a_decision_has_operations_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "refund.toml").write_text(REFUND + PUT)
+    said = (
+        "from flows.resolve import resolve; "
+        "(form, none) = resolve.parameters.properties['operation']['anyOf']; "
+        "given = {'batch_id': 1, 'decision': 'resend', 'reason': 'r', 'by': 'o'}; "
+        "resolve.validate_parameters(given | {'operation': 'EditRefund'}); "
+        "print(form['type'], *form['enum'], none['type'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", said],
+        env=os.environ | {"RECON_RECORDS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    names = ["AddActionDocument", "EditRefund"]
+    assert done.stdout.split()[-3:] == [*names, "null"]
+
+
 def test_two_kinds_have_no_operation_in_common(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(REFUND + PUT)
     other = REFUND.replace('"refund"', '"reversal"').replace('"Refund"', '"Reversal"')
