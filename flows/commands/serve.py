@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from connectors.addresses import check_database_address
 from connectors.errors import SettingsError
-from connectors.settings import read_settings
+from connectors.settings import check_own_kinds, read_settings
 from flows.commands.console import PORT, out, refuse_password
 from flows.commands.stopping import told_to_stop
 from schemas.counting import quantity
@@ -55,6 +55,7 @@ def sandbox_command(
     from connectors.postgres.database import database_url, libpq_address
     from connectors.sandbox import Sandbox, SandboxOptions
 
+    check_own_kinds()
     listed = [*(_listed_users(users) if users else []), *map(_named_user, user)]
     options = SandboxOptions(
         port=port, style=style, users=tuple(listed or [_user(DEFAULT_USER, "the default")])

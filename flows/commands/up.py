@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from connectors.errors import ReconError, SettingsError
-from connectors.settings import Settings, read_settings
+from connectors.settings import Settings, check_own_kinds, read_settings
 from flows.commands.console import PORT, out, show_warnings, within
 from schemas.counting import agree, quantity
 
@@ -133,6 +133,7 @@ def deploy_command(
             "PREFECT_API_URL is not set. Name the server, as in http://127.0.0.1:4200/api, "
             "or start one with `recon up`."
         )
+    check_own_kinds()  # The forms would be without any, and parameters that name one not be kept.
     from flows.ops.whose_server import refuse_unreachable
 
     refuse_unreachable(os.environ["PREFECT_API_URL"])

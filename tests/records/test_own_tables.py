@@ -21,6 +21,7 @@ from schemas.own_tables import (
     read_own_tables,
 )
 from schemas.tables import DOCUMENTED
+from tests import recon
 from tests.records.test_own_kinds import REFUND
 
 ROOT = Path(__file__).parents[2]
@@ -314,6 +315,33 @@ def test_a_rule_that_is_said_twice_is_one_rule(tmp_path: Path) -> None:
 def test_a_folder_that_is_named_is_there(tmp_path: Path) -> None:
     fault = read_own_tables(tmp_path / "nowhere", DOCUMENTED, named=True).fault
     assert fault == f"{tmp_path}/nowhere: RECON_RECORDS names it, and it is no folder."
+
+
+def test_nothing_is_served_or_registered_where_a_file_has_a_fault(tmp_path: Path) -> None:
+    """Forms and paths would be there without any kind of one's own."""
+    (tmp_path / "refund.toml").write_text(REFUND)
+    (tmp_path / "broken.toml").write_text("name = refund")
+    ours = {"RECON_RECORDS": str(tmp_path), "PREFECT_API_URL": "http://127.0.0.1:9/api"}
+    nowhere = "postgresql://127.0.0.1:9/none"
+    for command in (["deploy"], ["sandbox", "--database", nowhere]):
+        done = recon.run(nowhere, tmp_path / "home", *command, **ours)
+        assert done.returncode == 2
+        assert "broken.toml: cannot be read" in done.stderr
+    # A run that names a kind says what is wrong with the file, and not that there is no such kind.
+    said = (
+        "from flows.resolve import resolve; from flows.tasks.delivery import Delivery; "
+        "given = {'batch_id': 1, 'decision': 'resend', 'reason': 'r', 'by': 'o'}; "
+        "resolve.validate_parameters(given | {'operation': 'EditRefund'}); "
+        "print(Delivery(paths=['a'], record='refund').record)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", said],
+        env=os.environ | ours,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "refund\n", done.stderr
 
 
 def test_records_of_one_tenant_all_have_one(tmp_path: Path) -> None:
