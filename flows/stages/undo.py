@@ -71,10 +71,11 @@ class Undone:
         told = ", ".join(f"{rows} {what}" for what, rows in self.counts.items() if rows)
         lines = [f"Batch {self.batch_id} is undone: {told or 'nothing to undo'}."]
         if self.left:
+            posted = any(not _KEYED[one] for one in self.left)
+            but = ", but for what was posted before" if posted else ""
             lines.append(
-                f"{left_told(self.left)} Rows of earlier batches that own "
-                "their records again are unsent; `recon push` sends them."
-                + (_POSTED_BEFORE if any(not _KEYED[one] for one in self.left) else "")
+                f"{left_told(self.left)} Rows of earlier batches that own their records again are "
+                f"unsent{but}; `recon push` sends them.{_POSTED_BEFORE if posted else ''}"
             )
         return [*lines, *map(str, self.faults)]
 

@@ -70,6 +70,7 @@ def test_a_corrected_delivery_posts_only_what_the_undone_one_had_not(
         assert sent(1) == {row: before for row, (before, _) in ENDS.items()}
         told = undo_and_tell(place, 1, by=None, reason="row 7 is wrong").lines
         assert told[1].startswith("The service keeps what it was sent: 6 of AddPaymentGateway. ")
+        assert "are unsent, but for what was posted before; `recon push` sends" in told[1]
         assert "is not posted again" in told[1]
         begun = len(server.requests)
         server.plan = lambda seen: OK
