@@ -213,6 +213,7 @@ def _end_state(
         "records; the next run goes on"
     )
     others = [
+        *dict.fromkeys(told for batch in ended for told in batch.not_sent),
         *([f"{_named(left).capitalize()} {has}."] if left else ()),
         *([f"{_named(busy).capitalize()} {behind_another}."] if busy else ()),
         *([more] if waits else ()),
@@ -223,7 +224,8 @@ def _end_state(
     if not behind:
         batches = quantity(len(ended), "batch")
         nothing = "Nothing else unsent" if left or busy else "Nothing unsent"
-        told = f"{batches}: everything is at the service" if ended else nothing
+        else_ = " else" if any(batch.not_sent for batch in ended) else ""
+        told = f"{batches}: everything{else_} is at the service" if ended else nothing
         told = f"{told}." if others else told
         return Completed(name=COMPLETED, message=" ".join([told, *others]), data=data)
     todo = "; ".join(batch.next for batch in behind if batch.next) or "read their reports"

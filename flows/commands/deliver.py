@@ -14,8 +14,6 @@ from connectors.files.skipped_lines import NO_LINES
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, show_progress, workspace
 from schemas.counting import agree, grouped, quantity
-from schemas.field import Table
-from schemas.operations import PUSHES
 from schemas.reasons import remedies
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
@@ -174,6 +172,7 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
 def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
     """What `--json` prints about a batch."""
     from connectors.postgres.batch_reports import PAGE, folder_of
+    from flows.stages.push import not_sent
 
     report = ended.report
     return {
@@ -207,7 +206,7 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
             one.operation: {state: totals.rows for state, totals in one.states.items()}
             for one in report.pushed
         },
-        "not_sent": [table.name for table in _not_sent(ended)],
+        "not_sent": [table.name for table in not_sent(ended.batch, ended.report)],
         "reasons": [
             {
                 "record": reason.record,
@@ -230,19 +229,12 @@ def _why_superseded(record: str, rows: int) -> str:
 
 def _at_service(ended: "Ended", *, with_rows: bool) -> Iterator[str]:
     """What became of each record kind there, by the state of its rows, and what is not sent."""
-    from flows.stages.push import not_sent_text
+    from flows.stages.push import not_sent, not_sent_text
 
     for one in ended.report.pushed if with_rows else ():
         states = (f"{totals.rows:,} {state}" for state, totals in one.states.items() if totals.rows)
         yield f"{one.operation}: {', '.join(states) or 'nothing to send'}"
-    yield from map(not_sent_text, _not_sent(ended))
-
-
-def _not_sent(ended: "Ended") -> list[Table]:
-    """The record kinds that stay in the database, of a batch that is to be sent."""
-    asked = ended.batch.service is not None
-    names = [chain.record for chain in ended.report.chains if asked]
-    return [EXTRACTS[name] for name in names if name not in PUSHES]
+    yield from map(not_sent_text, not_sent(ended.batch, ended.report))
 
 
 def refuse_unknown(record: str | None) -> None:

@@ -19,6 +19,7 @@ from connectors.errors import ReconError, RowsUnsent, ServiceUnusable
 from connectors.postgres import ledger
 from connectors.postgres.database import analyse
 from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import Batch
 from connectors.postgres.push.count import count_window, note_window
 from connectors.postgres.push.lane import Lane, hold_lane, keep_held
 from connectors.postgres.push.plan import plan_sends, settle_duplicates
@@ -39,10 +40,11 @@ from connectors.service import Answer, Request, Service, Verdict
 from flows.stages.advised import advised
 from flows.stages.batch_service import go_over, open_for
 from flows.stages.workspace import Workspace
+from flows.steps.batch_report import BatchReport
 from schemas.counting import agree, quantity
 from schemas.field import Table
 from schemas.operations import PUSHES
-from schemas.tables import OWN
+from schemas.tables import EXTRACTS, OWN
 
 log = logging.getLogger("recon.push")
 BLOCK = 4_000
@@ -118,6 +120,12 @@ def push(
         # Too few rows for the circuit breaker to stop at: it is down, or does not take these.
         unsent = RowsUnsent if run.taken else ServiceUnusable
         raise unsent(_unsent_told(run.why_unsent, lease, left, run.failing))
+
+
+def not_sent(batch: Batch, report: BatchReport) -> list[Table]:
+    """The record kinds that stay in the database, of a batch that is to be sent."""
+    names = [chain.record for chain in report.chains if batch.service is not None]
+    return [EXTRACTS[name] for name in names if name not in PUSHES]
 
 
 def not_sent_text(table: Table) -> str:

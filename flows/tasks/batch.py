@@ -33,7 +33,7 @@ from flows.stages.apply import apply
 from flows.stages.check import check, held_event, release
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish, write_owed
 from flows.stages.kept import prove_batch
-from flows.stages.push import push
+from flows.stages.push import not_sent, not_sent_text, push
 from flows.stages.receive import receive
 from flows.stages.rows.rejects import first_rejects
 from flows.stages.terms import StatedTerms
@@ -94,6 +94,8 @@ class BatchStatus(BaseModel):
     """Whether the service took other rows meanwhile, so that other batches may go there."""
     taken: bool = False
     """Whether another run has it since it was applied, sends what is unsent and reports it."""
+    not_sent: Sequence[str] = []
+    """Why rows of it stay in the database, though it goes to a service."""
     next: str = ""
     """The commands that settle what is left; empty: nothing is, or the batch has not ended."""
     proven: bool = Field(default=False, exclude=True, repr=False)
@@ -281,7 +283,8 @@ def report_batch(batch: BatchStatus) -> BatchStatus:
         ended = _told(lease, batch, _end_states(report))
         told = {"errors": report.errors, "verdict": report.verdict, "folder": str(folder)}
         told["next"] = commands(lease.batch_id, left_of(report))
-        return ended.model_copy(update=told)
+        kept = not_sent(ledger.find_batch(lease.connection, lease.batch_id), report)
+        return ended.model_copy(update=told | {"not_sent": [*map(not_sent_text, kept)]})
 
 
 def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
