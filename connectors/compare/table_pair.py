@@ -21,7 +21,12 @@ SEGMENT_ROWS = 8
 MOST_SEGMENTS = 1 << 17
 _INTEGERS = frozenset({"int2", "int4", "int8"})
 _NUMERIC = _INTEGERS | {"numeric"}
-_SENT = {"timestamp": "timestamp_send", "timestamptz": "timestamptz_send"}
+_SENT = {
+    "timestamp": "timestamp_send({})",
+    "timestamptz": "timestamptz_send({})",
+    "numeric": "numeric_send(trim_scale({}))",
+}
+"""As bytes all of a value is hashed."""
 _TEXTS = frozenset({"text", "varchar"})
 _PLAIN = frozenset({"bool", "date", "timestamp", "timestamptz", "uuid", "bytea", "float8"})
 
@@ -189,11 +194,14 @@ def _sums(
 
 
 def _hashable(table: SqlTable, name: str) -> sql.Composable:
-    """A column so that all of it is hashed: PostgreSQL folds halves of 64 bits over each other."""
+    """A column so that all of it is hashed.
+
+    PostgreSQL folds halves of 64 bits over each other, and of a numeric it leaves out the sign.
+    """
     column, kind = _exact(table, sql.Identifier(name), name), table.columns[name].type
     if kind in _INTEGERS:
         return sql.SQL("{0}, ({0}::int8 >> 32)::int4").format(column)
-    return sql.SQL("{}({})").format(sql.SQL(_SENT[kind]), column) if kind in _SENT else column
+    return sql.SQL(_SENT[kind]).format(column) if kind in _SENT else column
 
 
 def _segment(key: Sequence[str], segments: int) -> sql.Composable:

@@ -97,8 +97,15 @@ def test_across_databases_only_segments_that_differ_are_pulled(
 def test_every_bit_of_a_row_is_compared_across_databases(
     database_url: str, second_url: str
 ) -> None:
-    """PostgreSQL's hash of 64 bits is that of one half folded over the other."""
+    """PostgreSQL folds the halves of 64 bits over each other, and hashes no sign of a numeric.
+
+    It takes an infinite numeric for NaN, and 0 for NULL.
+    """
     changes = (
+        "ALTER TABLE {t} ADD sum numeric DEFAULT 5.50",
+        "UPDATE {t} SET sum = 0 WHERE id = 9",
+        "UPDATE {t} SET sum = 'NaN' WHERE id = 10",
+        "UPDATE {t} SET sum = 'Infinity' WHERE id = 11",
         # 7 + 2 ** 32, and 7 ^ 1: the halves of both fold to the same.
         "ALTER TABLE {t} ADD wide bigint DEFAULT 7",
         "ALTER TABLE {t} ADD plain timestamp DEFAULT '2000-01-01 00:00:00.000007'",
@@ -108,12 +115,17 @@ def test_every_bit_of_a_row_is_compared_across_databases(
         "UPDATE {t} SET wide = 4294967302 WHERE id = 5",
         "UPDATE {t} SET plain = plain + interval '4294.967295 s' WHERE id = 6",
         "UPDATE {t} SET paid = paid + interval '4294.967295 s' WHERE id = 7",
+        "UPDATE {t} SET sum = -sum WHERE id IN (8, 11)",
+        "UPDATE {t} SET sum = NULL WHERE id = 9",
+        "UPDATE {t} SET sum = 'Infinity' WHERE id = 10",
+        # The same number, written with other zeros.
+        "UPDATE {t} SET sum = 5.5 WHERE id > 11",
     )
     left, right = fill(database_url, "a", *changes), fill(second_url, "b", *changes, *folded)
     result = compared(left, right, key="id,tenant")
-    assert "segments compared" in result.method
-    assert {name for name, *_ in values(result)} == {"wide", "plain", "paid"}
-    assert counts(result)["MISMATCH"] == 3
+    assert result.method.endswith(", 7 pulled")
+    assert {name for name, *_ in values(result)} == {"wide", "plain", "paid", "sum"}
+    assert counts(result)["MISMATCH"] == 7
 
 
 def test_keys_the_database_does_not_guard_are_looked_at(database_url: str, second_url: str) -> None:
