@@ -149,8 +149,11 @@ class SqlTable:
         found = self.rows(
             """SELECT array_agg(a.attname::text) FROM pg_index i
             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)
+            JOIN pg_class c ON c.oid = i.indrelid
             WHERE i.indrelid = %s::regclass AND i.indisunique AND i.indisvalid AND i.indimmediate
                 AND i.indpred IS NULL AND i.indexprs IS NULL
+                -- It is of no table that inherits from this one; of partitions it is.
+                AND (c.relkind = 'p' OR NOT c.relhassubclass)
             GROUP BY i.indexrelid, i.indnkeyatts HAVING count(*) = i.indnkeyatts""",
             [self.identifier.as_string(self.connection)],
         )
@@ -325,7 +328,9 @@ def _columns(connection: psycopg.Connection, identifier: sql.Identifier) -> dict
                 SELECT typname, typbasetype FROM pg_type WHERE oid = a.atttypid
                 UNION ALL
                 SELECT t.typname, t.typbasetype FROM pg_type t JOIN base ON t.oid = base.under)
-            SELECT name FROM base WHERE under = 0), NOT a.attnotnull
+            SELECT name FROM base WHERE under = 0), NOT a.attnotnull OR EXISTS (
+            SELECT FROM pg_constraint c WHERE c.conrelid = a.attrelid AND c.contype = 'n'
+                AND NOT c.convalidated AND a.attnum = ANY(c.conkey))
         FROM pg_attribute a
         WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped
         ORDER BY a.attnum""",

@@ -137,6 +137,27 @@ def test_keys_the_database_does_not_guard_are_looked_at(database_url: str, secon
         assert counts(result) == {"MATCHED_EXACT": 1998, "DUPLICATE": 8, "UNKNOWN": 2}
 
 
+UNGUARDED = [
+    # An index holds for the rows of its own table, and not for those of tables that inherit.
+    ("CREATE TABLE {t}_more () INHERITS ({t}); INSERT INTO {t}_more SELECT * FROM {t} WHERE id < 3",
+     {"MATCHED_EXACT": 7, "DUPLICATE": 8}),
+    ("ALTER TABLE {t} DROP CONSTRAINT {n}_pkey; ALTER TABLE {t} ALTER id DROP NOT NULL; "
+     "CREATE UNIQUE INDEX ON {t} (id); INSERT INTO {t} VALUES (NULL, 1); "
+     "ALTER TABLE {t} ADD NOT NULL id NOT VALID",
+     {"MATCHED_EXACT": 9, "UNKNOWN": 2}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "found"), UNGUARDED, ids=["inherited", "not valid"])
+def test_an_index_is_believed_as_far_as_it_holds(
+    database_url: str, second_url: str, change: str, found: dict[str, int]
+) -> None:
+    changes = {name: change.replace("{n}", name) for name in "abc"}
+    left = fill(database_url, "a", changes["a"], rows=9, key="id")
+    for url, name in ((database_url, "b"), (second_url, "c")):
+        assert counts(compared(left, fill(url, name, changes[name], rows=9, key="id"))) == found
+
+
 def test_tables_of_other_types_are_pulled_and_compared_exactly(
     database_url: str, tmp_path: Path
 ) -> None:
