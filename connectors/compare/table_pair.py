@@ -19,6 +19,8 @@ from schemas.counting import quantity
 
 SEGMENT_ROWS = 8
 MOST_SEGMENTS = 1 << 17
+MOST_ENTRIES = 1664
+"""Columns of what PostgreSQL selects, or makes a row of."""
 _INTEGERS = frozenset({"int2", "int4", "int8"})
 _NUMERIC = _INTEGERS | {"numeric"}
 _SENT = {
@@ -53,6 +55,10 @@ def table_pair(
     same = (_comparable(left.columns[name].type, right.columns[name].type) for name in columns)
     if not all(same):
         return _whole(left, right, columns, scratch, "pulled whole: their types differ")
+    # Both sides are columns of a join, and a hash takes an integer as two.
+    if 2 * len(columns) > MOST_ENTRIES:
+        method = "pulled whole: their columns are too many for one query"
+        return _whole(left, right, columns, scratch, method)
     if left.place == right.place:
         return _joined(left, right, key, columns, scratch)
     if left.encoding != right.encoding:

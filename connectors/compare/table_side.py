@@ -200,7 +200,8 @@ class Spill:
     def __init__(self, table: SqlTable, columns: Sequence[str], scratch: Path) -> None:
         private_folder(scratch)
         self.table, self.scratch = table, scratch
-        self.types = {name: table.readings[name] for name in columns}
+        readings = table.readings
+        self.types = {name: readings[name] for name in columns}
         self.files: list[Path] = []
         self.rows = 0
 

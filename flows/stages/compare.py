@@ -150,14 +150,15 @@ def _shared_out(
 
 def compared_columns(left: SideSource, right: SideSource, question: Question) -> list[str]:
     """The columns both sides have, beside the key; raises SidesRefused for what nobody has."""
+    mine, theirs = left.columns, right.columns
     for name in question.key:
-        for side in (left, right):
-            if name not in side.columns:
+        for side, columns in ((left, mine), (right, theirs)):
+            if name not in columns:
                 raise SidesRefused(
                     f"{side.name} has no key column {name!r}. "
-                    + suggestion(name, side.columns, "Its columns")
+                    + suggestion(name, columns, "Its columns")
                 )
-    known = {**left.columns, **right.columns}
+    known = {**mine, **theirs}
     for name in (*question.ignore, *question.leeways):
         if name not in known:
             raise SidesRefused(
@@ -167,10 +168,10 @@ def compared_columns(left: SideSource, right: SideSource, question: Question) ->
     if leeways:
         raise SidesRefused(f"{leeways[0]!r} is part of the key; a key has no tolerance.")
     for name, leeway in question.leeways.items():
-        if name in left.columns and name in right.columns and name not in question.ignore:
-            _refuse_other_unit(name, leeway, (left.columns[name], right.columns[name]))
+        if name in mine and name in theirs and name not in question.ignore:
+            _refuse_other_unit(name, leeway, (mine[name], theirs[name]))
     left_out = {*question.key, *question.ignore}
-    return [name for name in left.columns if name in right.columns and name not in left_out]
+    return [name for name in mine if name in theirs and name not in left_out]
 
 
 def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> None:

@@ -137,6 +137,23 @@ def test_keys_the_database_does_not_guard_are_looked_at(database_url: str, secon
         assert counts(result) == {"MATCHED_EXACT": 1998, "DUPLICATE": 8, "UNKNOWN": 2}
 
 
+def test_very_wide_tables_are_compared(database_url: str, second_url: str) -> None:
+    """A query gives 1,664 columns at the most, and a table has up to 1,600."""
+    columns = ", ".join(f"c{number} int DEFAULT {number}" for number in range(900))
+    sides = []
+    for url, table in ((database_url, "a"), (database_url, "b"), (second_url, "c")):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                f"CREATE TABLE public.{table} (id int PRIMARY KEY, {columns}); "
+                f"INSERT INTO public.{table} (id, c899) VALUES (1, {7 if table == 'a' else 8})"
+            )
+        sides.append(f"{url}&table=public.{table}")
+    for other in sides[1:]:
+        result = compared(sides[0], other)
+        assert result.method == "pulled whole: their columns are too many for one query"
+        assert values(result) == [("c899", "7", "8", "1")]
+
+
 UNGUARDED = [
     # An index holds for the rows of its own table, and not for those of tables that inherit.
     ("CREATE TABLE {t}_more () INHERITS ({t}); INSERT INTO {t}_more SELECT * FROM {t} WHERE id < 3",
