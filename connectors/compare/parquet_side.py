@@ -2,12 +2,12 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
 
-from connectors.compare.sides import UNREADABLE, Side, first_line
+from connectors.compare.sides import UNREADABLE, Side, first_line, unreadable
 from connectors.errors import SidesRefused
 from connectors.files.columnar import is_named, parquet_columns, parquet_rows
 from connectors.files.listed import raised
@@ -26,11 +26,16 @@ def parquet_side(path: Path) -> Side:
             raise SidesRefused(f"{file}: its name is no text in UTF-8. Rename it.")
     try:
         schema = _one_schema(path, files)
-        rows = parquet_rows(files).select(pl.len()).collect().item()
+        rows = _counted(files).collect().item()
     except UNREADABLE as error:
-        raise SidesRefused(f"{path}: cannot be read as Parquet: {first_line(error)}") from error
+        broken = unreadable(files, str(path), lambda file: _counted([file]))
+        raise SidesRefused(f"{broken}: cannot be read as Parquet: {first_line(error)}") from error
     columns = {name: column(name, dtype) for name, dtype in schema.items()}
     return Side(str(path), "Parquet", files, columns, rows)
+
+
+def _counted(files: Iterable[Path]) -> pl.LazyFrame:
+    return parquet_rows(files).select(pl.len())
 
 
 def files_in(folder: Path) -> tuple[Path, ...]:

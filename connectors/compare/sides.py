@@ -5,7 +5,7 @@ as Arrow files, block by block, so that memory does not grow with it.
 """
 
 import errno
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -152,8 +152,13 @@ class Side:
             return lines.collect()
         except UNREADABLE as error:
             # The head of a file says what should be in it; whether it is, only its content.
+            broken = self.name
+            if self.files[0].suffix != SPILLED:
+                broken = unreadable(
+                    self.files, broken, lambda file: replace(self, files=(file,))._columns([name])
+                )
             raise SidesRefused(
-                f"{self.name}: the column {name!r} cannot be read: {first_line(error)}"
+                f"{broken}: the column {name!r} cannot be read: {first_line(error)}"
             ) from None
 
     def _columns(self, names: Sequence[str]) -> pl.LazyFrame:
@@ -219,6 +224,18 @@ def no_room(error: OSError) -> bool:
     """Whether a disk is full; polars says so in words only."""
     full = (errno.ENOSPC, errno.EDQUOT)
     return error.errno in full or any(f"(os error {one})" in str(error) for one in full)
+
+
+def unreadable(files: Sequence[Path], together: str, lines: Callable[[Path], pl.LazyFrame]) -> str:
+    """The first of some files that cannot be read alone; else what they are called together."""
+    if len(files) == 1:
+        return together
+    for file in files:
+        try:
+            lines(file).collect()
+        except UNREADABLE:
+            return str(file)
+    return together
 
 
 def first_line(error: BaseException) -> str:

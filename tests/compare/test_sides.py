@@ -158,7 +158,32 @@ def test_a_file_that_polars_panics_over_is_refused(tmp_path: Path, place: int, b
     content = bytearray(path.read_bytes())
     content[place] = byte
     path.write_bytes(content)
-    with pytest.raises(
-        SidesRefused, match=r"a\.parquet: .*cannot be read.*: its content is broken$"
-    ):
+    refused = r"a\.parquet: .*cannot be read.*: its content is broken$"
+    with pytest.raises(SidesRefused, match=refused):
         compared(path, path)
+    rows.write_parquet(tmp_path / "Z.parquet")
+    rows.write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(SidesRefused, match=refused):
+        compared(tmp_path, tmp_path)
+
+
+CUT = [
+    (0, "a.parquet: cannot be read as Parquet: "),
+    (-10, "a.parquet: cannot be read as Parquet: "),
+    (4, "a.parquet: the column 'id' cannot be read: "),
+]
+"""From where on a file of a folder has no content any more, and how it is refused."""
+
+
+@pytest.mark.parametrize(("place", "told"), CUT)
+def test_of_a_folder_the_broken_file_is_named(tmp_path: Path, place: int, told: str) -> None:
+    rows = pl.DataFrame({"id": [1, 2], "v": ["a", "b"]})
+    for name in ("Z.parquet", "a.parquet", "b.parquet"):
+        rows.write_parquet(tmp_path / name, compression="uncompressed")
+    content = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(
+        content[:4] + b"\xff" * 50 + content[54:] if place == 4 else content[:place]
+    )
+    with pytest.raises(SidesRefused) as refused:
+        compared(tmp_path, tmp_path)
+    assert str(refused.value).startswith(f"{tmp_path}/{told}")
