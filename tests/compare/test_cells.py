@@ -162,6 +162,15 @@ def test_a_leeway_reaches_as_far_as_it_says(
     assert cells["within"].to_list() == [within]
 
 
+def test_numbers_of_any_length_are_apart_by_every_digit() -> None:
+    """PostgreSQL's numeric has up to 131,072 digits."""
+    left, right = _texts("2" + "0" * 2999 + "2"), _texts("3" + "0" * 2998 + "30")
+    for share, within in (("0.500000000000000000000000000001", True), ("0.5", False)):
+        cells = differing(left, right, (NUMBER, NUMBER), Leeway(relative=Decimal(share)))
+        assert cells["delta"].to_list() == ["1" + "0" * 2998 + "28"]
+        assert cells["within"].to_list() == [within]
+
+
 NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, places=4, max_value=10**25)
 
 

@@ -177,7 +177,8 @@ def _share_fits(share: Decimal) -> pl.Expr:
 def _apart(left: str, right: str, leeway: Leeway | None) -> tuple[bool, str, bool] | None:
     """Whether two number texts are the same, how far apart, and whether inside the leeway."""
     try:
-        with localcontext(prec=_PRECISION):
+        # An exponent adds up to 999 digits; the others are all written.
+        with localcontext(prec=_PRECISION + len(left) + len(right)):
             one, other = Decimal(left), Decimal(right)
             delta = other - one
             bound = max(leeway.absolute, abs(one) * leeway.relative) if leeway else Decimal(-1)
