@@ -5,15 +5,23 @@ key, and only segments whose sums differ are pulled. What is pulled is compared 
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 from psycopg import sql
 
 from connectors.compare.sides import Side
-from connectors.compare.table_side import Spill, SqlTable, copied, far_times_told, pulled, refusals
+from connectors.compare.table_side import (
+    Spill,
+    SqlTable,
+    copied,
+    far_times_told,
+    in_parallel,
+    pulled,
+    refusals,
+)
 from schemas.cells.readings import column
 from schemas.counting import quantity
 
@@ -86,8 +94,9 @@ def _pulled(
     where: sql.Composable | None = None,
 ) -> tuple[Side, Side]:
     folders = (scratch / "left", scratch / "right")
-    with ThreadPoolExecutor(2) as threads:
-        left, right = threads.map(pulled, tables, (columns, columns), folders, (where, where))
+    both = zip(tables, folders, strict=True)
+    pulling = [partial(pulled, table, columns, folder, where) for table, folder in both]
+    left, right = in_parallel(pulling, *tables)
     return left, right
 
 
@@ -144,8 +153,8 @@ def _by_segments(
     rows = max(left.estimate(), right.estimate(), 1)
     segments = min(MOST_SEGMENTS, 1 << (rows // SEGMENT_ROWS).bit_length())
     # Each table has a server process of its own that adds up.
-    with ThreadPoolExecutor(2) as threads:
-        sums = list(threads.map(lambda table: _sums(table, key, columns, segments), (left, right)))
+    adding = [partial(_sums, table, key, columns, segments) for table in (left, right)]
+    sums = in_parallel(adding, left, right)
     together = sums[0].join(sums[1], on="segment", how="full", coalesce=True, suffix="_right")
     differ = pl.any_horizontal(
         pl.col(name).ne_missing(pl.col(f"{name}_right")) for name in ("rows", "sum", "mix")

@@ -1,11 +1,12 @@
 """Database tables as sides of a comparison: what they are, and their rows by COPY."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any, LiteralString, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import polars as pl
@@ -17,11 +18,17 @@ from connectors.compare.sides import Side, first_line, spill
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
 from connectors.postgres.copy_out import copied_blocks, parsed
-from connectors.postgres.database import STATEMENT_SECONDS, TEXTS_OF_VALUES, WORK_MEMORY
+from connectors.postgres.database import (
+    SILENT_CLIENT,
+    STATEMENT_SECONDS,
+    TEXTS_OF_VALUES,
+    WORK_MEMORY,
+)
 from connectors.postgres.session import CONNECT_SECONDS, NO_CONNECTION, why_no_connection
 from schemas.cells.readings import Column, Reading, column
 from schemas.frame_types import Dtype
 
+T = TypeVar("T")
 _INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
 _TIMES = ("timestamptz", "timestamp")
 _ORDERED = frozenset({*_INTEGERS, *_FLOATS, *_TIMES, "numeric", "date", "bool", "uuid", "bytea"})
@@ -32,7 +39,9 @@ _FARTHEST_SECONDS = "9223372036854.775807"
 """A moment is a number of microseconds in 64 bits."""
 _SETTINGS = (
     f"{TEXTS_OF_VALUES}; SET statement_timeout = '{STATEMENT_SECONDS}s'; "
-    f"SET work_mem = '{WORK_MEMORY}'"
+    # One side waits for the other, for as long as that takes.
+    "SET idle_in_transaction_session_timeout = 0; "
+    f"SET work_mem = '{WORK_MEMORY}'; {SILENT_CLIENT}"
 )
 
 
@@ -192,6 +201,24 @@ def refusals(name: str) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise SidesRefused(f"{name}: {first_line(error)}") from None
+
+
+def in_parallel(works: Sequence[Callable[[], T]], *tables: SqlTable) -> list[T]:
+    """What all of them give, each in a thread; raises the first error of any, and waits for none.
+
+    What is still asked of the tables ends then, and where this is stopped.
+    """
+    with ThreadPoolExecutor(len(works)) as threads:
+        under_way = [threads.submit(work) for work in works]
+        try:
+            # Within polars a thread takes Ctrl-C for itself, and nobody else learns of it.
+            wait(under_way, return_when=FIRST_EXCEPTION)
+            return [one.result() for one in under_way if one.done()]
+        except BaseException:
+            for table in tables:
+                with suppress(psycopg.Error):
+                    table.connection.cancel_safe(timeout=CONNECT_SECONDS)
+            raise
 
 
 class Spill:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal, localcontext
+from functools import partial
 from pathlib import Path
 
 from connectors.compare.differences import Differences
 from connectors.compare.results import REPORT, check_names, place_results
 from connectors.compare.sides import no_room
 from connectors.compare.table_pair import TablePair, table_pair
-from connectors.compare.table_side import TableSource
+from connectors.compare.table_side import TableSource, in_parallel
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
 from connectors.files.columnar import is_named
@@ -127,18 +128,20 @@ def _sides(
     limits: Limits,
 ) -> TablePair:
     # Taking CSV apart keeps one core busy; there are two sides.
-    with ExitStack() as open_tables, ThreadPoolExecutor(2) as threads:
+    with ExitStack() as open_tables:
         opening = [
-            threads.submit(
+            partial(
                 open_source, place, scratch / name, delimiter, question.key, limits, open_tables
             )
             for place, name in zip(places, ("left", "right"), strict=True)
         ]
-        left, right = (source.result() for source in opening)
+        left, right = in_parallel(opening)
         columns = [*question.key, *compared_columns(left, right, question)]
         if isinstance(left, TableSource) and isinstance(right, TableSource):
             return table_pair(left.table, right.table, question.key, columns, scratch)
-        of_left, of_right = threads.map(lambda source: source.side(columns), (left, right))
+        tables = [side.table for side in (left, right) if isinstance(side, TableSource)]
+        reading = [partial(side.side, columns) for side in (left, right)]
+        of_left, of_right = in_parallel(reading, *tables)
         return TablePair(of_left, of_right, 0, "")
 
 
