@@ -29,6 +29,8 @@ from schemas.cells.readings import Column, Reading, column
 from schemas.frame_types import Dtype
 
 T = TypeVar("T")
+CANCEL_SECONDS = 0.2
+"""How often what is under way is asked to end."""
 _INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
 _TIMES = ("timestamptz", "timestamp")
 _ORDERED = frozenset({*_INTEGERS, *_FLOATS, *_TIMES, "numeric", "date", "bool", "uuid", "bytea"})
@@ -215,9 +217,11 @@ def in_parallel(works: Sequence[Callable[[], T]], *tables: SqlTable) -> list[T]:
             wait(under_way, return_when=FIRST_EXCEPTION)
             return [one.result() for one in under_way if one.done()]
         except BaseException:
-            for table in tables:
-                with suppress(psycopg.Error):
-                    table.connection.cancel_safe(timeout=CONNECT_SECONDS)
+            # A statement that was on its way to the server is only there the next time.
+            while tables and wait(under_way, timeout=CANCEL_SECONDS).not_done:
+                for table in tables:
+                    with suppress(psycopg.Error):
+                        table.connection.cancel_safe(timeout=CONNECT_SECONDS)
             raise
 
 
