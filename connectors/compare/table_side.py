@@ -81,7 +81,9 @@ class TableColumn:
             return sql.SQL("({} - date '1970-01-01')").format(name)
         if self.type == "numeric":
             return sql.SQL("trim_scale({})").format(name)
-        return name if self.type in (*_INTEGERS, *_FLOATS) else sql.SQL("{}::text").format(name)
+        # The cast of an inet adds the width of its network, which is not written otherwise.
+        as_is = self.type in (*_INTEGERS, *_FLOATS, "inet")
+        return name if as_is else sql.SQL("{}::text").format(name)
 
     def too_far(self, alias: str) -> sql.Composable | None:
         """Where its value is a time that `selected` cannot give: infinity, or too far away."""

@@ -328,12 +328,18 @@ def test_the_side_that_may_not_be_read_is_named(database_url: str, second_url: s
             connection.execute(f"DROP ROLE {role}")
 
 
-def test_a_domain_is_what_it_is_made_of_however_often(database_url: str, tmp_path: Path) -> None:
+def test_a_value_is_read_as_what_its_type_is_made_of_and_writes(
+    database_url: str, tmp_path: Path
+) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
             "CREATE DOMAIN money_of AS numeric(12,3); CREATE DOMAIN paid_of AS money_of; "
             "CREATE DOMAIN fee_of AS paid_of; CREATE TABLE d AS SELECT 1 AS id, 10.5::fee_of AS v"
         )
+        connection.execute("CREATE TABLE e AS SELECT 1 AS id, inet '10.0.0.1' AS v")
+    # As PostgreSQL writes it, and not as its cast does: 10.0.0.1/32.
+    exported = csv_file(tmp_path / "e.csv", "id,v\n1,10.0.0.1\n")
+    assert compared(f"{database_url}&table=e", exported).agrees
     table = f"{database_url}&table=d"
     file = parquet_file(tmp_path / "b.parquet", {"id": [1], "v": [Decimal("10.51")]})
     result = compared(table, file, tolerances=["v=0.01"])
