@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,8 +213,9 @@ def in_parallel(works: Sequence[Callable[[], T]], *tables: SqlTable) -> list[T]:
     What is still asked of the tables ends then, and where this is stopped.
     """
     with ThreadPoolExecutor(len(works)) as threads:
-        under_way = [threads.submit(work) for work in works]
+        under_way: list[Future[T]] = []
         try:
+            under_way.extend(threads.submit(work) for work in works)
             # Within polars a thread takes Ctrl-C for itself, and nobody else learns of it.
             wait(under_way, return_when=FIRST_EXCEPTION)
             return [one.result() for one in under_way if one.done()]
