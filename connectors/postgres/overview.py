@@ -11,6 +11,7 @@ from psycopg.rows import class_row
 from connectors.postgres.accounts import BATCH_SEEN
 from connectors.postgres.attempts import REPAIRED, delivered_again, later_attempts
 from connectors.postgres.ledger import ENDED, REFUSED_AS_STATED, Extract, State
+from schemas.own_columns import PARENT_COLUMN
 
 
 class BatchSummary(NamedTuple):
@@ -96,48 +97,71 @@ def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
     return [bool(one) for (one,) in rows]
 
 
-_TAKEN = """SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
-    WHERE taken.refused IS NULL AND b.feed = own.feed AND b.state NOT IN ('undone', 'discarded')"""
+_STANDS = "b.state NOT IN ('undone', 'discarded')"
+_TAKEN = f"""SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
+    WHERE taken.refused IS NULL AND b.feed = e.feed AND {_STANDS}"""
 
 
-def _called(extract: str) -> str:
+def _called(name: str) -> str:
     r"""SQL: the name of a file without folders, archives, and how it is packed."""
-    return rf"regexp_replace({extract}.name, '^.*/|\.(gz|zst|xz|bz2)$', '', 'g')"
+    return rf"regexp_replace({name}, '^.*/|\.(gz|zst|xz|bz2)$', '', 'gi')"
 
 
-_TO_DELIVER = f"""NOT EXISTS ({_TAKEN} AND taken.sha256 = e.sha256)
-    AND (e.sha256 IS NOT NULL OR NOT EXISTS ({_TAKEN} AND taken.name = e.name
-        AND b.id > own.id AND (taken.manifest = e.manifest) IS NOT FALSE))
-    AND NOT EXISTS (WITH RECURSIVE correcting AS (
-        SELECT c.id FROM batch c WHERE c.corrects = own.id
-        UNION SELECT c.id FROM batch c JOIN correcting ON c.corrects = correcting.id
-    ) {_TAKEN} AND b.id IN (SELECT id FROM correcting) AND (taken.name = e.name
-        OR {_called("taken")} = {_called("e")} AND NOT EXISTS (SELECT FROM extract other
-            WHERE other.batch_id = e.batch_id AND other.id <> e.id
-                AND {_called("other")} = {_called("e")})))"""
-"""SQL: whether nobody has taken the content of a refused file `e` of the batch `own` since.
+_TO_DELIVER = f"""
+    named AS MATERIALIZED (
+        SELECT e.id, e.batch_id, e.name, e.sha256, e.manifest, e.refused, b.feed,
+            {_called("e.name")} AS called, count(*) OVER (
+                PARTITION BY e.batch_id, {_called("e.name")}) = 1 AS alone
+        FROM extract e JOIN batch b ON b.id = e.batch_id
+        WHERE e.batch_id IN (SELECT batch_id FROM extract
+            WHERE refused IS NOT NULL AND batch_id IN (SELECT id FROM shown))
+    ), correcting AS (
+        SELECT own.id AS own, own.corrects AS with_it, b.id
+        FROM batch own JOIN batch b ON b.id > own.id AND b.corrects IN (own.id, own.corrects)
+        WHERE own.id IN (SELECT batch_id FROM named)
+        UNION SELECT own, with_it, b.id
+        FROM batch b JOIN correcting c ON b.corrects = c.id AND b.id > c.id
+    ), came AS MATERIALIZED (
+        SELECT DISTINCT own, b.feed, name_of.name, {_called("name_of.name")} AS called
+        FROM correcting JOIN batch b USING (id) JOIN extract taken ON taken.batch_id = b.id,
+            unnest(ARRAY[taken.name, substring(taken.name FROM '(?i)^.*?[.]zip(?=/)')])
+                AS name_of (name)
+        WHERE taken.refused IS NULL AND {_STANDS} AND name_of.name IS NOT NULL
+            AND (b.corrects = with_it OR coalesce(strpos(taken.header, '"{PARENT_COLUMN}"'), 0) = 0)
+    ), to_deliver AS (
+        SELECT id, batch_id FROM named e WHERE refused IS NOT NULL
+            AND NOT EXISTS ({_TAKEN} AND taken.sha256 = e.sha256)
+            AND (sha256 IS NOT NULL OR NOT EXISTS ({_TAKEN} AND taken.name = e.name
+                AND b.id > e.batch_id AND (taken.manifest = e.manifest) IS NOT FALSE))
+            AND NOT EXISTS (SELECT FROM came
+                WHERE (own, came.feed, came.name) = (e.batch_id, e.feed, e.name))
+            AND NOT EXISTS (SELECT FROM came WHERE (own, came.feed, came.called)
+                = (e.batch_id, e.feed, CASE WHEN alone THEN e.called END))
+    )"""
+"""The files of the batches `shown` that were refused, and whose content nobody has taken since.
 
-Nor the file of its name in a delivery that says to correct that batch: the last part of the name
-will do, where no other file of the batch has it. One that was absent, or could not be read, has a
-name alone and what is stated of it."""
+Nor the file of its name in a delivery that says to correct that batch, or that comes after it to
+correct the same one: the last part of the name will do, where no other file of the batch has it.
+One that names the rows that it repairs is none of the batch that has these. One that was absent, or
+could not be read, has a name alone and what is stated of it; an archive that could not be read has
+come with any of its files. Part of a WITH RECURSIVE; each file is looked at once.
+"""
 
 
 def files_to_deliver(connection: psycopg.Connection, batches: Iterable[int]) -> list[Extract]:
     """The files of some batches that were refused, and not taken since."""
     with connection.cursor(row_factory=class_row(Extract)) as cursor:
         return cursor.execute(
-            "SELECT e.* FROM extract e JOIN batch own ON own.id = e.batch_id "
-            "WHERE e.batch_id = ANY(%s) AND e.refused IS NOT NULL "
-            f"AND {_TO_DELIVER} ORDER BY e.id",
+            f"WITH RECURSIVE shown AS (SELECT unnest(%s::int[]) AS id), {_TO_DELIVER} "
+            "SELECT e.* FROM extract e JOIN to_deliver USING (id, batch_id) ORDER BY e.id",
             [list(batches)],
         ).fetchall()
 
 
-COUNTED = f"""
-    files AS (
+COUNTED = f"""{_TO_DELIVER}, files AS (
         SELECT e.batch_id, count(*) AS files, count(e.refused) AS refused,
-            count(e.refused) FILTER (WHERE {_TO_DELIVER}) AS to_deliver
-        FROM extract e JOIN batch own ON own.id = e.batch_id
+            count(d.id) AS to_deliver
+        FROM extract e LEFT JOIN to_deliver d ON d.id = e.id
         WHERE e.batch_id IN (SELECT id FROM shown) GROUP BY 1
     ), staged AS (
         SELECT batch_id, sum(value::bigint) AS rows,
@@ -158,13 +182,13 @@ COUNTED = f"""
             WHERE batch_id IN (SELECT id FROM shown WHERE service IS NOT NULL) GROUP BY 1, 2
         ) counted GROUP BY 1
     )"""
-"""What the batches of a query `shown` hold, each counted by itself; the rest of its WITH.
+"""What the batches of a query `shown` hold, each counted by itself; the rest of WITH RECURSIVE.
 
 What is left to do about a batch is found here alone: lists name it, and what it needs is kept.
 """
 
 _OVERVIEW = f"""
-    WITH shown AS (
+    WITH RECURSIVE shown AS (
         SELECT * FROM batch b WHERE (%(since)s::timestamptz IS NULL
             OR opened_at >= %(since)s OR state <> ALL(%(ended)s))
             AND (%(state)s::text IS NULL OR state = %(state)s)

@@ -292,6 +292,50 @@ def test_the_file_of_an_archive_comes_alone_where_no_other_has_its_name(
     assert deliver("x/b.csv", header=HEADER, corrects=1) == ["y/b.csv"]
 
 
+def test_an_archive_that_could_not_be_read_has_come_when_a_correction_brings_it_whole(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = tmp_path / "All.ZIP"
+    for data in (b"PK\3\4 and no end", b""):
+        path.write_bytes(data)
+        import_delivery(workspace, [str(path)], DEFAULT)
+    with workspace.database.connect() as connection:
+        assert [one.name for one in files_to_deliver(connection, [1, 2])] == [path.name] * 2
+    for corrects in (1, 2):
+        with ZipFile(path, "w") as archive:
+            archive.writestr("x/pay.csv", f"{HEADER}\n{line(corrects)}\n")
+        import_delivery(workspace, [str(path)], DEFAULT, corrects=corrects)
+        with workspace.database.connect() as connection:
+            left = files_to_deliver(connection, [1, 2])
+        assert [one.batch_id for one in left] == ([2] if corrects == 1 else [])
+
+
+def test_a_file_of_repairs_stands_for_the_one_that_was_to_repair_and_for_no_other(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """It has the name that `corrections` of a reconciliation has, as a refused one may."""
+
+    def bring(folder: str, text: str, corrects: int | None = None) -> list[tuple[int, str]]:
+        path = tmp_path / folder / "payment.csv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        files = [str(path)] if corrects else [str(path), write(tmp_path / "b.csv", line(1, day=98))]
+        import_delivery(workspace, files, DEFAULT, corrects=corrects)
+        with workspace.database.connect() as connection:
+            batches = [one.id for one in list_overview(connection, 9)]
+            return [(one.batch_id, one.name) for one in files_to_deliver(connection, batches)]
+
+    unlike = HEADER.replace("PaidAmount", "Paid")
+    assert bring("in", f"{unlike}\n{line(2)}\n") == [(1, "payment.csv")]
+    with workspace.database.connect() as connection:
+        (row,) = connection.execute("SELECT extract_id, record_number FROM staged_row").fetchall()
+    repair = f"ReconRow,{HEADER}\n{row[0]}:{row[1]},{line(1)}\n"
+    refused = repair.replace("PaidAmount", "Paid")
+    assert bring("r", refused, corrects=1) == [(1, "payment.csv"), (2, "payment.csv")]
+    assert bring("r", repair, corrects=1) == [(1, "payment.csv")]
+    assert bring("in", f"{HEADER}\n{line(2)}\n", corrects=1) == []
+
+
 def test_a_listed_file_that_was_absent_is_on_the_first_page_until_it_came(
     workspace: Workspace, tmp_path: Path
 ) -> None:
