@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.postgres.deliveries import batches_of_delivery
+from connectors.postgres.deliveries import batches_of_delivery, told_otherwise
 from connectors.postgres.evidence import reopened_batches
 from connectors.postgres.heartbeat import ended_if_idle
 from connectors.postgres.ledger import ENDED
@@ -19,7 +19,8 @@ from schemas.guards.batch_states import UNDO
 
 WRITTEN, REMOVED = "report written", "report removed"
 OWED = "report to be written again"
-"""It says what is not so any more: a correction of its batch ended, or was taken back."""
+"""It says what is not so any more: a correction of its batch ended, or was taken back, or so did a
+batch that has a file that it refused."""
 PAGE, TEXT = RENDERINGS = "report.html", "report.txt"
 MANIFEST = "manifest.json"
 FILES = (*RENDERINGS, MANIFEST)
@@ -76,9 +77,10 @@ def note_owed(connection: psycopg.Connection, batches: Collection[int]) -> None:
 def owed_by(connection: psycopg.Connection, batch_id: int) -> list[int]:
     """The batches whose reports are to be written again, of those that this one makes false.
 
-    They are those of its delivery, itself with them, and those whose rows its undo reopened.
+    They are those of its delivery, itself with them, those that refused a file that it has, and
+    those whose rows its undo reopened.
     """
-    delivery = batches_of_delivery(connection, batch_id)
+    delivery = batches_of_delivery(connection, batch_id) + told_otherwise(connection, batch_id)
     reopened = reopened_batches(said_last(connection, batch_id, UNDO))
     concerned = {*delivery, *(number for number, *_ in reopened)}
     return [one.batch_id for one in noted_reports(connection, concerned) if one.owed]

@@ -54,9 +54,9 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
         if told < withdrawn:
             _end_with_errors(connection, current)
         current = _corrects(connection, current)
-    if _corrects(connection, batch_id) is not None:
-        # Rows of its other corrections count with an attempt in this one, or do so no longer.
-        note_owed(connection, told_otherwise(connection, batch_id))
+    # Rows of its other corrections count with an attempt in this one, or do so no longer.
+    if others := told_otherwise(connection, batch_id):
+        note_owed(connection, others)
 
 
 def lock_corrections(connection: psycopg.Connection, batch_id: int) -> None:

@@ -5,6 +5,9 @@ import psycopg
 from schemas.derived.sql_names import listed
 from schemas.derived.views import ENDS
 
+_ENDS = listed(ENDS)
+_REFUSED_THERE = f"""AND e.refused IS NOT NULL AND e.batch_id <> own.id
+    JOIN batch b ON b.id = e.batch_id AND b.feed = own.feed AND b.state NOT IN ({_ENDS})"""
 FAMILY = """WITH RECURSIVE above AS (
         SELECT id, corrects FROM batch WHERE id = ANY(%s)
         UNION SELECT b.id, b.corrects FROM batch b JOIN above a ON b.id = a.corrects
@@ -20,22 +23,29 @@ def batches_of_delivery(connection: psycopg.Connection, batch_id: int) -> list[i
     """A batch and all others of its delivery, but for those that were taken back."""
     found = connection.execute(
         f"{FAMILY} SELECT b.id FROM batch b JOIN family USING (id) "
-        f"WHERE b.id = %s OR b.state NOT IN ({listed(ENDS)}) ORDER BY 1",
+        f"WHERE b.id = %s OR b.state NOT IN ({_ENDS}) ORDER BY 1",
         [[batch_id], batch_id],
     ).fetchall()
     return [one for (one,) in found]
 
 
 def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
-    """The other batches of its delivery whose reports may say something else because of a batch.
+    """The other batches whose reports may say something else because of a batch.
 
-    They are those that it corrects, one after the other, and those with rows in error, which may
-    count with a row of it. Of another one that is complete nothing changes.
+    Where it corrects one, those of its delivery: what it corrects, one after the other, and those
+    with rows in error, which may count with a row of it. Of another one that is complete nothing
+    changes. And those of its feed that refused a file that it has.
     """
     found = connection.execute(
-        f"""{FAMILY} SELECT b.id FROM batch b JOIN family USING (id)
-        WHERE b.id <> %s AND b.state NOT IN ({listed(ENDS)})
-            AND (b.state <> 'complete' OR b.id IN (SELECT id FROM above)) ORDER BY 1""",
+        f"""{FAMILY}, own AS (SELECT b.id, b.feed, b.corrects, e.sha256, e.name FROM batch b
+            LEFT JOIN extract e ON e.batch_id = b.id AND e.refused IS NULL WHERE b.id = %s)
+        SELECT b.id FROM batch b JOIN family USING (id)
+        WHERE b.state NOT IN ({_ENDS})
+            AND EXISTS (SELECT FROM own WHERE id <> b.id AND corrects IS NOT NULL)
+            AND (b.state <> 'complete' OR b.id IN (SELECT id FROM above))
+        UNION SELECT b.id FROM own JOIN extract e ON e.sha256 = own.sha256 {_REFUSED_THERE}
+        UNION SELECT b.id FROM own JOIN extract e ON e.name = own.name AND e.sha256 IS NULL
+            {_REFUSED_THERE} ORDER BY 1""",
         [[batch_id], batch_id],
     ).fetchall()
     return [one for (one,) in found]

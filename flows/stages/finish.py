@@ -117,9 +117,7 @@ def report_taken_back(workspace: Workspace, lease: Lease) -> None:
 def report_corrected(
     workspace: Workspace, connection: psycopg.Connection, batch: ledger.Batch
 ) -> None:
-    """Report the other batches of its delivery again: rows of theirs end otherwise, or count so."""
-    if batch.corrects is None:
-        return
+    """Report the batches again of which it tells something else (`told_otherwise`)."""
     for one in told_otherwise(connection, batch.id):
         report_if_written(workspace, connection, one)
 

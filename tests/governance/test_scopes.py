@@ -227,6 +227,11 @@ def test_files_that_were_refused_are_on_the_first_page_until_they_are_taken(
     import_delivery(workspace, [str(other)], named)
     taken = reconcile(workspace, asked)
     assert (taken.run.verdict, told_of_files(taken.report)) == ("RECONCILED", [])
+    report = workspace.settings.home / "reports" / "batch-1" / "report.txt"
+    assert TAKEN in " ".join(report.read_text().split())
+    undo_batch(workspace, 2, by="ann", reason="the wrong file")
+    assert TAKEN not in " ".join(report.read_text().split())
+    assert [one.state for one in reconcile(workspace, asked).report.breaks] == ["REOPENED"]
 
 
 def test_a_refused_file_has_come_when_a_correction_of_its_batch_brings_it_by_its_name(
