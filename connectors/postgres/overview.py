@@ -35,6 +35,7 @@ class BatchSummary(NamedTuple):
     """Later batch -> how many of its rejects that one repaired, where none is left."""
     to_deliver: int = 0
     """Refused and absent files that no batch of the feed has taken by now."""
+    corrects: int | None = None
 
 
 def list_overview(
@@ -201,7 +202,7 @@ _OVERVIEW = f"""
         coalesce(f.refused, 0) AS refused, coalesce(s.rows, 0)::bigint AS rows,
         (coalesce(s.rejected, 0) + coalesce(t.errors, 0) + coalesce(u.undecided, 0))::bigint
             AS errors, coalesce(u.states, '{{}}') AS at_service, b.held_because,
-        coalesce(f.to_deliver, 0) AS to_deliver
+        coalesce(f.to_deliver, 0) AS to_deliver, b.corrects
     FROM shown b LEFT JOIN files f ON f.batch_id = b.id LEFT JOIN staged s ON s.batch_id = b.id
     LEFT JOIN told t ON t.batch_id = b.id LEFT JOIN sent u ON u.batch_id = b.id
     ORDER BY b.id DESC"""

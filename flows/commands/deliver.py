@@ -162,7 +162,7 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
     if ended.batch.held_because:
         console.print(f"held: {ended.batch.held_because}")
         console.print(f"next: {decisions(ended.batch.id)}")
-    elif todo := commands(ended.batch.id, left_of(ended.report)):
+    elif todo := commands(ended.batch.id, left_of(ended.report), corrects=ended.batch.corrects):
         console.print(f"next: {todo}")
     console.print(f"report: {folder_of(reports, ended.batch.id) / PAGE}")
     if link := desk_link(DeskPage.BATCH, ended.batch.id):

@@ -36,9 +36,9 @@ def next_step(line: BatchSummary, *, held: bool = False) -> str:
         case State.FAILED:
             return f"read the report; recon rerun {line.id} recounts"
         case State.COMPLETE | State.COMPLETE_WITH_ERRORS:
-            return commands(line.id, left, held=held)
+            return commands(line.id, left, corrects=line.corrects, held=held)
         case State.MERGED if any(line.at_service.get(state) for state in PUSH_LEFT):
-            return commands(line.id, left, held=held)
+            return commands(line.id, left, corrects=line.corrects, held=held)
         case state if state not in ENDED:
             return f"recon rerun {line.id}"
     return ""
@@ -102,8 +102,11 @@ def left_of(report: BatchReport) -> Left:
     return Left(report.errors - report.again - undecided, report.to_deliver, at_service)
 
 
-def commands(batch_id: int, left: Left, *, held: bool = False) -> str:
-    """The commands that settle what is left, in the order that saves work; empty: nothing is."""
+def commands(batch_id: int, left: Left, *, corrects: int | None = None, held: bool = False) -> str:
+    """The commands that settle what is left, in the order that saves work; empty: nothing is.
+
+    A refused file of corrections names rows of the batch that these correct, and corrects that one.
+    """
     steps = []
     if any(left.at_service.get(state) for state in PUSH_LEFT):
         first = "recon restored --unsent ..., then " if held else ""
@@ -115,7 +118,8 @@ def commands(batch_id: int, left: Left, *, held: bool = False) -> str:
     if left.rejected:
         steps.append(f"recon rejects {batch_id} --out FOLDER")
     if left.files:
-        steps.append(f"recon import {agree(left.files, 'FILE', 'FILE...')} --corrects {batch_id}")
+        files = agree(left.files, "FILE", "FILE...")
+        steps.append(f"recon import {files} --corrects {corrects or batch_id}")
     return "; ".join(steps)
 
 

@@ -282,8 +282,9 @@ def report_batch(batch: BatchStatus) -> BatchStatus:
         _publish(lease, report, folder, batch.stopped)
         ended = _told(lease, batch, _end_states(report))
         told = {"errors": report.errors, "verdict": report.verdict, "folder": str(folder)}
-        told["next"] = commands(lease.batch_id, left_of(report))
-        kept = not_sent(ledger.find_batch(lease.connection, lease.batch_id), report)
+        own = ledger.find_batch(lease.connection, lease.batch_id)
+        told["next"] = commands(own.id, left_of(report), corrects=own.corrects)
+        kept = not_sent(own, report)
         return ended.model_copy(update=told | {"not_sent": [*map(not_sent_text, kept)]})
 
 

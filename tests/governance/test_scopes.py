@@ -327,8 +327,11 @@ def test_a_file_of_repairs_stands_for_the_one_that_was_to_repair_and_for_no_othe
         files = [str(path)] if corrects else [str(path), write(tmp_path / "b.csv", line(1, day=98))]
         import_delivery(workspace, files, DEFAULT, corrects=corrects)
         with workspace.database.connect() as connection:
-            batches = [one.id for one in list_overview(connection, 9)]
-            return [(one.batch_id, one.name) for one in files_to_deliver(connection, batches)]
+            lines = {one.id: one for one in list_overview(connection, 9)}
+            left = files_to_deliver(connection, lines)
+        # A correction of the refused correction would repair nothing.
+        assert all(next_step(lines[one.batch_id]).endswith("--corrects 1") for one in left)
+        return [(one.batch_id, one.name) for one in left]
 
     unlike = HEADER.replace("PaidAmount", "Paid")
     assert bring("in", f"{unlike}\n{line(2)}\n") == [(1, "payment.csv")]
