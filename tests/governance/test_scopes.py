@@ -14,6 +14,8 @@ from connectors.errors import DayRefused, SettingsError
 from connectors.files.profile import DEFAULT
 from connectors.postgres.overview import files_to_deliver, list_overview
 from flows.report.next_step import next_step
+from flows.report.reconciled.markdown import breaks_table
+from flows.report.reconciled.text import render_text
 from flows.report.text import TAKEN
 from flows.stages.reconcile.held_against import baseline
 from flows.stages.reconcile.run import Asked, reconcile
@@ -217,6 +219,9 @@ def test_files_that_were_refused_are_on_the_first_page_until_they_are_taken(
     assert [(one.code, one.key, one.severity) for one in done.report.breaks] == [
         ("FILE_REFUSED", "1/other.csv", "high")
     ]
+    assert "; other.csv, batch 1\n" in render_text(done.report)
+    (shown,) = breaks_table(done.report)
+    assert (shown["Record"], shown["Where"]) == ("1/other.csv", "other.csv, batch 1")
     accept_open(workspace, done)
     accepted = reconcile(workspace, asked)
     assert accepted.run.verdict == "RECONCILED_WITH_ACCEPTED"

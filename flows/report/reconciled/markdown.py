@@ -12,6 +12,7 @@ from flows.report.reconciled.words import (
     NOT_READABLE,
     currency_label,
     money_of_break,
+    place_in_file,
     side_told,
     value_of_break,
     verdict_of,
@@ -78,12 +79,12 @@ def _largest(report: ReconciliationReport) -> Breaks:
 def _of_what(one: BreakLine) -> str:
     """The record kind and the key; the key of several records, as of a debt, with its field."""
     together = BREAKS[one.code].together and not one.side
-    return f"{record_title(one.record)} {one.key} {one.field if together else ''}".rstrip()
+    return f"{record_title(one.record)} {one.key} {one.field if together else ''}".strip()
 
 
 def _where(one: BreakLine) -> str:
     """File, line and batch, as `recon row` asks for them; the file is what may be shortened."""
-    place = f", line {one.line}, batch {one.batch_id}"
+    place = place_in_file(one)
     return cell(one.file, SHOWN - len(place)) + place if one.file else ""
 
 

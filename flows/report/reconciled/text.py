@@ -22,6 +22,7 @@ from flows.report.reconciled.words import (
     code_title,
     currency_label,
     money_of_break,
+    place_in_file,
     values_of_break,
     verdict_of,
     with_unreadable,
@@ -253,7 +254,7 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
     if one.basis == NOT_READABLE:
         told.append(shortened(one.note, 2 * VALUE))
     if one.file:
-        told.append(f"{neutral(one.file, 60)}, line {one.line}, batch {one.batch_id}")
+        told.append(neutral(one.file, 60) + place_in_file(one))
     if told:
         yield from _wrapped("; ".join(told), " " * 27)
     if one.state in _TOLD and one.note:

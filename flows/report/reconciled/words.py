@@ -83,6 +83,12 @@ def values_of_break(one: BreakLine, most: int) -> tuple[str | None, str | None]:
     return apart(value_of_break(one, one.expected), value_of_break(one, one.found), most)
 
 
+def place_in_file(one: BreakLine) -> str:
+    """What comes behind the name of the file of a break; a file as a whole has no line."""
+    line = "" if one.line is None else f", line {one.line}"
+    return f"{line}, batch {one.batch_id}"
+
+
 def value_of_break(one: BreakLine, text: str | None) -> str | None:
     """What a break says was expected or found, money as the difference beside it is told."""
     number = amount_said(one.record, one.field, text)
