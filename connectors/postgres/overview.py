@@ -132,8 +132,8 @@ _TO_DELIVER = f"""
     ), to_deliver AS (
         SELECT id, batch_id FROM named e WHERE refused IS NOT NULL
             AND NOT EXISTS ({_TAKEN} AND taken.sha256 = e.sha256)
-            AND (sha256 IS NOT NULL OR NOT EXISTS ({_TAKEN} AND taken.name = e.name
-                AND b.id > e.batch_id AND (taken.manifest = e.manifest) IS NOT FALSE))
+            AND NOT EXISTS ({_TAKEN} AND e.sha256 IS NULL AND taken.name = e.name
+                AND b.id > e.batch_id AND (taken.manifest = e.manifest) IS NOT FALSE)
             AND NOT EXISTS (SELECT FROM came
                 WHERE (own, came.feed, came.name) = (e.batch_id, e.feed, e.name))
             AND NOT EXISTS (SELECT FROM came WHERE (own, came.feed, came.called)
