@@ -34,18 +34,24 @@ def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
 
     Where it corrects one, those of its delivery: what it corrects, one after the other, and those
     with rows in error, which may count with a row of it. Of another one that is complete nothing
-    changes. And those of its feed that refused a file that it has.
+    changes. And those of its feed that refused a file that it has, or lacked one that no other has.
     """
     found = connection.execute(
-        f"""{FAMILY}, own AS (SELECT b.id, b.feed, b.corrects, e.sha256, e.name FROM batch b
-            LEFT JOIN extract e ON e.batch_id = b.id AND e.refused IS NULL WHERE b.id = %s)
+        f"""{FAMILY}, own AS (SELECT b.id, b.feed, b.corrects, e.sha256, e.name, e.manifest
+            FROM batch b LEFT JOIN extract e ON e.batch_id = b.id AND e.refused IS NULL
+            WHERE b.id = %s)
         SELECT b.id FROM batch b JOIN family USING (id)
         WHERE b.state NOT IN ({_ENDS})
             AND EXISTS (SELECT FROM own WHERE id <> b.id AND corrects IS NOT NULL)
             AND (b.state <> 'complete' OR b.id IN (SELECT id FROM above))
         UNION SELECT b.id FROM own JOIN extract e ON e.sha256 = own.sha256 {_REFUSED_THERE}
         UNION SELECT b.id FROM own JOIN extract e ON e.name = own.name AND e.sha256 IS NULL
-            {_REFUSED_THERE} ORDER BY 1""",
+            {_REFUSED_THERE} AND b.id < own.id AND (own.manifest = e.manifest) IS NOT FALSE
+            WHERE NOT EXISTS (SELECT FROM extract o JOIN batch t ON t.id = o.batch_id
+                WHERE o.name = e.name AND o.refused IS NULL AND t.id > b.id AND t.id <> own.id
+                    AND t.feed = b.feed AND t.state NOT IN ({_ENDS})
+                    AND (o.manifest = e.manifest) IS NOT FALSE)
+        ORDER BY 1""",
         [[batch_id], batch_id],
     ).fetchall()
     return [one for (one,) in found]

@@ -369,6 +369,8 @@ def test_a_listed_file_that_was_absent_is_on_the_first_page_until_it_came(
     assert told_of_files(reconcile(workspace, asked).report) == [note], "it is another one"
     bring(2, "other.csv")
     assert told_of_files(reconcile(workspace, asked).report) == []
+    report = workspace.settings.home / "reports" / "batch-1" / "report.txt"
+    assert TAKEN in " ".join(report.read_text().split())
     with workspace.database.connect() as connection:
         assert [one.to_deliver for one in list_overview(connection, 9)] == [0, 0, 0]
 
