@@ -67,14 +67,6 @@ def lock_corrections(connection: psycopg.Connection, batch_id: int) -> None:
     connection.execute("SELECT lock_corrections(%s)", [batch_id])
 
 
-def lock_corrections_above(connection: psycopg.Connection, batch_id: int) -> None:
-    """The same for a batch and those that it corrects, one after the other."""
-    current: int | None = batch_id
-    while current is not None:
-        lock_corrections(connection, current)
-        current = _corrects(connection, current)
-
-
 class DeliveredPlace(NamedTuple):
     """Where a row is that repairs another one, is repaired by it, or wrote the same record."""
 

@@ -14,12 +14,7 @@ from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.apply import lock_target
 from connectors.postgres.batch_reports import note_owed, owed_by
-from connectors.postgres.corrections import (
-    lock_corrections,
-    lock_corrections_above,
-    settle_corrections,
-)
-from connectors.postgres.deliveries import told_otherwise
+from connectors.postgres.corrections import lock_corrections, settle_corrections
 from connectors.postgres.evidence import REOPENED, answers_digests, are_images_altered
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import TAKEN_BACK, State
@@ -167,10 +162,8 @@ def discard(
     """
     with lease.transaction() as connection:
         leave_hold(lease, State.DISCARDED, by, reason, held)
-        lock_corrections_above(connection, lease.batch_id)
         refuse_if_corrected(connection, lease.batch_id, "discarded")
-        # Nothing of it was applied, so it repaired nothing; rows of others count otherwise.
-        note_owed(connection, told_otherwise(connection, lease.batch_id))
+        settle_corrections(connection, lease.batch_id)
         report_taken_back(workspace, lease)
     write_owed(workspace, lease.connection, lease.batch_id)
     clear_spool(workspace.settings, lease.batch_id)

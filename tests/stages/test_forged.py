@@ -64,7 +64,7 @@ from tests.governance.runs import found, ids, reconcile, tamper
 from tests.push.conftest import deliver, towards
 from tests.service.faulty_server import FaultyServer
 from tests.stages.conftest import As
-from tests.stages.payments import HEADER, line, write
+from tests.stages.payments import line, write
 
 ACCEPT = Decision(Choice.ACCEPT, "agreed", "ann", until=date(2026, 12, 31))
 
@@ -560,25 +560,6 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
                 with pytest.raises(psycopg.Error, match=f"another {said} than|by other hashes"):
                     connection.execute(add_event_of_end, [json.dumps({said: one})])
     assert intact(workspace)
-
-
-def test_a_loader_discards_a_correction_whatever_is_said_of_what_it_corrects(
-    acting: As, workspace: Workspace, tmp_path: Path
-) -> None:
-    """A version that let no row end as corrected left one that others count as repaired."""
-    merger, profile = acting(MERGER), replace(DEFAULT, budget_errors=1)
-    import_delivery(merger, [write(tmp_path / "a.csv", line(1), line(2, amount="x"))], profile)
-    repairs = (line(2),), (line(2, amount="y"), line(3, amount="z"))
-    for name, rows in zip(("b.csv", "c.csv"), repairs, strict=True):
-        text = "".join(f"1:2,{row}\n" for row in rows)
-        (tmp_path / name).write_text(f"ReconRow,{HEADER}\n{text}")
-        last = import_delivery(merger, [str(tmp_path / name)], profile, corrects=1).batch
-    with workspace.database.connect() as owner:
-        assert owner.execute("DELETE FROM outcome WHERE verdict = 'corrected'").rowcount == 1
-    assert (last.id, last.state) == (3, "held")
-    discard_batch(acting(LOADER), 3, by="a", reason="b")
-    with workspace.database.connect() as owner:
-        assert owner.execute("SELECT state FROM batch ORDER BY id").fetchall()[2] == ("discarded",)
 
 
 def test_a_loader_calls_no_applied_batch_failed(
