@@ -2,10 +2,17 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_EXCEPTION,
+    CancelledError,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any, LiteralString, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -212,14 +219,26 @@ def in_parallel(works: Sequence[Callable[[], T]], *tables: SqlTable) -> list[T]:
 
     What is still asked of the tables ends then, and where this is stopped.
     """
+    begin, left = Event(), Event()
+
+    def worked(work: Callable[[], T]) -> T:
+        begin.wait()
+        if left.is_set():
+            raise CancelledError
+        return work()
+
     with ThreadPoolExecutor(len(works)) as threads:
         under_way: list[Future[T]] = []
         try:
-            under_way.extend(threads.submit(work) for work in works)
+            # A stop may come while they are made, and then not all of them are known.
+            under_way.extend(threads.submit(worked, work) for work in works)
+            begin.set()
             # Within polars a thread takes Ctrl-C for itself, and nobody else learns of it.
             wait(under_way, return_when=FIRST_EXCEPTION)
             return [one.result() for one in under_way if one.done()]
         except BaseException:
+            left.set()
+            begin.set()
             # A statement that was on its way to the server is only there the next time.
             while tables and wait(under_way, timeout=CANCEL_SECONDS).not_done:
                 for table in tables:
