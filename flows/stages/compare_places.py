@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from connectors.compare.csv_side import csv_source
 from connectors.compare.parquet_side import PARQUET, files_in, parquet_side
+from connectors.compare.results import RESULTS
 from connectors.compare.sides import SideSource
 from connectors.compare.table_side import TableSource, opened
 from connectors.errors import SidesRefused
@@ -63,6 +64,29 @@ def open_source(
     if stat.S_ISDIR(mode) or path.suffix.lower() in PARQUET:
         return parquet_side(path)
     return csv_source(path, scratch, delimiter, limits)
+
+
+def refuse_over(folder: Path, place: str) -> None:
+    """Refuse a folder for results where one would take the place of a side, or be a part of it."""
+    side = Path(place)
+    mode = 0 if is_table(place) else _mode(side) or 0
+    over = (
+        folder.resolve().is_relative_to(side.resolve())
+        if stat.S_ISDIR(mode)
+        else stat.S_ISREG(mode) and any(_is_same(folder / name, side) for name in RESULTS)
+    )
+    if over:
+        raise SidesRefused(
+            f"--out {folder}: the results would be written over {place}, which is compared. Name "
+            "another folder."
+        )
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    # Whoever writes there is told of what cannot be read.
+    with suppress(OSError):
+        return path.samefile(other)
+    return False
 
 
 class SideFile(NamedTuple):

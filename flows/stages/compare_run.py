@@ -27,6 +27,7 @@ from flows.stages.compare_places import (
     hashed,
     of_files,
     open_source,
+    refuse_over,
     refuse_unknown_address,
 )
 from flows.steps.match.cells import Leeway
@@ -62,6 +63,8 @@ def run_comparison(
     question = asked(key, tolerances, ignore)
     for title, place in (("left", left), ("right", right)):
         refuse_unknown_address(title, place)
+        if folder is not None:
+            refuse_over(folder, place)
     with _scratch(folder) as scratch:
         with ThreadPoolExecutor(2) as threads:
             files = tuple(threads.map(hashed, (left, right)))

@@ -423,6 +423,28 @@ def test_results_go_into_a_folder_that_is_there_and_into_no_file(
     assert summary["statuses"]["MATCHED_EXACT"] == 50
 
 
+def test_no_result_takes_the_place_of_what_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The differences of before are a side like any other, and so is the folder they are in."""
+    before = csv_file(tmp_path / "differences.csv", "id,v\n1,1\n")
+    link = tmp_path / "link.csv"
+    link.symlink_to(before)
+    table = tmp_path / "parts" / "day"
+    table.mkdir(parents=True)
+    parquet_file(table / "a.parquet", {"id": [1], "v": [1]})
+    other = csv_file(tmp_path / "r.csv", "id,v\n1,2\n")
+    for side, out in (
+        (before, tmp_path), (link, tmp_path), (table.parent, table), (table, table / "new"),
+    ):  # fmt: skip
+        for sides in ((side, other), (other, side)):
+            assert run(*map(str, sides), "--key", "id", "--out", str(out)) == 2
+            assert f"would be written over {side}" in capsys.readouterr().err
+    assert before.read_text() == "id,v\n1,1\n"
+    assert [*table.iterdir()] == [table / "a.parquet"]
+    assert run(str(table), str(other), "--key", "id", "--out", str(tmp_path / "parts")) == 1
+
+
 def test_a_full_disk_is_told_of_the_folder_that_is_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
