@@ -21,6 +21,7 @@ CURES = {
     errno.ENOENT: "See that it is there",
     errno.ENAMETOOLONG: "Shorten the name",
     errno.EIO: "See that the disk is sound",
+    errno.EXDEV: "Have both places on one file system",
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "Raise the limit of open files (`ulimit -n`)"),
 }
 WORKING_FOLDER = "the folder that this runs in, or a file"

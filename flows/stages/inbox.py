@@ -19,6 +19,7 @@ from connectors.files.arrivals import Arrival, Wait, arrived_at
 from connectors.files.atomic import room_left
 from connectors.files.content import shown
 from connectors.files.inbox import Displaced, Inbox, Waiting, paths_of
+from connectors.files.system_errors import cure
 from connectors.postgres import ledger
 from connectors.postgres.overview import taken_back
 from connectors.recovery import reach
@@ -257,7 +258,7 @@ class Watch:
         if isinstance(error, OSError):
             place = Path(error.filename or self.inbox.folder)
             why = f"{error.strerror}.{room_left(place, error)}"
-            told = f"{shown(str(place))}: {why} It is left for the next look."
+            told = f"{shown(str(place))}: {why} {cure(error)}; it is left for the next look."
         return InboxLine(name, "failed", told, 1)
 
 

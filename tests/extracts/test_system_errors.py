@@ -26,6 +26,12 @@ WORKING = "the folder that this runs in, or a file: No such file"
         (errno.ENOTDIR, "/data", "'/data': Not a directory", "Move away what has the name of"),
         (errno.EISDIR, "/data", "'/data': Is a directory", "Move away what has the name of"),
         (errno.EMFILE, "/data", "'/data': Too many", "Raise the limit of open files"),
+        (
+            errno.EXDEV,
+            "/data",
+            "'/data': Invalid cross-device",
+            "Have both places on one file system",
+        ),
         (errno.ELOOP, "/data", "'/data': ", "Do what the system asks for, and"),
     ],
 )

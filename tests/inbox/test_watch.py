@@ -594,8 +594,8 @@ def test_a_file_that_cannot_be_moved_costs_no_other(
     monkeypatch.setattr(Path, "rename", refuse)
     failed, _ = lines = look()
     assert became(lines) == {"a.csv": "failed", "b.csv": "started"}
-    told = f"{folder / 'a.csv'}: Operation not permitted. It is left for the next look."
-    assert failed.detail == told
+    why = "Operation not permitted. Give the rights; it is left for the next look."
+    assert failed.detail == f"{folder / 'a.csv'}: {why}"
     monkeypatch.undo()
     assert became(look()) == {"a.csv": "started"}
 
