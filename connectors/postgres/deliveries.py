@@ -6,8 +6,11 @@ from schemas.derived.sql_names import listed
 from schemas.derived.views import ENDS
 
 _ENDS = listed(ENDS)
+_OF_THE_FEED = f"(SELECT feed = own.feed AND state NOT IN ({_ENDS}) FROM batch WHERE id = {{}})"
+"""SQL: whether a batch stands and is of the feed of `own`; found by its number, not by a join that
+reads every batch for it."""
 _REFUSED_THERE = f"""AND e.refused IS NOT NULL AND e.batch_id <> own.id
-    JOIN batch b ON b.id = e.batch_id AND b.feed = own.feed AND b.state NOT IN ({_ENDS})"""
+    AND {_OF_THE_FEED.format("e.batch_id")}"""
 FAMILY = """WITH RECURSIVE above AS (
         SELECT id, corrects FROM batch WHERE id = ANY(%s)
         UNION SELECT b.id, b.corrects FROM batch b JOIN above a ON b.id = a.corrects
@@ -40,17 +43,17 @@ def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
         f"""{FAMILY}, own AS (SELECT b.id, b.feed, b.corrects, e.sha256, e.name, e.manifest
             FROM batch b LEFT JOIN extract e ON e.batch_id = b.id AND e.refused IS NULL
             WHERE b.id = %s)
-        SELECT b.id FROM batch b JOIN family USING (id)
-        WHERE b.state NOT IN ({_ENDS})
-            AND EXISTS (SELECT FROM own WHERE id <> b.id AND corrects IS NOT NULL)
-            AND (b.state <> 'complete' OR b.id IN (SELECT id FROM above))
-        UNION SELECT b.id FROM own JOIN extract e ON e.sha256 = own.sha256 {_REFUSED_THERE}
-        UNION SELECT b.id FROM own JOIN extract e ON e.name = own.name AND e.sha256 IS NULL
-            {_REFUSED_THERE} AND b.id < own.id AND (own.manifest = e.manifest) IS NOT FALSE
-            WHERE NOT EXISTS (SELECT FROM extract o JOIN batch t ON t.id = o.batch_id
-                WHERE o.name = e.name AND o.refused IS NULL AND t.id > b.id AND t.id <> own.id
-                    AND t.feed = b.feed AND t.state NOT IN ({_ENDS})
-                    AND (o.manifest = e.manifest) IS NOT FALSE)
+        SELECT id FROM family f
+        WHERE EXISTS (SELECT FROM own WHERE own.id <> f.id AND corrects IS NOT NULL)
+            AND (SELECT state NOT IN ({_ENDS})
+                    AND (state <> 'complete' OR id IN (SELECT id FROM above))
+                FROM batch WHERE id = f.id)
+        UNION SELECT e.batch_id FROM own JOIN extract e ON e.sha256 = own.sha256 {_REFUSED_THERE}
+        UNION SELECT e.batch_id FROM own JOIN extract e ON e.name = own.name AND e.sha256 IS NULL
+            {_REFUSED_THERE} AND e.batch_id < own.id AND (own.manifest = e.manifest) IS NOT FALSE
+            WHERE NOT EXISTS (SELECT FROM extract o WHERE o.name = e.name AND o.refused IS NULL
+                AND o.batch_id > e.batch_id AND o.batch_id <> own.id
+                AND {_OF_THE_FEED.format("o.batch_id")} AND (o.manifest = e.manifest) IS NOT FALSE)
         ORDER BY 1""",
         [[batch_id], batch_id],
     ).fetchall()

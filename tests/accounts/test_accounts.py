@@ -211,6 +211,7 @@ def test_what_the_trail_says_of_a_password_cannot_be_guessed_at(
     with again.database.connect() as connection:
         told = str(connection.execute("SELECT recon.password_told('cleo')").fetchone())
         assert before not in told, "the same password, set again"
+    with workspace.database.connect() as connection:
         assert verify(connection).broken is None
 
 
