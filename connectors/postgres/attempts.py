@@ -13,8 +13,15 @@ import psycopg
 
 from connectors.postgres.corrections import read_name
 from connectors.postgres.deliveries import FAMILY
-from connectors.postgres.ledger import IN_DATABASE, State, batch_span, find_batch, staged_tables
-from schemas.derived.sql_names import staged_name
+from connectors.postgres.ledger import (
+    IN_DATABASE,
+    TAKEN_BACK,
+    State,
+    batch_span,
+    find_batch,
+    staged_tables,
+)
+from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import (
     AT_PLACES,
     CORRECTED,
@@ -100,7 +107,7 @@ def standing_batches(connection: psycopg.Connection, batch_id: int) -> list[int]
 def _standing(connection: psycopg.Connection, corrections: Iterable[tuple[int, int]]) -> list[int]:
     """The batches of some corrections that were not taken back."""
     standing = connection.execute(
-        "SELECT id FROM batch WHERE id = ANY(%s) AND state NOT IN ('undone', 'discarded') "
+        f"SELECT id FROM batch WHERE id = ANY(%s) AND state NOT IN ({listed(TAKEN_BACK)}) "
         "ORDER BY id",
         [sorted({one for pair in corrections for one in pair})],
     ).fetchall()
@@ -132,7 +139,7 @@ def _corrections(
     return connection.execute(
         f"""{FAMILY}
         SELECT b.id, b.corrects FROM batch b JOIN family USING (id)
-        WHERE b.corrects < b.id AND (%s OR b.state NOT IN ('undone', 'discarded'))
+        WHERE b.corrects < b.id AND (%s OR b.state NOT IN ({listed(TAKEN_BACK)}))
         ORDER BY b.id""",
         [list(batches), taken_back],
     ).fetchall()

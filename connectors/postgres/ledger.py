@@ -20,6 +20,7 @@ from connectors.addresses import service_address
 from connectors.errors import BatchUnknown, ExtractRefused
 from connectors.postgres.clues import readable_clues
 from connectors.postgres.trail import add_event, said_by
+from schemas.derived.sql_names import listed
 from schemas.field import Table
 from schemas.tables import by_dependency
 
@@ -169,7 +170,7 @@ def find_content(
     said = stated or {}
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
         return cursor.execute(
-            "SELECT * FROM batch b WHERE content_id = %s AND state NOT IN ('undone', 'discarded') "
+            f"SELECT * FROM batch b WHERE content_id = %s AND state NOT IN ({listed(TAKEN_BACK)}) "
             "AND NOT EXISTS (SELECT FROM unnest(%s::text[]) AS file WHERE NOT EXISTS (SELECT FROM "
             "extract e WHERE e.batch_id = b.id AND file IN (e.sha256, e.name))) "
             f"AND NOT ({REFUSED_AS_STATED} AND EXISTS (SELECT FROM extract e "
@@ -189,7 +190,7 @@ def find_extracts(
         found = cursor.execute(
             "SELECT DISTINCT ON (e.sha256) e.* FROM extract e JOIN batch b ON b.id = e.batch_id "
             "WHERE e.sha256 = ANY(%s) AND b.feed = %s AND e.refused IS NULL "
-            "AND b.state NOT IN ('undone', 'discarded') ORDER BY e.sha256, e.id",
+            f"AND b.state NOT IN ({listed(TAKEN_BACK)}) ORDER BY e.sha256, e.id",
             [list(contents), feed],
         ).fetchall()
     return {str(extract.sha256): extract for extract in found}

@@ -13,7 +13,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.addresses import service_address
-from connectors.postgres.ledger import Extract
+from connectors.postgres.ledger import TAKEN_BACK, Extract
 from connectors.postgres.trail import said_by
 from connectors.settings import zone_of
 from schemas.derived.sql_names import SCHEMA, listed, staged_name
@@ -188,7 +188,7 @@ def brought_elsewhere(
     """Which of the service's batches have rows of batches beside these, too."""
     extracts = connection.execute(
         "SELECT e.id FROM extract e JOIN batch b ON b.id = e.batch_id WHERE e.record = %s "
-        "AND e.refused IS NULL AND b.state NOT IN ('undone', 'discarded') AND b.feed <> %s "
+        f"AND e.refused IS NULL AND b.state NOT IN ({listed(TAKEN_BACK)}) AND b.feed <> %s "
         "AND b.id <> ALL(%s)",
         [INSERT_BATCH_DATA.name, LISTING_FEED, list(batches)],
     ).fetchall()

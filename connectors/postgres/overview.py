@@ -10,7 +10,8 @@ from psycopg.rows import class_row
 
 from connectors.postgres.accounts import BATCH_SEEN
 from connectors.postgres.attempts import REPAIRED, delivered_again, later_attempts
-from connectors.postgres.ledger import ENDED, REFUSED_AS_STATED, Extract, State
+from connectors.postgres.ledger import ENDED, REFUSED_AS_STATED, TAKEN_BACK, Extract, State
+from schemas.derived.sql_names import listed
 from schemas.own_columns import PARENT_COLUMN
 
 
@@ -79,7 +80,7 @@ def _repaired(connection: psycopg.Connection, batch_id: int) -> dict[int, int]:
 def _standing(connection: psycopg.Connection) -> list[int]:
     """Batches that correct or are corrected, and were not taken back."""
     rows = connection.execute(
-        "SELECT id FROM batch b WHERE state NOT IN ('undone', 'discarded') AND (corrects IS NOT "
+        f"SELECT id FROM batch b WHERE state NOT IN ({listed(TAKEN_BACK)}) AND (corrects IS NOT "
         "NULL OR EXISTS (SELECT 1 FROM batch c WHERE c.corrects = b.id))"
     ).fetchall()
     return [batch_id for (batch_id,) in rows]
@@ -91,19 +92,19 @@ def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
     It was undone or discarded, or has ended without a file that its manifest does not fit.
     """
     rows = connection.execute(
-        f"SELECT state IN ('undone', 'discarded') OR {REFUSED_AS_STATED} FROM batch b "
+        f"SELECT state IN ({listed(TAKEN_BACK)}) OR {REFUSED_AS_STATED} FROM batch b "
         "WHERE content_id = %s ORDER BY id",
         [content_id],
     ).fetchall()
     return [bool(one) for (one,) in rows]
 
 
-_STANDS = "b.state NOT IN ('undone', 'discarded')"
+_STANDS = f"b.state NOT IN ({listed(TAKEN_BACK)})"
 _TAKEN = f"""SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
     WHERE taken.refused IS NULL AND b.feed = e.feed AND {_STANDS}"""
 
 
-def _called(name: str) -> str:
+def called(name: str) -> str:
     r"""SQL: the name of a file without folders, archives, and how it is packed."""
     return rf"regexp_replace({name}, '^.*/|\.(gz|zst|xz|bz2)$', '', 'gi')"
 
@@ -111,8 +112,8 @@ def _called(name: str) -> str:
 _TO_DELIVER = f"""
     named AS MATERIALIZED (
         SELECT e.id, e.batch_id, e.name, e.sha256, e.manifest, e.refused, b.feed,
-            {_called("e.name")} AS called, count(*) OVER (
-                PARTITION BY e.batch_id, {_called("e.name")}) = 1 AS alone
+            {called("e.name")} AS called, count(*) OVER (
+                PARTITION BY e.batch_id, {called("e.name")}) = 1 AS alone
         FROM extract e JOIN batch b ON b.id = e.batch_id
         WHERE e.batch_id IN (SELECT batch_id FROM extract
             WHERE refused IS NOT NULL AND batch_id IN (SELECT id FROM shown))
@@ -123,7 +124,7 @@ _TO_DELIVER = f"""
         UNION SELECT own, with_it, b.id
         FROM batch b JOIN correcting c ON b.corrects = c.id AND b.id > c.id
     ), came AS MATERIALIZED (
-        SELECT DISTINCT own, b.feed, name_of.name, {_called("name_of.name")} AS called
+        SELECT DISTINCT own, b.feed, name_of.name, {called("name_of.name")} AS called
         FROM correcting JOIN batch b USING (id) JOIN extract taken ON taken.batch_id = b.id,
             unnest(ARRAY[taken.name, substring(taken.name FROM '(?i)^.*?[.]zip(?=/)')])
                 AS name_of (name)

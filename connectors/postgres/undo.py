@@ -3,7 +3,7 @@
 import psycopg
 
 from connectors.errors import BatchStateError
-from connectors.postgres.ledger import batch_span
+from connectors.postgres.ledger import TAKEN_BACK, batch_span
 from connectors.postgres.trail import through_before
 from schemas.derived.sql_names import (
     SCHEMA,
@@ -39,7 +39,7 @@ def refuse_if_corrected(
     """
     row = connection.execute(
         "SELECT max(id) FROM batch WHERE corrects = %s AND id > corrects "
-        "AND state NOT IN ('undone', 'discarded')",
+        f"AND state NOT IN ({listed(TAKEN_BACK)})",
         [batch_id],
     ).fetchone()
     if row is not None and row[0] is not None:
@@ -83,7 +83,7 @@ def _applied_since(connection: psycopg.Connection, table: Table, batch_id: int) 
     batches = connection.execute(
         f"""SELECT DISTINCT r.batch_id FROM receipt r JOIN batch b ON b.id = r.batch_id
         WHERE r.stage = %(stage)s AND r.batch_id <> %(batch)s
-            AND b.state NOT IN ('undone', 'discarded') AND r.counts::jsonb ?| %(found)s
+            AND b.state NOT IN ({listed(TAKEN_BACK)}) AND r.counts::jsonb ?| %(found)s
             AND NOT {through_before("r.batch_id", "%(batch)s")}
         ORDER BY 1 DESC""",
         {"stage": apply_stage(table), "batch": batch_id, "found": list(FOUND)},

@@ -24,6 +24,7 @@ from connectors.files.atomic import write_file
 from connectors.files.profile import Profile
 from connectors.files.scratch import scratch_folder
 from connectors.postgres.findings import rejected_rows
+from connectors.postgres.ledger import TAKEN_BACK
 from connectors.postgres.listings import ASKED, KEPT, PULLED, SERVICE, ZONE, clock
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
@@ -35,6 +36,7 @@ from flows.stages.workspace import Workspace, named_service
 from flows.steps.reconcile.listed import Compared, compare_rows, kinds_of
 from schemas.cells.reading import Moment, Number
 from schemas.derived.json_text import datetime_text, number_text
+from schemas.derived.sql_names import listed
 from schemas.derived.views import LISTING_FEED, quoted
 from schemas.operations import OPERATIONS, Operation
 from schemas.tables import INSERT_BATCH_DATA
@@ -227,7 +229,7 @@ def wanted(workspace: Workspace, scope: Scope) -> list[str]:
         found = connection.execute(
             "SELECT DISTINCT e.record, b.feed = %(listings)s, b.service IS NOT NULL "
             "FROM extract e JOIN batch b ON b.id = e.batch_id "
-            "WHERE e.refused IS NULL AND b.state NOT IN ('undone', 'discarded') "
+            f"WHERE e.refused IS NULL AND b.state NOT IN ({listed(TAKEN_BACK)}) "
             "AND (b.feed = %(listings)s OR (cardinality(%(batches)s::int[]) = 0 "
             "OR b.id = ANY(%(batches)s)) AND (cardinality(%(feeds)s::text[]) = 0 "
             "OR b.feed = ANY(%(feeds)s)))",

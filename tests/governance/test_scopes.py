@@ -12,7 +12,8 @@ import pytest
 
 from connectors.errors import DayRefused, SettingsError
 from connectors.files.profile import DEFAULT
-from connectors.postgres.overview import files_to_deliver, list_overview
+from connectors.files.unpack import PACKED
+from connectors.postgres.overview import called, files_to_deliver, list_overview
 from flows.report.next_step import next_step
 from flows.report.reconciled.markdown import breaks_table
 from flows.report.reconciled.text import render_text
@@ -347,6 +348,13 @@ def test_a_file_of_repairs_stands_for_the_one_that_was_to_repair_and_for_no_othe
     assert bring("r", refused, corrects=1) == [(1, "payment.csv"), (2, "payment.csv")]
     assert bring("r", repair, corrects=1) == [(1, "payment.csv")]
     assert bring("in", f"{HEADER}\n{line(2)}\n", corrects=1) == []
+
+
+def test_a_name_is_the_same_however_its_file_is_packed(workspace: Workspace) -> None:
+    with workspace.database.connect() as connection:
+        for packed in ("", *PACKED, *map(str.upper, PACKED)):
+            names = connection.execute(f"SELECT {called('%s')}", [f"all.zip/x/a.csv{packed}"])
+            assert names.fetchone() == ("a.csv",), packed
 
 
 def test_a_listed_file_that_was_absent_is_on_the_first_page_until_it_came(
