@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import psycopg
 
-from connectors.postgres.digests import CLUES, clues_digests
+from connectors.postgres.digests import CLUES, STAGED, clues_digests
 from connectors.postgres.ledger import ENDED, State
 from connectors.postgres.trail import said_by
 from schemas.counting import agree, first_of, quantity
@@ -58,7 +58,6 @@ REOPENED = "reopened"
 """Of the detail of an event: the answers to other batches, before and after."""
 WHOLE = (*APPLIED, CONSTANTS, ANSWERS)
 _ENDS = {PREFIX + state for state in ENDED}
-_STAGED = PREFIX + State.STAGED
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
 _RECEIVED, _HELD, _MERGED = PREFIX + State.RECEIVED, PREFIX + State.HELD, PREFIX + State.MERGED
 _FINAL = {PREFIX + state for state in APPLIED_STATES}
@@ -159,7 +158,7 @@ def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[st
         """SELECT detail FROM event WHERE batch_id = %(batch)s AND what = %(held)s AND id > (
             SELECT coalesce(max(id), 0) FROM event WHERE batch_id = %(batch)s AND what = %(staged)s)
         ORDER BY id LIMIT 1""",
-        {"batch": batch_id, "held": _HELD, "staged": PREFIX + State.STAGED},
+        {"batch": batch_id, "held": _HELD, "staged": STAGED},
     ).fetchone()
     if row is None:
         return ["the event by which it was held"]
@@ -222,7 +221,7 @@ class _Record:
                 self.constants = _Link(position, str(detail[CONSTANTS]))
         if state in _BEGUN and self.state not in _FINAL:
             self.ledger = {}
-        if state == _STAGED and CLUES in detail:
+        if state == STAGED and CLUES in detail:
             self.clues = _Link(position, str(detail[CLUES]))
         elif state == _RECEIVED:
             self.clues = None

@@ -14,6 +14,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from connectors.addresses import DEFAULT_PORTS
 from connectors.desk_settings import ProxySettings
 from connectors.errors import LoginRefused, ReconError
 from connectors.files.uploads import Upload
@@ -25,8 +26,6 @@ from schemas.show_as import AS_EVER, ShowAs
 
 LOGIN_COOKIE, VISIT_COOKIE = "recon_login", "recon_visit"
 """The token of a login; what stands for a browser where nobody is logged in."""
-
-DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 class Page(Protocol):

@@ -68,8 +68,7 @@ def open_source(
 
 def refuse_over(folder: Path, place: str) -> None:
     """Refuse a folder for results where one would take the place of a side, or be a part of it."""
-    side = Path(place)
-    mode = 0 if is_table(place) else _mode(side) or 0
+    side, mode = Path(place), _mode_of(place)
     over = (
         folder.resolve().is_relative_to(side.resolve())
         if stat.S_ISDIR(mode)
@@ -100,8 +99,7 @@ class SideFile(NamedTuple):
 
 def hashed(place: str) -> SideFile | None:
     """What is called so; None for a table, and for what is no side."""
-    path = Path(place)
-    mode = 0 if is_table(place) else _mode(path) or 0
+    path, mode = Path(place), _mode_of(place)
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         return None
     with _errors_told(path):
@@ -110,6 +108,11 @@ def hashed(place: str) -> SideFile | None:
             return SideFile(path, "", stood)
         with path.open("rb") as file:
             return SideFile(path, hashlib.file_digest(file, "sha256").hexdigest(), stood)
+
+
+def _mode_of(place: str) -> int:
+    """What a side is, as the system tells it; 0 for a table, and for what is not there."""
+    return 0 if is_table(place) else _mode(Path(place)) or 0
 
 
 def _mode(path: Path) -> int | None:

@@ -155,8 +155,7 @@ def _newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> p
 def _changed_sides(gone: pl.DataFrame, newest: pl.DataFrame, run: LookedAt) -> pl.DataFrame:
     """`resolved_sides`, with what is tried of breaks between records and of what was signed."""
     sides = resolved_sides(gone, newest)
-    found: dict[str, str] = {}
-    found |= dict.fromkeys(gone.filter(pl.col("code") == REFUSED_FILE)["id"], "E")
+    found = dict.fromkeys(gone.filter(pl.col("code") == REFUSED_FILE)["id"], "E")
     if _signed_since(run):
         found |= dict.fromkeys(gone.filter(pl.col("code").is_in([CODE, LATE]))["id"], NEITHER)
     between = [code for code, of in BREAKS.items() if of.of_class.tried_again]
