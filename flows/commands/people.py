@@ -144,7 +144,7 @@ def add_command(
     from connectors.postgres.accounts import Account, keep_account, list_accounts, set_password
     from flows.stages.witness import witnessed
 
-    account = Account(name, full_name, tuple(dict.fromkeys(role)), tenant, subject)
+    account = Account(name, full_name, tuple(dict.fromkeys(role)), tenant, subject or None)
     password = None if subject else _typed_twice(name)
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         there = [one.name for one in list_accounts(connection)]
@@ -198,7 +198,7 @@ def change_command(
     all_tenants: Annotated[bool, Parameter(negative="", help="Bound to no tenant.")] = False,
     subject: Subject = None,
 ) -> int:
-    """Change what is given; what is not given stays.
+    """Change what is given; what is not given stays. An empty --subject: a password again.
 
     Example: `recon user change anna.meyer --role preparer --role approver`
     """
@@ -208,10 +208,10 @@ def change_command(
     def changed(account: "Account") -> "Account":
         return replace(
             account,
-            full_name=full_name or account.full_name,
+            full_name=account.full_name if full_name is None else full_name,
             roles=tuple(dict.fromkeys(role)) or account.roles,
             tenants=() if all_tenants else tenant or account.tenants,
-            subject=subject or account.subject,
+            subject=account.subject if subject is None else subject or None,
         )
 
     account = _kept(name, changed)

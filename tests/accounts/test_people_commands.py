@@ -116,6 +116,26 @@ def test_accounts_are_changed_disabled_and_listed(
     assert typed("login", "anna", lines=(NEW,)).returncode == 0
 
 
+def test_whom_no_provider_shows_any_more_logs_in_with_a_password(
+    workspace: Workspace, typed: Callable[..., Any]
+) -> None:
+    def known_as() -> object:
+        (account,) = json.loads(typed("user", "list", "--json").stdout)["accounts"]
+        return account["subject"]
+
+    named = ("anna", "--full-name", "Anna Meyer", "--subject", "")
+    assert typed("user", "add", *named, lines=(PASSWORD,)).returncode == 0
+    assert known_as() is None
+    typed("user", "change", "anna", "--subject", "proxy anna")
+    assert (known_as(), typed("login", "anna", lines=(PASSWORD,)).returncode) == ("proxy anna", 2)
+    refused = typed("user", "change", "anna", "--full-name", "")
+    assert "No account can be 'anna', called ''" in refused.stderr
+    typed("user", "change", "anna", "--subject", "")
+    assert known_as() is None
+    typed("user", "password", "anna", lines=(NEW,))
+    assert typed("login", "anna", lines=(NEW,)).returncode == 0
+
+
 CANNOT_BE: list[tuple[tuple[str, ...], tuple[str, ...], str]] = [
     # the command, what is typed, what is told
     (("user", "add", "Anna", "--full-name", "A"), (PASSWORD,), "No account can be 'Anna'"),
@@ -123,6 +143,11 @@ CANNOT_BE: list[tuple[tuple[str, ...], tuple[str, ...], str]] = [
     (("user", "add", "anna", "--full-name", "A"), (), "has ended without the new"),
     (("user", "add", "anna", "--full-name", "A"), ("",), "this one has 0"),
     (("user", "add", "anna", "--full-name", "A", "--role", "chief"), (), "--role"),
+    (
+        ("user", "add", "anna", "--full-name", " "),
+        (PASSWORD,),
+        "No account can be 'anna', called ' '",
+    ),
     (("user", "change", "eve"), (), "There is no account eve"),
     (("user", "disable", "eve"), (), "There is no account eve"),
     (("user", "password", "eve"), (PASSWORD,), "There is no account 'eve'"),
