@@ -11,6 +11,7 @@ import json
 import secrets
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -164,7 +165,7 @@ class Provider:
         return token
 
     def _claims(self, description: dict[str, Any], token: str, nonce: str) -> dict[str, Any]:
-        keys = self._ask("GET", str(description["jwks_uri"]))
+        keys = _keys(self._ask("GET", str(description["jwks_uri"])))
         rules = jwt.JWTClaimsRegistry(
             leeway=LEEWAY_SECONDS,
             iss={"essential": True, "value": self._settings.issuer},
@@ -174,7 +175,7 @@ class Provider:
             nonce={"essential": True, "value": nonce},
         )
         try:
-            claims = jwt.decode(token, KeySet.import_key_set(keys), algorithms=ALGORITHMS).claims  # type: ignore[arg-type]
+            claims = jwt.decode(token, keys, algorithms=ALGORITHMS).claims
             rules.validate(claims)
         except (JoseError, ValueError, TypeError, KeyError) as error:
             raise LoginRefused(
@@ -209,21 +210,41 @@ class Provider:
         return told
 
     def _ask(self, method: str, address: str, **more: Any) -> dict[str, Any]:
+        until, content = time.monotonic() + ANSWER_SECONDS, b""
         try:
-            with httpx.Client(timeout=ANSWER_SECONDS, trust_env=False) as client:
-                answer = client.request(method, address, **more)
-            told = answer.json() if len(answer.content) <= ANSWER_BYTES else None
+            with (
+                httpx.Client(timeout=ANSWER_SECONDS, trust_env=False) as client,
+                client.stream(method, address, **more) as answer,
+            ):
+                for part in answer.iter_bytes():
+                    content += part
+                    if len(content) > ANSWER_BYTES:
+                        raise LoginRefused(_UNREADABLE)
+                    if time.monotonic() > until:
+                        raise httpx.ReadTimeout("It is still on its way.")
+            told = json.loads(content)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
             raise LoginRefused(
                 f"The provider does not answer ({type(error).__name__}). Try again; if it stays "
                 "so, ask who runs it."
             ) from None
         if not isinstance(told, dict):
-            raise LoginRefused("The provider's answer cannot be read. Ask who runs it.")
+            raise LoginRefused(_UNREADABLE)
         return told
 
 
 _NOT_BEGUN = "This login was not begun here, or too long ago. Log in again."
+_UNREADABLE = "The provider's answer cannot be read. Ask who runs it."
+
+
+def _keys(told: dict[str, Any]) -> KeySet:
+    """The keys of a provider that can be read, perhaps none; others are left out (RFC 7517, 5)."""
+    keys = []
+    listed = told.get("keys")
+    for one in listed if isinstance(listed, list) else []:
+        with suppress(JoseError, ValueError, TypeError, KeyError):
+            keys.append(KeySet.registry_cls.import_key(one))
+    return KeySet(keys)
 
 
 def _hashed(key: str) -> str:

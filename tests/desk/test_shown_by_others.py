@@ -1,7 +1,6 @@
 """Who somebody is, by the word of a real OpenID Connect provider or of a proxy before the desk."""
 
 import hashlib
-import json
 import socket
 import subprocess
 import sys
@@ -9,8 +8,6 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -166,32 +163,6 @@ def test_a_login_is_begun_for_a_while(issuer: str, monkeypatch: pytest.MonkeyPat
         asked = parse_qs(urlsplit(here.begin("key", "/", BACK)).query)
         with pytest.raises(LoginRefused, match=told):
             here.end("key", asked["state"][0], "", BACK)
-
-
-def test_a_provider_is_not_asked_anew_by_each_who_begins() -> None:
-    asked: list[str] = []
-
-    class Described(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            url = f"http://127.0.0.1:{self.server.server_port}"  # type: ignore[attr-defined]
-            names = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")
-            told = json.dumps(dict.fromkeys(names, url)).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(told)))
-            self.end_headers()
-            self.wfile.write(told)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Nothing of it is told."""
-
-    with HTTPServer(("127.0.0.1", 0), Described) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        here = Provider(ProviderSettings(f"http://127.0.0.1:{server.server_port}", "desk"))
-        for _ in range(5):
-            here.begin("key", "/", BACK)
-        server.shutdown()
-    assert len(asked) == 1
 
 
 def test_what_is_sent_along_proves_who_comes_back(issuer: str) -> None:

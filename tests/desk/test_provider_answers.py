@@ -1,0 +1,121 @@
+"""What a provider answers, as another one than the desk was tried with might."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import repeat
+from threading import Thread
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+
+from connectors import oidc
+from connectors.errors import LoginRefused
+from connectors.oidc import Provider, ProviderSettings
+
+BACK = "http://localhost/login/back"
+DESCRIBED, TOKEN, KEYS = "/.well-known/openid-configuration", "/token", "/keys"
+
+
+class Answers(BaseHTTPRequestHandler):
+    """Says at each path what it was told to, and keeps what was asked."""
+
+    server: "Answering"
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        self.send_response(200)
+        self.end_headers()
+        for part in self.server.told[self.path]:
+            self.wfile.write(part)
+
+    do_POST = do_GET  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Nothing of it is told."""
+
+
+class Answering(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.asked: list[str] = []
+        self.told: dict[str, Iterable[bytes]] = {}
+        self.say(DESCRIBED, issuer=self.url, authorization_endpoint=f"{self.url}/a",
+                 token_endpoint=self.url + TOKEN, jwks_uri=self.url + KEYS)  # fmt: skip
+
+    def say(self, path: str, **told: object) -> None:
+        self.told[path] = [json.dumps(told).encode()]
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Whoever hangs up has heard enough."""
+
+
+@contextmanager
+def provider() -> Iterator[tuple[Answering, Provider]]:
+    with Answering() as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server, Provider(ProviderSettings(server.url, "desk"))
+        server.shutdown()
+
+
+def logged_in(server: Answering, here: Provider, key: RSAKey) -> str:
+    """Begin and end a login with a token that this key has signed."""
+    asked = parse_qs(urlsplit(here.begin("key", "/", BACK)).query)
+    now = int(time.time())
+    claims = {"iss": server.url, "aud": "desk", "sub": "4711", "iat": now, "exp": now + 60}
+    claims["nonce"] = asked["nonce"][0]
+    header = {"alg": "RS256", "kid": key.kid}
+    server.say(TOKEN, id_token=jwt.encode(header, claims, key))
+    return here.end("key", asked["state"][0], "code", BACK).known_as
+
+
+def test_it_is_not_asked_anew_by_each_who_begins() -> None:
+    with provider() as (server, here):
+        for _ in range(5):
+            here.begin("key", "/", BACK)
+        assert server.asked == [DESCRIBED]
+
+
+def test_keys_that_cannot_be_read_are_left_out() -> None:
+    key = RSAKey.generate_key(2048, {"kid": "1"})
+    of_others: list[object] = [
+        {"kty": "AKP", "kid": "2", "alg": "ML-DSA-44", "pub": "x"},
+        {"kty": "EC", "kid": "3", "crv": "brainpoolP256r1", "x": "AA", "y": "AA"},
+        {"kty": "RSA", "kid": "4", "e": "AQAB"},
+        {"kid": "5"},
+        "no key",
+        None,
+    ]
+    with provider() as (server, here):
+        server.say(KEYS, keys=[*of_others, key.as_dict(private=False)])
+        assert logged_in(server, here, key) == f"{server.url} 4711"
+        for none in (of_others, [], "keys", None):
+            server.say(KEYS, keys=none)
+            with pytest.raises(LoginRefused, match="word does not hold"):
+                logged_in(server, here, key)
+
+
+def dripping() -> Iterator[bytes]:
+    while True:
+        yield b" "
+        time.sleep(0.01)
+
+
+def test_an_answer_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oidc, "ANSWER_SECONDS", 0.2)
+    with provider() as (server, here):
+        server.told[DESCRIBED] = dripping()
+        with pytest.raises(LoginRefused, match="does not answer"):
+            here.begin("key", "/", BACK)
+    monkeypatch.undo()
+    with provider() as (server, here):
+        server.told[DESCRIBED] = repeat(b" " * 65536)
+        with pytest.raises(LoginRefused, match="cannot be read"):
+            here.begin("key", "/", BACK)
