@@ -261,12 +261,11 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
             f"Python takes names of files for {encoding} here, and they are kept as UTF-8. Unset "
             "PYTHONUTF8 or set it to 1, without -X utf8=0."
         )
-    home = setting("RECON_HOME", environment) or ".recon"
+    folder = home_folder(environment)
     url = setting(DATABASE, environment)
     if url is not None:
         check_database_address(DATABASE, url, "unset it for the embedded one")
     currencies = setting("RECON_CURRENCIES", environment)
-    folder = read_home(home)
     check_own_kinds()
     desk_url(environment)  # What ends by a link to a page is not begun where it could not say it.
     return Settings(
@@ -279,6 +278,11 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         login_file=_login_file(environment),
         named_audit=_audit(folder, environment),
     )
+
+
+def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """The home folder, whatever is wrong with the other settings."""
+    return read_home(setting("RECON_HOME", environment) or ".recon")
 
 
 def check_own_kinds() -> None:

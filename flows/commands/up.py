@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from connectors.errors import ReconError, SettingsError
-from connectors.settings import Settings, check_own_kinds, read_settings
+from connectors.settings import Settings, check_own_kinds, home_folder, read_settings
 from flows.commands.console import PORT, out, show_warnings, within
 from schemas.counting import agree, quantity
 
@@ -90,7 +90,7 @@ def down_command() -> int:
     from connectors.postgres.server.embedded import answers, embedded_url
     from flows.ops.running import alone, await_end, find, note, stop_all
 
-    home = read_settings().home
+    home = home_folder()
     folder = home / "up"
     running = find(folder)
     with alone(folder) as free:

@@ -23,3 +23,13 @@ def test_a_note_of_a_dead_run_is_not_that_of_the_one_starting(
         note(folder, Running(process, prefect="", sandbox="", inbox="", logs=""))
         with pytest.raises(ReconError, match="just starting"):
             down_command()
+
+
+def test_it_stops_whatever_is_wrong_with_what_else_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else a mistake in a setting, or in a file that one names, would keep all of it running."""
+    monkeypatch.setenv("RECON_HOME", str(tmp_path))
+    monkeypatch.setenv("RECON_LIMIT_LEASE_SECONDS", "soon")
+    assert down_command() == 0
+    assert capsys.readouterr().out == "Nothing is up.\n"
