@@ -6,9 +6,9 @@ from functools import cached_property, lru_cache
 from html.entities import codepoint2name
 from itertools import groupby
 from typing import Any
-from unicodedata import category
 from urllib.parse import urlsplit, urlunsplit
 
+from connectors.printable import printable
 from connectors.service.connection import Reply
 from connectors.service.encoding import Record
 from schemas.field import Field, Kind, Rule, Table
@@ -80,7 +80,7 @@ class Redaction:
         text = str(value)
         if self._secret is not None:
             text = self._secret.sub(HIDDEN, text)
-        text = _printable((text.strip().splitlines() or [""])[0])
+        text = printable((text.strip().splitlines() or [""])[0])
         return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
 
     def name(self, value: object) -> str:
@@ -155,15 +155,6 @@ def _spellings(mark: str) -> str:
         *_OTHERWISE.get(mark, ()),
     ]
     return f"(?i:{'|'.join(found)})"
-
-
-def _printable(text: str) -> str:
-    return "".join(
-        mark
-        if mark.isprintable() or category(mark) == "Zs"
-        else mark.encode("unicode_escape").decode()
-        for mark in text
-    )
 
 
 def _whole_word(secret: str, pattern: str) -> str:

@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from unicodedata import category
 from urllib.parse import parse_qsl, urlsplit
 
 from rich.cells import cell_len
@@ -19,6 +18,7 @@ from rich.table import Table
 
 from connectors.addresses import SECRET_PARAMETERS, address_problem
 from connectors.errors import SettingsError
+from connectors.printable import printable
 from connectors.settings import read_settings
 from flows.commands.kept_login import kept_token
 
@@ -88,18 +88,8 @@ class Printed(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print; of signs without a shape only line ends keep their meaning."""
-        super().print(*(_printable(one) for one in objects), **options)
-
-
-def _printable(value: Any) -> Any:
-    if not isinstance(value, str) or value.isprintable():
-        return value
-    return "".join(
-        sign
-        if sign.isprintable() or sign == "\n" or category(sign) == "Zs"
-        else sign.encode("unicode_escape").decode()
-        for sign in value
-    )
+        shown = (printable(one) if isinstance(one, str) else one for one in objects)
+        super().print(*shown, **options)
 
 
 def _width() -> int | None:
@@ -275,7 +265,7 @@ class _Shown(logging.Formatter):
     """What it warns of may name what was delivered."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return str(_printable(super().format(record)))
+        return printable(super().format(record))
 
 
 @contextmanager
