@@ -18,11 +18,9 @@ from connectors.files.sheet_rows import (
     MOST_ROWS,
     Row,
     SheetFacts,
-    SheetLine,
     SheetNotes,
     letters,
     line_of,
-    written,
 )
 from connectors.files.workbook_parts import MOST_BYTES, broken_refused, chosen, opened
 from schemas.cells.sheet_cells import NOT_READ, remarked
@@ -48,7 +46,7 @@ def facts_of(content: Content) -> SheetFacts:
     Raises ExtractRefused for one that cannot be read, has a formula that was never computed, or is
     larger than a sheet may be.
     """
-    with _reading(content) as reader:
+    with reading(content) as reader:
         rows = width = size = 0
         for row in reader.rows():
             rows, width = rows + row.repeated, max(width, len(row.cells))
@@ -62,19 +60,13 @@ def facts_of(content: Content) -> SheetFacts:
         return reader.notes.facts(content, width)
 
 
-def lines_of(content: Content, width: int) -> Iterator[SheetLine]:
-    """The rows of a sheet, each with as many cells as its widest row has."""
-    with _reading(content) as reader:
-        yield from written(reader.rows(), width)
-
-
 def is_encrypted(parts: zipfile.ZipFile) -> bool:
     """Whether its parts are, which its archive does not say."""
     return MANIFEST in parts.namelist() and b"encryption-data" in parts.read(MANIFEST)
 
 
 @contextmanager
-def _reading(content: Content) -> Iterator["_Reader"]:
+def reading(content: Content) -> Iterator["_Reader"]:
     with opened(content) as file, broken_refused(content), zipfile.ZipFile(file) as parts:
         names, visible = _sheets(parts)
         place = chosen(content, names, visible)

@@ -22,10 +22,8 @@ from connectors.files.sheet_rows import (
     MOST_ROWS,
     Row,
     SheetFacts,
-    SheetLine,
     SheetNotes,
     letters,
-    written,
 )
 from connectors.files.workbook_parts import broken_refused, chosen, opened
 from schemas.cells.sheet_cells import NOT_READ, remarked
@@ -60,19 +58,13 @@ def facts_of(content: Content) -> SheetFacts:
     Raises ExtractRefused for one that cannot be read, or has a formula without the value that it
     comes to, or rows and cells that stand twice or in no order.
     """
-    with _reading(content) as reader:
+    with reading(content) as reader:
         width = max((len(row.cells) for row in reader.rows()), default=0)
         return reader.notes.facts(content, width)
 
 
-def lines_of(content: Content, width: int) -> Iterator[SheetLine]:
-    """The rows of a sheet, each with as many cells as its widest row has."""
-    with _reading(content) as reader:
-        yield from written(reader.rows(), width)
-
-
 @contextmanager
-def _reading(content: Content) -> Iterator["_Reader"]:
+def reading(content: Content) -> Iterator["_Reader"]:
     with opened(content) as file, broken_refused(content), zipfile.ZipFile(file) as parts:
         book = _book(parts)
         names = [name for name, _ in book.sheets]

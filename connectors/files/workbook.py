@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from connectors.files import open_document, open_xml
 from connectors.files.content import HEAD_BYTES, SAVED, Content, refused
-from connectors.files.sheet_rows import SheetFacts, SheetLine
+from connectors.files.sheet_rows import SheetFacts, SheetLine, written
 from connectors.files.workbook_parts import MOST_BYTES, broken_refused, opened
 from connectors.settings import Limits
 from schemas.counting import quantity
@@ -27,10 +27,10 @@ def sheet_lines(content: Content) -> Iterator[SheetLine]:
     """The rows of a sheet that was checked, each with as many cells as its widest row has."""
     # What was taken in is read as it was, whatever a later version would have said of it.
     content = replace(content, formulas=SAVED)
-    if _is_open_document(content):
-        yield from open_document.lines_of(content, open_document.facts_of(content).width)
-    else:
-        yield from open_xml.lines_of(content, open_xml.facts_of(content).width)
+    book = open_document if _is_open_document(content) else open_xml
+    width = book.facts_of(content).width
+    with book.reading(content) as reader:
+        yield from written(reader.rows(), width)
 
 
 def _is_open_document(content: Content) -> bool:
