@@ -357,15 +357,14 @@ def _without_keys(connection: psycopg.Connection, batch_id: int) -> list[Table]:
     return [
         table
         for table in staged_tables(connection, batch_id)
-        if table.unquotable and not reads_staged(connection, table)
+        if table.unquotable and not reads_staged(connection, staged_name(table))
     ]
 
 
-def reads_staged(connection: psycopg.Connection, table: Table) -> bool:
-    """Whether this account of the database is shown staged rows of a record kind as they are."""
+def reads_staged(connection: psycopg.Connection, name: str = "staged_row") -> bool:
+    """Whether this account of the database is shown rows as delivered: of a table, or of all."""
     asked = "SELECT has_table_privilege(%s, 'SELECT')"
-    name = f"{SCHEMA}.{staged_name(table)}"
-    return (connection.execute(asked, [name]).fetchone() or (False,))[0] is True
+    return (connection.execute(asked, [f"{SCHEMA}.{name}"]).fetchone() or (False,))[0] is True
 
 
 def _wrongly_told(connection: psycopg.Connection, batch_id: int) -> str:

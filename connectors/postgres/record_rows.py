@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-from connectors.postgres.corrections import DeliveredPlace, place_of
+from connectors.postgres.corrections import DeliveredPlace, place_of, reads_staged
 from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, staged_name
 from schemas.derived.views import SHOWN, joined, json_expression, quoted
 from schemas.field import Table
@@ -53,14 +53,6 @@ class SendOfRow:
     changed_at: Any
 
 
-def reads_delivered_rows(connection: psycopg.Connection) -> bool:
-    """Whether the role of this connection reads rows as they were delivered."""
-    row = connection.execute(
-        "SELECT has_table_privilege(%s, 'SELECT')", [f"{SCHEMA}.staged_row"]
-    ).fetchone()
-    return bool(row and row[0])
-
-
 def target_row(
     connection: psycopg.Connection,
     table: Table,
@@ -77,7 +69,7 @@ def target_row(
         return None
     # Only names of the field tables come here.
     source, of = f"{SCHEMA}.{table.name} t", "t"
-    if not key and reads_delivered_rows(connection):
+    if not key and reads_staged(connection):
         of = "s"
         source += (
             f" JOIN {SCHEMA}.{staged_name(table)} s ON {joined(table)} AND s.error_data IS NULL"
@@ -181,7 +173,7 @@ def earlier_writers(
 
     None: the role of this connection may not read what was there before.
     """
-    if not reads_delivered_rows(connection):
+    if not reads_staged(connection):
         return None
     found: list[RowPlace] = []
     while len(found) < PAST:

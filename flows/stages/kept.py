@@ -196,7 +196,7 @@ def prove_staged(connection: psycopg.Connection, batch_id: int) -> None:
     for receipt in ledger.list_receipts(connection, batch_id, STAGE, with_clues=False):
         records |= receipt.totals.keys()
     # Whoever is not shown secrets cannot hash the rows that may hold one.
-    records = {record for record in records if reads_staged(connection, EXTRACTS[record])}
+    records = {one for one in records if reads_staged(connection, staged_name(EXTRACTS[one]))}
     then = {of: digest for of, digest in kept.items() if of[1] in records}
     now = {
         of: digest

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row
 
+from connectors.postgres.corrections import reads_staged
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.earlier import (
     NUMBER,
@@ -32,7 +33,7 @@ from connectors.postgres.push.sends import (
     list_sends,
     where_chosen,
 )
-from connectors.postgres.record_rows import RowPlace, delivered_row, reads_delivered_rows
+from connectors.postgres.record_rows import RowPlace, delivered_row
 from connectors.postgres.trail import committed, told_by_run
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import joined, of_batch
@@ -247,7 +248,7 @@ def list_unsettled(
         ).fetchall()
     places = tuple(RowPlace(one.extract_id, one.record_number) for one in found)
     sent: Iterator[Sent | None] = iter([None] * len(found))
-    if found and reads_delivered_rows(connection):
+    if found and reads_staged(connection):
         sent = list_sends(connection, Selection(batch_id, operation, (state,), places))
     return [
         SendToSettle(at, delivered_row(connection, place) or {}, one)

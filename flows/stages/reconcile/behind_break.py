@@ -19,6 +19,7 @@ from connectors.postgres.break_history import (
     decisions_about,
     states_of,
 )
+from connectors.postgres.corrections import reads_staged
 from connectors.postgres.push.sends import Selection, Sent, list_sends
 from connectors.postgres.reconciliations import Reconciliation, latest_run
 from connectors.postgres.record_rows import (
@@ -27,7 +28,6 @@ from connectors.postgres.record_rows import (
     TargetRow,
     delivered_row,
     earlier_writers,
-    reads_delivered_rows,
     row_beginning_at,
     send_of,
     target_row,
@@ -211,7 +211,7 @@ def look_behind(
         send_of(connection, place) if delivered and place else None,
         _sent(connection, delivered, place) if with_text else None,
         None if past is None else [row for one in past if (row := _seen_row(connection, one))],
-        looked_up=bool(key) or (place is not None and reads_delivered_rows(connection)),
+        looked_up=bool(key) or (place is not None and reads_staged(connection)),
         with_text=with_text,
     )
 
@@ -236,7 +236,7 @@ def _delivered(
         known = [{name: error.get(name) for name in NO_TEXT} for error in errors]
         return RowAsDelivered(facts, None, WITHHELD, known, command)
     text, told = facts["data"], ""
-    if reads_delivered_rows(connection) and not table.unquotable:
+    if reads_staged(connection) and not table.unquotable:
         try:
             text, told = _kept_text(workspace, connection, facts)
         except ReconError as broken:
@@ -267,7 +267,7 @@ def _kept_text(
 def _sent(
     connection: psycopg.Connection, delivered: RowAsDelivered | None, place: RowPlace | None
 ) -> Sent | None:
-    if delivered is None or place is None or not reads_delivered_rows(connection):
+    if delivered is None or place is None or not reads_staged(connection):
         return None
     chosen = Selection(delivered.facts["batch_id"], rows=(place,))
     return next(iter(list_sends(connection, chosen)), None)
