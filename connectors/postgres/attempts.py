@@ -63,7 +63,7 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
     own batch: the row is the same, and what was corrected of it so far is there. Of several in one
     batch somebody has to choose, so none of them is later than the others.
     """
-    repairs, states = _repairs(connection, batch_id)
+    repairs, states = _repairs(connection, _corrections(connection, [batch_id]))
     found: dict[AttemptRow, Later] = {}
     # Whoever names a good repair changes a good record: that this fails is an error of its own.
     good = {row for row, state in states.items() if state in REPAIRING and state != CORRECTED}
@@ -146,16 +146,9 @@ def _corrections(
 
 
 def _repairs(
-    connection: psycopg.Connection, batch_id: int, *, taken_back: bool = False
-) -> tuple[dict[AttemptRow, AttemptRow], dict[AttemptRow, str]]:
-    """The rows that repair one of the same delivery, what each repairs, and their states."""
-    return _repairs_in(connection, _corrections(connection, [batch_id], taken_back=taken_back))
-
-
-def _repairs_in(
     connection: psycopg.Connection, corrections: Iterable[tuple[int, int]]
 ) -> tuple[dict[AttemptRow, AttemptRow], dict[AttemptRow, str]]:
-    """The same of some corrections, each with the batch that it corrects."""
+    """The rows of corrections that repair one, what each repairs, and their states."""
     repairs: dict[AttemptRow, AttemptRow] = {}
     states: dict[AttemptRow, str] = {}
     for correction, corrected in corrections:
@@ -177,7 +170,8 @@ class Attempts(NamedTuple):
 
 def attempts_at(connection: psycopg.Connection, batch_id: int) -> Attempts:
     """The repairs of the delivery that a batch belongs to."""
-    repairs, states = _repairs(connection, batch_id, taken_back=True)
+    corrections = _corrections(connection, [batch_id], taken_back=True)
+    repairs, states = _repairs(connection, corrections)
     first = {row: of for of, rows in _attempts(repairs).items() for row in rows}
     return Attempts(first, states)
 
@@ -239,9 +233,7 @@ def _delivered_again(
     """The rows that count with no attempt, and those that count with another one."""
     corrections = _corrections(connection, batches)
     standing = {*_standing(connection, corrections)}
-    repairs, states = _repairs_in(
-        connection, [one for one in corrections if standing.issuperset(one)]
-    )
+    repairs, states = _repairs(connection, filter(standing.issuperset, corrections))
     in_error = {row: of for row, of in repairs.items() if states[row] in ERRORS}
     every, attempts = _attempts(repairs), _attempts(in_error)
     repaired = _rows_repaired(connection, attempts)

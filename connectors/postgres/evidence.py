@@ -212,11 +212,8 @@ class _Record:
     def enter(self, state: str, position: int, detail: Mapping[str, Any]) -> None:
         """A stage of the batch has ended, or begins again."""
         if not self.state and PROFILE in detail:
-            self.terms[PROFILE] = _Link(position, str(detail[PROFILE]))
-            if SERVICE in detail:
-                self.terms[SERVICE] = _Link(position, detail[SERVICE])
-            if OPENED_AT in detail:
-                self.terms[OPENED_AT] = _Link(position, str(detail[OPENED_AT]))
+            for term in detail.keys() & {PROFILE, SERVICE, OPENED_AT}:
+                self.terms[term] = _Link(position, detail[term])
             if CONSTANTS in detail:
                 self.constants = _Link(position, str(detail[CONSTANTS]))
         if state in _BEGUN and self.state not in _FINAL:

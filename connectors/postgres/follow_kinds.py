@@ -70,7 +70,8 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
         now = kept.followed_by(definition) if kept else KeptKind(definition)
         comment = now.comment.replace("'", "''")
         _run(connection, f"COMMENT ON TABLE {SCHEMA}.{name} IS '{comment}'")
-        _run(connection, f"ALTER TABLE {SCHEMA}.{staged_name(table)} SET ({_storage(table)})")
+        staged = staged_name(table)
+        _run(connection, f"ALTER TABLE {SCHEMA}.{staged} SET ({STORAGE[staged]})")
         _tell(connection, name, kept.definition if kept else None, definition)
     _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {VIEWS[ROWS]}")
     if OWN.tables and connection.exec_driver_sql(f"SELECT to_regrole('{READER}')").scalar():
@@ -95,10 +96,6 @@ def _tell(connection: sa.Connection, name: str, before: str | None, now: str | N
         f"record kind {what}",
         detail=said,
     )
-
-
-def _storage(table: Table) -> str:
-    return STORAGE[staged_name(table)]
 
 
 def _refuse(hindrances: list[str]) -> None:

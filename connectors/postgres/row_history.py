@@ -146,12 +146,8 @@ def _is_about(said: dict[str, Any], name: str) -> bool:
     return name in named or len(named) < rows
 
 
-def breaks_of_row(connection: psycopg.Connection, row: Any, file: str) -> list[RowBreak]:
+def breaks_of_row(connection: psycopg.Connection, row: Any, file: str) -> Iterator[RowBreak]:
     """The breaks whose place is a row, by scope and break; `file` is that of the row."""
-    return [*_breaks_of_row(connection, row, file)]
-
-
-def _breaks_of_row(connection: psycopg.Connection, row: Any, file: str) -> Iterator[RowBreak]:
     found = connection.execute(
         """SELECT DISTINCT ON (r.scope, r.scope_hash, b.break_id)
             r.scope, r.scope_hash, b.break_id, b.code, b.key, b.state, r.id

@@ -245,7 +245,7 @@ def _history(connection: "psycopg.Connection", row: Any, file: str) -> dict[str,
     return {
         "state_before": verdict_before(connection, row),
         "decisions": decisions_of_row(connection, row),
-        "breaks": breaks_of_row(connection, row, file),
+        "breaks": list(breaks_of_row(connection, row, file)),
     }
 
 
