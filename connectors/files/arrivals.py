@@ -370,9 +370,7 @@ def is_beside(name: str) -> bool:
 
 def _final(name: str) -> str:
     """What a file will be called that is still being written."""
-    if not _is_unfinished(name):
-        return name
-    ending = next(one for one in UNFINISHED if name.lower().endswith(one))
+    ending = next((one for one in UNFINISHED if name.lower().endswith(one)), "")
     return name[: len(name) - len(ending)]
 
 

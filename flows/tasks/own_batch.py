@@ -7,7 +7,6 @@ restored since, another delivery may have it.
 from collections.abc import Callable
 from datetime import UTC
 
-import psycopg
 from prefect import task
 
 from connectors.errors import BatchStateError
@@ -31,14 +30,10 @@ def own_batch(received: BatchStatus, again: Callable[[], BatchStatus]) -> BatchS
         attempts = attempts_at(connection, received.batch_id, run)
         if run.run_count in attempts:
             return received
-        if not attempts or _is_taken_back(connection, received.batch_id):
+        if not attempts or ledger.find_batch(connection, received.batch_id).state in TAKEN_BACK:
             return again()
     opened_now(workspace, received.batch_id)
     return received
-
-
-def _is_taken_back(connection: psycopg.Connection, batch_id: int) -> bool:
-    return ledger.find_batch(connection, batch_id).state in TAKEN_BACK
 
 
 def refuse_if_renumbered(batch_id: int) -> None:

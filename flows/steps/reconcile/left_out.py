@@ -5,7 +5,7 @@ is left out goes with it: the details of its plan, and the invoice files of a de
 was paid for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -42,24 +42,22 @@ class LeftOut:
 
     def without(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
         """The parts of a kind without them."""
-        return self._some(record, loads, inside=False)
+        return self._each(record, loads, lambda load, rows: filtered(load, ~rows))
 
     def only(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
         """The parts of a kind with nothing else; none where it has none of them."""
-        return self._some(record, loads, inside=True) if record in self.rows else ()
-
-    def _some(self, record: str, loads: Sequence[Load], *, inside: bool) -> Sequence[Load]:
-        if record not in self.rows:
-            return loads
-        pairs = zip(loads, self.rows[record], strict=True)
-        return [filtered(load, rows if inside else ~rows) for load, rows in pairs]
+        return self._each(record, loads, filtered) if record in self.rows else ()
 
     def marked(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
         """The parts of a kind with `LEFT_OUT`, where it has some of them."""
+        return self._each(record, loads, lambda load, rows: partial(_marked, load, rows))
+
+    def _each(
+        self, record: str, loads: Sequence[Load], changed: Callable[[Load, pl.Series], Load]
+    ) -> Sequence[Load]:
         if record not in self.rows:
             return loads
-        pairs = zip(loads, self.rows[record], strict=True)
-        return [partial(_marked, load, rows) for load, rows in pairs]
+        return [changed(*one) for one in zip(loads, self.rows[record], strict=True)]
 
     def unjudged(self, breaks: pl.DataFrame) -> pl.DataFrame:
         """Breaks without those that are about them."""
