@@ -203,6 +203,64 @@ def test_a_payment_is_allotted_once_in_the_order_of_days() -> None:
     ]
 
 
+ALLOTTED: list[tuple[list[dict[str, Any]], str, list[tuple[str, str, str, str]]]] = [
+    # details, what was paid, and of each plan: paid, outstanding, overdue
+    # A refund is allotted as a payment is.
+    (
+        [planned(1, 2, "-4", plan=7), planned(1, 3, "-4", plan=8)],
+        "-8",
+        [("7", "-4", "0", "0"), ("8", "-4", "0", "0")],
+    ),
+    (
+        [planned(1, 2, "-4", plan=7), planned(1, 3, "-4", plan=8)],
+        "-5",
+        [("7", "-4", "0", "0"), ("8", "-1", "-3", "-3")],
+    ),
+    # A credit is settled with what it is a credit of.
+    (
+        [planned(1, 2, "10", plan=7), planned(1, 3, "-4", plan=8)],
+        "6",
+        [("7", "10", "0", "0"), ("8", "-4", "0", "0")],
+    ),
+    (
+        [planned(1, 2, "-4", plan=7), planned(1, 3, "10", plan=8)],
+        "5",
+        [("7", "-4", "0", "0"), ("8", "9", "1", "1")],
+    ),
+    # What is left is the last one's, whatever it plans.
+    (
+        [planned(1, 2, "10", plan=7), planned(1, 3, "-4", plan=8)],
+        "7",
+        [("7", "10", "0", "0"), ("8", "-3", "-1", "-1")],
+    ),
+    (
+        [planned(1, 2, "4", plan=7), planned(1, 3, "4", plan=8)],
+        "-3",
+        [("7", "0", "4", "4"), ("8", "-3", "7", "7")],
+    ),
+    # A credit that is due takes from what is overdue, and one that was not paid back is.
+    (
+        [planned(None, 2, "10", plan=7), planned(None, 3, "-4", plan=7)],
+        "5",
+        [("7", "0", "6", "6")],
+    ),
+    ([planned(1, 2, "-10", plan=7)], "-6", [("7", "-6", "-4", "-4")]),
+    # More than was planned makes nothing overdue, either way.
+    ([planned(1, 2, "-10", plan=7)], "-12", [("7", "-12", "2", "0")]),
+    ([planned(1, 2, "10", plan=7)], "12", [("7", "12", "-2", "0")]),
+]
+
+
+@pytest.mark.parametrize(("details", "amount", "plans"), ALLOTTED)
+def test_refunds_and_credits_are_allotted_as_what_they_are(
+    details: list[dict[str, Any]], amount: str, plans: list[tuple[str, str, str, str]]
+) -> None:
+    lines = judged(details, [paid(amount=amount)]).lines
+    assert [
+        (line.plan, *map(str, (line.paid, line.outstanding, line.overdue))) for line in lines
+    ] == plans
+
+
 def test_what_was_paid_in_another_currency_is_a_line_of_its_own() -> None:
     lines = judged([planned(PlannedCurrenciesId=USD, StatusCodesId=4)], [paid()]).lines
     assert [(line.currency, line.planned, line.paid, line.status_codes) for line in lines] == [

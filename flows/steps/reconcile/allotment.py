@@ -1,7 +1,9 @@
 """J7: which part of a payment falls to which plan detail, and what each plan comes to.
 
 A payment that several details name is allotted to them in the order of their days, up to what each
-plans; what is left is the last one's. So a payment is counted once, over all plans, to the cent.
+plans; what is left is the last one's. So a payment is counted once, over all plans, to the cent. A
+refund is allotted in the same way. Where details plan both, those that go against the sum of all of
+them are credits: each is settled whole, and the others share what is paid and what is credited.
 """
 
 from dataclasses import dataclass, field
@@ -89,9 +91,16 @@ def allotted(links: pl.DataFrame) -> pl.DataFrame:
     shared = several.with_columns(same.alias("same"), wanted.alias("wanted")).sort(
         *PAYMENT_OF, "same", "day", "detail", nulls_last=True
     )
-    before = pl.col("wanted").cum_sum().over(PAYMENT_OF) - pl.col("wanted")
-    share = pl.min_horizontal("wanted", pl.col("settled") - before)
-    filled = shared.with_columns(pl.max_horizontal(share, zero()).alias("share"))
+    back = pl.col("wanted").sum().over(PAYMENT_OF) < 0
+    shared = shared.with_columns(
+        pl.when(back).then(-pl.col(name)).otherwise(name).alias(told)
+        for name, told in (("wanted", "asked"), ("settled", "given"))
+    )
+    credit, asked = (of("asked", zero()) for of in (pl.min_horizontal, pl.max_horizontal))
+    before = asked.cum_sum().over(PAYMENT_OF) - asked
+    left = pl.col("given") - credit.sum().over(PAYMENT_OF) - before
+    share = credit + pl.max_horizontal(pl.min_horizontal(asked, left), zero())
+    filled = shared.with_columns(pl.when(back).then(-share).otherwise(share).alias("share"))
     earlier = pl.col("share").cum_sum().over(PAYMENT_OF) - pl.col("share")
     last = pl.col("detail") == pl.col("detail").last().over(PAYMENT_OF)
     spread = filled.with_columns(
@@ -115,6 +124,13 @@ def plan_rows(
         )
     ]
     amount = pl.col("PlannedAmount").fill_null(zero())
+    unsettled = amount - pl.col("own")
+    late = (
+        # What is to be paid back is below zero.
+        pl.when(amount < 0)
+        .then(pl.min_horizontal(unsettled, zero()))
+        .otherwise(pl.max_horizontal(unsettled, zero()))
+    )
     due = pl.col("day") <= as_day(as_of)
     asked = (
         pl.concat(details)
@@ -123,10 +139,7 @@ def plan_rows(
         .agg(
             pl.len().alias("details"),
             amount.sum().alias("planned"),
-            pl.when(due)
-            .then(pl.max_horizontal(amount - pl.col("own"), zero()))
-            .sum()
-            .alias("overdue"),
+            pl.when(due).then(late).sum().alias("overdue"),
         )
         .collect(engine="streaming")
     )
