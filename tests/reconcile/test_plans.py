@@ -40,7 +40,7 @@ def paid(number: int = 1, day: int = 4, amount: str = "10", **values: Any) -> di
 
 
 def planned(
-    payment: int | None = 1, day: int = 4, amount: str = "10", plan: int = 7, **values: Any
+    payment: int | None = 1, day: int = 4, amount: str = "10", plan: int | None = 7, **values: Any
 ) -> dict[str, Any]:
     return {
         "PaymentPlansId": plan,
@@ -142,6 +142,12 @@ CASES: list[tuple[str, str, list[dict[str, Any]], list[dict[str, Any]], Rules]] 
      [planned(1), planned(2)], [paid(1), paid(2, TenantsId=2)], RULES),
     ("", "",
      [planned(1), planned(2, plan=8)], [paid(1), paid(2, TenantsId=2)], RULES),
+    # Details without a plan have nothing in common.
+    ("", "",
+     [planned(1, plan=None), planned(2, plan=None)], [paid(1), paid(2, TenantsId=2)], RULES),
+    ("TENANT_CROSS", "",
+     [planned(1, plan=None), planned(2, plan=None)],
+     [paid(1), paid(2), paid(2, TenantsId=2)], RULES),
 ]  # fmt: skip
 
 
@@ -179,6 +185,12 @@ def test_a_number_of_two_tenants_that_nothing_decides_is_told_and_counts_for_nei
     annex = judged([planned(1)], [paid(1), paid(1, TenantsId=2)])
     assert told(annex.breaks) == [("TENANT_CROSS", "7")]
     assert [(line.tenant, line.paid) for line in annex.lines] == [(None, Decimal(0))]
+
+
+def test_whose_a_detail_is_hangs_on_its_own_plan_alone() -> None:
+    for plan, tenant in ((7, 1), (None, None)):
+        annex = judged([planned(1, plan=plan), planned(None, plan=plan)], [paid(1)])
+        assert annex.breaks.select("code", "tenant").rows() == [("PLAN_UNPAID", tenant)]
 
 
 def test_a_discount_that_nobody_settled_is_not_counted_and_said() -> None:

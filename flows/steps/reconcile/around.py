@@ -137,7 +137,7 @@ class KnownRecords:
         # Of a plan that begins after the day it is told that it is in several currencies.
         details = (*self.own.every(PAYMENT_PLAN_DETAIL), *self.later.every(PAYMENT_PLAN_DETAIL))
         plans = pl.concat(columns_of(one, [_PLAN])[_PLAN] for one in details).unique()
-        breaks = partial(_own, self.keys, self.alike, paid, plans.cast(pl.String))
+        breaks = partial(_own, self.keys, self.alike, paid, plans.cast(pl.String).fill_null(""))
         return Own(breaks, plans, debts)
 
 

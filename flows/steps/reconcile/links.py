@@ -36,12 +36,13 @@ def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
     """Details beside their payment; `tenants` says how many tenants have a payment so numbered.
 
     Of several, that of the tenant the rest of the plan belongs to is meant; where that does not
-    decide, the detail stays without a payment. `whose` is the tenant of the plan, where it is one.
+    decide, the detail stays without a payment. `whose` is the tenant of the plan, where it is one;
+    details that name no plan have none together.
     """
     beside = _beside(details, payments, rules)
     whose = (
         beside.lazy()
-        .filter(pl.col("tenants") == 1)
+        .filter(pl.col("tenants") == 1, pl.col("PaymentPlansId").is_not_null())
         .group_by("PaymentPlansId")
         .agg(pl.col("tenant").min().alias("whose"), pl.col("tenant").max().alias("highest"))
         .filter(pl.col("whose") == pl.col("highest"))

@@ -197,9 +197,10 @@ def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
 def _crossing(beside: pl.DataFrame) -> pl.DataFrame:
     """Plans whose details name payments of several tenants, or of one that cannot be told."""
     undecided = pl.col("tenant").is_null()
+    of_several = pl.col("PaymentPlansId").is_not_null() & pl.col("whose").is_null()
     plans = (
         beside.lazy()
-        .filter(pl.col("tenants") > 0, pl.col("whose").is_null() | undecided)
+        .filter(pl.col("tenants") > 0, of_several | undecided)
         .group_by("PaymentPlansId")
         .agg(
             pl.col("tenant").drop_nulls().unique().sort().alias("whose"),
