@@ -46,6 +46,8 @@ ATTRIBUTES = (
     "data-record data-currency"
 )
 
+ELSEWHERE = "counted with another break of its record"
+
 
 class ReportPage(Page):
     """A page whose script and fields are told apart from its text."""
@@ -267,6 +269,20 @@ def test_a_difference_of_many_digits_is_told_once() -> None:
     told = next(table for table in page.tables if table[0][0] == "Break")[1][5]
     assert told.split("\n")[0].count("890.123") == 1
     assert len(told.split("\n")) == 2
+
+
+def test_the_list_adds_up_to_what_page_one_has() -> None:
+    """A break says what it adds, also where another one has some of its money."""
+    gross = {"delta": None, "amount": Decimal(60), "basis": "gross"}
+    parts = [Decimal(60), Decimal(10), Decimal(0)]
+    lines = [replace(everything().breaks[0], **gross, counted=one) for one in parts]
+    page = ReportPage(render_html(replace(everything(), breaks=Breaks.of(lines))))
+    rows = next(table for table in page.tables if table[0][0] == "Break")[1:]
+    assert [row[5].strip().split("\n")[:-1] for row in rows] == [
+        ["gross 60.00"],
+        ["gross 60.00", f"10.00 of it in totals, the rest {ELSEWHERE}"],
+        ["gross 60.00", ELSEWHERE],
+    ]
 
 
 def test_headings_of_tables_have_a_scope() -> None:
