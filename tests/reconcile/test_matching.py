@@ -28,6 +28,7 @@ from schemas.tables import (
     INVOICE_FILE,
     PAYMENT,
     PAYMENT_PLAN_DETAIL,
+    USER_ACCOUNT,
 )
 from tests.reconcile.records import (
     DAY,
@@ -235,6 +236,13 @@ def test_a_record_may_be_late_within_its_window(window: Window, status: str) -> 
     rules = Rules(windows=(window,))
     result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT), rules=rules)
     assert statuses(result) == [status]
+
+
+def test_only_a_business_date_says_how_old_a_break_is() -> None:
+    born = {"Id": 1, "BirthDate": datetime(1980, 5, 17)}  # noqa: DTZ001
+    sides = extract(USER_ACCOUNT, born), database(USER_ACCOUNT, {**born, "Id": 2})
+    assert matched(USER_ACCOUNT, *sides).breaks["date"].to_list() == [None, None]
+    assert matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT)).breaks["date"][0] == DAY.date()
 
 
 def test_only_the_newest_row_of_a_record_counts() -> None:

@@ -6,20 +6,23 @@ import polars as pl
 
 from flows.steps.rules.calendar import business_ages, calendar_ages
 from flows.steps.rules.rules import Rules
-from schemas.field import TIMES, Field, Kind, Table
+from schemas.field import Kind, Table
 from schemas.kinds import OFFSET
 
 _MINUTE = 60_000_000
 
 
 def business_date(table: Table, rows: pl.DataFrame) -> pl.Series:
-    """The day a record counts for, as its own clock tells it; null where it has none."""
-    field = _dating_field(table)
-    if field is None:
+    """The day a record counts for, as its own clock tells it; null where it has none.
+
+    Another time of it, such as the day somebody was born, says nothing of how old a break is.
+    """
+    name = table.business_date
+    if name is None:
         return pl.Series("date", [None] * rows.height, dtype=pl.Date)
-    moment = pl.col(field.name)
-    if field.kind is Kind.DATETIME_OFFSET:
-        shift = pl.col(field.name + OFFSET).fill_null(0).cast(pl.Int64) * _MINUTE
+    moment = pl.col(name)
+    if table.by_name[name].kind is Kind.DATETIME_OFFSET:
+        shift = pl.col(name + OFFSET).fill_null(0).cast(pl.Int64) * _MINUTE
         moment = (moment.cast(pl.Int64) + shift).cast(pl.Datetime("us"))
     return rows.select(moment.cast(pl.Date).alias("date")).to_series()
 
@@ -38,10 +41,3 @@ def waiting(record: str, dates: pl.Series, rules: Rules, as_of: date) -> pl.Seri
         )
         inside |= pl.lit((ages <= window.days).fill_null(value=False))
     return pl.select(inside.alias("waiting")).to_series()
-
-
-def _dating_field(table: Table) -> Field | None:
-    """The field that the cut-off goes by, else the first time of the record."""
-    if table.business_date:
-        return table.by_name[table.business_date]
-    return next((field for field in table.delivered if field.kind in TIMES), None)
