@@ -53,8 +53,9 @@ def read_rules_text(text: str, *, kept: bool = False) -> Rules:
     """The rules a TOML text states; raises RulesRefused.
 
     `kept`: those of a run there was, of which an exclusion may have an id or a value that is
-    refused by now, and record kinds another definition. A file may be what a report says of its
-    rules: the definitions in it are those of now, or it is refused.
+    refused by now, a tolerance or a window no effect, and record kinds another definition. A file
+    may be what a report says of its rules: the definitions in it are those of now, or it is
+    refused.
     """
     try:
         document = read_toml(text, parse_float=Decimal)
@@ -67,6 +68,7 @@ def read_rules_text(text: str, *, kept: bool = False) -> Rules:
     reader.check_records(records)
     rules = reader.rules(document)
     reader.check_ids(rules)
+    reader.check_tolerances(rules)
     reader.check_windows(rules)
     return reader.with_values(rules)
 
@@ -230,8 +232,24 @@ class _Reader(Values):
                     f"id = {one.id!r}: {TAKEN}, such as {one.id + '-' + one.record!r}.",
                 )
 
+    def check_tolerances(self, rules: Rules) -> None:
+        """Without a key a record that says something else is another one, and never near."""
+        for number, one in enumerate(rules.tolerances):
+            if not EXTRACTS[one.record].key:
+                self.refuse(
+                    ("tolerance", number, "field"),
+                    f"{one.record} has no key: its records are told apart by all that they say, "
+                    f"{one.field} included. No tolerance can hold.",
+                )
+
     def check_windows(self, rules: Rules) -> None:
         """Of two for one record the longer one would hold, whichever is read."""
+        for number, one in enumerate(rules.windows):
+            if EXTRACTS[one.record].business_date is None:
+                self.refuse(
+                    ("window", number, "record"),
+                    f"{one.record} has no business date, from which a window is counted.",
+                )
         self._check_once("window", [(one.record, one.business) for one in rules.windows])
 
     def with_values(self, rules: Rules) -> Rules:
