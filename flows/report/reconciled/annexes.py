@@ -65,7 +65,7 @@ def rates(report: ReconciliationReport) -> ReportTable:
         for place, (currency, amount) in enumerate(paid or [(None, None)]):
             payments = None if place else one.payments
             rows.append(TableRow((*head, payments, currency, amount, *(later if place else told))))
-    none = "No payment used a rate."
+    none = "No rate of a payment was compared."
     return _table(report, "rates", "Exchange rates used", columns, rows, none)
 
 
