@@ -1,15 +1,42 @@
-"""How large the sides of a record kind are, and some of their numbers, before they are read."""
+"""Which record kinds there are, how large their sides are, and some of their numbers.
+
+All of it before any of them is read.
+"""
+
+from collections.abc import Collection
 
 import polars as pl
 import psycopg
 
 from connectors.settings import MIB
-from schemas.derived.sql_names import SCHEMA, staged_name
+from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, listed, staged_name
 from schemas.derived.views import quoted
 from schemas.field import Table
+from schemas.tables import EXTRACTS
 
 _SAMPLED = 8 * MIB
 """Bytes of a table on disk: some 40,000 payments."""
+
+
+def kinds_there(
+    connection: psycopg.Connection, tenants: Collection[int], others: Collection[str]
+) -> set[str]:
+    """The record kinds beside `others` of which the target has records, whoever brought them.
+
+    Where `tenants` are named, those of which a record names one of them.
+    """
+    known = connection.execute(
+        f"SELECT relname FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace "
+        f"AND relname IN ({listed(TARGET_NAMES)})"
+    ).fetchall()
+    asked = ["SELECT '' WHERE false"]
+    for name in {name for (name,) in known}.difference(others):
+        tenant = EXTRACTS[name].tenant
+        if not tenants or tenant is not None:
+            theirs = f" WHERE {quoted(tenant)} = ANY(%(tenants)s)" if tenants and tenant else ""
+            asked.append(f"SELECT '{name}' WHERE EXISTS (SELECT FROM {SCHEMA}.{name}{theirs})")
+    found = connection.execute(" UNION ALL ".join(asked), {"tenants": list(tenants)}).fetchall()
+    return {name for (name,) in found}
 
 
 def sampled_numbers(connection: psycopg.Connection, table: Table, column: str) -> pl.Series:

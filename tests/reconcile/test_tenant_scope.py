@@ -111,3 +111,20 @@ def test_everything_is_everything(place: Workspace) -> None:
     sources = gathered(place, Scope()).sources
     assert {*sources.extract["user_account"]["Id"]} == {7, 8, 9}
     assert {*sources.database["payment_plan_detail"]["PaymentPlansId"]} == {7, 8, 9}
+
+
+def test_what_nobody_delivered_is_read_where_the_target_has_it(place: Workspace) -> None:
+    """No extract has invoice files: what is there was brought by somebody else."""
+    with place.database.connect() as connection:
+        connection.execute(
+            """INSERT INTO invoice_file ("Id", "TenantsId", "DebtsId", "InvoiceUrl", batch_id,
+               extract_id, record_number) VALUES (1, 8, 2, 'https://i/1', 1, 1, 0)"""
+        )
+    scopes = [Scope(), Scope(tenants=(8,)), Scope(tenants=(7,)), Scope(feeds=("default",))]
+    sides = [gathered(place, scope).sources for scope in scopes]
+    assert ["invoice_file" in one.database for one in sides] == [True, True, False, False]
+    report = reconcile(place, Asked(scopes[1], date(2026, 1, 31), Rules())).report
+    told = report.breaks.where("code", "MISSING_IN_EXTRACT").where("record", "invoice_file")
+    assert [(one.key, one.side, one.state) for one in told] == [("1/8", "D", "NEW")]
+    expected = {one.record: one.expected for one in report.cover.truths}
+    assert (expected["payment"], expected["invoice_file"]) == ("E", "")

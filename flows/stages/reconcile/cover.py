@@ -153,10 +153,18 @@ def _truths(gathered: Gathered) -> tuple[SourceLine, ...]:
             missing.append("A")
         if record in LISTED and record not in sources.listings:
             missing.append("G")
-        brought = "E" if record in sources.extract else ""
+        brought = "E" if _is_delivered(gathered, record) else ""
         note = "" if record in LISTED else "the service has no listing of these records"
         lines.append(SourceLine(record, brought, tuple(found), tuple(missing), note))
     return tuple(lines)
+
+
+def _is_delivered(gathered: Gathered, record: str) -> bool:
+    """Whether anything of a record kind was; of one inside insert-batch data there are rows."""
+    loads = parts_of(gathered.sources.extract, record)
+    return any(one.record == record for one in gathered.extracts) or any(
+        columns_of(load, ["extract_id"]).height for load in loads
+    )
 
 
 def _not_there(connection: psycopg.Connection, scope: Scope) -> Iterator[str]:
@@ -247,7 +255,7 @@ def _incomplete(
         f"what is kept cannot be proven: {why}" for why in dict.fromkeys(gathered.unproven.values())
     ]
     missing += _unshown(gathered, currencies)
-    if not gathered.sources.extract and not gathered.unproven:
+    if not gathered.extracts or not (gathered.sources.extract or gathered.unproven):
         missing.append("there is no extract in this scope: nothing to hold the target against")
     missing += [
         f"{quantity(signed.height, 'record')} of {EXTRACTS[record].title.lower()} "

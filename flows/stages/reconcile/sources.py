@@ -19,6 +19,7 @@ from connectors.postgres.listings import listing_batches
 from connectors.postgres.one_moment import aside, one_moment, others_at_it
 from connectors.postgres.overview import files_to_deliver
 from connectors.postgres.push.sends import any_sends
+from connectors.postgres.side_sizes import kinds_there
 from flows.stages.kept import unproven
 from flows.stages.reconcile.around import rows_of
 from flows.stages.reconcile.listings import PULLED, Counting, counting_listings
@@ -85,7 +86,7 @@ class _Delivered:
     files: tuple[Extract, ...]
     """The extracts of its batches, refused ones as well."""
     records: tuple[str, ...]
-    """Their record kinds, those inside insert-batch data included."""
+    """Their record kinds, those inside insert-batch data included, and others of the target."""
     listings: Counting
     """Those whose kept content is proven."""
     unproven: Mapping[int, str]
@@ -193,7 +194,7 @@ def _find_delivered(
         batches=batches,
         tenants={batch.id: batch.tenant for batch in in_force},
         files=files,
-        records=_records(connection, ids, extracts),
+        records=_records(connection, scope, ids, extracts),
         listings=replace(listings, extracts=proven),
         unproven=unproven,
         service=any(batch.service for batch in batches) or any_sends(connection, ids),
@@ -222,15 +223,24 @@ def _of_scope(
 
 
 def _records(
-    connection: psycopg.Connection, batches: Sequence[int], extracts: Iterable[Extract]
+    connection: psycopg.Connection,
+    scope: Scope,
+    batches: Sequence[int],
+    extracts: Iterable[Extract],
 ) -> tuple[str, ...]:
-    """Record kinds that were delivered, those inside insert-batch data included."""
+    """Record kinds that were delivered, those inside insert-batch data included.
+
+    And those that the target has and nobody delivered, but for a scope of batches or feeds.
+    """
     inside = connection.execute(
         "SELECT DISTINCT k FROM receipt, jsonb_object_keys(totals::jsonb) AS k "
         "WHERE stage = 'stage' AND batch_id = ANY(%s)",
         [list(batches)],
     ).fetchall()
-    found = {*(extract.record for extract in extracts), *(record for (record,) in inside)}
+    brought = (extract.record for extract in extracts if extract.record)
+    found = {*brought, *(record for (record,) in inside)}
+    if not scope.narrow:
+        found |= kinds_there(connection, scope.tenants, found)
     return tuple(record for record in EXTRACTS if record in found)
 
 
