@@ -4,7 +4,7 @@ The documented paths and the framework's predefined ones, and the framework's pr
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -60,7 +60,11 @@ def _template(operation: Operation) -> _Template:
     return _Template(operation, re.compile(pattern, re.IGNORECASE))
 
 
-_TEMPLATES = tuple(map(_template, OPERATIONS))
+def _templates(operations: Iterable[Operation]) -> tuple[_Template, ...]:
+    """The paths in the order in which they are tried: those with fewer placeholders first."""
+    return tuple(map(_template, sorted(operations, key=lambda one: len(one.addressed))))
+
+
 # Without a message queue the framework carries a one-way request out and answers it as any other.
 _PREDEFINED = re.compile(r"/(json|jsv|csv)/(?:reply|oneway)/([^/]+)|/api/([^/]+)", re.IGNORECASE)
 _AUTH = re.compile(r"/auth(?:/([^/]+))?", re.IGNORECASE)
@@ -69,8 +73,11 @@ _AUTH = re.compile(r"/auth(?:/([^/]+))?", re.IGNORECASE)
 class Routes:
     """The paths of one host."""
 
-    def __init__(self, options: SandboxOptions) -> None:
-        self._by_name = {options.name_of(operation).lower(): operation for operation in OPERATIONS}
+    def __init__(
+        self, options: SandboxOptions, operations: Sequence[Operation] = OPERATIONS
+    ) -> None:
+        self._templates = _templates(operations)
+        self._by_name = {options.name_of(operation).lower(): operation for operation in operations}
         self._seen = lru_cache(maxsize=1024)(self._find)
 
     def find(self, verb: str, path: str) -> Route | None:
@@ -91,7 +98,7 @@ class Routes:
             if verb not in SIGNING_VERBS:
                 return None
             return Route(Door.AUTH, suffix=suffix, provider=provider)
-        for template in _TEMPLATES:
+        for template in self._templates:
             match = template.pattern.fullmatch(bare)
             if match and verb in (template.operation.method, *template.operation.also):
                 return Route(Door.REST, template.operation, match.groupdict(), suffix)

@@ -5,6 +5,9 @@ import re
 
 import pytest
 
+from connectors.sandbox import SandboxOptions
+from connectors.sandbox.routes import Routes
+from schemas.operations import Operation
 from tests.sandbox.caller import basic
 from tests.sandbox.conftest import Host
 from tests.sandbox.records import PAYMENT
@@ -138,6 +141,17 @@ def test_a_form_reply_is_taken_by_both_verbs(host: Host) -> None:
             {"Accept": AS_JSON, "Content-Type": AS_JSON},
         )
         assert answer.json()["CampaignActionsFormResponses"]["Id"] == number
+
+
+def test_a_path_that_names_more_is_found_first() -> None:
+    """Those of one's own may fit one request: a placeholder takes whatever stands there."""
+    paths = ("/{A}/{B}", "/books/{Id}", "/{A}/pages/{B}", "/books/pages/{Id}", "/books/all")
+    given = [Operation(path, "PUT", path, "payment", "payment") for path in paths]
+    routes = Routes(SandboxOptions(), given)
+    for asked, path in (("/1/2", 0), ("/books/5", 1), ("/books/all", 4), ("/books/pages/5", 3)):
+        route = routes.find("PUT", asked)
+        assert route is not None
+        assert route.operation is given[path], asked
 
 
 WISHES = [
