@@ -9,8 +9,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from connectors.service.connection import Failed, Reply
-from connectors.service.credentials import ServiceSession
-from connectors.service.error_entries import redirect
 from connectors.service.host import Host
 from connectors.service.line import Line
 from connectors.service.pace import asked_pause
@@ -63,6 +61,10 @@ async def ask_until(
 
 
 PATH = "/auth/credentials"
+BEGUN_BY = {"ss-id", "ss-tok"}
+"""Cookies one of which a session has."""
+SHOWN_BY = BEGUN_BY | {"ss-pid", "ss-reftok"}
+"""Cookies by which somebody else could go on with it, or begin another."""
 
 
 async def sign_in(host: Host, line: Line) -> str | None:
@@ -73,18 +75,18 @@ async def sign_in(host: Host, line: Line) -> str | None:
             return None
         body = {"UserName": host.credentials.user, "Password": host.credentials.secret}
         data = host.outgoing.sign_in(PATH, json.dumps(body).encode())
-        problem = await ask_until(host, line, data, lambda answer: _begin(session, answer))
+        problem = await ask_until(host, line, data, lambda answer: _begin(host, answer))
         return problem and f"{problem.removesuffix('.')}."
 
 
-def _begin(session: ServiceSession, answer: Reply | Failed) -> Problem | None:
+def _begin(host: Host, answer: Reply | Failed) -> Problem | None:
     if isinstance(answer, Failed):
         return Problem(f"Signing in failed: {answer.cause}", final=answer.hopeless)
     if answers_later(answer):
         return Problem(f"Signing in failed: the service answered {answer.status}")
     refused = f"The service refuses to sign us in ({answer.status})"
     if 300 <= answer.status < 400:
-        return Problem(f"{refused}: it {redirect(answer)}", final=True)
+        return Problem(f"{refused}: it {host.classifier.redirect(answer)}", final=True)
     if answer.status != 200:
         return Problem(refused, final=True)
     cookies = dict(
@@ -92,7 +94,8 @@ def _begin(session: ServiceSession, answer: Reply | Failed) -> Problem | None:
         for line in answer.headers.get("set-cookie", "").split("\n")
         if "=" in line.partition(";")[0]
     )
-    if not any(name in cookies for name in ("ss-id", "ss-tok")):
+    if not cookies.keys() & BEGUN_BY:
         return Problem("The service signed us in without giving a session", final=True)
-    session.cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
+    host.classifier.hide_session(cookies[name] for name in cookies.keys() & SHOWN_BY)
+    host.session.cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
     return None

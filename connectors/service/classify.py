@@ -1,9 +1,11 @@
 """What an answer, or none, says about the rows it is for."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
@@ -40,9 +42,12 @@ from connectors.service.error_entries import (
     service_errors,
 )
 from schemas.counting import agree, quantity
+from schemas.field import Table
 from schemas.operations import Operation
 
 COMPLETED = "x-autobatch-completed"
+MOST_SESSIONS = 16
+"""Texts of sessions that are hidden: those of this one and of a few before it."""
 _NO_KEY = "ApiKey"
 _BAD_TOKEN = re.compile(
     r"\b(?:token|jwt)\b.*\b(?:malformed|invalid|expired|not valid)\b|"
@@ -108,9 +113,19 @@ class Classifier:
         self._shows_token = shows_token
         """Whether they carry a token, of which the host has taken none yet."""
         self._secrets = tuple(secrets)
+        self._sessions: deque[str] = deque(maxlen=MOST_SESSIONS)
         self.counts: bool | None = None
         """Whether the host says of a batch how many rows it carried out; None: not known yet. No
         request has two rows before it has shown that it does, nor after it was silent once."""
+
+    def hide_session(self, texts: Iterable[str]) -> None:
+        """Hide these too: whoever has them is us, as long as the session lasts."""
+        bare = [text.strip('"') for text in texts]
+        self._sessions.extend([*bare, *map(unquote, bare)])
+
+    def redirect(self, reply: Reply) -> str:
+        """Where an answer sends us that is about no record."""
+        return redirect(reply, self._redaction(None))
 
     def reason(self, operation: Operation, reply: Reply) -> str:
         """What the service says against a request, without secrets; empty where it is nothing."""
@@ -118,7 +133,7 @@ class Classifier:
         named = Said(status=status).refusal
         if named is None:
             return ""
-        hide = Redaction(operation.table, (), self._secrets)
+        hide = self._redaction(operation.table)
         text = hide.text(named)
         message = service_errors(status, REFUSED, reply.status, hide)[0]["Message"]
         return text if message in (text, named) else f"{text}: {message}"
@@ -133,7 +148,7 @@ class Classifier:
     def single(self, request: Request, record: Record, reply: Reply) -> ClassifiedResponse:
         """The answer to a request for one record."""
         if not 200 <= reply.status < 300:
-            return self._error(reply, self._redaction(request, record))
+            return self._error(reply, self._redaction(request.operation.table, [record]))
         try:
             said = read_reply(reply)
         except Unreadable as problem:
@@ -151,7 +166,7 @@ class Classifier:
     ) -> list[ClassifiedResponse]:
         """The answer to a request for several records, one judgement for each of them."""
         table, records = rows[0][0].operation.table, [record for _, record in rows]
-        hide = Redaction(table, records, self._secrets)
+        hide = self._redaction(table, records)
         try:
             # Before anything else: no status says more about the rows that were carried out.
             completed = _completed(reply, len(rows))
@@ -231,7 +246,7 @@ class Classifier:
     ) -> ClassifiedResponse | None:
         """What a ResponseStatus beside or inside of the record says against it; None: nothing."""
         if said.refusal:
-            hide = self._redaction(request, record)
+            hide = self._redaction(request.operation.table, [record])
             return ClassifiedResponse(
                 Verdict.REFUSED, service_errors(said.status, REFUSED, reply.status, hide)
             )
@@ -262,7 +277,7 @@ class Classifier:
             return ClassifiedResponse(Verdict.ACKNOWLEDGED, service_id=key)
         if not reply.proof:
             return _unreadable(reply, "an answer that was cut off by the connection's end")
-        hide = self._redaction(request, record)
+        hide = self._redaction(request.operation.table, [record])
         errors = difference_errors(found, record, hide)
         echo = echo_text(operation, echoed, hide, self._zone)
         return ClassifiedResponse(Verdict.DIFFERS, errors, echo, key)
@@ -343,8 +358,8 @@ class Classifier:
         judged[named] = failed
         return judged
 
-    def _redaction(self, request: Request, record: Record) -> Redaction:
-        return Redaction(request.operation.table, [record], self._secrets)
+    def _redaction(self, table: Table | None, records: Iterable[Record] = ()) -> Redaction:
+        return Redaction(table, records, (*self._secrets, *self._sessions))
 
 
 def shows_every_row(reply: Reply, judged: Sequence[ClassifiedResponse]) -> bool:

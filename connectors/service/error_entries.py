@@ -55,16 +55,24 @@ class Redaction:
     repeats may be cut, escaped or encoded in any way, and a secret cannot be found in it then.
     """
 
-    def __init__(self, table: Table, records: Iterable[Record], secrets: Iterable[str]) -> None:
-        self.unquotable = table.unquotable
-        self._table, self._records, self._secrets = table, records, secrets
-        self._fields = {field.name.lower() for field in table}
+    def __init__(
+        self, table: Table | None, records: Iterable[Record], secrets: Iterable[str]
+    ) -> None:
+        """`table` of the records; None: the answer is to a question about none."""
+        self.unquotable = table is not None and table.unquotable
+        self._names = [field.name for field in table] if table else []
+        self._records, self._secrets = records, secrets
 
     @cached_property
     def _secret(self) -> re.Pattern[str] | None:
         """Made when something is to be shown: most answers say nothing."""
         own = {*self._secrets} - {""}
-        texts = {text for record in self._records for text in _unquoted_texts(self._table, record)}
+        # A cell that was lost moves a secret into the column of another field.
+        values = [
+            [record.get(name) for name in self._names]
+            for record in (self._records if self.unquotable else ())
+        ]
+        texts = {*_texts(values)}
         patterns = [(len(text), every_spelling(text)) for text in own]
         # Of a record names and numbers alone are looked through, which have one spelling.
         patterns += [(len(text), _whole_word(text, re.escape(text))) for text in texts - {"", *own}]
@@ -88,7 +96,7 @@ class Redaction:
         text = str(value)
         if not self.unquotable:
             return self.text(text)
-        known = text in _VALIDATIONS or text.lower() in self._fields
+        known = text in _VALIDATIONS or text.lower() in map(str.lower, self._names)
         return text if known or (_NAME.fullmatch(text) and not self._holds_secret(text)) else ""
 
     def message(self, value: object, code: str, field: str) -> str:
@@ -161,15 +169,6 @@ def _whole_word(secret: str, pattern: str) -> str:
     return pattern if len(secret) >= SHORT_SECRET else rf"(?<!\w){pattern}(?!\w)"
 
 
-def _unquoted_texts(table: Table, record: Record) -> Iterator[str]:
-    """The texts of a record that are never shown: all, where its kind has secrets.
-
-    A cell that was lost moves a secret into the column of another field.
-    """
-    if table.unquotable:
-        yield from _texts([record.get(field.name) for field in table])
-
-
 def _texts(value: object) -> Iterator[str]:
     match value:
         case bool() | None:
@@ -238,17 +237,14 @@ def service_errors(
     return (error_entry(code, message, status=http_status),)
 
 
-def redirect(reply: Reply, hide: Redaction | None = None) -> str:
+def redirect(reply: Reply, hide: Redaction) -> str:
     """Where an answer sends us, without what could be a secret in it."""
-    given = reply.headers.get("location", "").strip()
-    if hide is not None:
-        # Before anything is cut: what is left of a secret is not known for one.
-        given = hide.text(given)
     try:
-        parts = urlsplit(given)
+        # Before anything is cut: what is left of a secret is not known for one.
+        parts = urlsplit(hide.text(reply.headers.get("location", "").strip()))
         host = parts.netloc.rpartition("@")[2]
         place = urlunsplit(parts._replace(netloc=host, query="", fragment=""))
-        if hide is not None and hide.unquotable:
+        if hide.unquotable:
             place = f"{parts.scheme}://{host}" if _HOST.fullmatch(host) else ""
     except ValueError:
         place = ""

@@ -13,7 +13,6 @@ from connectors.errors import ServiceUnusable
 from connectors.service.asking import sign_in
 from connectors.service.connection import Failed, Reply
 from connectors.service.decoding import Said, Unreadable, read_reply
-from connectors.service.error_entries import redirect
 from connectors.service.host import Host
 from connectors.service.pace import asked_pause
 from connectors.service.times import moment_of
@@ -196,7 +195,7 @@ def _problem(
     if reply.status == 200:
         return f"{problem} and closed the connection without saying how long the body is", wait
     if 300 <= reply.status < 400:
-        return f"it {redirect(reply)}", None
+        return f"it {host.classifier.redirect(reply)}", None
     if reason := host.classifier.reason(operation, reply):
         problem = f"{problem} ({reason})"
     if reply.status in (401, 403):

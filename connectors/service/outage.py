@@ -4,10 +4,10 @@ Requests that may be repeated need none of this: they are tried again until one 
 """
 
 from enum import Enum
+from functools import partial
 
 from connectors.service.asking import Problem, answers_later, ask_until
 from connectors.service.connection import Failed, Reply
-from connectors.service.error_entries import redirect
 from connectors.service.host import Host
 from connectors.service.line import Line
 
@@ -105,14 +105,14 @@ class Outage:
 async def wait_until_back(host: Host, line: Line) -> str | None:
     """Ask until the service is back; gives why nothing more is to be sent where it is not."""
     path = host.settings.health_path
-    problem = await ask_until(host, line, host.outgoing.read(path, {}), _not_back)
+    problem = await ask_until(host, line, host.outgoing.read(path, {}), partial(_not_back, host))
     return problem and (
         f"A POST had no usable answer, and the service does not say at {path} that it is back: "
         f"{problem}."
     )
 
 
-def _not_back(answer: Reply | Failed) -> Problem | None:
+def _not_back(host: Host, answer: Reply | Failed) -> Problem | None:
     """What speaks against the service being back; None: it is.
 
     Any answer of the service itself will do, a refusal too. Gateways answer in its place with a
@@ -121,7 +121,7 @@ def _not_back(answer: Reply | Failed) -> Problem | None:
     if isinstance(answer, Failed):
         return Problem(answer.cause, final=answer.hopeless)
     if 300 <= answer.status < 400:
-        return Problem(f"it {redirect(answer)}")
+        return Problem(f"it {host.classifier.redirect(answer)}")
     if answers_later(answer):
         return Problem(f"it answered {answer.status}")
     if "html" in answer.headers.get("content-type", "").lower():

@@ -1,5 +1,6 @@
 """Who we are: every scheme against the sandbox, and that no secret is shown."""
 
+import re
 import threading
 from time import time
 from typing import Any
@@ -19,6 +20,7 @@ from tests.service.faulty_server import (
     Plan,
     Reply,
     Seen,
+    always,
     at,
     retry_date,
     scripted,
@@ -129,6 +131,30 @@ def test_what_a_500_says_of_a_token(
     met = U if of_token else Verdict.IN_DOUBT
     assert [answer.verdict for answer in answers][: taken + 1] == [A] * taken + [met]
     assert ("RECON_SERVICE_TOKEN" in str(service.stopped)) == of_token
+
+
+def test_neither_a_session_nor_a_password_is_repeated() -> None:
+    """Whoever has the cookie of a session is us, as long as it lasts."""
+    cookies = ("ss-id=a%2Bb-long; path=/", 'ss-tok="ey.J"; path=/', "ss-opt=temp")
+    begun = Reply(headers=tuple(("Set-Cookie", one) for one in cookies))
+    said = "Session 'a+b-long' (a%2Bb-long, ey.J) of pass-word has no right: temp"
+    conflict = {"ResponseStatus": {"ErrorCode": "Conflict", "Message": said}}
+    shown = "Session '***' (***, ***) of *** has no right: temp"
+    credentials = Credentials(SESSION, "u", "pass-word")
+    plan = at({1: begun}, status(409, error_code="Conflict", body=conflict))
+    with FaultyServer(plan) as server, client(server.url, credentials) as service:
+        (answer,) = service.send(requests("EditPayment", 1))
+        with pytest.raises(ServiceUnusable, match=re.escape(shown)):
+            service.listing(BY_NAME["ListAvatars"])
+    assert answer.errors[0]["Message"] == shown
+    elsewhere = status(302, headers=(("Location", "https://h/in/pass-word"),))
+    for plan, health in ((always(elsewhere), OK), (scripted([begun, LOST]), elsewhere)):
+        with (
+            FaultyServer(plan, health=always(health)) as server,
+            client(server.url, credentials, concurrency=1, health_attempts=1) as service,
+        ):
+            [*service.send(requests("AddMessageTone", 2))]
+            assert "redirects to https://h/in/*** (302)" in str(service.stopped)
 
 
 def test_a_session_is_begun_once_and_kept() -> None:
