@@ -14,7 +14,7 @@ ReconError                 shown to the user as text, exit code 2
 ├── StatementRefused       the database refused a statement: a right, a table, a limit of its own
 ├── ServiceUnusable        the service refuses us, or gives no answer that can be used
 │   ├── PushHeld           the database or the home may be a copy; nothing is sent
-│   └── RowsUnsent         it takes other rows of the batch, so that other batches may go
+│   └── RowsUnsent         it takes other rows, or answers at all, so that other batches may go
 ├── ClusterFailed          the workers of a cluster did not do their part; what they wrote stays
 ├── BatchHeldElsewhere     another run holds the batch; exit code 3
 │   └── OperationBusy      another run sends to the operation, for longer than we wait
@@ -123,7 +123,7 @@ class PushHeld(ServiceUnusable):
 
 
 class RowsUnsent(ServiceUnusable):
-    """Rows of a batch are unsent though the service took others of it: it is there for the rest."""
+    """Rows of a batch are unsent, and the service is there: it took others of it, or answers."""
 
 
 class ClusterFailed(ReconError):

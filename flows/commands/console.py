@@ -40,8 +40,8 @@ TITLES = {
     "archive": "hashing what is kept",
 }
 WARNING = (
-    *("recon.database", "recon.desk", "recon.mail", "recon.reconcile", "recon.report"),
-    *("recon.service", "recon.sign", "recon.witness"),
+    *("recon.database", "recon.desk", "recon.mail", "recon.push", "recon.reconcile"),
+    *("recon.report", "recon.service", "recon.sign", "recon.witness"),
 )
 """Loggers whose warnings nothing that a command prints says again."""
 

@@ -114,12 +114,14 @@ def push(
     for name, states in count_states(lease.connection, lease.batch_id).items():
         told = ", ".join(f"{rows:,} {state.replace('_', ' ')}" for state, rows in states.items())
         log.info("%s: %s", name, told)
-    if run.failing is not None and not run.why_unsent and _unsent(lease):
-        log.warning("%s", _set_aside(lease, run.failing))
-    if run.why_unsent and (left := _unsent(lease)):
+    if (why := run.why_unsent or run.why_lost) and (left := _unsent(lease)):
         # Too few rows for the circuit breaker to stop at: it is down, or does not take these.
-        unsent = RowsUnsent if run.taken else ServiceUnusable
-        raise unsent(_unsent_told(run.why_unsent, lease, left, run.failing))
+        told = _unsent_told(why, lease, left, run.failing)
+        if run.why_unsent is None and run.taken:
+            log.warning("%s", told)
+            return
+        others_go = run.taken or (run.why_unsent is None and run.failing)
+        raise (RowsUnsent if others_go else ServiceUnusable)(told)
 
 
 def not_sent(batch: Batch, report: BatchReport) -> list[Table]:
@@ -173,6 +175,8 @@ class _Run:
     """Rows that this run may still send; None: all of them."""
     why_unsent: str | None = None
     """What was in the way of a row that the last pass of its operation could not send."""
+    why_lost: str | None = None
+    """What became of the last attempt at a PUT that is unsent because nobody knows of any."""
     failing: _SendNumber | None = None
     """The last row that was answered so that nothing is decided, and not otherwise since."""
     taken: set[str] = field(default_factory=set)
@@ -196,6 +200,7 @@ class _Run:
                 break
         if left and self.room != 0:
             self.why_unsent = self.why_unsent or going.why_unsent
+            self.why_lost = self.why_lost or going.why_lost
 
     def tell(self, rows: int) -> None:
         """So many rows more are done with."""
@@ -215,6 +220,7 @@ class _Pass:
     answers: list[Answer] = field(default_factory=list)
     """Not written down yet."""
     why_unsent: str | None = None
+    why_lost: str | None = None
     has_settled: bool = False
     """Whether a row was answered so that it is decided."""
     uncounted: ReconError | None = None
@@ -230,9 +236,8 @@ class _Pass:
                 for answer in sent:
                     self.answers.append(answer)
                     self._note_failing(answer)
+                    self._note_why(answer)
                     self.has_settled |= answer.verdict not in _UNDECIDED
-                    if answer.verdict is Verdict.UNSENT and answer.errors:
-                        self.why_unsent = str(answer.errors[0]["Message"])
                     reach("push-sent")
                     if monotonic() - self.written > WRITE_SECONDS:
                         self._write()
@@ -273,6 +278,13 @@ class _Pass:
                 give_back(lane, [*self.kept.values()])
             if not lane.operation.keyed:
                 keep_held(lane, self.service.held)
+
+    def _note_why(self, answer: Answer) -> None:
+        if answer.verdict is Verdict.UNSENT and answer.errors:
+            self.why_unsent = str(answer.errors[0]["Message"])
+        elif answer.verdict is Verdict.IN_DOUBT and answer.errors and self.lane.operation.keyed:
+            # What is said of earlier attempts is before it.
+            self.why_lost = str(answer.errors[-1]["Message"])
 
     def _note_failing(self, answer: Answer) -> None:
         operation, status = self.lane.operation.name, answer.status or 0

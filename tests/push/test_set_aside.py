@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from connectors.errors import ServiceUnusable
+from connectors.errors import RowsUnsent, ServiceUnusable
 from connectors.files.profile import DEFAULT
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
@@ -15,7 +15,7 @@ from flows.stages.workspace import Workspace
 from tests.examples import in_long
 from tests.push.conftest import towards
 from tests.push.deliveries import payments, row_of, tones
-from tests.service.faulty_server import OK, FaultyServer, Reply, status
+from tests.service.faulty_server import OK, RESET, FaultyServer, Reply, status
 
 ROWS = 20
 BLOCKED = Reply(403, (("Content-Type", "text/html"),), "<html>Request blocked</html>")
@@ -85,6 +85,27 @@ def test_what_the_service_says_moves_no_cursor(workspace: Workspace, tmp_path: P
     with FaultyServer(lambda _: answer) as server, pytest.raises(ServiceUnusable) as stopped:
         push_batch(towards(workspace, server.url, attempts=1), 1)
     assert str(stopped.value).startswith("\\x1b[2J\\x00 \\ud800 again. 1 row of batch 1")
+
+
+LOSSES = [
+    # answer to every PUT, what ends the run, what it says
+    (RESET, ServiceUnusable, r"The connection was .* 2 rows of batch 1 are unsent .*mended\.$"),
+    in_long(
+        status(503), RowsUnsent, r"answered 503 without saying why\. 2 rows .*:record:\d\. Where"
+    ),
+]
+
+
+@pytest.mark.parametrize(("answer", "ends", "said"), LOSSES, ids=["reset", "503"])
+def test_a_few_rows_say_why_they_are_unsent(
+    workspace: Workspace, sent: Any, tmp_path: Path, answer: Reply, ends: type[Exception], said: str
+) -> None:
+    """Too few for the circuit breaker; and one that is answered may be the cause itself."""
+    import_delivery(workspace, [payments(tmp_path / "a.csv", 2)], DEFAULT)
+    with FaultyServer(lambda _: answer) as server, pytest.raises(ends, match=said) as stopped:
+        push_batch(towards(workspace, server.url, attempts=2), 1)
+    assert type(stopped.value) is ends
+    assert set(sent(1).values()) == {"unsent"}
 
 
 PLACES = [

@@ -12,6 +12,7 @@ from connectors.errors import BatchStateError, ConservationError, ServiceUnusabl
 from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import SendDecision, waiting_batches
+from flows.commands.console import WARNING
 from flows.stages.chosen_sends import ChosenSends, sends_of
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
@@ -409,11 +410,14 @@ def test_an_echo_that_differs_is_a_break_and_not_a_success(
 
 @pytest.mark.long
 def test_a_put_that_finds_no_answer_stays_unsent_and_holds_nothing_up(
-    workspace: Workspace, sent: Any, tmp_path: Path
+    workspace: Workspace, sent: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with FaultyServer(_refusing("/payments/2", status(503))) as server:
         place = towards(workspace, server.url, attempts=2)
         ended = deliver(place, write(tmp_path / "a.csv", line(1), line(2), line(3)))
+        said = [one.getMessage() for one in caplog.records if one.name in WARNING]
+        assert "answered 503 without saying why. 1 row of batch 1 is unsent" in said[-1]
+        assert "`recon resolve 1 --row a.csv:record:2 --as abandon" in said[-1]
         assert sent(1) == {1: "acknowledged", 2: "unsent", 3: "acknowledged"}
         assert (ended.batch.state, ended.exit_code) == (State.MERGED, 1)
         server.plan = always(OK)
