@@ -19,7 +19,7 @@ from schemas.counting import quantity
 log = logging.getLogger("recon.service")
 
 HEAD_BYTES = 256 * 1024
-"""Most bytes of an answer's head, beside the limit of its body."""
+"""Most bytes of an answer's head, whatever the limit of its body."""
 SPEAKS_TLS = "speaks TLS at this port, so RECON_SERVICE_URL has to begin with https://"
 TLS_ALERT = b"\x15\x03"
 """How a server that expects TLS answers text in clear."""
@@ -72,7 +72,7 @@ class Connection(asyncio.Protocol):
         self._readable = select.poll()
         self._encrypted = False
         self._reusable = True
-        self._most_bytes = self._received = self._status = 0
+        self._most_bytes = self._received = self._size = self._status = 0
         self._headers: dict[str, str] = {}
         self._parts: list[bytes] = []
         self._body: bytes | None = None
@@ -154,10 +154,8 @@ class Connection(asyncio.Protocol):
                 self._end(Failed(sent=True, cause=f"the answer is no HTTP: {problem}"))
             self.abort()
             return
-        if self._waiting is not None and self._received > self._most_bytes + HEAD_BYTES:
-            cause = f"the answer has more than {quantity(self._most_bytes, 'byte')}"
-            self._end(Failed(True, cause, too_large=True))
-            self.abort()
+        if self._waiting is not None and self._is_too_large:
+            self._refuse_size()
 
     def eof_received(self) -> None:
         """Called by the loop; returning nothing closes our side too."""
@@ -197,6 +195,7 @@ class Connection(asyncio.Protocol):
         )
 
     def on_body(self, body: bytes) -> None:
+        self._size += len(body)
         self._parts.append(body)
 
     def on_message_complete(self) -> None:
@@ -212,7 +211,21 @@ class Connection(asyncio.Protocol):
         else:
             self._complete("chunked end read" if self._sized else "an answer without body")
 
+    @property
+    def _is_too_large(self) -> bool:
+        # A chunk of one byte has five beside it.
+        beside = self._received - self._size
+        return self._size > self._most_bytes or beside > HEAD_BYTES + 8 * self._size
+
+    def _refuse_size(self) -> None:
+        cause = f"the answer has more than {quantity(self._most_bytes, 'byte')}"
+        self._end(Failed(True, cause, too_large=True))
+        self.abort()
+
     def _complete(self, proof: str) -> None:
+        if self._is_too_large:
+            self._refuse_size()
+            return
         transport = self._transport
         if (
             not self._parser.should_keep_alive()
@@ -242,5 +255,5 @@ class Connection(asyncio.Protocol):
 
     def _reset(self) -> None:
         self._headers, self._parts = {}, []
-        self._status = self._received = 0
+        self._status = self._received = self._size = 0
         self._headed = self._sized = False

@@ -162,6 +162,27 @@ def test_an_answer_that_never_ends(pair: Pair) -> None:
     assert outcome.cause == "the answer has more than 1000 bytes"
 
 
+@pytest.mark.parametrize("size", [1000, 1001])
+@pytest.mark.parametrize(
+    "how", ["Content-Length: {}", "Connection: close", "Transfer-Encoding: chunked"]
+)
+def test_a_limit_is_that_of_the_body(pair: Pair, how: str, size: int) -> None:
+    """However long the head is, and although all of it came at once."""
+    body = b"x" * size
+    if "chunked" in how:
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (size, body)
+    head = f"HTTP/1.1 200 OK\r\nX: {'x' * 2000}\r\n{how.format(size)}\r\n\r\n"
+    pair.peer.sendall(head.encode() + body)
+    pair.peer.shutdown(socket.SHUT_WR)
+    outcome = pair.call(most_bytes=1000)
+    if size > 1000:
+        cause = "the answer has more than 1000 bytes"
+        assert outcome == Failed(True, cause, too_large=True)
+        assert not pair.connection.usable
+    else:
+        assert isinstance(outcome, Reply)
+
+
 def test_the_deadline_is_for_the_whole_answer(pair: Pair) -> None:
     pair.peer.sendall(ANSWER[:-1])
     outcome = pair.call(patience=0.05)
