@@ -149,7 +149,7 @@ class ServiceSettings:
     retry_after_most_seconds: float = 120.0
     """A service that asks for a longer pause is not waited for."""
     breaker: int = 20
-    """Nothing more is sent after so many rows in a row that got no answer at all."""
+    """Nothing more is sent after so many rows in a row, none under way at once, without answer."""
     idempotent: bool = False
     """The host carries a request out once for each Idempotency-Key, so a POST may be repeated."""
     health_path: str = "/auth"
