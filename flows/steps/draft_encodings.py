@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections import Counter
+from functools import lru_cache
 
 WINDOWS = ("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1257", "cp1255", "cp1256")
 """Encodings whose signs have one byte, the usual ones first."""
@@ -79,8 +81,9 @@ def decodes(text: bytes, encoding: str) -> bool:
 
 def odd_share(text: str, encoding: str = "") -> float:
     """The share of the signs beyond ASCII that do not stand in words as people write them."""
-    foreign = sum(not sign.isascii() for sign in text)
-    odd = sum(_odd_letters(word, encoding) for word in _WORD.findall(text))
+    foreign = len(text) - len(text.encode("ascii", "ignore"))
+    words = Counter(_WORD.findall(text))
+    odd = sum(times * _odd_letters(word, encoding) for word, times in words.items())
     return (odd + _odd_signs(text)) / max(foreign, 1)
 
 
@@ -95,6 +98,7 @@ def _odd_letters(word: str, encoding: str) -> int:
     return sum(_is_rare(letter, encoding) for letter in foreign)
 
 
+@lru_cache(1 << 12)
 def _script(letter: str) -> str:
     """The script of a letter that no other one stands beside; none: of the far East, all do."""
     name = unicodedata.name(letter, "")
@@ -113,14 +117,21 @@ def _is_rare(letter: str, encoding: str) -> bool:
 
 def _odd_signs(text: str) -> int:
     """How many signs that are no letters stand beside one, or beside each other, or are none."""
-    return sum(
+    found = Counter(
+        (before, sign, after)
+        for before, sign, after in zip(f" {text}", text, f"{text[1:]} ", strict=False)
+        if not (sign.isascii() or sign.isalpha())
+    )
+    return sum(times for signs, times in found.items() if _is_odd(*signs))
+
+
+def _is_odd(before: str, sign: str, after: str) -> bool:
+    category = unicodedata.category(sign)
+    return (
         category in _NO_SIGNS
         or (before.isalpha() and after.isalpha() and sign not in _WITHIN_WORDS)
         or (
             category not in _AROUND_WORDS
             and any(one.isalpha() or not one.isascii() for one in (before, after))
         )
-        for before, sign, after in zip(f" {text}", text, f"{text[1:]} ", strict=False)
-        if not (sign.isascii() or sign.isalpha())
-        for category in (unicodedata.category(sign),)
     )
