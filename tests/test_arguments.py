@@ -1,6 +1,8 @@
 """Wrong arguments: one line that says what is wrong and where to read what a command takes."""
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -104,12 +106,14 @@ def test_a_value_may_begin_with_a_dash() -> None:
     """A reason that is a list, standard input, a column that is called so."""
     texts = ("--reason", "--by", "--comment", "--key", "--ignore", "--users", "--feed", "--restate")
     seen = set()
-    for chain, name in text_options():
-        app = build_app([])
+    for chain, options in groupby(text_options(), itemgetter(0)):
+        app, names = build_app([]), [name for _, name in options]
         for value in ("-", "- wrong month", "-5 EUR"):
-            assert with_values(app, [*chain, name, value]) == [*chain, f"{name}={value}"]
-            if name in texts:
-                assert bound(app, with_values(app, [*chain, name, value])) is None, (chain, name)
+            given = [word for name in names for word in (name, value)]
+            joined = [f"{name}={value}" for name in names]
+            assert with_values(app, [*chain, *given]) == [*chain, *joined]
+            for name in {*texts}.intersection(names):
+                assert bound(app, [*chain, f"{name}={value}"]) is None, (chain, name)
                 seen.add(name)
     assert seen == {*texts}
 
