@@ -3,7 +3,7 @@
 Hundreds of tests need a process that can be killed, stopped or cut off; few of them are about how
 an interpreter starts. Those use `subprocess`. What the program reads of the environment when it is
 imported, it reads in a process for which that is set: our own modules are imported there anew, the
-libraries are not.
+libraries are not. That one forks as well, until there is something else to read.
 """
 
 import atexit
@@ -27,11 +27,7 @@ from typing import IO, NoReturn, Self
 
 from pydantic.plugin._loader import get_plugins
 
-from connectors.postgres.revisions import revisions
 from flows.__main__ import main
-from flows.report import comparison, html
-from flows.report.reconciled import html as reconciled
-from schemas.derived.sql import METADATA
 
 SECONDS = 120
 """Longest life of a process; one that hangs is ended by SIGALRM, which its exit code tells."""
@@ -41,9 +37,10 @@ READ_ON_IMPORT = "RECON_RECORDS"
 """Says where kinds of records are defined, which the field tables are made of."""
 LATE = ("cyclopts.help", "rich.markdown", "rich._emoji_codes", "pydantic.types", "pydantic.fields")
 """What every command imports when it begins."""
+Begin = Callable[[], None]
 THEN = "&&"
 """Between commands that one process does in turn; its exit code is the highest of theirs."""
-PAGES = (comparison, html, reconciled)
+PAGES = ("flows.report.comparison", "flows.report.html", "flows.report.reconciled.html")
 """Their templates take longer to compile than a small delivery to import."""
 
 
@@ -147,34 +144,86 @@ def _serve(requests: socket.socket) -> None:
 
     Nothing is done here but to import: a thread of this process would be missing in every run.
     """
+    _import_ours()
+    for name in LATE:
+        import_module(name)
+    get_plugins()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    _fork(requests, main)
+
+
+def _import_ours() -> None:
     for room in map(import_module, ROOMS):
         for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
             if ".migrations" not in found.name:  # Alembic's own, which run when imported.
                 import_module(found.name)
-    for name in LATE:
-        import_module(name)
-    for prepare in (revisions, get_plugins, *(page._template for page in PAGES)):
-        prepare()
-    _ = METADATA.sorted_tables
+    for name in PAGES:
+        import_module(name)._template()
+    import_module("connectors.postgres.revisions").revisions()
+    _ = import_module("schemas.derived.sql").METADATA.sorted_tables
+
+
+def _fork(requests: socket.socket, begin: Begin | None) -> None:
+    """Fork for every request; those that need other imports go to a process that has them."""
     gc.freeze()  # A collection would copy every page.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    read, other = "", requests
     while True:
         request, files, _, _ = socket.recv_fds(requests, 1 << 17, 3)
         if not request:
             return
-        if not os.fork():
+        arguments, environment, folder = json.loads(request)
+        if begin is main and READ_ON_IMPORT in environment:
+            if read != (read := _read_on_import(environment[READ_ON_IMPORT], folder)):
+                other = _other([requests.fileno(), *files], environment, folder)
+            socket.send_fds(other, [request], files)
+        elif not os.fork():
             requests.close()
-            _keep(json.loads(request), files)
+            _keep(begin, (arguments, environment, folder), files)
         for one in files:
             os.close(one)
 
 
-def _keep(request: tuple[list[str], dict[str, str], str], files: list[int]) -> None:
+def _read_on_import(where: str, folder: str) -> str:
+    """What tells definitions of kinds from others: where they are, and all that they say."""
+    said = {}
+    for path in sorted(Path(folder, where).rglob("*")):
+        with suppress(OSError):  # A folder, or what nobody may read.
+            said[str(path)] = path.read_bytes()
+    return repr((where, folder, said))
+
+
+def _other(not_its: list[int], environment: dict[str, str], folder: str) -> socket.socket:
+    """The way to a process that forks too, our modules imported in this environment.
+
+    Where they cannot be, every run of it tries so itself, and tells why. It ends when another one
+    takes its place.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork():
+        theirs.close()
+        return ours
+    ours.close()
+    for one in not_its:
+        os.close(one)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    begin = None
+    with suppress(Exception):
+        begin = _imported_anew()
+        _import_ours()
+    _fork(theirs, begin)
+    os._exit(0)
+
+
+def _keep(
+    begin: Begin | None, request: tuple[list[str], dict[str, str], str], files: list[int]
+) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if not pid:
-        _become(*request, *files)
+        _become(begin, *request, *files)
     with socket.socket(fileno=files[-1]) as told:
         told.sendall(pid.to_bytes(4))
         _, status = os.waitpid(pid, 0)
@@ -184,7 +233,13 @@ def _keep(request: tuple[list[str], dict[str, str], str], files: list[int]) -> N
 
 
 def _become(
-    arguments: list[str], environment: dict[str, str], folder: str, out: int, told: int, keeper: int
+    begin: Begin | None,
+    arguments: list[str],
+    environment: dict[str, str],
+    folder: str,
+    out: int,
+    told: int,
+    keeper: int,
 ) -> NoReturn:
     """What `python -m flows` is, in this environment and folder."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -196,7 +251,7 @@ def _become(
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    begin = _imported_anew() if READ_ON_IMPORT in environment else main
+    begin = begin or _imported_anew()
     codes = []
     for then, command in groupby(arguments, THEN.__eq__):
         if not then:
@@ -210,7 +265,7 @@ def _become(
     os._exit(max(codes))
 
 
-def _code(begin: Callable[[], None]) -> int:
+def _code(begin: Begin) -> int:
     try:
         begin()
     except SystemExit as ended:
@@ -220,11 +275,11 @@ def _code(begin: Callable[[], None]) -> int:
     raise AssertionError("main always exits")
 
 
-def _imported_anew() -> Callable[[], None]:
+def _imported_anew() -> Begin:
     """The program as it is in this environment."""
     for name in [one for one in sys.modules if one.partition(".")[0] in OURS]:
         del sys.modules[name]
-    begin: Callable[[], None] = import_module("flows.__main__").main
+    begin: Begin = import_module("flows.__main__").main
     return begin
 
 
