@@ -84,6 +84,7 @@ def test_a_text_that_explains_stands_below_what_it_explains() -> None:
     assert left == [], "delete the text, or put it below its name"
 
 
+@pytest.mark.long
 def test_what_a_benchmark_asks_of_the_product_is_there() -> None:
     """Nothing runs them with the tests."""
     asked = {
@@ -144,6 +145,7 @@ OF_BYTES = {"connectors/files/spool.py": 1, "flows/stages/frame_file.py": 2}
 """What is read there is no path: bytes, or an open file by its number."""
 
 
+@pytest.mark.long
 def test_no_path_is_taken_for_a_pattern() -> None:
     """polars does so with every path it is given, unless it is told otherwise."""
     found = {

@@ -232,7 +232,7 @@ TABLE: dict[str, tuple[Mapping[str, bytes], Profile]] = {
 }
 
 
-@pytest.mark.long(but=("two files", "packed"))
+@pytest.mark.long(but=("packed",))
 @pytest.mark.parametrize("name", TABLE)
 def test_a_delivery_of_the_table(name: str, database_url: str, tmp_path: Path) -> None:
     contents, profile = TABLE[name]
@@ -287,6 +287,7 @@ PROFILES = st.builds(
 )
 
 
+@pytest.mark.long
 @settings(
     max_examples=examples(40, 4),
     deadline=None,

@@ -162,12 +162,7 @@ def test_what_cannot_run_says_why_without_a_traceback(
     assert "canary-7" not in run.stdout + run.stderr
 
 
-@pytest.mark.long(
-    but=(
-        "hush/secret",
-        "hush@secret",
-    )
-)
+@pytest.mark.long
 @pytest.mark.parametrize("password", ["hush@secret", "hush/secret", "hush?secret", "hush#secret"])
 def test_a_password_with_bare_signs_is_shown_nowhere(recon: Any, password: str) -> None:
     """What follows the sign would be taken for the host, and named as one that is not found."""
@@ -301,6 +296,7 @@ def test_the_page_of_commands_names_every_one() -> None:
     assert [name for name in COMMANDS if f"recon {name}" not in COMMANDS_PAGE] == []
 
 
+@pytest.mark.long(but=("check",))
 @pytest.mark.parametrize("command", ["check", "import"])
 def test_lines_that_are_no_rows_are_told(recon: Any, tmp_path: Path, command: str) -> None:
     path = write(tmp_path / "a.csv", "# by hand", line(1), "# not yet")
@@ -345,6 +341,7 @@ def test_a_check_that_was_stopped_promises_nothing_to_go_on_with(
     assert not home.exists() or not list(home.rglob("*.csv"))
 
 
+@pytest.mark.long
 def test_the_shell_completes_every_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -474,7 +471,7 @@ def test_a_path_that_leads_nowhere_is_told_and_no_fault_of_the_program(tmp_path:
             Inbox.at(path).refuse_missing()
 
 
-@pytest.mark.long(but=("read as they are",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("flags", "environment", "told"),
     [
@@ -522,6 +519,7 @@ def test_a_process_that_outlives_its_command_does_so_without_a_word() -> None:
         left.kill()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["SIGINT", in_long("SIGTERM")])
 @pytest.mark.parametrize(
     ("times", "told"),
@@ -549,6 +547,7 @@ def test_a_stop_after_the_work_changes_no_exit_code(name: str, times: int, told:
     assert (run.returncode, run.stderr) == (1, told)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["SIGINT", in_long("SIGTERM")])
 def test_a_stop_before_the_command_is_known_is_told(name: str) -> None:
     script = (

@@ -245,7 +245,7 @@ def read_truth(folder: Path) -> Iterator[tuple[int, str, str]]:
             yield number, row["ErrorCode"], row["FieldName"]
 
 
-@pytest.mark.long(but=("500-arguments1",))
+@pytest.mark.long
 @pytest.mark.parametrize(("rows", "arguments"), [(3000, ("--bad-share", 0.3)), (500, ("--clean",))])
 def test_generated_payments_agree_with_their_truth(
     tmp_path: Path, rows: int, arguments: tuple[object, ...]

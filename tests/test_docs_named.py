@@ -147,6 +147,7 @@ def test_every_setting_of_a_page_is_read_somewhere(page: Path) -> None:
         assert name in SOURCE or f'"{ending}"' in SOURCE or f" {ending.lower()}: " in SOURCE, name
 
 
+@pytest.mark.long
 def test_every_setting_is_in_the_table_of_its_kind() -> None:
     """Of those that are read by the names of fields too, each with its default."""
     kinds = (

@@ -18,12 +18,7 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.long(
-    but=(
-        "cut short",
-        "no object",
-    )
-)
+@pytest.mark.long(but=("no object",))
 @pytest.mark.parametrize("data", UNREADABLE.values(), ids=UNREADABLE)
 def test_unreadable_insert_batch_data_is_not_quoted(
     workspace: Workspace, tmp_path: Path, data: str
@@ -56,7 +51,7 @@ RECORDS = {
 }
 
 
-@pytest.mark.long(but=("a rejected password",))
+@pytest.mark.long
 @pytest.mark.parametrize(("record", "line"), RECORDS.values(), ids=RECORDS)
 def test_commands_show_no_record_that_has_secrets(
     workspace: Workspace,

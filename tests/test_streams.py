@@ -37,12 +37,7 @@ AS = {
 }
 
 
-@pytest.mark.long(
-    but=(
-        "closed-could not run-buffered",
-        "full-could not run-buffered",
-    )
-)
+@pytest.mark.long
 @pytest.mark.parametrize("buffer", ["buffered", "unbuffered"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("error", AS)

@@ -31,6 +31,7 @@ from tests.stages.payments import line, write
 LOOSE = read_rules_text(f'name = "strict"\nreferences = []\n{TOLERANCE}')
 
 
+@pytest.mark.long
 def test_rules_other_than_a_wider_scope_signed_are_accepted_by_the_hash_on_page_one(
     workspace: Workspace, controller: str, tmp_path: Path
 ) -> None:
@@ -74,7 +75,7 @@ FIRST_OF_A_SCOPE = {
 }
 
 
-@pytest.mark.long(but=("a restatement",))
+@pytest.mark.long
 @pytest.mark.parametrize("which", FIRST_OF_A_SCOPE)
 def test_nobody_approves_by_rules_they_changed_in_the_first_run_of_a_scope(
     workspace: Workspace, tmp_path: Path, which: str
@@ -107,7 +108,7 @@ SIGNED_AFTER_IT = {
 }
 
 
-@pytest.mark.long(but=("everything",))
+@pytest.mark.long
 @pytest.mark.parametrize("which", SIGNED_AFTER_IT)
 def test_the_first_run_of_a_scope_is_held_against_what_was_signed_after_it(
     workspace: Workspace, tmp_path: Path, which: str

@@ -79,6 +79,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.long
 def test_a_wrong_login_does_not_tell_what_was_wrong(workspace: Workspace) -> None:
     dora = Account("dora", "Dora Pike", (AccountRole.VIEWER,))
     add(workspace, ANNA, dora)
@@ -278,6 +279,7 @@ def test_without_accounts_everybody_is_who_they_say(workspace: Workspace) -> Non
     assert signed.approval == "APPROVED_SELF_DECLARED"
 
 
+@pytest.mark.long
 def test_the_story_of_a_month(workspace: Workspace) -> None:
     add(workspace, ANNA, BO, CLEO)
     breaks = found("1", "2")
@@ -323,7 +325,7 @@ def test_nobody_approves_what_they_prepared_with_both_roles(workspace: Workspace
         approve(anna, run.id, by=None, comment="")
 
 
-@pytest.mark.long(but=("2",))
+@pytest.mark.long
 @pytest.mark.parametrize("again", [0, 1, 2])
 def test_nobody_approves_by_rules_they_changed_however_often_it_is_run(
     workspace: Workspace, rows: Any, again: int

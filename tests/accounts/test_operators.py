@@ -43,7 +43,7 @@ def bring(workspace: Workspace, folder: Path, tenant: int | None = None) -> None
     import_delivery(workspace, [path], replace(TIGHT, tenant=tenant))
 
 
-@pytest.mark.long(but=("restored", "rewound"))
+@pytest.mark.long
 @pytest.mark.parametrize("what", DONE)
 def test_an_operator_decides_and_nobody_else_who_is_logged_in(
     workspace: Workspace, tmp_path: Path, rows: Any, what: str

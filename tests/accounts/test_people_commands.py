@@ -34,6 +34,7 @@ def added(typed: Callable[..., Any], name: str, full_name: str, *roles: str) -> 
     return typed("user", "add", name, "--full-name", full_name, *options, lines=(PASSWORD,))
 
 
+@pytest.mark.long
 def test_a_login_that_ended_before_a_command_is_nobodys(
     workspace: Workspace, typed: Callable[..., Any]
 ) -> None:
@@ -185,6 +186,7 @@ def test_a_login_file_that_is_none_is_told(
     assert typed("status").returncode == 0
 
 
+@pytest.mark.long(but=("a file",))
 @pytest.mark.parametrize("home", ["a file", "no folder"])
 def test_without_a_home_folder_nobody_is_logged_in(
     typed: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str

@@ -133,6 +133,7 @@ def test_the_first_account_of_some_tenants_shuts_the_targets(
 FORGED = ["", "tessa", "anna", "0" * 64, "' OR ''='"]
 
 
+@pytest.mark.long
 def test_a_setting_of_the_session_is_no_login(place: Workspace, acting: As) -> None:
     """Neither a name nor what the table of logins has is what a token is."""
     logged_in(place, ANNA)
@@ -231,6 +232,7 @@ def test_nothing_of_others_is_told_by_what_a_function_of_theirs_sees(
     assert {*told} == {"tenants 7", "everything", "1"}
 
 
+@pytest.mark.long
 def test_who_stands_for_a_run_is_told_to_those_who_see_it(place: Workspace, acting: As) -> None:
     """What keeps an account from approving a run says who prepared it, and accepted how much."""
     reader = acting(READER)

@@ -102,7 +102,7 @@ def test_a_large_acceptance_is_proposed_and_taken_by_another(place: Workspace) -
         assert verify(connection).broken is None
 
 
-@pytest.mark.long(but=("facts4-False", "facts2-True"))
+@pytest.mark.long(but=("facts4-False",))
 @pytest.mark.parametrize(
     ("facts", "alone"),
     [
@@ -241,6 +241,7 @@ def test_a_ceiling_is_the_same_however_it_is_written(place: Workspace) -> None:
     decide(logged_in(place, BO), replace(ACCEPT, up_to=Decimal("750.00")), *ids(breaks))
 
 
+@pytest.mark.long
 def test_limits_are_kept_by_administrators(place: Workspace, controller: str) -> None:
     add(place, ADA)
     lesser = replace(place, database=type(place.database)(controller, 10))
@@ -269,7 +270,7 @@ def test_a_limit_that_is_none(place: Workspace, currency: str, above: str) -> No
         keep_limit(connection, currency, Decimal(above))
 
 
-@pytest.mark.long(but=("disabled", "roles"))
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     [{"disabled": True}, {"roles": (AccountRole.VIEWER,)}, {"tenants": (8,)}],

@@ -61,6 +61,7 @@ def test_who_is_bound_to_tenants_keeps_nothing_for_others(
         OF_ALL[what](connection)
 
 
+@pytest.mark.long
 def test_a_login_that_has_ended_is_not_that_of_the_owner(workspace: Workspace) -> None:
     """A desk may connect as the owner of the schema, and a login end while a form is answered."""
     add(workspace, ADA, ANNA, CLEO)

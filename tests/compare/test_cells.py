@@ -185,6 +185,7 @@ def test_numbers_are_the_same_exactly_when_their_decimals_are(one: Decimal, othe
             assert Decimal(cells["delta"][0]) == other - one
 
 
+@pytest.mark.long
 @settings(deadline=None, derandomize=True)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_double_is_its_shortest_text(value: float) -> None:
@@ -244,6 +245,7 @@ NESTED: list[tuple[pl.DataType, Callable[[float | None], Any]]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dtype", "whole"), NESTED, ids=[str(dtype) for dtype, _ in NESTED])
 def test_numbers_in_nested_values_are_told_apart(
     dtype: pl.DataType, whole: Callable[[float | None], Any]

@@ -35,6 +35,7 @@ def run(*arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
+@pytest.mark.long
 def test_every_row_gets_its_status(tmp_path: Path) -> None:
     left, right = csv_file(tmp_path / "l.csv", LEFT), csv_file(tmp_path / "r.csv", RIGHT)
     result = compared(left, right)
@@ -51,6 +52,7 @@ def test_every_row_gets_its_status(tmp_path: Path) -> None:
     assert not result.agrees
 
 
+@pytest.mark.long(but=("1000",))
 @pytest.mark.parametrize("slice_rows", [1, 2, 1000])
 def test_columns_tell_what_differs_and_what_is_tolerated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slice_rows: int
@@ -335,6 +337,7 @@ def test_hostile_values_stay_data(tmp_path: Path) -> None:
     assert values(result) == [(name, "<b>\x1b[2J", "a\nb", None)]
 
 
+@pytest.mark.long
 def test_two_runs_write_the_same_bytes(tmp_path: Path) -> None:
     left, right = csv_file(tmp_path / "l.csv", LEFT), csv_file(tmp_path / "r.csv", RIGHT)
     for out in ("one", "two"):

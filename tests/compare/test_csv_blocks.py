@@ -86,7 +86,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.long(but=("0",))
+@pytest.mark.long
 @pytest.mark.parametrize("rare", [0, 50, 5])
 def test_both_ways_find_the_same_cells_lines_and_faults(tmp_path: Path, rare: int) -> None:
     """`rare`: one row in so many is anything, the others have a number and a word."""

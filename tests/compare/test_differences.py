@@ -10,6 +10,7 @@ import pytest
 from tests.compare.tables import compared, counts, csv_file, parquet_file
 
 
+@pytest.mark.long
 def test_differences_beyond_one_slice_are_all_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,7 +86,7 @@ def _sides(folder: Path, kind: str) -> tuple[Path, ...]:
 KINDS = ["csv", "integer", "wide", "text", "double", "exact", "parquet", "doubles"]
 
 
-@pytest.mark.long(but=("double",))
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_partitions_find_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

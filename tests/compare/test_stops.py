@@ -36,6 +36,7 @@ def waiting(connection: psycopg.Connection) -> bool:
     return connection.execute(WAITING).fetchone() != (0,)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("other", ["file", in_long("joined"), in_long("segments"), in_long("b")])
 def test_a_stop_ends_what_the_database_does_and_leaves_nothing(
     database_url: str, tmp_path: Path, other: str

@@ -68,6 +68,7 @@ BY_COLUMN = {
 }
 
 
+@pytest.mark.long
 def test_in_one_database_a_join_finds_the_differences(database_url: str) -> None:
     left, right = fill(database_url, "a"), fill(database_url, "b", *CHANGES)
     result = compared(left, right, key="id,tenant")
@@ -80,6 +81,7 @@ def test_in_one_database_a_join_finds_the_differences(database_url: str) -> None
     assert result.left.name.endswith("?table=public.a")
 
 
+@pytest.mark.long
 def test_across_databases_only_segments_that_differ_are_pulled(
     database_url: str, second_url: str
 ) -> None:
@@ -94,6 +96,7 @@ def test_across_databases_only_segments_that_differ_are_pulled(
     assert same.method.endswith("0 pulled")
 
 
+@pytest.mark.long
 def test_every_bit_of_a_row_is_compared_across_databases(
     database_url: str, second_url: str
 ) -> None:
@@ -128,6 +131,7 @@ def test_every_bit_of_a_row_is_compared_across_databases(
     assert counts(result)["MISMATCH"] == 7
 
 
+@pytest.mark.long
 def test_keys_the_database_does_not_guard_are_looked_at(database_url: str, second_url: str) -> None:
     twice = "INSERT INTO {t} SELECT * FROM {t} WHERE id IN (3, 4)"
     empty = "INSERT INTO {t} VALUES (NULL, 1, 5)"
@@ -137,6 +141,7 @@ def test_keys_the_database_does_not_guard_are_looked_at(database_url: str, secon
         assert counts(result) == {"MATCHED_EXACT": 1998, "DUPLICATE": 8, "UNKNOWN": 2}
 
 
+@pytest.mark.long
 def test_very_wide_tables_are_compared(database_url: str, second_url: str) -> None:
     """A query gives 1,664 columns at the most, and a table has up to 1,600."""
     columns = ", ".join(f"c{number} int DEFAULT {number}" for number in range(900))
@@ -165,6 +170,7 @@ UNGUARDED = [
 ]  # fmt: skip
 
 
+@pytest.mark.long(but=("inherited",))
 @pytest.mark.parametrize(("change", "found"), UNGUARDED, ids=["inherited", "not valid"])
 def test_an_index_is_believed_as_far_as_it_holds(
     database_url: str, second_url: str, change: str, found: dict[str, int]
@@ -175,6 +181,7 @@ def test_an_index_is_believed_as_far_as_it_holds(
         assert counts(compared(left, fill(url, name, changes[name], rows=9, key="id"))) == found
 
 
+@pytest.mark.long
 def test_tables_of_other_types_are_pulled_and_compared_exactly(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -187,6 +194,7 @@ def test_tables_of_other_types_are_pulled_and_compared_exactly(
     assert remarks == {"amount": "doubles are taken for the shortest decimal that names them"}
 
 
+@pytest.mark.long
 def test_a_table_and_a_file(database_url: str, tmp_path: Path) -> None:
     table = fill(database_url, "a", rows=2)
     file = csv_file(
@@ -264,6 +272,7 @@ def test_bytes_are_the_same_in_a_table_and_in_a_file(database_url: str, tmp_path
         assert values(compared(*sides)) == [("raw", left, right, None)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("other", ["joined", "whole", "by segments", "file"])
 def test_what_is_not_compared_is_not_read(
     database_url: str, second_url: str, tmp_path: Path, other: str
@@ -287,6 +296,7 @@ def test_what_is_not_compared_is_not_read(
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("other", ["joined", "whole", "by segments"])
 def test_the_same_rows_give_the_same_bytes_wherever_they_are_kept(
     database_url: str, second_url: str, tmp_path: Path, other: str
@@ -311,6 +321,7 @@ def test_the_same_rows_give_the_same_bytes_wherever_they_are_kept(
     assert written[0] == written[1]
 
 
+@pytest.mark.long
 def test_the_side_that_may_not_be_read_is_named(database_url: str, second_url: str) -> None:
     role, tables = "compare_carl", {}
     with psycopg.connect(database_url, autocommit=True) as connection:
@@ -328,6 +339,7 @@ def test_the_side_that_may_not_be_read_is_named(database_url: str, second_url: s
             connection.execute(f"DROP ROLE {role}")
 
 
+@pytest.mark.long
 def test_a_value_is_read_as_what_its_type_is_made_of_and_writes(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -468,6 +480,7 @@ def encoded(server: str, encoding: str) -> Iterator[str]:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.mark.long
 def test_a_database_in_another_encoding_is_compared_by_its_signs(
     database_url: str, server: str
 ) -> None:

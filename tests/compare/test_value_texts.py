@@ -38,6 +38,7 @@ FAR: list[tuple[pl.DataType, int, str]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dtype", "ticks", "text"), FAR)
 def test_a_time_has_a_text_however_far_it_is(
     tmp_path: Path, dtype: pl.DataType, ticks: int, text: str

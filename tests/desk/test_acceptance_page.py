@@ -33,6 +33,7 @@ def propose(page: Browser, run: int, **typed: Any) -> Browser:
     return page
 
 
+@pytest.mark.long
 def test_a_rule_is_proposed_by_one_and_approved_by_another(
     workspace: Workspace, browser: New, rows: Any
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_rule_is_proposed_by_one_and_approved_by_another(
     assert str(number) not in browser().log_in("tessa").open(PAGE).text, "it is of all tenants"
 
 
+@pytest.mark.long
 def test_the_trail_of_a_rule_is_what_was_done_with_it_and_by_it(
     workspace: Workspace, browser: New, rows: Any
 ) -> None:
@@ -130,6 +132,7 @@ def test_what_was_typed_about_a_rule_is_kept_where_it_is_refused(
     assert page.answer.text.count("<details open>") == 1
 
 
+@pytest.mark.long
 def test_a_rule_is_of_any_tenant_that_an_account_can_have(
     workspace: Workspace, browser: New, rows: Any
 ) -> None:

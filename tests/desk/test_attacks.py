@@ -86,7 +86,7 @@ def test_nobody_sees_anything_without_a_login(place: Workspace, browser: New, ro
     assert count(rows) == before
 
 
-@pytest.mark.long(but=("/runs/{number:int}/sign", "/batches/upload"))
+@pytest.mark.long
 @pytest.mark.parametrize("address", POSTS, ids=name)
 def test_a_form_without_the_mark_changes_nothing(
     place: Workspace, browser: New, rows: Any, address: Address
@@ -101,6 +101,7 @@ def test_a_form_without_the_mark_changes_nothing(
     assert count(rows) == before
 
 
+@pytest.mark.long
 def test_the_address_of_a_form_leads_to_the_page_that_has_it(
     place: Workspace, browser: New
 ) -> None:
@@ -145,7 +146,7 @@ def test_a_viewer_changes_nothing_with_a_form_that_is_filled_in(
     assert count(rows) == before
 
 
-@pytest.mark.long(but=("/runs/{number:int}",))
+@pytest.mark.long
 @pytest.mark.parametrize("address", [one for one in GETS if "{number" in one.path], ids=name)
 def test_a_run_of_another_tenant_is_answered_like_one_that_is_not_there(
     place: Workspace, browser: New, address: Address
@@ -161,6 +162,7 @@ def test_a_run_of_another_tenant_is_answered_like_one_that_is_not_there(
 FORGED = ["", "x", "' OR '1'='1", "0" * 64, "../../etc/passwd", "a" * 4000, "%00", '"\\000"']
 
 
+@pytest.mark.long
 def test_a_forged_cookie_is_nobody(place: Workspace, desk: str) -> None:
     forged = Browser(desk)
     for token in FORGED:
@@ -180,12 +182,7 @@ def uploads(place: Workspace) -> list[str]:
     return [str(one) for one in folder.iterdir()] if folder.is_dir() else []
 
 
-@pytest.mark.long(
-    but=(
-        "None-/batches/upload",
-        "None-/batches/{number:int}/correct",
-    )
-)
+@pytest.mark.long
 @pytest.mark.parametrize("address", UPLOADS, ids=name)
 @pytest.mark.parametrize("person", [None, "anna", "cleo", "ada", "tessa"])
 def test_nothing_of_a_file_is_read_from_somebody_who_may_not_send_it(

@@ -21,6 +21,7 @@ def bring(workspace: Workspace, path: Path, *lines: str, terms: Profile = DEFAUL
     return import_delivery(workspace, [write(path, *lines)], terms).batch.id
 
 
+@pytest.mark.long
 def test_every_batch_has_its_state_and_its_next_step(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:
@@ -39,6 +40,7 @@ def test_every_batch_has_its_state_and_its_next_step(
     assert "No batch fits." in page.open("/batches", state="undone").text
 
 
+@pytest.mark.long
 def test_fifty_batches_make_a_page(workspace: Workspace, browser: New) -> None:
     with workspace.database.connect() as connection:
         connection.execute(

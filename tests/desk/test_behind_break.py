@@ -49,6 +49,7 @@ def test_both_sides_stand_beside_each_other_with_the_exact_difference(
         assert told in page.text, (told, page.text)
 
 
+@pytest.mark.long
 def test_the_row_at_a_line_is_the_one_with_the_key_or_the_first(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_record_that_can_hold_a_secret_is_not_quoted(
     assert "can hold a secret, so their text is not shown" in page.text
 
 
+@pytest.mark.long
 def test_a_role_that_loads_nothing_is_shown_what_it_may_read(
     workspace: Workspace, controller: str, desk_as: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -120,6 +122,7 @@ def test_a_key_is_that_of_a_row_where_it_names_all_of_it(
     assert key_values(PAYMENT, key) == names
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("placed", [True, False])
 def test_a_record_whose_key_has_a_text_is_found_by_it_or_by_its_row(
     workspace: Workspace, browser: New, tmp_path: Path, placed: bool
@@ -141,6 +144,7 @@ def test_a_record_whose_key_has_a_text_is_found_by_it_or_by_its_row(
         assert "The database has no such record now" not in page.text
 
 
+@pytest.mark.long
 def test_a_file_that_was_refused_is_no_record_that_was_delivered(
     workspace: Workspace, browser: New
 ) -> None:

@@ -55,7 +55,7 @@ def all_of(connection: socket.socket) -> bytes:
     return answer
 
 
-@pytest.mark.long(but=("False-nothing",))
+@pytest.mark.long
 @pytest.mark.parametrize("sent", [b"", ASKED[:20], ASKED], ids=["nothing", "a word", "no end"])
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_connection_that_asks_nothing_ends(
@@ -73,6 +73,7 @@ def test_a_connection_that_asks_nothing_ends(
     assert all_of(connection) == b""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("begun", "more"),
     [
@@ -117,6 +118,7 @@ def begun(connection: socket.socket, page: Browser) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_provider_that_does_not_answer_keeps_nobody_from_the_rest(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ def link(page: Browser, words: str) -> str | None:
     return unescape(there[1]) if there else None
 
 
+@pytest.mark.long
 def test_pages_have_every_break_once_and_keep_the_filter(
     workspace: Workspace, browser: New
 ) -> None:
@@ -74,6 +75,7 @@ def test_the_form_of_a_decision_has_the_filter_and_what_is_ticked(
     assert len(ids(page)) == 2
 
 
+@pytest.mark.long
 def test_a_decision_is_offered_on_the_last_run_to_whoever_may_take_it(
     workspace: Workspace, browser: New
 ) -> None:

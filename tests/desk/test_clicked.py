@@ -43,6 +43,7 @@ def button(text: str) -> str:
     )
 
 
+@pytest.mark.long
 def test_a_break_is_accepted_and_the_report_signed_by_two(
     workspace: Workspace, desk: str, tab: Tab
 ) -> None:

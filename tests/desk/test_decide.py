@@ -56,6 +56,7 @@ BAD = [
 ]
 
 
+@pytest.mark.long
 def test_bad_input_is_told_in_the_words_of_the_page_and_kept(
     workspace: Workspace, browser: New, rows: Rows
 ) -> None:
@@ -72,6 +73,7 @@ def test_bad_input_is_told_in_the_words_of_the_page_and_kept(
     assert rows(DECISIONS) == []
 
 
+@pytest.mark.long
 def test_two_people_at_once_the_second_sees_who_decided(
     workspace: Workspace, browser: New, rows: Rows
 ) -> None:
@@ -157,6 +159,7 @@ def test_many_are_looked_at_once_more(workspace: Workspace, browser: New, rows: 
     assert len(accepted) == 25
 
 
+@pytest.mark.long
 def test_who_may_not_decide_is_not_asked_and_the_database_refuses(
     workspace: Workspace, browser: New, rows: Rows
 ) -> None:

@@ -36,6 +36,7 @@ def test_without_accounts_the_desk_is_open_and_says_self_declared(
     assert "Reconciled" in page.text
 
 
+@pytest.mark.long
 def test_with_accounts_nothing_is_shown_before_a_login(workspace: Workspace, browser: New) -> None:
     add(workspace, ANNA)
     reconcile(workspace, found())
@@ -51,6 +52,7 @@ def test_with_accounts_nothing_is_shown_before_a_login(workspace: Workspace, bro
     assert "Password" in anna.open("/").text
 
 
+@pytest.mark.long
 def test_an_account_that_is_disabled_is_out_with_its_next_click(
     workspace: Workspace, browser: New
 ) -> None:
@@ -61,7 +63,7 @@ def test_an_account_that_is_disabled_is_out_with_its_next_click(
     assert "Password" in anna.open("/").text
 
 
-@pytest.mark.long(but=("/?x=1-/?x=1",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wanted", "comes_to"),
     [
@@ -84,6 +86,7 @@ def test_a_login_goes_on_to_a_page_of_the_desk_alone(
     assert anna.open("/login", next=wanted).answer.headers["location"] == comes_to
 
 
+@pytest.mark.long
 def test_a_form_of_another_site_is_refused(workspace: Workspace, browser: New) -> None:
     add(workspace, ANNA)
     anna = browser().log_in("anna")
@@ -108,6 +111,7 @@ def its_login_ends(workspace: Workspace, page: Browser) -> None:
         log_out(connection)
 
 
+@pytest.mark.long
 def test_a_login_that_ends_while_somebody_types_costs_them_nothing(
     workspace: Workspace, browser: New, desk: str, rows: Rows
 ) -> None:
@@ -176,6 +180,7 @@ def test_every_answer_keeps_a_browser_from_being_talked_into_things(
     assert "SameSite=lax" in cookies
 
 
+@pytest.mark.long
 def test_why_there_is_no_database_is_told_in_the_log_alone(
     desk_as: Callable[[str], str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,7 @@ def test_the_trend_is_drawn_from_what_reports_said(workspace: Workspace, browser
     assert page.open("/").status == 200, "a report that cannot be read has no bar"
 
 
+@pytest.mark.long
 def test_what_waits_is_told_to_whom_it_waits_for(workspace: Workspace, browser: New) -> None:
     add(workspace, ANNA, BO, CLEO)
     other = reconcile(workspace, found("9"), scope="everything")
@@ -103,6 +104,7 @@ def test_an_approval_waits_for_nobody_who_accepted_what_it_shows(
     assert waits == {"bo": False, "dan": True}
 
 
+@pytest.mark.long
 def test_an_acceptance_that_was_proposed_waits_for_somebody_else(
     workspace: Workspace, browser: New
 ) -> None:

@@ -17,6 +17,7 @@ New = Callable[[], Browser]
 HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }}", "=1+1")
 
 
+@pytest.mark.long
 def test_delivered_text_is_only_ever_text(
     workspace: Workspace, browser: New, recon: Callable[..., Any], tmp_path: Any
 ) -> None:

@@ -68,7 +68,7 @@ def test_an_upload_is_imported_in_the_name_of_who_sent_it(
     assert rows("SELECT count(*) FROM batch") == [(1,)]
 
 
-@pytest.mark.long(but=("../../etc/x.csv-x.csv",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "kept"),
     [
@@ -120,6 +120,7 @@ def test_what_is_refused_leaves_nothing_behind_and_keeps_what_was_typed(
         assert typed.get("by") == "" or 'value="Otto"' in page.answer.text, said
 
 
+@pytest.mark.long
 def test_files_and_rows_of_an_upload_are_judged_as_of_any_delivery(
     workspace: Workspace, browser: New, rows: Rows
 ) -> None:
@@ -136,6 +137,7 @@ def test_files_and_rows_of_an_upload_are_judged_as_of_any_delivery(
     assert rows("SELECT feed FROM batch WHERE id = 3") == [("bank",)]
 
 
+@pytest.mark.long
 def test_corrected_rows_come_again_as_a_batch_of_their_own(
     workspace: Workspace, browser: New, rows: Rows, tmp_path: Path
 ) -> None:

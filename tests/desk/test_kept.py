@@ -130,7 +130,7 @@ def with_a_past(workspace: Workspace, rows: int) -> Reconciliation:
     return reconcile(workspace, many_breaks(rows + rows // 5), as_of=DAYS_LEFT[0])
 
 
-@pytest.mark.long(but=("1",))
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_what_is_kept_is_what_would_be_made_anew_after_every_decision(
     workspace: Workspace, seed: int

@@ -89,6 +89,7 @@ def pages(place: Workspace, name: str = "otto", *canaries: str) -> dict[str, int
     return found
 
 
+@pytest.mark.long
 def test_no_page_takes_a_right_that_the_desk_does_not_need(world: Workspace, acting: As) -> None:
     with desk_of(world) as url:
         otto = Browser(url).log_in("otto").open("/")

@@ -40,6 +40,7 @@ def test_a_batch_says_what_became_of_every_row(
         assert told in text, told
 
 
+@pytest.mark.long
 def test_what_is_not_accounted_for_is_a_number_as_others_of_the_page(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:
@@ -50,6 +51,7 @@ def test_what_is_not_accounted_for_is_a_number_as_others_of_the_page(
     assert "PaidAmount, currency 1: \u22121\u202f000.01" in page.answer.text
 
 
+@pytest.mark.long
 def test_a_batch_is_called_what_its_report_calls_it(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:
@@ -73,6 +75,7 @@ def test_a_file_that_was_refused_is_told_once_with_what_to_do(
     assert "Content none: no file was taken in" in text
 
 
+@pytest.mark.long
 def test_the_files_of_its_report_are_given_as_written_or_not_at_all(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:
@@ -158,6 +161,7 @@ def test_a_held_batch_says_why_and_its_history_who(
     assert "Looked at ann <i>month end</i>" in page.text, "as text, not as a mark"
 
 
+@pytest.mark.long
 def test_a_correction_changes_the_page_of_what_it_corrects(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:
@@ -184,7 +188,7 @@ def test_a_batch_that_was_not_read_to_its_end_has_no_totals(
     assert "shown from there on" in text
 
 
-@pytest.mark.long(but=("2",))
+@pytest.mark.long
 @pytest.mark.parametrize("number", [2, 99, 2**31, 10**30])
 def test_a_batch_that_is_not_there_or_not_seen_is_not_found(
     workspace: Workspace, browser: New, tmp_path: Path, number: int

@@ -23,6 +23,7 @@ def accept(workspace: Workspace, run: int, *breaks: str, why: str = "bank charge
     decide_breaks(workspace, run, Chosen(breaks), decision)
 
 
+@pytest.mark.long
 def test_a_break_says_what_it_is_what_to_do_and_by_how_much(
     workspace: Workspace, browser: New
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_break_tells_its_past_over_the_runs_of_its_scope(
     assert "decide?" not in page.answer.text
 
 
+@pytest.mark.long
 def test_a_break_said_to_be_resolved_names_the_place_as_its_state_will(
     workspace: Workspace, browser: New
 ) -> None:
@@ -101,7 +103,7 @@ def test_what_may_not_be_done_is_not_offered(workspace: Workspace, browser: New)
     assert "decide?" not in browser().log_in("cleo").open(address).answer.text
 
 
-@pytest.mark.long(but=("anna",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["tessa", "anna"])
 def test_a_break_that_is_not_there_or_not_seen_is_not_found(
     workspace: Workspace, browser: New, name: str
@@ -117,6 +119,7 @@ def test_a_break_that_is_not_there_or_not_seen_is_not_found(
     )
 
 
+@pytest.mark.long
 def test_delivered_text_is_shown_and_never_run(workspace: Workspace, browser: New) -> None:
     evil = found("12/7", code="VALUE", field="ActionsId", expected="<script>alert(1)</script>",
                  found="a\u202eb", note="=1+1")  # fmt: skip

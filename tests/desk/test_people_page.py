@@ -38,6 +38,7 @@ def change(browser: Browser, name: str, **typed: object) -> Browser:
     return browser
 
 
+@pytest.mark.long
 def test_an_administrator_keeps_accounts(workspace: Workspace, browser: New) -> None:
     add(workspace, ADA)
     ada = browser().log_in("ada")
@@ -89,6 +90,7 @@ CANNOT_BE: list[tuple[dict[str, object], str]] = [
 ]
 
 
+@pytest.mark.long
 def test_what_cannot_be_is_told(workspace: Workspace, browser: New) -> None:
     add(workspace, ADA)
     ada = browser().log_in("ada")
@@ -97,6 +99,7 @@ def test_what_cannot_be_is_told(workspace: Workspace, browser: New) -> None:
         assert (ada.status in (400, 403), told in ada.text) == (True, True), ada.text
 
 
+@pytest.mark.long
 def test_the_first_account_is_not_added_by_whoever_opens_the_desk(
     workspace: Workspace, browser: New
 ) -> None:
@@ -108,6 +111,7 @@ def test_the_first_account_is_not_added_by_whoever_opens_the_desk(
     assert (told.status_code, "is added by" in told.text) == (403, True)
 
 
+@pytest.mark.long
 def test_an_account_of_some_tenants_is_told_of_no_other(workspace: Workspace, browser: New) -> None:
     """As in the trail: accounts name the tenants of others."""
     add(workspace, ANNA, BO, replace(TESSA, roles=(AccountRole.ADMINISTRATOR,)))

@@ -66,6 +66,7 @@ def html_of(page: Browser, path: str) -> str | None:
     return told.text if is_page and "/files/" not in path else None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "who", ["anna", *(pytest.param(who, marks=LONG) for who in ("nobody", "ada", "bo", "otto"))]
 )
@@ -136,6 +137,7 @@ def tab(chromium: str) -> Iterator[Tab]:  # noqa: F811
         yield tab
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("paths", [["/runs/1/breaks"], pytest.param(WIDE, marks=LONG)])
 @needed
 def test_pages_fit_a_telephone_show_the_focus_and_have_no_buttons_on_paper(
@@ -171,6 +173,7 @@ def test_pages_fit_a_telephone_show_the_focus_and_have_no_buttons_on_paper(
     assert "Breaks 1 to 1 of 1" in tab.text, "whoever reads it knows whether it is all"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "paths",
     [

@@ -24,6 +24,7 @@ from tests.stages.payments import line, write
 New = Callable[[], Browser]
 
 
+@pytest.mark.long
 def test_rejects_are_read_page_by_page(workspace: Workspace, browser: New, tmp_path: Path) -> None:
     bring(workspace, tmp_path / "a.csv", *(line(n, amount="x") for n in range(1, 121)), line(121))
     page, seen = browser().open("/batches/1").open("/batches/1/rejects"), []
@@ -41,6 +42,7 @@ def test_rejects_are_read_page_by_page(workspace: Workspace, browser: New, tmp_p
         assert page.open("/batches/1/rejects", after=nonsense).status == 200
 
 
+@pytest.mark.long
 def test_only_a_batch_that_is_applied_offers_to_be_corrected(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:
@@ -75,6 +77,7 @@ def test_the_files_to_correct_are_a_delivery(
     assert "no rows with errors left to correct" in page.text
 
 
+@pytest.mark.long
 def test_a_row_that_was_delivered_again_is_corrected_where_it_is_in_error(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

@@ -59,6 +59,7 @@ def test_an_operator_releases_and_the_clean_rows_are_applied(
     assert "2 read = 1 rejected + 1 inserted" in otto.text
 
 
+@pytest.mark.long
 def test_without_accounts_everybody_discards_who_gives_a_name(
     workspace: Workspace, browser: New, held: int
 ) -> None:

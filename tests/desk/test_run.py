@@ -54,6 +54,7 @@ def in_totals(page: Browser, path: str) -> Decimal:
     return summed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.long)])
 def test_every_figure_leads_to_breaks_that_come_to_it(
     workspace: Workspace, browser: New, step: int
@@ -79,6 +80,7 @@ def test_every_figure_leads_to_breaks_that_come_to_it(
             assert told in [of for _, of in figures(page)], f"{path}: above its breaks too"
 
 
+@pytest.mark.long
 def test_what_is_not_readable_is_counted_beside_money_and_comes_first(
     workspace: Workspace, browser: New
 ) -> None:
@@ -100,6 +102,7 @@ def test_what_is_not_readable_is_counted_beside_money_and_comes_first(
     assert link == "1"
 
 
+@pytest.mark.long
 def test_money_of_one_kind_has_a_zero_for_the_other(workspace: Workspace, browser: New) -> None:
     """As reports have it; what has no money has none of either."""
     rate = {"code": "RATE_MISSING", "field": "CurrencyRatesId"}
@@ -116,6 +119,7 @@ def test_money_of_one_kind_has_a_zero_for_the_other(workspace: Workspace, browse
     assert told == ["9.00", "0.00", "0.00", "5.00", "", ""]
 
 
+@pytest.mark.long
 def test_money_that_another_break_has_is_nothing_in_totals(
     workspace: Workspace, browser: New
 ) -> None:
@@ -128,6 +132,7 @@ def test_money_that_another_break_has_is_nothing_in_totals(
     assert in_totals(page, path) == number(told) == 50
 
 
+@pytest.mark.long
 def test_whether_it_can_be_signed_is_said_first(workspace: Workspace, browser: New) -> None:
     run = reconcile(workspace, found("1", "2"))
     page = browser().open(f"/runs/{run.id}")
@@ -147,6 +152,7 @@ OLDEST = re.compile(r'<a href="([^"]+sort=age)">(\d+) days?</a>')
 AGE = re.compile(r'data-of="Days">(\d+)<')
 
 
+@pytest.mark.long
 def test_the_oldest_open_break_is_the_first_of_its_list(workspace: Workspace, browser: New) -> None:
     """A break ages from its business date, and from its first sighting where it has none."""
     dates = {"1": 3, "2": 17, "3": 90, "4": None}

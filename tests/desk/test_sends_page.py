@@ -37,6 +37,7 @@ def settled(rows: Rows) -> dict[str, int]:
     return dict(rows("SELECT state, count(*) FROM send GROUP BY 1"))
 
 
+@pytest.mark.long
 def test_rows_in_doubt_are_read_with_what_was_sent_and_settled_together(
     pushed: Workspace, browser: New, rows: Rows
 ) -> None:

@@ -133,6 +133,7 @@ def test_what_may_be_two_numbers_is_refused_with_how_to_write_either() -> None:
     assert read_number(GERMAN, "1,234") == Decimal("1.234")
 
 
+@pytest.mark.long
 def test_figures_are_shown_as_chosen_and_lead_to_the_same_breaks(
     workspace: Workspace, browser: New
 ) -> None:
@@ -203,6 +204,7 @@ def fields(show: ShowAs) -> dict[str, str]:
     return dict(zip(("dates", "numbers", "negatives"), show.words.split(), strict=True))
 
 
+@pytest.mark.long
 def test_everybody_chooses_for_themselves_and_an_administrator_for_all(
     workspace: Workspace,
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_provider_shows_who_somebody_is(workspace: Workspace, issuer: str) -> 
         assert f'adds one with the subject "oidc {issuer} 4712"' in anna.text
 
 
+@pytest.mark.long
 def test_an_address_counts_where_the_provider_has_verified_it(
     workspace: Workspace, issuer: str
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_token_for_another_client_or_nonce_is_not_taken(issuer: str) -> None:
         here.end("key", state, one, back)
 
 
+@pytest.mark.long
 def test_however_many_begin_nobody_is_kept_out_and_nothing_is_kept(issuer: str) -> None:
     """Whoever asks need not be logged in, nor say the truth about where they go."""
     here = Provider(ProviderSettings(issuer, "desk", "secret"))
@@ -240,6 +242,7 @@ def test_what_was_typed_is_kept_where_a_proxy_logs_in_anew(workspace: Workspace,
         anna.client.close()
 
 
+@pytest.mark.long
 def test_what_was_typed_is_kept_while_a_provider_is_asked(
     workspace: Workspace, issuer: str, rows: Any
 ) -> None:
@@ -269,6 +272,7 @@ def test_a_name_that_a_browser_adds_to_that_of_the_proxy_is_nobodys(workspace: W
             assert "recon_login" not in told.cookies
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("host", "secure"), [("desk.example.com", True), ("localhost", False)], ids=["public", "here"]
 )
@@ -310,6 +314,7 @@ def test_a_proxy_may_ask_by_the_address_where_the_desk_listens(
         page.client.close()
 
 
+@pytest.mark.long
 def test_whoever_is_known_by_another_name_from_now_on_is_logged_out(workspace: Workspace) -> None:
     """A login by the old name of a provider or proxy ends; one by password stays."""
     add(workspace, replace(ANNA, subject="proxy anna@corp"))

@@ -130,6 +130,7 @@ def test_a_run_of_other_tenants_is_not_there(workspace: Workspace, browser: New)
     assert tessa.client.post(SIGN, data={"csrf": mark, "role": "prepared"}).status_code == 404
 
 
+@pytest.mark.long
 def test_whoever_signs_is_told_what_they_have_not_opened_and_so_is_the_trail(
     workspace: Workspace, browser: New
 ) -> None:
@@ -196,6 +197,7 @@ def test_a_page_that_was_kept_says_that_an_acceptance_was_taken_back_on_a_later_
     assert waits in page.open(f"/runs/{run.id}").text
 
 
+@pytest.mark.long
 def test_nobody_says_for_another_what_they_have_opened(workspace: Workspace) -> None:
     add(workspace, ANNA, TESSA)
     run = reconcile(workspace, found("1"), scope="everything")

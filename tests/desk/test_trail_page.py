@@ -23,6 +23,7 @@ New = Callable[[], Browser]
 FORMULA = '=HYPERLINK("http://evil.example.com")'
 
 
+@pytest.mark.long
 def test_events_are_searched_page_by_page(workspace: Workspace, browser: New) -> None:
     reconcile(workspace, found())
     with workspace.database.connect() as connection:
@@ -79,6 +80,7 @@ def test_it_is_exported_as_text(workspace: Workspace, browser: New) -> None:
     assert "attachment" in answer.headers["content-disposition"]
 
 
+@pytest.mark.long
 def test_it_is_proven_by_a_click(workspace: Workspace, browser: New) -> None:
     with workspace.database.connect() as connection:
         add_event(connection, "rewound", by="bo", reason="once")

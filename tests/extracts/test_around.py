@@ -304,6 +304,7 @@ def test_a_line_of_a_currency_that_cannot_be_meant(keys: dict[str, Any], said: s
         bank(**{**IN_EURO, "footer": [OF_EACH], "columns": columns, "fields": fields, **keys})
 
 
+@pytest.mark.long
 def test_a_file_that_was_cut_anywhere_is_refused(tmp_path: Path) -> None:
     """By its footer: whatever is left of the records, their end is not there."""
     profile = bank(footer=[SUM, COUNT])
@@ -517,6 +518,7 @@ def test_totals_are_as_wide_as_the_numbers_of_records(tmp_path: Path) -> None:
     assert "no number" in str(refused(tmp_path, text, bank(footer=[SUM, COUNT])))
 
 
+@pytest.mark.long
 def test_a_count_of_rows_is_no_share(tmp_path: Path) -> None:
     profile = bank(footer=[COUNT], percent="points", thousands=".")
     header, _ = read(tmp_path, HEADER + ROWS + "1.002 Buchungen;;\n", profile)
@@ -527,6 +529,7 @@ def test_a_count_of_rows_is_no_share(tmp_path: Path) -> None:
     assert header.footer.rows == int("1" * 30), "which the rows of no file are"
 
 
+@pytest.mark.long
 def test_the_last_record_ends_where_the_footer_begins_whatever_the_blocks(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(HEADER + ROWS + FOOTER)

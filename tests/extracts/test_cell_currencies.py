@@ -108,7 +108,7 @@ def restyled(path: str, **parts: tuple[str, str]) -> str:
     return path
 
 
-@pytest.mark.long(but=("part0-wrong0",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("part", "wrong"),
     [
@@ -268,6 +268,7 @@ SUMMED = SHAPE | {
 }
 
 
+@pytest.mark.long
 def test_cells_that_are_added_up_are_held_each(still: Workspace, tmp_path: Path) -> None:
     lines = [
         [("1", "0"), ("1.5", "EUR"), ("2.5", "EUR")],

@@ -111,6 +111,7 @@ def test_cells_are_those_of_the_slow_reader(given: tuple[bytes, Dialect], width:
     assert found == wanted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("signs", "data"),
     [

@@ -42,7 +42,7 @@ def many(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.long(but=("40-10",))
+@pytest.mark.long
 @pytest.mark.parametrize(("limit", "held"), [(100, 0), (40, 10), (4096, 0)])
 def test_small_files_are_kept_however_few_may_be_open(many: Path, limit: int, held: int) -> None:
     assert stored(many, limit, held) == str(FILES)

@@ -65,6 +65,7 @@ dialects = st.builds(
 cuts = st.lists(st.integers(0, 20), max_size=150)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(200), deadline=None)
 @given(texts, st.booleans(), st.booleans())
 def test_lines_with_a_quote_are_read_apart_as_among_all(

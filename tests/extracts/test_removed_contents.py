@@ -4,6 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from connectors.files.removed_contents import (
     LISTED,
     REMOVED_LIST,
@@ -40,6 +42,7 @@ def test_where_nothing_was_removed_no_list_is_made(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.long
 def test_what_is_listed_while_it_is_written_anew_stays_listed(tmp_path: Path) -> None:
     """Whoever imports adds to it while housekeeping leaves lines out."""
     names = [f"content {number}" for number in range(200)]

@@ -214,6 +214,7 @@ def test_counts(form: str, decimal: str) -> None:
         assert len(found) > 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [Kind.INTEGER, Kind.INTEGER64])
 def test_integers_and_words(kind: Kind) -> None:
     rows = [(one,) for one in [*ODD, *NUMBERS, *WORDS, *TEXTS]]

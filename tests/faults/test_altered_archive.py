@@ -152,7 +152,7 @@ def test_an_altered_byte_is_noticed_by_every_command(
     assert recon(*command).returncode == before.returncode
 
 
-@pytest.mark.long(but=("altered",))
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_nothing_is_staged_of_what_is_not_as_delivered(
     workspace: Workspace, recon: Recon, rows: Any, tmp_path: Path, fault: str
@@ -174,7 +174,7 @@ def test_nothing_is_staged_of_what_is_not_as_delivered(
     assert [(batch, json.loads(detail)["name"]) for batch, detail in found] == [(1, "payments.csv")]
 
 
-@pytest.mark.long(but=("altered",))
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_keeping_puts_good_bytes_in_the_place_of_others(
     workspace: Workspace, rows: Any, tmp_path: Path, fault: str
@@ -190,7 +190,7 @@ def test_keeping_puts_good_bytes_in_the_place_of_others(
     assert len(rows("SELECT 1 FROM event WHERE what = 'kept content put back'")) == 1
 
 
-@pytest.mark.long(but=("altered",))
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_whole_archive_is_hashed_again(
     workspace: Workspace, tmp_path: Path, fault: str
@@ -346,6 +346,7 @@ def test_insert_batch_data_is_reconciled_after_housekeeping_as_before(
     assert after.returncode == before.returncode
 
 
+@pytest.mark.long
 def test_a_report_that_was_changed_is_found(workspace: Workspace, recon: Recon) -> None:
     recon("reconcile")
     assert recon("archive", "verify").returncode == 0
@@ -356,6 +357,7 @@ def test_a_report_that_was_changed_is_found(workspace: Workspace, recon: Recon) 
     assert page.name in told.stdout
 
 
+@pytest.mark.long
 def test_what_lies_among_the_reports_and_is_none_of_ours_is_named(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -381,7 +383,7 @@ def flipped(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.long(but=("report.html",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["report.html", "report.txt", "manifest.json"])
 def test_the_report_of_a_batch_that_was_changed_is_found(
     workspace: Workspace, rows: Any, tmp_path: Path, name: str
@@ -551,7 +553,7 @@ def removed_by_hand(workspace: Workspace) -> None:
         connection.execute("UPDATE extract SET cleared_at = now() WHERE cleared_at IS NULL")
 
 
-@pytest.mark.long(but=("never removed",))
+@pytest.mark.long
 @pytest.mark.parametrize("swept", [False, True], ids=["never removed", "removed and kept again"])
 def test_the_mark_of_housekeeping_alone_hides_no_loss(
     workspace: Workspace, recon: Recon, tmp_path: Path, swept: bool
@@ -575,6 +577,7 @@ def test_the_mark_of_housekeeping_alone_hides_no_loss(
     assert verify_archive(workspace).mismatches == ()
 
 
+@pytest.mark.long
 def test_what_an_earlier_version_removed_cannot_be_checked_and_fails_nothing(
     workspace: Workspace, recon: Recon, rows: Any, tmp_path: Path
 ) -> None:
@@ -609,7 +612,7 @@ def is_there(workspace: Workspace) -> bool:
     return kept(workspace).exists() and told == (False,)
 
 
-@pytest.mark.long(but=("held",))
+@pytest.mark.long
 @pytest.mark.parametrize("delivered", ["found", "held"])
 def test_what_is_delivered_while_housekeeping_is_at_work_stays(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delivered: str
@@ -633,7 +636,7 @@ def test_what_is_delivered_while_housekeeping_is_at_work_stays(
     assert is_there(workspace)
 
 
-@pytest.mark.long(but=("difference",))
+@pytest.mark.long
 @pytest.mark.parametrize("swept", ["difference", "find_extracts"])
 def test_what_is_removed_while_it_is_delivered_is_kept_anew(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swept: str

@@ -130,6 +130,7 @@ def test_cut_at_any_message_it_ends_the_same(
     assert not failures, "\n".join([f"{len(failures)} of {number + 1}", *failures])
 
 
+@pytest.mark.long
 def test_a_registration_whose_answer_is_lost_is_no_loss_of_what_is_kept(
     fresh: Fresh, server: str, tmp_path: Path
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_registration_whose_answer_is_lost_is_no_loss_of_what_is_kept(
         assert differences(undisturbed.truth, truth(named(server, database), home)) == []
 
 
+@pytest.mark.long
 def test_an_undo_knows_itself_again_when_the_answer_to_its_commit_is_lost(
     fresh: Fresh, server: str, tmp_path: Path
 ) -> None:
@@ -170,6 +172,7 @@ def test_an_undo_knows_itself_again_when_the_answer_to_its_commit_is_lost(
             undone(place, tmp_path)
 
 
+@pytest.mark.long
 def test_a_release_knows_itself_again_when_the_answer_to_its_commit_is_lost(
     fresh: Fresh, server: str, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def pushed(url: str, home: Path, service: str) -> Any:
     return push_batch(towards(place, service, concurrency=4), 1)
 
 
+@pytest.mark.long
 def test_cut_at_any_message_of_a_push(fresh: Fresh, server: str, tmp_path: Path) -> None:
     with (
         fresh("recon_template") as template,
@@ -118,6 +119,7 @@ def check(ours: str, theirs: str, *, stayed_down: bool, told: object) -> None:
     assert batch == ("complete_with_errors",), told
 
 
+@pytest.mark.long(but=("False",))
 @pytest.mark.parametrize("begun_again", [False, True])
 def test_a_decision_is_made_once_when_the_answer_to_its_commit_is_lost(
     fresh: Fresh, server: str, tmp_path: Path, *, begun_again: bool

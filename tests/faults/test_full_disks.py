@@ -62,6 +62,7 @@ PLACES = {"archive": 20_000, "reports": 4_000}
 """Bytes that are left of the disk where the folder is: too few for a file of it."""
 
 
+@pytest.mark.long
 def test_small_files_that_find_no_room_name_the_folder(
     database_url: str, tmp_path: Path, rows: Any
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_folder_of_ours(
     assert rows("SELECT count(*) FROM payment") == [(ROWS,)]
 
 
+@pytest.mark.long
 def test_a_spool_that_finds_no_room_is_done_without(
     database_url: str, tmp_path: Path, delivery: str, rows: Any
 ) -> None:
@@ -124,7 +126,7 @@ def test_a_spool_that_finds_no_room_is_done_without(
     assert rows("SELECT count(*) FROM payment") == [(ROWS,)]
 
 
-@pytest.mark.long(but=("8192-push-AddMessageTone.windows",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("room", "named"), [(0, "push-marker.json"), (2 * 4096, "push-AddMessageTone.windows")]
 )

@@ -35,6 +35,7 @@ def test_every_named_step_has_a_test_that_dies_there() -> None:
     assert sorted(named - tested - set(PROVED_HERE)) == []
 
 
+@pytest.mark.long
 def test_an_undo_that_was_killed_did_nothing(database_url: str, tmp_path: Path, rows: Any) -> None:
     home, asked = tmp_path / "home", ("undo", "1", "--reason", "wrong month")
     assert command(database_url, home, "import", payments(tmp_path / "payments.csv", 9))[0] == 0
@@ -44,6 +45,7 @@ def test_an_undo_that_was_killed_did_nothing(database_url: str, tmp_path: Path, 
     assert rows("SELECT count(*) FROM payment") == [(0,)]
 
 
+@pytest.mark.long
 def test_a_decision_that_was_killed_stands(database_url: str, tmp_path: Path, rows: Any) -> None:
     home = tmp_path / "home"
     delivery = tones(tmp_path / "tones.csv", 3)

@@ -54,7 +54,7 @@ PLACES = {
 }
 
 
-@pytest.mark.long(but=("copy of target rows",))
+@pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
 def test_a_session_that_is_terminated(
     fresh: Fresh, server: str, tmp_path: Path, delivery: str, place: str
@@ -147,6 +147,7 @@ def until(happened: Callable[[], bool]) -> None:
     raise AssertionError("it never happened")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", [in_long("outcome"), "payment"])
 def test_a_server_that_is_restarted_while_rows_are_checked_and_applied(
     own_server: tuple[Path, str], tmp_path: Path, delivery: str, target: str

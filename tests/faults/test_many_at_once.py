@@ -52,6 +52,7 @@ def test_one_works_and_the_others_say_so(
         assert rows("SELECT count(*) FROM reconciliation") == [(1,)]
 
 
+@pytest.mark.long
 def test_of_two_corrections_of_one_moment_with_one_key_one_wins(
     database_url: str, tmp_path: Path, rows: Any
 ) -> None:

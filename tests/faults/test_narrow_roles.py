@@ -70,6 +70,7 @@ def test_a_timeout_that_ends_a_session_is_named(
     assert told.value.exit_code == 2
 
 
+@pytest.mark.long
 def test_a_migration_takes_as_long_as_it_does_and_names_what_ended_it(
     workspace: Workspace,
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_role_that_is_set_to_act_otherwise_does_all_the_same(
         assert len({one.session for one in held if one}) == 1
 
 
+@pytest.mark.long
 def test_what_a_role_was_not_let_do_is_done_when_it_may(
     workspace: Workspace, role: str, rows: Any, tmp_path: Path
 ) -> None:
@@ -131,6 +133,7 @@ def test_what_a_role_was_not_let_do_is_done_when_it_may(
     assert rows("SELECT count(*) FROM payment") == [(40,)]
 
 
+@pytest.mark.long
 def test_one_connection_does_for_all_that_several_read_where_they_may(
     workspace: Workspace, role: str, tmp_path: Path
 ) -> None:

@@ -82,6 +82,7 @@ def test_it_stops_and_goes_on(
         assert states == [("undone" if place == "undo" else "complete",)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["TERM", in_long("INT")])
 def test_a_push_that_is_stopped_sends_no_post_twice(
     database_url: str, tmp_path: Path, name: str
@@ -116,7 +117,7 @@ SAME = "run the same command again."
 GOES_ON = "`recon rerun 1` goes on."
 
 
-@pytest.mark.long(but=("an import before its batch", "a release that is decided"))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("before", "asked", "place", "told"),
     [

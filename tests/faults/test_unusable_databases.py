@@ -182,6 +182,7 @@ def test_it_is_refused_before_any_row_is_touched(
     assert told.stderr.count("\n") == 1, told.stderr
 
 
+@pytest.mark.long
 def test_what_others_made_of_its_views_is_named_and_kept(
     fresh: Fresh, server: str, tmp_path: Path
 ) -> None:

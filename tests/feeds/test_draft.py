@@ -132,6 +132,7 @@ def test_a_hostile_file_has_a_draft_that_can_be_loaded_or_is_refused(path: Path)
         return
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=4))
 def test_whatever_columns_are_called_the_draft_can_be_loaded(names: list[str]) -> None:

@@ -191,6 +191,7 @@ def suggested(draft: str) -> dict[str, str]:
     return dict(re.findall(r'^# \? "(.*)" = "(.+?)"', lines, re.MULTILINE))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["payment", "currency_rate", "user_account", "invoice_file"])
 def test_no_field_is_suggested_that_rejects_a_cell_or_a_second_time(
     tmp_path: Path, name: str

@@ -520,6 +520,7 @@ def test_a_sign_that_ends_no_line_of_a_file_is_text(sign: str) -> None:
     assert (shape.odd, shape.rows[-1]) == ((), (f"{sign}4713", "5,00", "03.11.2026", f"a{sign}b"))
 
 
+@pytest.mark.long
 @given(st.data())
 def test_an_odd_row_hides_neither_the_header_nor_the_delimiter(data: st.DataObject) -> None:
     width, unnamed = data.draw(st.integers(2, 5)), data.draw(st.integers(0, 1))

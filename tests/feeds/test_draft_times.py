@@ -59,6 +59,7 @@ def test_days_and_digits_of_east_asia_are_told(tmp_path: Path) -> None:
     assert f'# ? width = "folded"  # 1 cell has full-width digits, such as {cell}' in text
 
 
+@pytest.mark.long
 @given(
     st.sampled_from(DAYS[:-1]),
     st.lists(

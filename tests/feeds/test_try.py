@@ -14,6 +14,7 @@ BANK = GALLERY / "german-bank"
 ASKED = ("--profile", str(BANK / "profile.toml"))
 
 
+@pytest.mark.long
 def test_columns_rows_and_reasons_are_shown(recon: Any) -> None:
     code, out, _ = recon("profile", "try", str(BANK / "dirty.csv"), *ASKED, "--rows", "2")
     assert code == 1
@@ -64,6 +65,7 @@ def test_a_column_that_leaves_rows_out_is_used(recon: Any, tmp_path: Path) -> No
     assert "1 of 2 rows passes, 1 left out" in out
 
 
+@pytest.mark.long
 def test_no_library_warns_of_how_it_is_used(recon: Any, recwarn: pytest.WarningsRecorder) -> None:
     """One that warns from compiled code is not stopped by an error."""
     recon("profile", "try", str(BANK / "dirty.csv"), *ASKED, "--rows", "2")
@@ -77,6 +79,7 @@ def test_all_rows_of_a_clean_file_pass(recon: Any) -> None:
     assert "Line" not in out
 
 
+@pytest.mark.long
 def test_the_same_as_one_document(recon: Any) -> None:
     code, out, _ = recon("profile", "try", str(BANK / "dirty.csv"), *ASKED, "--json")
     told = json.loads(out)
@@ -107,6 +110,7 @@ def test_what_cannot_be_tried(recon: Any, tmp_path: Path, name: str, code: int, 
     assert told in " ".join(f"{out} {err}".split())
 
 
+@pytest.mark.long
 def test_values_are_those_that_a_row_has_once_it_is_imported(recon: Any, tmp_path: Path) -> None:
     """A time in the offset of its zone, and numbers as the service document writes them."""
     feed, path = tmp_path / "feed.toml", tmp_path / "a.csv"
@@ -125,6 +129,7 @@ def test_values_are_those_that_a_row_has_once_it_is_imported(recon: Any, tmp_pat
     assert tried["PaymentDate"] == ["01.10.2026", "2026-10-01T00:00:00+02:00"], err
 
 
+@pytest.mark.long
 def test_no_secret_is_shown(recon: Any, tmp_path: Path) -> None:
     path = tmp_path / "registrations.csv"
     path.write_text(

@@ -84,6 +84,7 @@ def test_of_several_runs_that_wait_the_first_writes_the_board() -> None:
     assert runs[2].work().name == "Completed"
 
 
+@pytest.mark.long
 def test_housekeeping_counts_first_and_removes_when_told(
     tmp_path: Path, workspace: Workspace, prefect_home: Path
 ) -> None:

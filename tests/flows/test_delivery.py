@@ -143,6 +143,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 ODD = ("", " ", "\n\t", "x", [], [""], [" "], -1, 0, 1.5, None, {})
 
 
+@pytest.mark.long
 def test_the_server_refuses_whatever_a_flow_refuses() -> None:
     """What is refused by the flow alone makes a run, which fails."""
     from prefect.exceptions import ParameterTypeError

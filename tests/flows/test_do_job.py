@@ -134,6 +134,7 @@ def test_a_job_that_wants_somebody_ends_as_its_flow_does(
     assert ends(ordered(workspace, JobKind.RECONCILE)) == ("COMPLETED", "Breaks")
 
 
+@pytest.mark.long
 def test_the_import_of_a_job_that_was_killed_is_told_as_crashed(
     workspace: Workspace,
     rows: Callable[..., list[tuple[Any, ...]]],

@@ -28,6 +28,7 @@ def test_a_path_that_leads_nowhere_is_one_line(tmp_path: Path) -> None:
     lines_of_failure(run(path), f"{path}: no such file or folder.")
 
 
+@pytest.mark.long
 def test_a_database_that_is_gone_is_one_line_however_often_it_was_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,7 +52,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     lines_of_failure(run(str(tmp_path / "a.csv")), "'/data': No space left on device. What was")
 
 
-@pytest.mark.long(but=("push_batch",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["batch_board", "push_batch", "rerun_batch"])
 def test_every_flow_fails_with_one_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib

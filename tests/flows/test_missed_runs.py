@@ -165,12 +165,7 @@ class Schedule:
         return later is None
 
 
-@pytest.mark.long(
-    but=(
-        "1-first",
-        "1-last",
-    )
-)
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["first", "last", "any"])
 @pytest.mark.parametrize("seconds", [1, 19, 21, 39, 41, 100])
 def test_a_schedule_closer_than_its_runs_begin_makes_progress(seconds: int, order: str) -> None:

@@ -53,6 +53,7 @@ def test_names_in_the_forms_are_those_of_the_operations() -> None:
     assert set(get_args(ListingName)) == set(LISTINGS)
 
 
+@pytest.mark.long
 def test_import_push_resolve_and_push_again(
     workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
 ) -> None:
@@ -212,6 +213,7 @@ def test_a_batch_that_another_run_has_is_left_to_it(
         assert len(server.effects) == 3
 
 
+@pytest.mark.long
 def test_what_another_run_is_sending_fails_no_run_and_holds_up_no_other_batch(
     workspace: Workspace, towards: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,7 +162,7 @@ def test_a_report_is_only_recounted(tmp_path: Path, rows: Any, database_url: str
     assert "does not tie any more" in state.message
 
 
-@pytest.mark.long(but=("7-terms0-There is no batch 7",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("batch", "terms", "told"),
     [

@@ -19,7 +19,7 @@ def name_after(flow: Any, name: str | None, **parameters: Any) -> str:
         return str(client.read_flow_run(created.id).name)
 
 
-@pytest.mark.long(but=("month-end-month-end",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "own"),
     [

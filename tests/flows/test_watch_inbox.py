@@ -99,6 +99,7 @@ def test_a_deployment_gets_one_run_for_each_content(inbox: Path, rows: Any, tmp_
 OWN = {"paths": ["/srv/in"], "tenant": 7, "max_errors": 3, "over_budget": "discard", "push": True}
 
 
+@pytest.mark.long(but=("given1-differs1",))
 @pytest.mark.parametrize(
     ("given", "differs"), [({}, {}), ({"over_budget": "release"}, {"over_budget": "release"})]
 )
@@ -159,6 +160,7 @@ def test_a_look_opens_what_is_delivered_on_the_terms_its_run_takes_it_on(
     assert made.terms != Delivery(paths=["/srv/in"]).terms
 
 
+@pytest.mark.long
 def test_a_file_that_only_its_kind_makes_readable_is_imported_by_a_watch(
     inbox: Path, rows: Any
 ) -> None:
@@ -210,7 +212,7 @@ AGAIN = {
 """How a run ended, and what the look after it says of what was delivered a second time."""
 
 
-@pytest.mark.long(but=("Completed",))
+@pytest.mark.long
 @pytest.mark.parametrize("ended", AGAIN)
 def test_a_delivery_whose_run_has_ended_without_a_batch_has_another_one(
     inbox: Path, rows: Any, ended: str
@@ -236,7 +238,7 @@ def test_a_delivery_whose_run_has_ended_without_a_batch_has_another_one(
     assert rows("SELECT state FROM batch") == [("complete",)]
 
 
-@pytest.mark.long(but=("Cancelled",))
+@pytest.mark.long
 @pytest.mark.parametrize("ended", ["Failed", "Crashed", "Cancelled"])
 def test_a_run_that_ended_before_it_opened_a_batch_is_made_up_for_by_the_next_look(
     inbox: Path, rows: Any, ended: str
@@ -266,6 +268,7 @@ def test_a_run_that_ended_before_it_opened_a_batch_is_made_up_for_by_the_next_lo
     assert [*(inbox / ".recon" / "waiting").iterdir()] == []
 
 
+@pytest.mark.long
 def test_an_import_that_fails_every_time_is_not_begun_for_ever(inbox: Path) -> None:
     from prefect import states
 
@@ -404,7 +407,7 @@ def test_an_inbox_that_is_watched_already_is_no_failure_and_a_missing_one_is(
     assert (workspace.settings.home / "inbox").is_dir()
 
 
-@pytest.mark.long(but=("Q1&assigned=DE.csv",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["Q1&assigned=DE.csv", "\udcff.csv"])
 def test_a_name_that_a_run_cannot_be_told_blocks_no_other_and_comes_again_under_another(
     inbox: Path, name: str

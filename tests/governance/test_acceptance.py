@@ -204,6 +204,7 @@ def test_what_changed_between_the_list_and_the_acceptance_needs_the_number_of_th
     assert states(workspace) == ["ACCEPTED", "ACCEPTED"]
 
 
+@pytest.mark.long
 def test_what_is_new_since_the_list_needs_the_number_of_the_run(workspace: Workspace) -> None:
     """A filter takes what fits, seen or not; an id is named by somebody who has seen it."""
     reconcile(workspace, found("1", amount="10"))
@@ -216,6 +217,7 @@ def test_what_is_new_since_the_list_needs_the_number_of_the_run(workspace: Works
     assert states(workspace) == ["ACCEPTED", "ACCEPTED"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("was", ["RESOLVED_SERVICE", "ACCEPTED"])
 def test_what_is_open_again_since_the_list_needs_the_number_of_the_run(
     workspace: Workspace, was: str
@@ -275,6 +277,7 @@ def test_an_acceptance_outlives_the_wording_of_what_was_seen(workspace: Workspac
     assert states(workspace) == [state for *_, state in SAID_BEFORE]
 
 
+@pytest.mark.long
 def test_the_trail_holds_the_ceiling(workspace: Workspace) -> None:
     reconcile(workspace, found("1", "2"))
     accept(workspace, "25", ids=(ids(found("1"))[0],))

@@ -145,6 +145,7 @@ def test_all_that_it_would_hold_is_within_its_ceiling_or_it_accepts_none(
     assert states(rows, reconcile(workspace, three))["3"] == ("OPEN", None)
 
 
+@pytest.mark.long
 def test_it_ends_with_its_last_day_and_with_a_word(workspace: Workspace, rows: Any) -> None:
     breaks = found("1")
     reconcile(workspace, breaks)
@@ -198,6 +199,7 @@ def test_terms_that_cannot_hold_are_refused(workspace: Workspace, rows: Any) -> 
     assert rows("SELECT count(*) FROM event WHERE what LIKE 'acceptance%'") == [(0,)]
 
 
+@pytest.mark.long
 def test_whoever_names_no_run_means_none_that_restates_an_earlier_day(
     workspace: Workspace, rows: Any
 ) -> None:
@@ -297,6 +299,7 @@ def test_an_account_of_some_tenants_sees_what_others_did_with_the_rules_of_its_s
         assert told == ["breaks accepted", "reconciled"]
 
 
+@pytest.mark.long
 def test_a_rule_is_not_forged_and_nobody_is_called_like_one(
     workspace: Workspace, controller: str, rows: Any
 ) -> None:
@@ -324,7 +327,7 @@ def test_a_rule_is_not_forged_and_nobody_is_called_like_one(
         assert find_run(connection, run.id).scope == SCOPE
 
 
-@pytest.mark.long(but=("disabled",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     [{"disabled": True}, {"roles": (AccountRole.VIEWER,)}, {"tenants": (8,)}],

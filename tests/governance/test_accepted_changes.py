@@ -384,6 +384,7 @@ def test_what_was_accepted_with_another_report_since_is_not_asked_again(signed: 
     sign(signed, third, accept_changes=named)
 
 
+@pytest.mark.long
 def test_a_report_is_never_held_against_itself_or_what_came_later(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -527,7 +528,7 @@ EARLIER: list[tuple[dict[str, Any], Method, list[tuple[str, str]]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.long(but=("totals0-now0-told0",))
+@pytest.mark.long
 @pytest.mark.parametrize(("totals", "now", "told"), EARLIER)
 def test_what_an_earlier_report_does_not_tell_is_not_passed_over(
     workspace: Workspace, totals: dict[str, Any], now: Method, told: list[tuple[str, str]]

@@ -164,6 +164,7 @@ above = 5
     assert smaller.report.cover.verdict == "RECONCILED_WITH_ACCEPTED"
 
 
+@pytest.mark.long
 def test_changed_rules_are_on_page_one_and_accepted_by_name(
     workspace: Workspace, tmp_path: Path
 ) -> None:

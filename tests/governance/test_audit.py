@@ -75,6 +75,7 @@ def test_nobody_waits_for_anothers_work_to_write_an_event(database: Database) ->
         assert verify(quick).broken is None
 
 
+@pytest.mark.long
 def test_many_runs_write_one_chain_and_none_blocks_another(database: Database) -> None:
     writers, each = 12, 15
     failures: list[Exception] = []

@@ -68,6 +68,7 @@ LISTED = [
 ]
 
 
+@pytest.mark.long
 def test_a_list_is_filtered_and_has_the_largest_amounts_first(workspace: Workspace) -> None:
     reconcile(workspace, mixed())
     for chosen, keys in LISTED:
@@ -155,6 +156,7 @@ def test_a_resolved_break_is_past_deciding(workspace: Workspace) -> None:
         decide_breaks(workspace, None, Chosen(ids=(TWO,)), ACCEPT)
 
 
+@pytest.mark.long
 def test_two_people_decide_at_once_and_each_break_is_decided_once(workspace: Workspace) -> None:
     reconcile(workspace, mixed())
     ready = threading.Barrier(4)

@@ -128,7 +128,12 @@ IDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.long(but=("outcome", "receipt gone", "counts of a chunk"))
+@pytest.mark.long(
+    but=(
+        "receipt gone",
+        "counts of a chunk",
+    )
+)
 @pytest.mark.parametrize(("batch", "table", "statement"), ALTERED, ids=IDS)
 def test_what_the_owner_alters_of_the_ledger_is_found_and_named(
     place: Workspace, batch: int, table: str, statement: str
@@ -310,6 +315,7 @@ def test_nobody_who_loads_alters_a_secret(acting: As) -> None:
                 connection.execute(statement)  # type: ignore[call-overload]
 
 
+@pytest.mark.long
 def test_a_batch_goes_to_the_service_that_was_said(workspace: Workspace, tmp_path: Path) -> None:
     """Without it, what the service refused or left in doubt would be asked for by nobody."""
     with FaultyServer(at({2: LOST})) as server:
@@ -359,6 +365,7 @@ def test_an_honest_history_holds(workspace: Workspace, tmp_path: Path) -> None:
     assert holds(workspace)
 
 
+@pytest.mark.long
 def test_a_pushed_batch_that_was_undone_leaves_the_others_as_they_were_answered(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -400,7 +407,7 @@ HIDING: dict[str, Callable[[Workspace], object]] = {
 }
 
 
-@pytest.mark.long(but=("resolve",))
+@pytest.mark.long
 @pytest.mark.parametrize("how", HIDING)
 def test_an_answer_that_was_altered_is_not_hidden_by_what_is_done_later(
     workspace: Workspace, tmp_path: Path, how: str
@@ -414,6 +421,7 @@ def test_an_answer_that_was_altered_is_not_hidden_by_what_is_done_later(
     assert "batch 1: the answers of the service (table send) were changed between link" in told
 
 
+@pytest.mark.long
 def test_whose_word_a_state_is_is_held(workspace: Workspace, tmp_path: Path) -> None:
     with FaultyServer(at({1: LOST})) as server:
         place = towards(workspace, server.url)
@@ -424,6 +432,7 @@ def test_whose_word_a_state_is_is_held(workspace: Workspace, tmp_path: Path) -> 
     assert "batch 1: the answers of the service (table send) are not what link" in told
 
 
+@pytest.mark.long
 def test_what_cannot_be_checked_is_said(workspace: Workspace, tmp_path: Path) -> None:
     """A restore puts rows in doubt that were to be sent again; an earlier version said no hash."""
     with FaultyServer() as server:

@@ -234,6 +234,7 @@ def test_money_under_another_name(signed: Workspace, tmp_path: Path) -> None:
     refused(signed, done, "name of currency 1 EUR -> USD", hash_on_page_one(done))
 
 
+@pytest.mark.long
 def test_totals_that_are_gone_leave_nothing_unsaid(signed: Workspace) -> None:
     """Of a report that nobody signed, which nobody holds against its hash."""
     tamper(signed, "signature", "DELETE FROM signature")
@@ -283,6 +284,7 @@ TOLD_OTHERWISE = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_totals_that_are_as_written_and_tell_nothing_keep_nobody_from_signing(
     workspace: Workspace,
 ) -> None:

@@ -87,6 +87,7 @@ def test_every_run_continues_its_scope_and_no_other(workspace: Workspace) -> Non
             find_run(connection, 99)
 
 
+@pytest.mark.long
 def test_one_run_at_a_time_and_no_decision_is_lost_on_it(workspace: Workspace) -> None:
     first = reconcile(workspace, found("1"))
     with workspace.database.connect() as connection, hold_scope(connection, SCOPE):
@@ -191,7 +192,7 @@ RENUMBERED = [
 ]
 
 
-@pytest.mark.long(but=(f"{RENUMBERED[3][0]}-3",))
+@pytest.mark.long
 @pytest.mark.parametrize(("statement", "event"), RENUMBERED)
 def test_decisions_are_in_the_order_of_their_events(
     workspace: Workspace, statement: str, event: int
@@ -213,6 +214,7 @@ def test_decisions_are_in_the_order_of_their_events(
         assert f"decisions of event {event} (link {event}) have" in str(verify(connection).broken)
 
 
+@pytest.mark.long
 def test_the_rules_of_a_run_are_not_taken_away(workspace: Workspace) -> None:
     """A run of a time that kept no rules names no version either: nothing is said of that."""
     run = reconcile(workspace, found("1"))

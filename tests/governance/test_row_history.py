@@ -101,6 +101,7 @@ def test_a_row_tells_which_reports_told_a_break_of_it(
     )
 
 
+@pytest.mark.long
 def test_the_trail_of_one_batch_is_listed(
     workspace: Workspace, recon: Recon, tmp_path: Path
 ) -> None:

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from flows.stages.reconcile.report_files import TOTALS
 from flows.stages.reconcile.rules import rules_of, text_of
 from flows.stages.workspace import Workspace
@@ -55,6 +57,7 @@ def test_rules_that_no_totals_tell_are_unknown(workspace: Workspace) -> None:
         assert rules_of(workspace, connection, HASH) is None
 
 
+@pytest.mark.long
 def test_rules_that_were_altered_in_the_database_are_none(workspace: Workspace) -> None:
     """They are those of another run by the same rules, or of its totals."""
     totals, _ = (_totals(workspace, key) for key in "ab")

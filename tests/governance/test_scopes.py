@@ -110,6 +110,7 @@ def test_what_is_not_the_name_of_a_feed_is_refused(feed: str) -> None:
         Scope(feeds=("pay", feed))
 
 
+@pytest.mark.long
 def test_the_database_holds_a_first_run_against_the_same_report_as_its_page_one(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -201,6 +202,7 @@ def test_a_named_batch_that_was_taken_back_is_left_out(
     assert [number for number in (1, 2, 3) if f"batch {number} was undone" in told] == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_files_that_were_refused_are_on_the_first_page_until_they_are_taken(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -240,6 +242,7 @@ def test_files_that_were_refused_are_on_the_first_page_until_they_are_taken(
     assert [one.state for one in reconcile(workspace, asked).report.breaks] == ["REOPENED"]
 
 
+@pytest.mark.long
 def test_a_refused_file_has_come_when_a_correction_of_its_batch_brings_it_by_its_name(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -278,6 +281,7 @@ def test_a_refused_file_has_come_when_a_correction_of_its_batch_brings_it_by_its
     assert left() == ["REOPENED 1/pay.csv", "REOPENED 4/pay.csv"]
 
 
+@pytest.mark.long
 def test_the_file_of_an_archive_comes_alone_where_no_other_has_its_name(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -303,6 +307,7 @@ def test_the_file_of_an_archive_comes_alone_where_no_other_has_its_name(
     assert deliver("x/b.csv", header=HEADER, corrects=1) == ["y/b.csv"]
 
 
+@pytest.mark.long
 def test_an_archive_that_could_not_be_read_has_come_when_a_correction_brings_it_whole(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -321,6 +326,7 @@ def test_an_archive_that_could_not_be_read_has_come_when_a_correction_brings_it_
         assert [one.batch_id for one in left] == ([2] if corrects == 1 else [])
 
 
+@pytest.mark.long
 def test_a_file_of_repairs_stands_for_the_one_that_was_to_repair_and_for_no_other(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -357,6 +363,7 @@ def test_a_name_is_the_same_however_its_file_is_packed(workspace: Workspace) -> 
             assert names.fetchone() == ("a.csv",), packed
 
 
+@pytest.mark.long
 def test_a_listed_file_that_was_absent_is_on_the_first_page_until_it_came(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -145,7 +145,7 @@ def test_records_are_kept_exactly_and_alike_whatever_their_order(tmp_path: Any) 
     assert breaks(back["payment"], frames["payment"]).height == 0
 
 
-@pytest.mark.long(but=("100005",))
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [0, 3, PART - 1, PART, PART + 5])
 def test_records_written_in_parts_are_the_file_of_all_of_them(rows: int, tmp_path: Path) -> None:
     """Of a kind whose first column tells rows apart, and of one where it does not."""

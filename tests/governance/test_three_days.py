@@ -190,6 +190,7 @@ def test_an_amount_that_grew_after_it_was_accepted(signed_twice: Workspace) -> N
     assert signed.report.changes.again == ()
 
 
+@pytest.mark.long
 def test_an_accepted_amount_whose_currency_is_another_now_is_not_resolved(
     signed_twice: Workspace, tmp_path: Path
 ) -> None:

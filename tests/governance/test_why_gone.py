@@ -141,7 +141,7 @@ TAKEN_BACK: list[tuple[Iterable[int], str]] = [
 ]
 
 
-@pytest.mark.long(but=("undone0-was undone",))
+@pytest.mark.long
 @pytest.mark.parametrize(("undone", "what"), TAKEN_BACK)
 def test_after_an_undo_the_batch_was_undone(
     workspace: Workspace, tmp_path: Path, undone: Iterable[int], what: str

@@ -55,6 +55,7 @@ def rewrite(workspace: Workspace, *statements: str) -> None:
             connection.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
 
 
+@pytest.mark.long
 def test_an_approval_forged_by_the_owner_of_the_database_is_found(
     recon: Recon, workspace: Workspace, book: Book
 ) -> None:
@@ -137,6 +138,7 @@ CHANGED = [
 ]
 
 
+@pytest.mark.long
 def test_every_change_of_a_place_is_told_with_its_line(
     recon: Recon, workspace: Workspace, book: Book
 ) -> None:
@@ -157,6 +159,7 @@ def test_signatures_of_another_key_count_for_nothing(
     assert proof["unchecked"] == ["there is no witness that holds: nothing was checked against any"]
 
 
+@pytest.mark.long
 def test_what_cannot_be_checked_is_said(
     recon: Recon, workspace: Workspace, book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +282,7 @@ def hook() -> Iterator[Hook]:
             thread.join()
 
 
+@pytest.mark.long
 def test_what_a_webhook_did_not_take_waits_and_is_given_in_order(
     recon: Recon, workspace: Workspace, book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,6 +325,7 @@ def test_where_only_webhooks_are_set_it_is_said_what_nobody_here_can_tell(
         assert "1 wait for it" in ran.stdout
 
 
+@pytest.mark.long
 def test_a_webhook_that_drips_is_not_waited_for(
     recon: Recon, workspace: Workspace, book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,6 +352,7 @@ def test_a_webhook_that_drips_is_not_waited_for(
     assert (ran.returncode, "no answer within 0.3 s; 1 wait for it" in ran.stdout) == (1, True)
 
 
+@pytest.mark.long
 def test_the_end_of_each_batch_is_witnessed(
     recon: Recon, workspace: Workspace, book: Book, rows: Any
 ) -> None:
@@ -367,6 +373,7 @@ def test_the_end_of_each_batch_is_witnessed(
     assert verified(recon)["holds"]
 
 
+@pytest.mark.long
 def test_a_saved_reconciliation_and_a_decision_are_witnessed(
     recon: Recon, workspace: Workspace, book: Book
 ) -> None:
@@ -396,6 +403,7 @@ def test_an_object_store_has_an_object_for_each_and_overwrites_none(
     assert f"{folders[1]}, {next_one.name}: is no witness" in verified(recon)["faults"][0]
 
 
+@pytest.mark.long
 def test_a_place_that_is_away_fails_no_decision_and_gets_all_of_it_later(
     recon: Recon, workspace: Workspace, book: Book, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -420,6 +428,7 @@ def test_a_missing_key_fails_no_decision_and_is_said(
     assert "no signature could be checked" in verified(recon)["unchecked"][0]
 
 
+@pytest.mark.long
 def test_a_line_that_a_crash_cut_off_is_completed(
     recon: Recon, workspace: Workspace, book: Book
 ) -> None:
@@ -434,6 +443,7 @@ def test_a_line_that_a_crash_cut_off_is_completed(
         assert book.path.read_bytes() == whole
 
 
+@pytest.mark.long
 def test_a_new_home_goes_on_from_what_a_place_has(
     recon: Recon, workspace: Workspace, book: Book
 ) -> None:
@@ -475,6 +485,7 @@ def test_a_place_that_is_none_is_refused(places: str, told: str) -> None:
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.long
 def test_nothing_is_done_where_no_place_is_set(recon: Recon, workspace: Workspace) -> None:
     reconcile(workspace, found(), verdict="RECONCILED")
     assert recon("sign", "prepare", "--by", "Ann").returncode == 0

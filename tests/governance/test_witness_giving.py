@@ -22,6 +22,7 @@ def count(workspace: Workspace, number: int) -> None:
     counts.write_text(json.dumps(dict.fromkeys(json.loads(counts.read_text()), number)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [9, in_long(2), 1, in_long(0), in_long(-1)])
 @pytest.mark.parametrize("folder", [False, True], ids=["file", "store"])
 def test_a_wrong_count_of_what_was_given_neither_withholds_nor_repeats_a_witness(
@@ -141,6 +142,7 @@ def test_a_place_that_is_no_file_is_said_at_once(
     assert told == f"{book.path} is no regular file. Name a file; it is made where there is none"
 
 
+@pytest.mark.long
 def test_an_object_that_never_ends_is_not_waited_for(
     recon: Recon, workspace: Workspace, book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from tests.examples import in_long
 from tests.governance.witnesses import Book, Recon, changed, kept, verified, witnessed, write
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", [False, True], ids=["file", "store"])
 def test_a_home_from_a_backup_goes_on_from_what_its_place_has(
     recon: Recon,
@@ -40,6 +41,7 @@ def test_a_home_from_a_backup_goes_on_from_what_its_place_has(
     assert (proof["holds"], proof["witnesses"]) == (True, 5)
 
 
+@pytest.mark.long(but=("file",))
 @pytest.mark.parametrize("folder", [False, True], ids=["file", "store"])
 def test_two_homes_that_give_to_one_place_are_told_and_leave_it_whole(
     recon: Recon, workspace: Workspace, book: Book, monkeypatch: pytest.MonkeyPatch, folder: bool
@@ -95,6 +97,7 @@ ADOPTED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("there", "said"), ADOPTED)
 def test_a_new_home_takes_over_what_follows_and_says_the_rest(
     recon: Recon,
@@ -121,6 +124,7 @@ GAPS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", [False, True], ids=["file", "store"])
 @pytest.mark.parametrize(("left", "said"), GAPS)
 def test_a_new_home_signs_nothing_behind_a_gap(
@@ -161,6 +165,7 @@ def test_the_longest_of_several_places_is_taken_over(
     assert kept(workspace).numbers == book.numbers == [1, 2, 3, 4]
 
 
+@pytest.mark.long
 def test_another_home_says_of_a_place_only_what_it_knows(
     recon: Recon, workspace: Workspace, book: Book, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +226,7 @@ def test_a_copy_with_other_line_ends_is_read_as_what_it_is(
     assert (proof["holds"], proof["witnesses"]) == (True, 2)
 
 
+@pytest.mark.long(but=("hash-no key",))
 @pytest.mark.parametrize("key", [True, False], ids=["key", "no key"])
 @pytest.mark.parametrize(
     "field", ["hash", *map(in_long, ("time", "key", "previous", "trail", "signature"))]

@@ -56,6 +56,7 @@ def queue(workspace: Workspace, tmp_path: Path) -> Queue:
     return Queue(workspace, tmp_path / "inbox")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_deliveries_that_share_a_refused_file_are_imported_in_any_order(
     queue: Queue, rows: Any, order: Sequence[int]
@@ -71,6 +72,7 @@ def test_deliveries_that_share_a_refused_file_are_imported_in_any_order(
     assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
 
 
+@pytest.mark.long
 def test_an_undo_between_a_look_and_its_run_alters_no_file(
     workspace: Workspace, queue: Queue, rows: Any
 ) -> None:

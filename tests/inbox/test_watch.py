@@ -215,6 +215,7 @@ def test_a_file_that_was_refused_for_its_manifest_is_imported_with_the_right_one
     assert deliver(1).detail == "batch 2 took this content and is complete"
 
 
+@pytest.mark.long
 def test_a_start_that_opens_no_batch_is_made_up_for_where_an_earlier_one_refused_the_file(
     folder: Path, look: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +262,7 @@ def test_a_start_that_opens_no_batch_is_made_up_for_where_an_earlier_one_is_open
     assert rows("SELECT name FROM extract WHERE batch_id = 3") == [("a.csv",)]
 
 
+@pytest.mark.long
 def test_what_was_undone_before_its_note_was_gone_does_not_come_again_by_itself(
     workspace: Workspace, folder: Path, look: Any, rows: Any
 ) -> None:
@@ -286,12 +288,7 @@ def test_what_was_undone_before_its_note_was_gone_does_not_come_again_by_itself(
     assert rows("SELECT id, state FROM batch ORDER BY id")[-1] == (3, "complete")
 
 
-@pytest.mark.long(
-    but=(
-        "empty.csv--empty_file",
-        "broken.zip-PK\\x03\\x04 no zip-corrupt_archive",
-    )
-)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
@@ -318,6 +315,7 @@ def test_what_cannot_be_read_is_put_aside_with_the_reason(
     assert (folder / "quarantine" / f"{name}-2" / name).is_file()
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_kept_now_stays_for_the_next_look(
     workspace: Workspace, folder: Path, look: Any, rows: Any
 ) -> None:
@@ -333,6 +331,7 @@ def test_a_file_that_cannot_be_kept_now_stays_for_the_next_look(
     assert became(look()) == {"a.csv": "started"}
 
 
+@pytest.mark.long
 def test_a_start_that_fails_is_made_up_for_at_the_next_look(
     folder: Path, look: Any, rows: Any
 ) -> None:
@@ -367,7 +366,7 @@ INBOX = ("taken", "opened", "marked", "archived", "started", "quarantined")
 POINTS = [*(f"inbox-{one}" for one in INBOX), "chunk", "check", "apply", "finish"]
 
 
-@pytest.mark.long(but=("inbox-opened",))
+@pytest.mark.long
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_anywhere_and_run_again_each_delivery_is_imported_once(
     workspace: Workspace, database_url: str, folder: Path, rows: Any, point: str
@@ -400,6 +399,7 @@ def test_killed_anywhere_and_run_again_each_delivery_is_imported_once(
     ] == []
 
 
+@pytest.mark.long
 def test_the_command_tells_what_became_of_each_file(
     workspace: Workspace, database_url: str, folder: Path
 ) -> None:
@@ -600,6 +600,12 @@ def test_a_file_that_cannot_be_moved_costs_no_other(
     assert became(look()) == {"a.csv": "started"}
 
 
+@pytest.mark.long(
+    but=(
+        "24",
+        "23",
+    )
+)
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE])
 def test_what_is_nothing_about_the_file_puts_it_back(
     folder: Path, look: Any, monkeypatch: pytest.MonkeyPatch, code: int
@@ -825,6 +831,7 @@ def test_content_that_comes_again_with_other_marks_leaves_the_first_where_it_is(
     assert left(folder) == []
 
 
+@pytest.mark.long(but=("True",))
 @pytest.mark.parametrize("links", [True, False])
 def test_content_that_comes_again_under_another_name_has_the_manifest_of_its_own(
     workspace: Workspace,

@@ -49,6 +49,7 @@ def test_an_address_that_no_notice_can_reach_is_refused(address: str) -> None:
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kept", ["http://localhost", "http://LOCALHOST"])
 def test_another_spelling_names_the_same_service(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path, kept: str

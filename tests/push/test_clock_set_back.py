@@ -24,6 +24,7 @@ def times(server: FaultyServer) -> dict[int, int]:
     return {row: len(bodies) for row, bodies in sorted(applied(server).items())}
 
 
+@pytest.mark.long
 def test_what_a_restored_database_has_as_unsent_is_in_doubt(
     workspace: Workspace, copied: Copy, tmp_path: Path, clock_set_back: SetBack
 ) -> None:
@@ -40,6 +41,7 @@ def test_what_a_restored_database_has_as_unsent_is_in_doubt(
         assert times(server) == dict.fromkeys(range(1, ROWS + 1), 1)
 
 
+@pytest.mark.long
 def test_a_twin_that_a_restore_put_in_doubt_stays_so(
     workspace: Workspace, copied: Copy, tmp_path: Path, clock_set_back: SetBack, sent: Any
 ) -> None:
@@ -63,6 +65,7 @@ def test_a_twin_that_a_restore_put_in_doubt_stays_so(
         assert times(server) == {1: 1, 2: 1, 3: 1}
 
 
+@pytest.mark.long(but=("payments",))
 @pytest.mark.parametrize("deliveries", [tones, payments])
 def test_what_was_answered_and_not_taken_is_tried_again(
     workspace: Workspace, tmp_path: Path, clock_set_back: SetBack, deliveries: Any

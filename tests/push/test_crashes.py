@@ -62,7 +62,7 @@ def recon(
     return run(settings.database_url, settings.home, *arguments, **known)
 
 
-@pytest.mark.long(but=("push-sending:3",))
+@pytest.mark.long
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_push_goes_on(workspace: Workspace, rows: Any, delivery: Path, point: str) -> None:
     command = ("import", str(delivery), "--push")
@@ -103,6 +103,7 @@ def test_a_service_that_refuses_us_is_told_by_the_exit_code(
     assert "recon push 1" in waiting.stdout
 
 
+@pytest.mark.long
 def test_eight_pushes_at_once_are_one(workspace: Workspace, rows: Any, delivery: Path) -> None:
     with FaultyServer() as server:
         assert recon(workspace, server.url, "import", str(delivery)).returncode == 0

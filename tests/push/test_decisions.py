@@ -91,6 +91,7 @@ def test_what_is_confirmed_stays_a_break_whatever_was_answered(
             assert found[2] in ({"UNCONFIRMED"}, {"ECHO"})
 
 
+@pytest.mark.long
 def test_an_echo_that_differs_stays_a_break_whoever_confirms_it(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -137,6 +138,7 @@ def test_every_decision_may_be_followed_by_every_other(
                 settle(place, decision, rows=("a.csv:record:1",))
 
 
+@pytest.mark.long
 def test_a_confirmation_is_taken_back_only_where_it_is_named(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -156,7 +158,7 @@ def test_a_confirmation_is_taken_back_only_where_it_is_named(
         assert 2 not in breaks(place, 2)
 
 
-@pytest.mark.long(but=("refused-tones", "set aside-payments"))
+@pytest.mark.long
 @pytest.mark.parametrize("made", [tones, payments])
 @pytest.mark.parametrize("end", ["refused", "set aside", "acknowledged"])
 def test_what_followed_a_confirmation_that_is_taken_back_ends_as_its_row_does(
@@ -194,6 +196,7 @@ def test_what_followed_a_confirmation_that_is_taken_back_ends_as_its_row_does(
         assert "`recon push 2` lets them end as these do" in next_text(1, settled.detail)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("decision", "answer", "end"),
     [
@@ -284,6 +287,7 @@ def test_what_the_service_may_have_is_never_told_as_less(
         assert str(left) in undo_and_tell(place, 1, by=None, reason="wrong month").lines[1]
 
 
+@pytest.mark.long
 def test_what_was_proved_unsent_is_not_told_as_more(workspace: Workspace, tmp_path: Path) -> None:
     with FaultyServer(always(status(401))) as server:
         place = towards(workspace, server.url, concurrency=1)

@@ -50,6 +50,7 @@ def shown(recon: Callable[..., Any], row: str = "a.csv --record 1") -> list[str]
     return [" ".join(one.stdout.split()) for one in told]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", FIRST)
 def test_what_was_answered_is_read_behind_the_next_answer(
     workspace: Workspace, recon: Callable[..., Any], tmp_path: Path, first: str
@@ -103,6 +104,7 @@ def test_what_was_to_be_sent_again_before_a_restore_is_read_behind_it(
     assert recon("audit", "verify").returncode == 0
 
 
+@pytest.mark.long
 def test_whose_word_each_of_many_rows_is(
     workspace: Workspace, recon: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -131,6 +133,7 @@ ALTERED = (
 )
 
 
+@pytest.mark.long
 def test_what_is_altered_of_it_is_found(
     workspace: Workspace, recon: Callable[..., Any], tmp_path: Path
 ) -> None:

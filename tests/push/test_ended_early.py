@@ -48,7 +48,7 @@ def some_more(concurrency: int, batch: int) -> int:
     return 3 * concurrency * batch + 40
 
 
-@pytest.mark.long(but=("good-1-1-INT",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["INT", in_long("TERM")])
 @pytest.mark.parametrize(("concurrency", "batch"), IN_FLIGHT)
 @pytest.mark.parametrize("answer", [OK, LOST, in_long(SILENT)], ids=["good", "lost", "none"])
@@ -135,6 +135,7 @@ def test_a_statement_that_is_torn_by_a_stop_holds_up_no_answer(
     assert Counter(states(rows).values()) == {"acknowledged": taken, "unsent": 9 - taken}
 
 
+@pytest.mark.long
 def test_a_stop_while_a_row_is_handed_over_leaves_none_as_being_sent(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +169,7 @@ def test_a_stop_while_a_row_is_handed_over_leaves_none_as_being_sent(
     assert 4 <= taken < 9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("concurrency", "batch"), IN_FLIGHT)
 def test_the_connection_to_the_database_is_lost_while_posts_are_on_their_way(
     workspace: Workspace, rows: Any, tmp_path: Path, concurrency: int, batch: int

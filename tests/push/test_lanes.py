@@ -61,6 +61,7 @@ def test_a_run_waits_for_its_turn_and_reports_what_is_unsent(
         assert len(server.effects) == 4
 
 
+@pytest.mark.long
 def test_a_busy_operation_keeps_no_batch_of_another_from_being_pushed(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:

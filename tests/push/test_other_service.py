@@ -37,7 +37,7 @@ NOTHING_THERE: dict[str, Plan] = {
 }
 
 
-@pytest.mark.long(but=("a wrong path-tones",))
+@pytest.mark.long
 @pytest.mark.parametrize("made", [tones, payments])
 @pytest.mark.parametrize("case", NOTHING_THERE)
 def test_a_batch_that_no_service_has_goes_to_the_one_that_is_set(
@@ -68,7 +68,7 @@ BY_OTHERS = {
 }
 
 
-@pytest.mark.long(but=("nothing-undone", "tried all the same-there"))
+@pytest.mark.long(but=("nothing-undone",))
 @pytest.mark.parametrize("first", ["undone", "there"])
 @pytest.mark.parametrize("case", BY_OTHERS)
 def test_what_others_sent_elsewhere_binds_no_batch_to_a_service_that_was_never_met(
@@ -100,6 +100,7 @@ def test_what_others_sent_elsewhere_binds_no_batch_to_a_service_that_was_never_m
             assert altered_ledger(connection, [1, 2]) == ()
 
 
+@pytest.mark.long
 def test_a_batch_that_all_ended_as_others_stays_where_these_are(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_batch_that_all_ended_as_others_stays_where_these_are(
         assert rows("SELECT DISTINCT service FROM batch") == [(right.url,)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", [True, False])
 def test_a_doubt_of_its_own_binds_a_batch_however_it_is_tried_again(
     workspace: Workspace, rows: Any, tmp_path: Path, told: bool
@@ -134,7 +136,7 @@ def test_a_doubt_of_its_own_binds_a_batch_however_it_is_tried_again(
             push_batch(place, 2)
 
 
-@pytest.mark.long(but=("abandon",))
+@pytest.mark.long
 @pytest.mark.parametrize("decision", ["confirm", "abandon"])
 def test_what_somebody_decided_of_such_rows_binds_the_batch(
     workspace: Workspace, tmp_path: Path, decision: str
@@ -149,6 +151,7 @@ def test_what_somebody_decided_of_such_rows_binds_the_batch(
         assert len(right.requests) == 2
 
 
+@pytest.mark.long(but=("payments",))
 @pytest.mark.parametrize("made", ["payments", "gateways"])
 def test_an_undo_of_a_later_batch_binds_none_to_a_service_that_was_never_met(
     workspace: Workspace, rows: Any, tmp_path: Path, made: str
@@ -176,6 +179,7 @@ def test_an_undo_of_a_later_batch_binds_none_to_a_service_that_was_never_met(
 GATEWAY = "1,1,gateway,key,https://{},https://r"
 
 
+@pytest.mark.long(but=("0",))
 @pytest.mark.parametrize("turns", [0, 1, 2])
 def test_that_an_earlier_version_is_in_doubt_is_said_of_the_service_it_went_to(
     workspace: Workspace, rows: Any, tmp_path: Path, turns: int
@@ -211,7 +215,7 @@ THERE: dict[str, Plan] = {
 }
 
 
-@pytest.mark.long(but=("lost-payments",))
+@pytest.mark.long
 @pytest.mark.parametrize("made", [tones, payments])
 @pytest.mark.parametrize("case", THERE)
 def test_a_batch_stays_with_the_service_that_may_have_a_row_of_it(

@@ -26,7 +26,7 @@ from tests.service.faulty_server import LOST, OK, FaultyServer, Reply, Seen, alw
 DOWN = status(502, applied=True)
 
 
-@pytest.mark.long(but=("8-1",))
+@pytest.mark.long
 @pytest.mark.parametrize(("concurrency", "batch"), [(1, 1), (8, 1), (2, 8)])
 def test_an_outage_over_several_runs_and_batches_costs_what_was_in_flight_once(
     workspace: Workspace, rows: Any, tmp_path: Path, concurrency: int, batch: int
@@ -61,7 +61,7 @@ def test_an_outage_over_several_runs_and_batches_costs_what_was_in_flight_once(
         assert len(server.asked) == asked
 
 
-@pytest.mark.long(but=("tones",))
+@pytest.mark.long
 @pytest.mark.parametrize("made", [payments, tones])
 def test_a_row_that_is_always_answered_500_is_named_and_can_be_set_aside(
     workspace: Workspace,
@@ -105,6 +105,7 @@ def test_a_row_that_is_always_answered_500_is_named_and_can_be_set_aside(
         assert keyed or server.twice() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operation", ["AddMessageTone", "EditPayment"])
 def test_the_row_that_fails_is_named_by_its_operation(
     workspace: Workspace, tmp_path: Path, operation: str, caplog: pytest.LogCaptureFixture
@@ -168,6 +169,7 @@ def test_after_a_run_that_was_killed_the_service_is_asked_first(
     assert sent(1) == states
 
 
+@pytest.mark.long
 def test_a_host_that_honours_the_key_is_sent_what_is_in_doubt_once_more(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
 ) -> None:
@@ -260,6 +262,7 @@ def test_a_conflict_behind_a_lost_answer_of_an_earlier_run_is_in_doubt(
     assert sent(1) == {1: "in_doubt"}
 
 
+@pytest.mark.long
 def test_a_conflict_behind_a_lost_answer_is_in_doubt_however_often_it_is_answered(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
 ) -> None:

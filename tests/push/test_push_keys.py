@@ -98,6 +98,7 @@ def test_no_secret_is_in_a_key(method: str) -> None:
     assert [len({*found}) for found in keys_of] == [1, 2]
 
 
+@pytest.mark.long
 def test_what_an_earlier_version_had_of_posts_in_doubt_is_put_right(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

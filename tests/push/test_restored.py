@@ -97,7 +97,7 @@ CASES: dict[str, tuple[Restored, str]] = {
 }
 
 
-@pytest.mark.long(but=("older database", "half a count"))
+@pytest.mark.long(but=("half a count",))
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_sent_twice_whatever_was_restored(
     workspace: Workspace, copied: Copy, tmp_path: Path, case: str
@@ -241,6 +241,7 @@ def test_whoever_knows_that_nothing_was_sent_says_so(
         assert json.loads(told[0][2])["unsent"] == "unsent"
 
 
+@pytest.mark.long
 def test_a_delivery_that_only_the_archive_knows_is_not_sent_again(
     workspace: Workspace, copied: Copy, tmp_path: Path
 ) -> None:
@@ -362,6 +363,7 @@ def test_a_batch_that_was_pushed_after_the_backup_is_not_sent_by_another(
         assert {len(applied(server)[row]) for row in range(1, ROWS + 1)} == {2}
 
 
+@pytest.mark.long
 def test_a_database_restored_from_before_the_first_push_is_told(
     workspace: Workspace, copied: Copy, tmp_path: Path
 ) -> None:
@@ -375,6 +377,7 @@ def test_a_database_restored_from_before_the_first_push_is_told(
         assert {len(bodies) for bodies in applied(server).values()} == {1}
 
 
+@pytest.mark.long
 def test_a_copy_of_the_disk_made_while_rows_were_sent_is_told(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -136,7 +136,7 @@ def test_no_secret_is_told_anywhere(
     assert kept[0][2] is not None
 
 
-@pytest.mark.long(but=("camel-core json",))
+@pytest.mark.long
 def test_listings_are_staged_and_change_nothing_of_ours(
     workspace: Workspace, rows: Any, host: tuple[Sandbox, str, str]
 ) -> None:

@@ -24,6 +24,7 @@ NO_KEY = {"ResponseStatus": {"ErrorCode": "NotFound", "Message": "No action with
 UNKNOWN = Reply(404, (), NO_KEY)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("made", "answer", "place", "concurrency"),
     [
@@ -66,6 +67,7 @@ def test_the_others_go_and_it_is_named_until_it_is_set_aside(
     assert sent(1) == others | {place: "abandoned"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", [in_long(1), 3, in_long(ROWS)])
 def test_a_record_that_is_missing_is_refused_whatever_the_answer_calls_it(
     workspace: Workspace, sent: Any, tmp_path: Path, place: int
@@ -77,6 +79,7 @@ def test_a_record_that_is_missing_is_refused_whatever_the_answer_calls_it(
     assert sent(1) == dict.fromkeys(range(1, ROWS + 1), "acknowledged") | {place: "refused"}
 
 
+@pytest.mark.long
 def test_what_the_service_says_moves_no_cursor(workspace: Workspace, tmp_path: Path) -> None:
     """A terminal, a log and other databases are to hold it."""
     import_delivery(workspace, [payments(tmp_path / "a.csv", 1)], DEFAULT)
@@ -134,6 +137,7 @@ def test_a_record_that_is_unknown_is_refused_where_others_are_taken_around_it(
     assert sent(1) == known | dict.fromkeys(unknown, "refused")
 
 
+@pytest.mark.long
 def test_the_last_record_is_named_where_nothing_is_taken_behind_it(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -148,6 +152,7 @@ def test_the_last_record_is_named_where_nothing_is_taken_behind_it(
             assert "`recon resolve 1 --row a.csv:record:2 --as abandon" in str(stopped.value)
 
 
+@pytest.mark.long(but=("404-True",))
 @pytest.mark.parametrize(("code", "named"), [(403, True), (404, True), (401, False)])
 def test_a_caller_who_is_refused_stops_the_run(
     workspace: Workspace, sent: Any, tmp_path: Path, code: int, named: bool

@@ -128,7 +128,7 @@ def test_a_post_whose_answer_is_lost_is_never_sent_again_by_itself(
         assert json.loads(one.jsondata)["ServiceKey"] == "***"
 
 
-@pytest.mark.long(but=("resend-acknowledged-4-complete",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("decision", "state", "requests", "batch_state"),
     [
@@ -174,7 +174,7 @@ def test_what_is_in_doubt_is_settled_by_somebody(
         resolve(place, 1, ChosenSends(states=("refused",)), decision, by=None, reason="again")
 
 
-@pytest.mark.long(but=("403",))
+@pytest.mark.long
 @pytest.mark.parametrize("code", [401, 403])
 def test_a_service_that_refuses_us_stops_the_run_once(
     workspace: Workspace, sent: Any, tmp_path: Path, code: int
@@ -247,7 +247,7 @@ def test_a_row_found_unchanged_is_sent_where_nobody_sent_it(
         assert len(server.twice()) == 0
 
 
-@pytest.mark.long(but=("undone",))
+@pytest.mark.long
 @pytest.mark.parametrize("undone", [False, True], ids=["unchanged", "undone"])
 def test_what_another_row_sent_is_as_confirmed_as_that_one(
     workspace: Workspace, tmp_path: Path, undone: bool
@@ -285,6 +285,7 @@ def test_undoing_a_pushed_batch_brings_the_service_back(
         assert bodies(server) == {1: [1, 2, 1], 2: [10.5], 3: [10.5]}
 
 
+@pytest.mark.long
 def test_what_was_posted_before_an_undo_is_not_posted_again(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -309,7 +310,7 @@ def test_what_was_posted_before_an_undo_is_not_posted_again(
         assert len({seen.push_key for seen in server.requests if "gateway 2" in seen.body}) == 1
 
 
-@pytest.mark.long(but=("undone",))
+@pytest.mark.long
 @pytest.mark.parametrize("undone", [True, False], ids=["undone", "two-feeds"])
 def test_the_same_bytes_read_as_other_records_are_posted(
     workspace: Workspace, sent: Any, tmp_path: Path, undone: bool
@@ -334,7 +335,7 @@ def test_the_same_bytes_read_as_other_records_are_posted(
         assert len({seen.push_key for seen in server.requests}) == 4
 
 
-@pytest.mark.long(but=("undone",))
+@pytest.mark.long
 @pytest.mark.parametrize("undone", [True, False], ids=["undone", "unchanged"])
 def test_what_another_service_was_sent_says_nothing_of_this_one(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path, undone: bool
@@ -367,6 +368,7 @@ def _effects(server: FaultyServer) -> list[dict[str, Any]]:
     return [json.loads(effect.body) for effect in server.effects]
 
 
+@pytest.mark.long
 def test_an_amount_that_the_service_names_was_read(workspace: Workspace, tmp_path: Path) -> None:
     entry = {"ErrorCode": "NotNull", "FieldName": "PaidAmount", "Message": "no.", "Meta": {}}
     with FaultyServer(_refusing("/payments/2", status(400, errors=[entry]))) as server:

@@ -40,6 +40,7 @@ def test_what_was_on_its_way_when_its_run_died_is_not_posted_after_an_undo(
         assert sorted(applied(server)) == [2, 3]
 
 
+@pytest.mark.long
 def test_two_deliveries_at_once_post_a_record_once(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -61,6 +62,7 @@ def test_two_deliveries_at_once_post_a_record_once(
         assert rows("SELECT DISTINCT state FROM send") == [("acknowledged",)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
 def test_a_record_is_posted_once_whatever_isolation_a_database_is_set_to(
     workspace: Workspace, rows: Any, tmp_path: Path, isolation: str
@@ -94,7 +96,7 @@ def _waits(rows: Any) -> bool:
     return bool(rows("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'relation'"))
 
 
-@pytest.mark.long(but=("resend 1 resend 2 push 1 push 2",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     "order",
     [

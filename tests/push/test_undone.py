@@ -191,6 +191,7 @@ def test_a_row_that_owns_its_record_again_since_it_was_read_is_not_superseded(
         assert sent(1) == dict.fromkeys(range(1, ROWS + 1), "acknowledged")
 
 
+@pytest.mark.long
 def test_a_row_that_is_given_back_while_the_last_one_is_sent_is_sent_too(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from tests.service.faulty_server import OK, FaultyServer, always, status
 from tests.stages.payments import line, write
 
 
+@pytest.mark.long
 def test_a_batch_for_another_service_keeps_no_other_back(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -41,6 +42,7 @@ def test_a_batch_for_another_service_keeps_no_other_back(
         assert sent(1) == {1: "acknowledged", 2: "acknowledged"}
 
 
+@pytest.mark.long
 def test_a_row_that_is_not_taken_keeps_no_other_batch_back(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:

@@ -143,7 +143,7 @@ SEEDS = range(60)
 FEW = ("8", "21")
 
 
-@pytest.mark.long(but=FEW)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_tenant_is_told_what_the_whole_says_of_it(seed: int) -> None:
     one = history(seed)
@@ -154,7 +154,7 @@ def test_a_tenant_is_told_what_the_whole_says_of_it(seed: int) -> None:
         assert lines(some) <= lines(whole), tenant
 
 
-@pytest.mark.long(but=FEW)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_feeds_say_together_what_the_whole_says(seed: int) -> None:
     one = history(seed)

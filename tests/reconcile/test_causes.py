@@ -87,6 +87,7 @@ TWINS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("delivered", "there", "hint"), TWINS)
 def test_keys_that_read_alike_may_be_one_record(delivered: str, there: str, hint: bool) -> None:
     rows = [alone(delivered, "TARGET"), alone(there, "EXTRACT"), alone("7/9/z.pdf", "TARGET")]

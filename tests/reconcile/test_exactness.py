@@ -102,6 +102,7 @@ def test_a_repeated_key_is_told_and_never_paired_twice(tmp_path: Path) -> None:
     assert counts(compared(left, right)) == {"MATCHED_EXACT": 1, "DUPLICATE": 3}
 
 
+@pytest.mark.long
 def test_the_same_instant_in_another_offset_is_the_same_instant(tmp_path: Path) -> None:
     target = database(PAYMENT, {"PaymentDate_offset": -300})
     rules = Rules(offset=Offset.EQUAL)

@@ -56,6 +56,7 @@ def _values(field: Field) -> Iterator[tuple[str, st.SearchStrategy[object]]]:
     yield field.name + OFFSET, st.sampled_from([0, 60, -60, 90] if instant else [None, 0, 60, -90])
 
 
+@pytest.mark.long
 @given(st.data())
 def test_no_two_records_have_one_text(data: st.DataObject) -> None:
     of = data.draw(st.lists(st.sampled_from([*KINDS.values()]), min_size=1, max_size=3))

@@ -68,6 +68,7 @@ def test_a_payment_that_is_left_out_opens_nothing_and_takes_along_what_is_of_it(
     }
 
 
+@pytest.mark.long
 def test_what_was_signed_before_it_was_left_out_is_not_judged_either() -> None:
     signed = Sources({}, {}, signed={"payment": database(PAYMENT, {**TRAINING, "DebtsId": 1})})
     kinds = (PAYMENT, [TRAINING])
@@ -75,6 +76,7 @@ def test_what_was_signed_before_it_was_left_out_is_not_judged_either() -> None:
     assert ("CHANGED_AFTER_SIGNOFF", "9/999") in told(judged(Rules(), kinds, known=signed))
 
 
+@pytest.mark.long(but=("rates1-6-codes1",))
 @pytest.mark.parametrize(
     ("rates", "out", "codes"),
     [
@@ -97,6 +99,7 @@ EARLY, AFTER = datetime(2025, 12, 1), datetime(2026, 2, 1)  # noqa: DTZ001
 RATE, FILE, DETAIL = [{"Id": 5}], [{}], [{}]
 
 
+@pytest.mark.long(but=("table8-Id-2-kinds8-codes8",))
 @pytest.mark.parametrize(
     ("table", "field", "value", "kinds", "codes"),
     [

@@ -186,6 +186,7 @@ def told_earlier(home: Home, batch: int, url: str) -> None:
         add_event(connection, PULLED, batch_id=batch, detail=said)
 
 
+@pytest.mark.long
 def test_what_another_service_lists_says_nothing_of_the_one_that_is_set(home: Home) -> None:
     home.deliver("insert_batch_data", batch_rows(1, 2))
     home.lists("insert_batch_data", batch_rows(1, 2, merged="true"))
@@ -211,6 +212,7 @@ def test_what_another_service_lists_says_nothing_of_the_one_that_is_set(home: Ho
     }, "no service is set, so that the newest of any counts"
 
 
+@pytest.mark.long
 def test_a_listing_that_another_run_takes_in_costs_no_reconciliation(home: Home) -> None:
     """It is waited for; here no longer than a moment."""
     home.deliver("insert_batch_data", batch_rows(1))
@@ -358,6 +360,7 @@ def test_a_pull_that_died_before_its_end_is_no_listing(home: Home, rows: Any) ->
     assert because(home.run()) == [NEVER.format(*BATCH_ROWS)]
 
 
+@pytest.mark.long
 def test_a_listing_of_which_one_row_cannot_be_read_counts_for_nothing(home: Home) -> None:
     """What it lacks is not missing at the service; an earlier version has kept such listings."""
     home.deliver("insert_batch_data", batch_rows(1, 2))

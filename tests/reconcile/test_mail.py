@@ -131,6 +131,7 @@ def test_a_message_that_is_too_large_for_the_server_comes_without_the_workbook(
     assert mail_report(place, done.id)[1].sent == ("anna", "bo")
 
 
+@pytest.mark.long
 def test_what_is_attached_fits_into_what_servers_take() -> None:
     told: dict[str, Any] = {
         "number": 7, "day": "2026-01-31", "verdict": "RECONCILED", "scope": SEVEN,
@@ -141,6 +142,7 @@ def test_what_is_attached_fits_into_what_servers_take() -> None:
     assert len(one.as_bytes()) < 10_240_000, "message_size_limit of postfix where nobody set it"
 
 
+@pytest.mark.long
 def test_a_recipient_that_is_refused_keeps_nobody_from_theirs(
     place: Workspace, post: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_recipient_that_is_refused_keeps_nobody_from_theirs(
     assert mail_report(place, done.id)[1].sent == ("anna",)
 
 
+@pytest.mark.long
 def test_a_server_that_dies_while_it_is_told_is_tried_again(
     place: Workspace, post: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -205,6 +208,7 @@ def test_what_reached_nobody_is_sent_by_the_next_run(
     assert len(post.to) == 8, "of four runs"
 
 
+@pytest.mark.long
 def test_who_may_not_see_it_any_more_is_sent_nothing(place: Workspace, post: MailServer) -> None:
     with place.database.connect() as connection:
         keep_account(connection, replace(ANNA, disabled=True))
@@ -217,6 +221,7 @@ def test_who_may_not_see_it_any_more_is_sent_nothing(place: Workspace, post: Mai
     assert post.to == ["bo@example.com"] * 2
 
 
+@pytest.mark.long
 def test_two_senders_at_once_send_once(place: Workspace, post: MailServer) -> None:
     post.refused = {"anna@example.com", "bo@example.com"}
     done = run(place).run
@@ -369,6 +374,7 @@ NO_ADDRESSES = [
 ]
 
 
+@pytest.mark.long
 def test_what_is_no_address(workspace: Workspace) -> None:
     add(workspace, ANNA)
     for address in NO_ADDRESSES:
@@ -379,6 +385,7 @@ def test_what_is_no_address(workspace: Workspace) -> None:
             keep_subscription(connection, "anna", SEVEN, address)
 
 
+@pytest.mark.long
 def test_what_is_an_address_to_the_database_is_one_to_send_from(workspace: Workspace) -> None:
     add(workspace, ANNA)
     run(workspace)
@@ -547,6 +554,7 @@ def test_a_login_that_comes_to_nothing_is_said(
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_setting_that_cannot_be_used_ends_no_run_that_is_saved(
     place: Workspace, post: MailServer, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

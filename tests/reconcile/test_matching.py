@@ -586,6 +586,7 @@ def test_an_echo_is_looked_at_where_its_record_is_compared() -> None:
     assert (statuses(result), told(result)) == (["EXCLUDED tests"], [])
 
 
+@pytest.mark.long
 def test_a_reference_is_looked_at_where_its_record_is_compared() -> None:
     lost = pl.DataFrame(
         {"field": "DebtsId", "of": "Debts", "value": 70, "tenant": None, "elsewhere": False},

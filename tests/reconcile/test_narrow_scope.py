@@ -120,6 +120,7 @@ def test_what_others_brought_is_there(
     }
 
 
+@pytest.mark.long
 def test_a_series_of_rates_is_that_of_all_of_them(
     told: Callable[..., set[tuple[str, str, str]]], place: Workspace
 ) -> None:

@@ -72,6 +72,12 @@ WALL = replace(REFUND, fields=(REFUND.fields[0], Field("At", Kind.DATETIME, requ
                                *REFUND.fields[2:]))  # fmt: skip
 
 
+@pytest.mark.long(
+    but=(
+        "table0-delivered at once",
+        "table1-delivered at once",
+    )
+)
 @pytest.mark.parametrize("batch", [1, 2], ids=["delivered at once", "one after the other"])
 @pytest.mark.parametrize("table", [PAYMENT_PLAN_DETAIL, REFUND, WALL])
 def test_one_moment_with_two_offsets_is_two_records_as_in_the_database(
@@ -100,6 +106,7 @@ def test_one_moment_with_two_offsets_is_two_records_as_in_the_database(
     assert len(statuses(other)) == 1
 
 
+@pytest.mark.long
 def test_a_server_lists_two_offsets_of_one_moment_by_its_own() -> None:
     table = PAYMENT_PLAN_DETAIL
     moment = datetime(2026, 1, 2)  # noqa: DTZ001

@@ -119,6 +119,7 @@ def test_parts_change_nothing(workspace: Workspace) -> None:
                 assert statuses.sort(by).equals(mine.sort(by))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "days",
     [
@@ -239,6 +240,7 @@ def test_ranges_have_every_row_once_and_what_is_equal_together(
     assert whole(put_aside(of_key, (rows,)))["row"].sort().equals(rows["row"])
 
 
+@pytest.mark.long
 def test_frames_that_are_kept_take_few_files_however_many_they_are() -> None:
     keep, before = keeper(0), len([*Path("/proc/self/fd").iterdir()])
     loads = [keep(pl.DataFrame({"a": [number], f"b{number}": "x"})) for number in range(300)]
@@ -247,6 +249,7 @@ def test_frames_that_are_kept_take_few_files_however_many_they_are() -> None:
         assert loads[number]().rows() == [(number, "x")]
 
 
+@pytest.mark.long
 def test_sides_of_many_kinds_take_no_more_files_than_there_may_be() -> None:
     _, most = limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     there = len([*Path("/proc/self/fd").iterdir()])

@@ -140,7 +140,7 @@ def lines_are_of(whole: JoinResult, scope: Scope, some: JoinResult) -> None:
     assert {one.plan for one in some.plans} == PLANS.get(scope.text, set())
 
 
-@pytest.mark.long(but=("plain",))
+@pytest.mark.long
 @pytest.mark.parametrize("rules", [Rules(), LEFT_OUT], ids=["plain", "left out"])
 def test_what_all_feeds_say_is_the_whole(place: Workspace, rules: Rules) -> None:
     whole = joined(place, Scope(), rules)
@@ -156,6 +156,7 @@ def test_what_all_feeds_say_is_the_whole(place: Workspace, rules: Rules) -> None
     assert codes >= {"MISSING_IN_TARGET", "RATE_DUPLICATE", "INV_DUPLICATE", "PLAN_UNDER"}
 
 
+@pytest.mark.long
 def test_what_is_said_of_a_tenant_is_what_the_whole_says_of_it(place: Workspace) -> None:
     # Of details it says what was delivered bound to it, and of payments all that was planned.
     whole, scope = joined(place, Scope()), Scope(tenants=(7,))
@@ -170,6 +171,7 @@ def test_what_is_said_of_a_tenant_is_what_the_whole_says_of_it(place: Workspace)
     lines_are_of(whole, scope, theirs)
 
 
+@pytest.mark.long(but=("plan",))
 @pytest.mark.parametrize("feed", ["own", "plan", "late"])
 def test_a_feed_that_is_bound_to_a_tenant_is_the_same_of_that_tenant(
     place: Workspace, feed: str

@@ -177,6 +177,7 @@ def correction_pack(done: Reconciled, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_sample_is_what_its_script_writes(tmp_path: Path) -> None:
     script = FOLDER.parent / "make_reconciliation.py"
     subprocess.run([sys.executable, str(script), "--out", str(tmp_path)], check=True)

@@ -1,6 +1,7 @@
 """The self-test finds every planted fault, and says so when a judgement misses one."""
 
 import polars as pl
+import pytest
 
 from flows.steps.reconcile.self_test import (
     PLANTED,
@@ -28,6 +29,7 @@ MINE = {
 }
 
 
+@pytest.mark.long
 def test_every_planted_fault_is_found_whatever_the_rules_switch_off() -> None:
     expected = SelfTest(len(PLANTED) + len(PLANTED_BATCHES), len(PLANTED) + len(PLANTED_BATCHES))
     off = Rates(stale_days=None, jump_percent=None, inverse_tolerance=None)
@@ -41,6 +43,7 @@ def test_every_code_of_the_joins_is_planted() -> None:
     assert planted == asked, "plant it in flows/steps/reconcile/self_test.py, or name it in OTHERS"
 
 
+@pytest.mark.long
 def test_a_fault_that_is_missed_is_named() -> None:
     found = judged(ALL)
     result = verdict(found.filter(~found["code"].is_in(["RATE_STALE", "BATCH_COUNT"])))
@@ -48,6 +51,7 @@ def test_a_fault_that_is_missed_is_named() -> None:
     assert result.missed == ("RATE_STALE at 6/1", "BATCH_COUNT")
 
 
+@pytest.mark.long
 def test_a_fault_that_was_not_planted_is_named() -> None:
     found = judged(ALL)
     stray = found.filter(code="PLAN_UNDER").with_columns(pl.lit("5/5").alias("key"))

@@ -55,7 +55,7 @@ def gathered(place: Workspace, scope: Scope) -> Gathered:
 KEYS = {"payment": "Id", "payment_plan_detail": "PaymentPlansId", "user_account": "Id"}
 
 
-@pytest.mark.long(but=("database",))
+@pytest.mark.long
 @pytest.mark.parametrize("side", ["extract", "database"])
 def test_it_reads_rows_of_its_tenants_and_of_their_batches(place: Workspace, side: str) -> None:
     frames = getattr(gathered(place, Scope(tenants=(7,))).sources, side)
@@ -68,7 +68,7 @@ def test_it_reads_rows_of_its_tenants_and_of_their_batches(place: Workspace, sid
     }
 
 
-@pytest.mark.long(but=("payment",))
+@pytest.mark.long
 @pytest.mark.parametrize("record", KEYS)
 def test_reports_of_tenants_and_what_names_none_add_up_to_everything(
     place: Workspace, record: str
@@ -107,6 +107,7 @@ def test_it_names_no_file_of_a_delivery_for_others(place: Workspace) -> None:
         assert {find_batch(connection, number).tenant for number in one.batches} == {7, None}
 
 
+@pytest.mark.long
 def test_everything_is_everything(place: Workspace) -> None:
     sources = gathered(place, Scope()).sources
     assert {*sources.extract["user_account"]["Id"]} == {7, 8, 9}

@@ -256,7 +256,7 @@ def both_sides(draw: st.DrawFn) -> tuple[list[Row], list[Row], list[Row]]:
     return ours, list(theirs.values()), sent
 
 
-@pytest.mark.long(but=("True",))
+@pytest.mark.long
 @pytest.mark.parametrize("service", [False, True])
 @settings(max_examples=examples(80), deadline=None, derandomize=True)
 @given(case=both_sides())

@@ -192,6 +192,7 @@ def test_another_text_in_its_place_is_not_what_was_accepted(
     assert '"99,50"' in one.note
 
 
+@pytest.mark.long
 def test_the_report_of_the_batch_says_so(workspace: Workspace, tmp_path: Path) -> None:
     rows = [line(1, amount="10"), line(2, amount='"12,50"'), TORN]
     done = import_delivery(workspace, [write(tmp_path / "payments.csv", *rows)], DEFAULT)

@@ -59,6 +59,7 @@ def serving(workspace: Workspace, folder: Path) -> Iterator[dict[str, str]]:
             process.terminate()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operation", [PUT, pytest.param(POST, marks=pytest.mark.long)])
 def test_a_refund_is_sent_and_reconciled(
     run: Run, workspace: Workspace, rows: Any, tmp_path: Path, operation: str
@@ -147,6 +148,7 @@ def test_a_path_has_as_many_fields_as_a_key(tmp_path: Path) -> None:
     assert read_own_tables(tmp_path, DOCUMENTED).fault is None
 
 
+@pytest.mark.long
 def test_what_is_listed_at_a_path_is_still_described_there(tmp_path: Path) -> None:
     (tmp_path / "refund.toml").write_text(REFUND + POST.replace("/refunds", "/avatars"))
     said = (
@@ -164,6 +166,7 @@ def test_what_is_listed_at_a_path_is_still_described_there(tmp_path: Path) -> No
     assert done.stdout.split() == ["get", "post"]
 
 
+@pytest.mark.long
 def test_a_name_of_an_operation_takes_the_place_of_no_other_schema(tmp_path: Path) -> None:
     """`EditRefund` with its answer, and operations that are called as others' schemas and calls."""
     taken = ("Error", "EditPaymentResponse", "ResponseStatus", "EditRefundResponse", "BatchAddFee")
@@ -207,6 +210,7 @@ def test_a_name_of_an_operation_takes_the_place_of_no_other_schema(tmp_path: Pat
         assert "ResponseStatus" in answer["properties"]
 
 
+@pytest.mark.long
 def test_the_form_of_a_decision_has_operations_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "refund.toml").write_text(REFUND + PUT)
     said = (

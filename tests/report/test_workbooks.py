@@ -55,6 +55,7 @@ class Parts:
         return ElementTree.fromstring(self.zip.read(part))
 
 
+@pytest.mark.long(but=("rejects",))
 @pytest.mark.parametrize("name", BOOKS)
 def test_no_text_becomes_a_formula_when_its_cell_is_edited(name: str) -> None:
     book, seen = Parts(BOOKS[name]()), 0
@@ -67,6 +68,7 @@ def test_no_text_becomes_a_formula_when_its_cell_is_edited(name: str) -> None:
     assert seen > 1
 
 
+@pytest.mark.long(but=("rejects",))
 @pytest.mark.parametrize("name", BOOKS)
 def test_every_sheet_prints_across_with_its_head_on_each_page(name: str) -> None:
     book = Parts(BOOKS[name]())

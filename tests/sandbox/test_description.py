@@ -99,6 +99,7 @@ def test_a_hosts_own_names_and_missing_validators() -> None:
     assert schemas["UpdatePayment"]["required"] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("style", STYLES)
 def test_references_lead_somewhere(style: str) -> None:
     document = described(style=style)

@@ -246,6 +246,7 @@ def test_two_registrations_of_one_address_make_one_account(host: Host) -> None:
         assert sorted(writers.map(register, range(4))) == [200, 409, 409, 409]
 
 
+@pytest.mark.long
 def test_more_callers_than_connections_to_the_database(host: Host) -> None:
     def call(_: int) -> int:
         with Caller(host.caller.base_url) as caller:

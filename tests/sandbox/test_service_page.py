@@ -4,6 +4,8 @@ import inspect
 import re
 from pathlib import Path
 
+import pytest
+
 from connectors.sandbox import FaultKind, SandboxOptions
 from connectors.sandbox.description import PATH
 from connectors.sandbox.options import STYLES
@@ -45,6 +47,7 @@ def test_the_path_of_the_description() -> None:
     assert PATH in first_cells("Paths")
 
 
+@pytest.mark.long
 def test_the_code_runs(database_url: str) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     given = {"database_url": database_url, "avatars": ROOT / "data_samples/clean/avatars.csv"}

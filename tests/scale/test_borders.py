@@ -53,7 +53,7 @@ def test_dirty_payments(tmp_path: Path, encoding: str) -> None:
     settled(path, "utf-8", None)
 
 
-@pytest.mark.long(but=("31-utf-16",))
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize("seed", range(SEED, SEED + (8 if ALL else 1)))
 def test_anything(tmp_path: Path, encoding: str, seed: int) -> None:

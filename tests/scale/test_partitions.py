@@ -84,6 +84,7 @@ PAYMENTS: dict[str, Any] = {"feed": "payments", "record": "payment"}
 ACCOUNTS = PAYMENTS | {"skip_lines": ["Debt (?P<DebtsId>[0-9]+)"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("profile", "encoding", "once"),
     [
@@ -248,6 +249,7 @@ def test_partitions_that_nobody_has_begun_are_not_waited_for_when_one_failed(
     assert taken_back.is_set()
 
 
+@pytest.mark.long
 def test_where_nothing_is_left_to_stage_no_worker_is_needed(
     new_workspace: NewWorkspace, delivery: Path
 ) -> None:
@@ -344,6 +346,7 @@ def test_nothing_is_written_after_a_take_over(
         stage(workspace, lease)
 
 
+@pytest.mark.long
 def test_a_worker_with_another_database_or_archive_writes_nothing(
     new_workspace: NewWorkspace, delivery: Path, tmp_path: Path
 ) -> None:

@@ -50,7 +50,7 @@ def one_field(kind: Kind) -> Table:
     return Table("one", "one", (Field("x", kind),))
 
 
-@pytest.mark.long(but=("boolean", "datetime with offset"))
+@pytest.mark.long
 @pytest.mark.parametrize("kind", SCALARS)
 @settings(max_examples=examples(300), deadline=None)
 @given(cells=st.lists(CELLS, min_size=1, max_size=20))
@@ -81,7 +81,7 @@ ZONES = ("", "Z", "+02", "-0530", "+14:01", "-00:60", "z")
 ODD_MOMENTS = [day + clock + zone for day in DAYS for clock in CLOCKS for zone in ZONES]
 
 
-@pytest.mark.long(but=("boolean",))
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [*SCALARS, Kind.INSTANT, Kind.STRING, Kind.MAP])
 @settings(max_examples=examples(300), deadline=None)
 @given(cells=st.lists(CELLS.filter(bool), min_size=1, max_size=20))
@@ -108,7 +108,7 @@ def test_a_reason_told_fast_is_the_strict_one(kind: Kind, cells: list[str]) -> N
             assert told == (value.code, value.facts.get("detail")), (kind, text)
 
 
-@pytest.mark.long(but=("datetime with offset",))
+@pytest.mark.long
 @pytest.mark.parametrize("kind", SCALARS)
 @settings(max_examples=examples(200), deadline=None)
 @given(cells=st.lists(CELLS.filter(bool), min_size=1, max_size=20))

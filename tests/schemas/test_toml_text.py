@@ -29,6 +29,7 @@ def test_signs_within_texts_and_comments_mean_nothing() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_list_of_many_lines_is_read_once() -> None:
     """Each line that might end the list was a reason to read all of it again."""
     values = "".join(f'  "{number}",\n' for number in range(20_000))

@@ -65,7 +65,7 @@ FAULTS = (
 )
 
 
-@pytest.mark.long(but=("operation1-json",))
+@pytest.mark.long
 @FORMATS
 @pytest.mark.parametrize("operation", [BY_NAME["EditPayment"], BY_NAME["AddMessageTone"]])
 def test_what_is_stored_agrees_with_every_verdict(

@@ -188,7 +188,7 @@ def test_a_host_that_does_not_count_proves_nothing_by_its_silence(code: int) -> 
         assert answer.verdict in (D, U, R)
 
 
-@pytest.mark.long(but=("8-429",))
+@pytest.mark.long
 @pytest.mark.parametrize("code", [302, 400, 401, 403, 404, 405, 409, 413, 415, 429, 431, 500, 503])
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_a_host_shows_that_it_counts_before_two_rows_share_a_request(
@@ -310,6 +310,7 @@ def test_records_without_their_key_share_a_batch() -> None:
     assert len(server.requests) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(1, 4))
 def test_many_batches_with_losses(seed: int) -> None:
     faults = (*EVERY_LOSS, status(409, error_code="C", completed=1), status(500, applied=True))

@@ -65,6 +65,14 @@ def test_every_valid_record_comes_back(
     assert failed == []
 
 
+@pytest.mark.long(
+    but=(
+        "pascal-5-EditCurrencyRate-csv",
+        "pascal-5-EditInvoiceFile-json",
+        "camel-core-EditPayment-csv",
+        "camel-core-AddActionDocument-csv",
+    )
+)
 @IN_PAIRS
 @FORMATS
 @OPERATIONS

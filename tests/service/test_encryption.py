@@ -104,6 +104,7 @@ def test_the_certificate_of_another_host(tmp_path: Path) -> None:
     assert server.requests == []
 
 
+@pytest.mark.long
 def test_a_handshake_that_never_ends(ours: Certificate) -> None:
     with (
         FaultyServer(accept=always_silent, tls=ours.context) as server,

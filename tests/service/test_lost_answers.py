@@ -62,7 +62,7 @@ def test_one_lost_answer(operation: str, name: str, place: int) -> None:
     _lose(operation, LOSSES[name], place, patience=30.0)
 
 
-@pytest.mark.long(but=("AddMessageTone-late", "EditPayment-silent"))
+@pytest.mark.long
 @pytest.mark.parametrize("name", SILENCES)
 @pytest.mark.parametrize("operation", [PUT, POST])
 def test_one_answer_that_does_not_come_in_time(operation: str, name: str) -> None:
@@ -167,6 +167,7 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again() -> None:
     assert server.connections == 4
 
 
+@pytest.mark.long
 def test_a_put_that_is_never_answered_is_in_doubt() -> None:
     with (
         FaultyServer(always(SILENT)) as server,

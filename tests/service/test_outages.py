@@ -55,6 +55,7 @@ def test_an_outage_that_lasts_costs_what_was_in_flight(
     assert server.twice() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DOWN)
 def test_after_an_outage_posts_go_on(name: str) -> None:
     """Down for every request that is under way and for the first three that ask."""

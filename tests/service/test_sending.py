@@ -40,6 +40,7 @@ def test_no_more_in_flight_than_said(concurrency: int) -> None:
     assert server.connections == concurrency
 
 
+@pytest.mark.long
 def test_one_in_flight_for_a_record_in_the_order_given() -> None:
     """Three versions of each of five payments; also when an answer is lost in between."""
     sent = [_version(number, version) for version in range(3) for number in range(5)]
@@ -78,6 +79,7 @@ def test_requests_are_taken_as_there_is_room() -> None:
     assert (answered, len(taken)) == (100, 100)
 
 
+@pytest.mark.long
 def test_an_iteration_that_ends_early_drops_what_is_under_way() -> None:
     with FaultyServer(always(SLOW)) as server, client(server.url, concurrency=4) as service:
         answers = service.send(requests("EditPayment", 100))
@@ -97,6 +99,7 @@ def test_a_service_that_is_closed_while_answers_are_waited_for() -> None:
     assert len(server.requests) < 100
 
 
+@pytest.mark.long
 def test_a_listing_in_between() -> None:
     """Reading does not disturb the requests that are on their way."""
 

@@ -317,6 +317,7 @@ def test_credentials_refused_behind_a_lost_answer() -> None:
     assert server.applied("key-1") == 1
 
 
+@pytest.mark.long
 def test_a_restart_of_the_service_counts_as_one_failure() -> None:
     """All requests under way are lost at once; that does not open the circuit."""
 

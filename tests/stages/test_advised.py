@@ -30,6 +30,7 @@ def recon(
     return ask
 
 
+@pytest.mark.long(but=("--json",))
 @pytest.mark.parametrize(
     "path",
     ["--json", in_long("-p.csv"), in_long("a b.csv"), "in/it's $HOME.csv", in_long("#.csv")],

@@ -56,7 +56,7 @@ def statement(folder: Path, total: str) -> str:
     return str(path)
 
 
-@pytest.mark.long(but=("inherited",))
+@pytest.mark.long
 @pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 def test_a_statement_is_imported_and_its_wrong_row_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile
@@ -77,7 +77,7 @@ def test_a_statement_is_imported_and_its_wrong_row_corrected(
     assert rows('SELECT sum("PaidAmount") FROM payment') == [(Decimal("1214.56"),)]
 
 
-@pytest.mark.long(but=("stated0",))
+@pytest.mark.long
 @pytest.mark.parametrize("stated", [DEFAULT, replace(PROFILE, unnamed_columns=2)])
 def test_records_may_end_with_cells_that_the_header_does_not_name(
     workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile
@@ -111,6 +111,7 @@ def test_records_may_end_with_cells_that_the_header_does_not_name(
     assert rows('SELECT sum("PaidAmount") FROM payment') == [(Decimal("1219.56"),)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("header", "row", "said"),
     [
@@ -155,6 +156,7 @@ def test_a_line_around_the_records_is_told_as_such(workspace: Workspace, tmp_pat
                 locate(workspace, connection, batch.id, "statement.csv", Spot(line=line))
 
 
+@pytest.mark.long
 def test_a_total_that_does_not_tie_refuses_the_file_with_both_numbers(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

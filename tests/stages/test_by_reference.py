@@ -96,7 +96,7 @@ def test_small_files_are_kept_so_as_well(
     )
 
 
-@pytest.mark.long(but=("utf-16",))
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_rows_in_conflict_are_written_out_whole(
     workspace: Workspace, tmp_path: Path, encoding: str

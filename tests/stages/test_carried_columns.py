@@ -183,7 +183,11 @@ def drawn(chance: random.Random, form: dict[str, Any]) -> Told:
 
 
 @pytest.mark.long(
-    but=("1-quote", "1-positions-short_lines", "2-blanks", "2-escape", "2-positions-short_lines")
+    but=(
+        "1-quote",
+        "1-positions-short_lines",
+        "2-blanks",
+    )
 )
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(form) or "plain")
 @pytest.mark.parametrize("seed", seeds(2, 200))
@@ -262,7 +266,7 @@ def test_what_stands_between_two_records_costs_its_own_bytes_and_no_more(tmp_pat
     assert peak < 100 * path.stat().st_size
 
 
-@pytest.mark.long(but=("carried",))
+@pytest.mark.long
 @pytest.mark.parametrize("table", [False, True], ids=["carried", "unpivoted"])
 def test_a_quote_that_closes_blocks_later_moves_no_cut_of_what_it_does_not_hold(
     tmp_path: Path, table: bool

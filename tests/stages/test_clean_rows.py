@@ -182,7 +182,7 @@ CASES = {
 }
 
 
-@pytest.mark.long(but=("NotFinite, fast", "type of a text"))
+@pytest.mark.long
 @pytest.mark.parametrize("title", CASES)
 def test_a_rule_broken_behind_the_verdict_stops_the_batch(
     workspace: Workspace, rows: Any, tmp_path: Path, title: str

@@ -193,6 +193,7 @@ COUNTED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("keys", "text"), COUNTED, ids=["left out", "comments alone"])
 def test_what_is_no_record_or_left_out_is_told_by_another_version_too(
     workspace: Workspace, rows: Any, tmp_path: Path, keys: dict[str, Any], text: str
@@ -338,7 +339,7 @@ def frame(keys: list[int]) -> pl.DataFrame:
     )
 
 
-@pytest.mark.long(but=("7",))
+@pytest.mark.long
 @pytest.mark.parametrize("size", [1, 7, 100, 5000])
 def test_no_repeated_key_escapes_the_sieve(size: int) -> None:
     keys = keys_with_repeats()
@@ -430,7 +431,7 @@ def test_a_spool_is_what_was_written_or_nothing(tmp_path: Path) -> None:
     assert write_spool(path / "below a file", [one]) is None
 
 
-@pytest.mark.long(but=("before0-after0",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("before", "after"),
     [

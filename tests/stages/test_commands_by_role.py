@@ -109,6 +109,7 @@ def test_the_documentation_says_exactly_this_table() -> None:
     }
 
 
+@pytest.mark.long
 def test_a_role_is_refused_what_the_table_does_not_give_it(
     granted: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,7 +37,7 @@ FILE = "\n".join(
 )
 
 
-@pytest.mark.long(but=("stated",))
+@pytest.mark.long
 @pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 def test_comments_are_noted_and_rows_keep_their_lines(
     workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile
@@ -76,6 +76,7 @@ def test_a_check_says_how_many_there_are(still: Workspace, tmp_path: Path) -> No
     assert plain.refused
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["", "H", "T"])
 def test_lines_of_other_kinds_are_told_by_their_first_cell(
     workspace: Workspace, rows: Any, tmp_path: Path, text: str
@@ -104,7 +105,7 @@ def test_lines_of_other_kinds_are_told_by_their_first_cell(
     assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
 
 
-@pytest.mark.long(but=("1",))
+@pytest.mark.long
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 20, 1000])
 def test_comments_are_counted_once_wherever_blocks_are_cut(tmp_path: Path, block: int) -> None:
     path = tmp_path / "payments.csv"
@@ -246,6 +247,7 @@ def test_comments_between_the_lines_of_a_table_are_counted(
     assert (verdict.rows_in, verdict.comments.lines, verdict.valueless.lines) == (3, 12, 9)
 
 
+@pytest.mark.long
 def test_comments_of_insert_batch_data_are_noted_once(workspace: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     inner = '"{""Id"":1,""TenantsId"":7,""DebtsId"":5,""InvoiceUrl"":""a""}"'

@@ -99,7 +99,7 @@ def counted(report: BatchReport) -> dict[str, int]:
 BEFORE = {1: "inserted", 2: "rejected", 3: "rejected", 4: "conflict", 5: "conflict"}
 
 
-@pytest.mark.long(but=("1:002", "0000000000001:2"))
+@pytest.mark.long(but=("0000000000001:2",))
 @pytest.mark.parametrize("name", ["01:02", "1:002", "0000000000001:2"])
 def test_a_name_that_a_spreadsheet_put_zeros_before_is_that_name(
     workspace: Workspace, rows: Any, tmp_path: Path, first: Any, name: str
@@ -146,7 +146,7 @@ def test_a_repaired_row_ends_as_corrected_and_is_offered_no_more(
     assert not rows(UNLIKE)
 
 
-@pytest.mark.long(but=("2:2",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [
@@ -346,7 +346,7 @@ def test_a_repair_does_not_become_another_row_of_its_delivery(
     assert look(workspace, 4).exit_code == 0
 
 
-@pytest.mark.long(but=("repaired0-expected0",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("repaired", "expected"),
     [
@@ -397,7 +397,7 @@ SEVERAL: dict[str, tuple[list[tuple[int, int, Repairs]], dict[int, str]]] = {
 }
 
 
-@pytest.mark.long(but=("two rows change places",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", SEVERAL)
 def test_of_several_repairs_the_last_one_counts(rows: Any, correct: Any, name: str) -> None:
     corrections, expected = SEVERAL[name]
@@ -423,6 +423,7 @@ def test_a_batch_is_not_undone_while_a_correction_of_it_stands(
     assert rows("SELECT count(*) FROM payment") == [(0,)]
 
 
+@pytest.mark.long
 def test_a_batch_ends_with_errors_once_more_when_its_correction_is_undone(
     workspace: Workspace, tmp_path: Path, rows: Any
 ) -> None:
@@ -465,6 +466,7 @@ def test_a_batch_stays_complete_when_its_rows_are_repaired_by_another_row(
     assert rows("SELECT state FROM batch WHERE id = 1") == [("complete_with_errors",)]
 
 
+@pytest.mark.long
 def test_a_repair_between_that_was_undone_still_leads_back(
     workspace: Workspace, rows: Any, correct: Any
 ) -> None:
@@ -477,6 +479,7 @@ def test_a_repair_between_that_was_undone_still_leads_back(
     assert states(rows, 4) == {1: "updated"}
 
 
+@pytest.mark.long
 def test_a_row_of_another_record_kind_repairs_nothing(
     workspace: Workspace, rows: Any, tmp_path: Path, first: Any
 ) -> None:
@@ -527,6 +530,7 @@ def test_the_last_row_of_a_key_wins_where_the_feed_says_so(
     assert states(rows, 2) == {1: "updated"}
 
 
+@pytest.mark.long
 def test_a_key_is_free_again_once_its_batch_was_undone(
     workspace: Workspace, rows: Any, correct: Any
 ) -> None:
@@ -546,12 +550,14 @@ def test_a_batch_of_which_nothing_is_applied_is_not_corrected(
     assert rows("SELECT count(*) FROM payment") == [(0,)]
 
 
+@pytest.mark.long
 def test_a_row_that_is_not_in_error_is_not_corrected(rows: Any, correct: Any) -> None:
     assert correct({1: line(1, amount="9")}).batch.state is State.COMPLETE
     assert states(rows) == BEFORE
     assert states(rows, 2) == {1: "updated"}
 
 
+@pytest.mark.long
 def test_a_row_that_is_applied_does_not_become_a_second_record(rows: Any, correct: Any) -> None:
     """Its record would stay beside the other one, and the money would be there twice."""
     assert correct({1: line(9), 2: line(2)}).batch.state is State.COMPLETE_WITH_ERRORS
@@ -565,6 +571,7 @@ def test_a_row_that_is_applied_does_not_become_a_second_record(rows: Any, correc
     assert correct({1: line(1, amount="9")}).batch.state is State.COMPLETE
 
 
+@pytest.mark.long
 def test_what_a_break_says_about_a_wrong_tenant_can_be_done(
     workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
 ) -> None:
@@ -620,6 +627,7 @@ def test_a_discarded_repair_corrects_nothing(
     assert states(rows, held.batch.id) == {1: "discarded", 2: "discarded"}
 
 
+@pytest.mark.long
 def test_a_row_inside_insert_batch_data_is_corrected_where_it_was_staged(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -636,6 +644,7 @@ def test_a_row_inside_insert_batch_data_is_corrected_where_it_was_staged(
     assert counted(look(workspace, 1).report) == {"corrected": 1}
 
 
+@pytest.mark.long
 def test_a_row_names_its_repair_and_the_repair_names_its_row(
     workspace: Workspace, rows: Any, correct: Any
 ) -> None:
@@ -678,6 +687,7 @@ def test_a_repair_that_names_no_row_is_matched_by_its_key(
     assert states(rows) == BEFORE
 
 
+@pytest.mark.long
 def test_a_row_is_matched_by_key_to_a_batch_that_stands(
     workspace: Workspace, tmp_path: Path, first: Any
 ) -> None:
@@ -693,6 +703,7 @@ def test_a_row_is_matched_by_key_to_a_batch_that_stands(
         assert "A row of batch 4 has its key" in str(matched_by_key(connection, 1, 2))
 
 
+@pytest.mark.long
 def test_what_was_corrected_by_its_key_is_offered_by_no_batch(
     workspace: Workspace, tmp_path: Path, correct: Any
 ) -> None:
@@ -709,6 +720,7 @@ def test_what_was_corrected_by_its_key_is_offered_by_no_batch(
     assert left_out(workspace, 1) == left_out(workspace, 2) == [REPAIRED_BY.format(4)]
 
 
+@pytest.mark.long
 def test_a_repair_that_names_its_row_outweighs_one_by_key(
     workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
 ) -> None:

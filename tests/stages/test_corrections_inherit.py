@@ -43,6 +43,7 @@ def deliver(workspace: Workspace, path: Path, profile: Profile = DEFAULT, correc
     return import_delivery(workspace, [str(path)], profile, corrects=corrects)
 
 
+@pytest.mark.long
 def test_tenant_feed_form_and_budget_are_those_of_the_corrected_batch(
     workspace: Workspace, rows: Any, tmp_path: Path, bound: Workspace
 ) -> None:
@@ -105,7 +106,7 @@ def test_a_profile_of_the_same_feed_says_how_the_correction_is_written(
     assert rows("SELECT profile::json ->> 'tenant' FROM batch WHERE id = 2") == [("7",)]
 
 
-@pytest.mark.long(but=("last_wins-conflict",))
+@pytest.mark.long
 @pytest.mark.parametrize(("then", "stated"), [("last_wins", "conflict"), ("conflict", "last_wins")])
 def test_rows_are_judged_as_those_of_the_corrected_batch(
     workspace: Workspace, rows: Any, tmp_path: Path, then: str, stated: str
@@ -122,7 +123,7 @@ def test_rows_are_judged_as_those_of_the_corrected_batch(
     assert rows("SELECT DISTINCT profile::json ->> 'budget_read' FROM batch") == [("0.0",)]
 
 
-@pytest.mark.long(but=("payment",))
+@pytest.mark.long
 @pytest.mark.parametrize("stated", [None, "payment"])
 def test_a_header_that_says_little_is_of_the_record_that_is_corrected(
     workspace: Workspace, tmp_path: Path, stated: str | None
@@ -151,6 +152,7 @@ def test_a_correction_of_a_correction_is_bound_as_the_first(
     assert rows("SELECT state FROM staged_row WHERE batch_id = 3") == [("rejected",)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("repairs", [True, False])
 def test_the_record_kind_is_that_of_the_first_batch(
     workspace: Workspace, rows: Any, tmp_path: Path, repairs: bool
@@ -168,6 +170,7 @@ def test_the_record_kind_is_that_of_the_first_batch(
     assert rows('SELECT "TenantsId", "Name" FROM avatar') == [(7, "Ann")]
 
 
+@pytest.mark.long(but=("utf-8-False",))
 @pytest.mark.parametrize(
     ("encoding", "taken"), [("utf-8", False), ("utf-8-sig", True), ("cp1252", True)]
 )
@@ -214,6 +217,7 @@ def corrected(path: Path, *changes: tuple[str, str]) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_secret_that_was_left_out_keeps_what_was_delivered(
     workspace: Workspace, rows: Any, tmp_path: Path, gateways: Ended
 ) -> None:
@@ -314,6 +318,7 @@ def test_a_record_inside_keeps_its_secret_or_is_refused(
     assert (told, rows(KEYS)) in (([], [("Stripe", "next")]), (["SecretLeftOut"], []))
 
 
+@pytest.mark.long
 def test_secret_constants_are_inherited(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
     profile = replace(DEFAULT, feed="shop", constants={"ServiceKey": "constant-1"})
     path = tmp_path / "gateways.csv"
@@ -327,6 +332,7 @@ def test_secret_constants_are_inherited(workspace: Workspace, rows: Any, tmp_pat
     assert {key for _, key in rows(KEYS)} == {"constant-1"}
 
 
+@pytest.mark.long
 def test_a_correction_refers_to_the_records_of_the_delivery_it_repairs(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

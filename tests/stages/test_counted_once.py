@@ -74,6 +74,7 @@ def test_a_repair_that_fails_counts_once_and_where_it_came_last(
     assert listed(workspace) == {1: 0, 2: 1}
 
 
+@pytest.mark.long
 def test_a_row_in_error_again_is_to_be_corrected_from_its_last_delivery(
     workspace: Workspace, deliver: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,6 +139,7 @@ def status_of(workspace: Workspace) -> dict[int, str]:
         return {one.id: told_repaired(one) for one in list_overview(connection, 20)}
 
 
+@pytest.mark.long
 def test_a_batch_whose_rejects_were_all_repaired_says_so(
     workspace: Workspace, deliver: Any
 ) -> None:

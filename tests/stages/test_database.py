@@ -52,6 +52,7 @@ from tests.stages.payments import line, write
 SAMPLES = Path(__file__).parents[2] / "data_samples"
 
 
+@pytest.mark.long
 def test_migrations_lead_to_the_field_tables(database_url: str) -> None:
     engine = sa.create_engine(database_url.replace("postgresql://", "postgresql+psycopg://", 1))
     with engine.connect() as connection:
@@ -124,6 +125,7 @@ def test_the_newest_migration_brings_views_functions_and_triggers_along() -> Non
     assert newest.derived == DERIVED_HASH, "a view, function or trigger changed: run `make fields`"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("comment", ["recon derived of another form", None])
 def test_guards_of_another_form_of_a_revision_are_made_anew(
     workspace: Workspace, rows: Any, comment: str | None
@@ -318,6 +320,7 @@ class Cancelled(BaseException):
     """As Prefect raises it in a run that somebody cancels on the pages."""
 
 
+@pytest.mark.long
 def test_what_ends_a_run_in_the_middle_of_a_statement_is_no_refusal(workspace: Workspace) -> None:
     """What is asked of the connection on the way out is refused, and is not why the run ended."""
 

@@ -153,6 +153,7 @@ def test_a_profile_is_what_it_says_in_any_order() -> None:
     assert single == read_profile({"feed": "x", "date_format": "%d.%m.%Y"})
 
 
+@pytest.mark.long
 def test_rejects_are_corrected_in_any_of_the_forms(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

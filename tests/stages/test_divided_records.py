@@ -98,7 +98,7 @@ def test_a_record_of_another_width_says_how_many_fields_it_has(
     assert reject.errors[0]["Message"].endswith(said)
 
 
-@pytest.mark.long(but=("True",))
+@pytest.mark.long
 @pytest.mark.parametrize("at_once", [True, False])
 def test_all_parts_are_corrected_by_the_whole_record_under_each_of_their_names(
     workspace: Workspace, rows: Any, tmp_path: Path, at_once: bool

@@ -108,6 +108,7 @@ def test_a_folder_where_a_file_belongs(own: Path, name: str) -> None:
     Postmaster(own).stop()
 
 
+@pytest.mark.long
 def test_a_moved_folder_and_a_killed_server_start_again(own: Path, tmp_path: Path) -> None:
     embedded_url(own)
     server = Postmaster(own)
@@ -132,6 +133,7 @@ def test_a_moved_folder_and_a_killed_server_start_again(own: Path, tmp_path: Pat
         moved.rename(own)
 
 
+@pytest.mark.long
 def test_a_server_that_was_killed_is_started_again_by_whoever_needs_it(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "home")
     database = open_database(settings)
@@ -159,6 +161,7 @@ def test_a_path_that_an_address_reads_otherwise(
     assert Path(socket).samefile(folder)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "environment",
     [{"PGPORT": "6543", "PGHOSTADDR": "127.0.0.1"}, {"LC_ALL": "", "LC_CTYPE": "UTF-8"}],
@@ -184,6 +187,7 @@ SERVE = (
 )
 
 
+@pytest.mark.long
 def test_a_server_outlives_who_started_it_where_others_need_it(own: Path) -> None:
     Postmaster(own).stop()
     done = subprocess.run(
@@ -229,6 +233,7 @@ def test_a_long_path_is_no_open_door(tmp_path: Path, mask: int) -> None:
     assert not Postmaster(folder).listens(), "the last one that needed it has ended"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
 def test_nobody_else_becomes_superuser(own: Path) -> None:
     """Even where the folder was opened by hand, the system says who comes."""
@@ -264,6 +269,7 @@ def test_a_server_that_trusted_everybody_is_closed(own: Path) -> None:
         assert rules.read_text() == made, "somebody's own rules stay"
 
 
+@pytest.mark.long
 def test_a_folder_of_another_account_lets_in_who_has_it_now(own: Path) -> None:
     """Copied with its home to another machine or account, its rules name the former one."""
     embedded_url(own)

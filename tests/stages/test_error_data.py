@@ -73,7 +73,7 @@ def slowly(table: Table, row: Row, passed: dict[str, bool], line: int) -> str | 
     return json.dumps(shapes, ensure_ascii=False) if shapes else None
 
 
-@pytest.mark.long(but=("with a secret",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", TABLES)
 @settings(max_examples=examples(300), deadline=None)
 @given(rows=ROWS)

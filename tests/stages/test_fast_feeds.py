@@ -126,7 +126,7 @@ def bodies(draw: st.DrawFn, feed: str) -> bytes:
     return before + text.encode(header.dialect.encoding, "replace") + odd_bytes + plain + behind
 
 
-@pytest.mark.long(but=("german-bank", "wallet"))
+@pytest.mark.long
 @pytest.mark.parametrize("feed", FEEDS)
 @settings(max_examples=examples(300, 20), deadline=None)
 @given(data=st.data())
@@ -168,7 +168,7 @@ def test_the_fast_path_of_lines_with_positions_is_what_validating_says(
     compare(header, chunk, profile)
 
 
-@pytest.mark.long(but=("german-bank",))
+@pytest.mark.long
 @pytest.mark.parametrize("feed", FEEDS)
 @settings(
     max_examples=examples(100),

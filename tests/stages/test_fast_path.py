@@ -99,7 +99,7 @@ def compare(header: Header, chunk: Chunk, profile: Profile) -> None:
         assert written.spool is None
 
 
-@pytest.mark.long(but=("decimal comma",))
+@pytest.mark.long
 @pytest.mark.parametrize("title", PROFILES)
 @settings(max_examples=examples(150), deadline=None)
 @given(

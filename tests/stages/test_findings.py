@@ -59,6 +59,7 @@ def test_reasons_that_were_counted_are_those_that_are_found(
     assert sum(map(len, counted)) >= 10
 
 
+@pytest.mark.long
 def test_a_report_has_the_first_of_very_many_notes(workspace: Workspace, tmp_path: Path) -> None:
     many = MOST_NOTES + 3
     lines = [line(n).replace(",9", f",{n}") for n in range(1, many + 1)]

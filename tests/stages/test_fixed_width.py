@@ -53,7 +53,7 @@ def written(folder: Path, *lines: str, name: str = "list.txt") -> str:
     return str(path)
 
 
-@pytest.mark.long(but=("inherited",))
+@pytest.mark.long
 @pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 def test_a_list_is_imported_and_its_wrong_rows_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile
@@ -121,7 +121,7 @@ def test_a_line_is_not_cut_within_a_number(still: Workspace, tmp_path: Path) -> 
     assert rejected == dict.fromkeys(within, "TooFewFields") | {4: "NotNull", 12: "NotNull"}
 
 
-@pytest.mark.long(but=("0-utf-8",))
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
 @pytest.mark.parametrize("seed", range(examples(40, few=2)))
 def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: int) -> None:

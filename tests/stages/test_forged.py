@@ -114,6 +114,7 @@ def test_nobody_approves_first_and_prepares_then(acting: As, workspace: Workspac
     assert intact(workspace)
 
 
+@pytest.mark.long
 def test_nobody_approves_by_an_acceptance_that_was_taken_back(
     acting: As, workspace: Workspace
 ) -> None:
@@ -144,6 +145,7 @@ FORGED_SIGNATURES: list[dict[str, object]] = [
 ]
 
 
+@pytest.mark.long
 def test_a_signature_is_what_its_event_says(acting: As, workspace: Workspace) -> None:
     run, user = reconcile(workspace, found()), acting(CONTROLLER)
     for forged in FORGED_SIGNATURES:
@@ -167,6 +169,7 @@ def test_no_event_says_what_no_program_reads(acting: As, workspace: Workspace, o
     assert intact(workspace)
 
 
+@pytest.mark.long
 def test_only_what_reconciles_is_approved_and_by_another_name(
     acting: As, workspace: Workspace
 ) -> None:
@@ -255,6 +258,7 @@ OF_A_KIND: list[dict[str, object]] = [
 """The terms that each kind of decision is not without."""
 
 
+@pytest.mark.long
 def test_what_is_decided_can_be_read(acting: As, workspace: Workspace) -> None:
     """PostgreSQL has days that no program reads: one of them would end every later run."""
     breaks, user = found("1"), acting(CONTROLLER)
@@ -418,6 +422,7 @@ def test_nobody_is_said_to_have_accepted_what_nobody_accepted(
     assert intact(workspace)
 
 
+@pytest.mark.long
 def test_no_run_follows_that_has_not_heard_what_was_decided(
     acting: As, workspace: Workspace
 ) -> None:
@@ -436,6 +441,7 @@ def test_no_run_follows_that_has_not_heard_what_was_decided(
     assert intact(workspace)
 
 
+@pytest.mark.long
 def test_page_one_knows_of_no_signature_that_is_yet_to_come(
     acting: As, workspace: Workspace
 ) -> None:
@@ -452,6 +458,7 @@ def test_page_one_knows_of_no_signature_that_is_yet_to_come(
 FIRST = {"scope": "tenants 8", "scope_hash": scope_hash("tenants 8"), "previous_id": None}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("forged", [{}, FIRST])
 def test_one_run_follows_another_whoever_saves_one_at_the_same_time(
     acting: As, workspace: Workspace, forged: dict[str, object]
@@ -505,6 +512,7 @@ OF_OTHERS += ("batch failed",)
 OF_STATES = ("batch received", "batch staged", "batch checked", "batch discarded")
 
 
+@pytest.mark.long
 def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_path: Path) -> None:
     """What is held waits for somebody who may apply rows, or is discarded."""
     loader, merger = acting(LOADER), acting(MERGER)
@@ -562,6 +570,7 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
     assert intact(workspace)
 
 
+@pytest.mark.long
 def test_a_loader_calls_no_applied_batch_failed(
     acting: As, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -586,6 +595,7 @@ def test_a_loader_calls_no_applied_batch_failed(
         run_batch(acting(LOADER), 1)
 
 
+@pytest.mark.long
 def test_the_trail_says_of_a_batch_what_it_is(
     acting: As, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -612,6 +622,7 @@ def test_the_trail_says_of_a_batch_what_it_is(
     assert not intact(workspace)
 
 
+@pytest.mark.long
 def test_a_batch_is_not_released_without_the_event_that_held_it(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -635,6 +646,7 @@ ALTERED = [
 ]
 
 
+@pytest.mark.long(but=("False",))
 @pytest.mark.parametrize("held", [False, True])
 def test_what_a_loader_alters_of_staged_rows_is_not_applied(
     acting: As, workspace: Workspace, tmp_path: Path, held: bool
@@ -688,6 +700,7 @@ STAYS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", [LOADER, MERGER])
 def test_what_was_received_stays_what_it_is(
     acting: As, workspace: Workspace, tmp_path: Path, role: str
@@ -720,6 +733,7 @@ def test_what_was_received_stays_what_it_is(
     assert intact(workspace)
 
 
+@pytest.mark.long
 def test_a_loader_lets_no_row_end_as_corrected(
     acting: As, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -735,6 +749,7 @@ def test_a_loader_lets_no_row_end_as_corrected(
                 connection.execute(forged)
 
 
+@pytest.mark.long
 def test_a_loader_lets_no_row_that_was_corrected_be_in_error_again(
     acting: As, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -796,6 +811,7 @@ def test_what_a_loader_enters_is_what_the_database_can_read(
         assert connection.execute("SELECT seen_batches()").fetchall() == [([],)]
 
 
+@pytest.mark.long
 def test_why_a_batch_is_held_and_what_was_found_stay_as_they_were_told(
     acting: As, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -880,6 +896,7 @@ NEVER_WAS = {
 }
 
 
+@pytest.mark.long
 def test_no_event_is_about_a_batch_that_never_was(
     acting: As, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -895,6 +912,7 @@ def test_no_event_is_about_a_batch_that_never_was(
     assert not [one for one in done.report.cover.because if "is gone" in one]
 
 
+@pytest.mark.long
 def test_what_is_said_of_other_batches_and_rows_ends_no_command(
     acting: As, workspace: Workspace, recon: Any, tmp_path: Path
 ) -> None:
@@ -959,7 +977,7 @@ def test_no_other_event_says_what_the_rows_of_a_batch_hash_to(
         assert said[1] is not None
 
 
-@pytest.mark.long(but=("held",))
+@pytest.mark.long
 @pytest.mark.parametrize("state", ["complete", "held", "undone"])
 def test_a_batch_that_was_moved_by_hand_is_found(
     workspace: Workspace, tmp_path: Path, state: str
@@ -1006,6 +1024,7 @@ SAID_LOST = {"unsent": "unsent", "last_batch": 1, "lost_sha256": hashlib.sha256(
 RESTORE = "INSERT INTO push_restore VALUES (%s, 'unsent', 1, %s, '2001-01-01')"
 
 
+@pytest.mark.long
 def test_nobody_holds_pushes_or_says_what_was_restored_by_hand(
     acting: As, workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

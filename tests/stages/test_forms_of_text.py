@@ -97,7 +97,7 @@ def written(folder: Path, form: Form, *rows: str) -> str:
     return str(path)
 
 
-@pytest.mark.long(but=("blanks-False",))
+@pytest.mark.long
 @pytest.mark.parametrize("inherited", [True, False])
 @pytest.mark.parametrize("title", FORMS)
 def test_texts_are_imported_shown_and_corrected(
@@ -222,6 +222,7 @@ def test_a_header_may_be_quoted_and_of_two_rows(tmp_path: Path) -> None:
     assert (header.body_line, path.read_bytes()[header.body_start :]) == (4, b"a||b||1\n")
 
 
+@pytest.mark.long
 def test_thousands_as_swiss_locales_write_them(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

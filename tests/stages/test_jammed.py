@@ -139,6 +139,7 @@ def test_no_lock_is_taken_under_a_number_that_can_be_known() -> None:
     assert found == {"schemas/guards/leases.py"}
 
 
+@pytest.mark.long
 def test_a_lease_is_free_once_its_session_is_gone_and_no_row_of_it_stays(
     acting: As, tmp_path: Path, rows: Any
 ) -> None:
@@ -225,6 +226,7 @@ def test_a_change_of_tables_waits_for_a_reader_and_names_it(
     open_database(hasty)
 
 
+@pytest.mark.long
 def test_nobody_but_its_owner_locks_the_schema(acting: As, workspace: Workspace) -> None:
     """Two that set it up at once take turns, and neither is refused."""
     with workspace.database.connect() as owner:
@@ -250,6 +252,7 @@ def test_nobody_but_its_owner_locks_the_schema(acting: As, workspace: Workspace)
     engine.dispose()
 
 
+@pytest.mark.long
 def test_sandboxes_that_start_at_once_take_turns(workspace: Workspace) -> None:
     begin, opened = threading.Barrier(3), []
 

@@ -118,6 +118,7 @@ def test_what_is_ordered_is_done_in_the_name_of_who_asked(
         assert hash_of.fetchall() == [("otto",)]
 
 
+@pytest.mark.long
 def test_only_an_operator_orders(workspace: Workspace, otto: Workspace, rows: Rows) -> None:
     before = rows("SELECT count(*) FROM event")
     for place in (*(logged_in(workspace, one) for one in (ADA, ANNA, BO, CLEO)), workspace):
@@ -128,6 +129,7 @@ def test_only_an_operator_orders(workspace: Workspace, otto: Workspace, rows: Ro
     assert before < rows("SELECT count(*) FROM event"), "only the login"
 
 
+@pytest.mark.long
 def test_an_account_of_some_tenants_orders_for_these_and_sees_its_own(
     workspace: Workspace, otto: Workspace, tmp_path: Path
 ) -> None:
@@ -174,6 +176,7 @@ def test_an_account_of_some_tenants_orders_for_these_and_sees_its_own(
         seen(tom, other)
 
 
+@pytest.mark.long
 def test_a_run_is_not_made_again_by_an_exclusion_that_is_called_as_a_state(
     workspace: Workspace, otto: Workspace
 ) -> None:
@@ -252,6 +255,7 @@ def again(place: Workspace, number: int) -> None:
         order_again(connection, number, None)
 
 
+@pytest.mark.long
 def test_what_could_not_run_says_why_and_can_be_started_again(workspace: Workspace) -> None:
     number = ordered(workspace, JobKind.RECONCILE, run=9)
     assert do_job(workspace, number).exit_code == 2
@@ -280,6 +284,7 @@ def test_failed_rows_that_were_staged_when_the_process_was_gone_go_on(
     assert rows("SELECT state FROM batch WHERE id = 2") == [("complete_with_errors",)]
 
 
+@pytest.mark.long
 def test_failed_rows_again_leave_no_text_of_theirs_when_the_process_is_killed(
     workspace: Workspace, database_url: str, tmp_path: Path
 ) -> None:
@@ -308,12 +313,7 @@ def test_a_fault_of_the_program_ends_the_job(workspace: Workspace) -> None:
     assert "A fault of the program, ZeroDivisionError" in (seen(workspace, number).said or "")
 
 
-@pytest.mark.long(
-    but=(
-        "undo-undo-is not done twice",
-        "reconcile-reconciled-is not done twice",
-    )
-)
+@pytest.mark.long(but=("reconcile-reconciled-is not done twice",))
 @pytest.mark.parametrize(
     ("kind", "event", "said"),
     [
@@ -384,7 +384,7 @@ CHANGES: dict[str, tuple[Account, str]] = {
 }
 
 
-@pytest.mark.long(but=("role",))
+@pytest.mark.long
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_job_is_asked_again_who_ordered_it_when_it_is_taken(
     workspace: Workspace, otto: Workspace, rows: Rows, change: str
@@ -416,6 +416,7 @@ def test_a_job_is_asked_again_who_ordered_it_when_it_is_taken(
         assert verify(connection).broken is None
 
 
+@pytest.mark.long
 def test_what_came_of_a_job_is_what_its_event_says(
     workspace: Workspace, otto: Workspace, rows: Rows
 ) -> None:
@@ -448,6 +449,7 @@ def test_what_came_of_a_job_is_what_its_event_says(
             assert told in str(verify(connection).broken)
 
 
+@pytest.mark.long
 def test_what_a_job_makes_is_made_by_who_ordered_it_last(workspace: Workspace, rows: Rows) -> None:
     """Nobody is logged in where a job is done; rules that it changes are changed by who ordered."""
     otto = replace(OTTO, roles=(AccountRole.OPERATOR, AccountRole.APPROVER))
@@ -476,7 +478,7 @@ def test_what_a_job_makes_is_made_by_who_ordered_it_last(workspace: Workspace, r
         connection.execute(asked, ["olga", run])
 
 
-@pytest.mark.long(but=("undo-arguments0",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "arguments"),
     [
@@ -525,6 +527,7 @@ def test_a_job_is_about_a_batch_that_is_there(
 TAKEN_AND_ENDED = "SELECT take_job({0}, NULL); SELECT end_job({0}, 0, 'Reconciled', '', 1)"
 
 
+@pytest.mark.long
 def test_a_job_is_taken_and_ended_as_what_it_is(workspace: Workspace, acting: As) -> None:
     """Who calls the functions by hand does not say of others' work that it reconciles."""
     for kind in JobKind:

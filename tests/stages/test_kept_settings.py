@@ -62,7 +62,7 @@ def thirds(first: int, last: int) -> dict[int, str]:
     return {at: "OtherCurrency" for at in range(first, last + 1) if at % 3 == 0}
 
 
-@pytest.mark.long(but=("1-chunk:1",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("files", "point"),
     [
@@ -142,6 +142,7 @@ def test_a_correction_is_held_against_the_table_of_what_it_repairs(
         assert wrong(rows, batch.id) == expected
 
 
+@pytest.mark.long
 def test_a_known_delivery_says_that_the_table_was_another(
     workspace: Workspace, rows: Rows, tmp_path: Path
 ) -> None:
@@ -159,7 +160,7 @@ def test_a_known_delivery_says_that_the_table_was_another(
         assert (of_sheet in told[2]) == (name == path)
 
 
-@pytest.mark.long(but=("-expected1",))
+@pytest.mark.long
 @pytest.mark.parametrize(("now", "expected"), [(NAMES, thirds(1, 6)), ("", {})])
 def test_a_batch_that_was_opened_before_goes_by_the_table_of_now(
     workspace: Workspace, rows: Rows, tmp_path: Path, now: str, expected: dict[int, str]
@@ -179,7 +180,7 @@ LONG = "x" * 2_000
 """What is in a column that is ignored."""
 
 
-@pytest.mark.long(but=("then1-now1-expected1",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("then", "now", "expected"),
     [
@@ -264,9 +265,7 @@ def test_a_pattern_that_this_version_does_not_read_stops_it(
         run_batch(workspace, 1)
 
 
-@pytest.mark.long(
-    but=("None-kept_settings = null", "kept1-limits = 5", 'kept2-limits.columns = "many"')
-)
+@pytest.mark.long(but=("kept1-limits = 5",))
 @pytest.mark.parametrize(
     ("kept", "said"),
     [
@@ -297,6 +296,7 @@ def test_settings_that_somebody_altered_in_the_database_are_told(
 ISO = "%Y-%m-%dT%H:%M:%S%z"
 
 
+@pytest.mark.long(but=("date_format-kept4-read4",))
 @pytest.mark.parametrize(
     ("key", "kept", "read"),
     [

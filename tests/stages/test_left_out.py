@@ -170,6 +170,7 @@ def test_what_is_left_out_is_not_compared(workspace: Workspace, tmp_path: Path) 
     assert [one.code for one in done.report.breaks if one.record == "payment"] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("least", "held"), [(None, False), (0.25, False), (0.26, True)])
 def test_a_batch_of_which_too_little_is_read_is_held(
     workspace: Workspace,
@@ -196,6 +197,7 @@ LITTLE_READ = (
 )
 
 
+@pytest.mark.long(but=("-cells3-held3",))
 @pytest.mark.parametrize(
     ("terms", "cells", "held"),
     [
@@ -243,6 +245,7 @@ def test_a_file_without_a_record_is_said(recon: Callable[..., Ran], tmp_path: Pa
         assert "payments.csv: 0 rows, a header but no record." in recon(*command, str(path))[1]
 
 
+@pytest.mark.long
 def test_all_rows_may_be_left_out(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
     done = imported(workspace, tmp_path, PROFILE, ROWS[1], ROWS[3])
     assert done.batch.state is State.COMPLETE
@@ -260,6 +263,7 @@ def test_the_command_line_says_how_many(recon: Callable[..., Ran], tmp_path: Pat
     assert (code, out.split("\n")[0]) == (1, first)
 
 
+@pytest.mark.long
 def test_a_row_that_is_left_out_is_shown_as_such(recon: Callable[..., Ran], tmp_path: Path) -> None:
     feed = tmp_path / "feed.toml"
     feed.write_text(
@@ -317,6 +321,7 @@ def test_a_profile_that_cannot_be_meant(keys: dict[str, Any], said: str) -> None
     assert said in str(caught.value)
 
 
+@pytest.mark.long
 def test_of_very_many_cells_the_first_are_named_and_all_are_counted(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -331,6 +336,7 @@ def test_of_very_many_cells_the_first_are_named_and_all_are_counted(
     assert (file.rows, file.excluded) == (MOST_NAMED + 50, MOST_NAMED + 49)
 
 
+@pytest.mark.long
 def test_a_cell_that_may_be_a_secret_is_kept_nowhere(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def checked(workspace: Workspace, folder: Path, *rows: str, header: str = HEADER
     return verdict
 
 
+@pytest.mark.long
 def test_a_field_is_made_of_columns(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(
@@ -71,6 +72,7 @@ def test_a_field_is_made_of_columns(workspace: Workspace, rows: Any, tmp_path: P
     assert batch.state is State.COMPLETE_WITH_ERRORS
 
 
+@pytest.mark.long
 def test_quotes_around_nothing_are_no_number_and_a_text(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -385,6 +387,7 @@ def test_a_row_shows_how_each_of_its_fields_came_about(
     assert "DebtsId Reference Debt 5 of Ann 5" in " ".join(out.split())
 
 
+@pytest.mark.long
 def test_a_row_with_secrets_shows_nothing_of_its_fields(
     workspace: Workspace, recon: Any, tmp_path: Path
 ) -> None:
@@ -399,6 +402,7 @@ def test_a_row_with_secrets_shows_nothing_of_its_fields(
     assert "canary" not in out
 
 
+@pytest.mark.long
 def test_an_import_says_that_equal_rows_are_one_record(recon: Any, tmp_path: Path) -> None:
     """Of two equal items of one order, whose number is made of what they say, one is kept."""
     profile, path = tmp_path / "shop.toml", tmp_path / "items.csv"

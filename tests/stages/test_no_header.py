@@ -37,7 +37,7 @@ PROFILE = read_profile(SHAPE)
 ROWS = ["1;12.50;01.11.2026;E", "2;1,5;02.11.2026;E", "3;7.00;03.11.2026", "4;8;04.11.2026;G"]
 
 
-@pytest.mark.long(but=("-inherited",))
+@pytest.mark.long
 @pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 @pytest.mark.parametrize("top", ["", "\ufeff", "Terminal 7\n\n"])
 def test_every_line_is_a_record(
@@ -66,6 +66,7 @@ def test_every_line_is_a_record(
     assert found == [(1, "12.50"), (2, "1.5"), (3, "7.00"), (4, "8")]
 
 
+@pytest.mark.long
 def test_it_is_tried_and_a_sheet_may_lack_a_header_too(still: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "list.csv"
     path.write_text("\n".join(ROWS))

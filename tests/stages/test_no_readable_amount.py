@@ -23,12 +23,7 @@ FAULTY = {
 PROFILE = replace(DEFAULT, escape="\\")
 
 
-@pytest.mark.long(
-    but=(
-        "NulCharacter",
-        "TooFewFields",
-    )
-)
+@pytest.mark.long
 @pytest.mark.parametrize("code", FAULTY)
 def test_a_row_whose_fields_were_not_read_has_no_readable_amount(
     workspace: Workspace, tmp_path: Path, code: str

@@ -133,6 +133,7 @@ def test_a_repair_counts_once_its_batch_is_applied(
     assert [row.split(",")[0] for row in path.read_text().splitlines()[1:]] == ["1:2", "1:3"]
 
 
+@pytest.mark.long
 def test_what_an_earlier_version_took_for_repaired_is_in_error_once_that_is_discarded(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

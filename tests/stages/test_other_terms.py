@@ -48,7 +48,7 @@ STATES: Mapping[str, tuple[Callable[[Workspace, str], None], str]] = {
 LEDGER = "SELECT state, lease_epoch, (SELECT max(id) FROM event) FROM batch"
 
 
-@pytest.mark.long(but=("held", "complete"))
+@pytest.mark.long(but=("held",))
 @pytest.mark.parametrize("state", STATES)
 def test_a_delivery_is_not_gone_on_with_on_other_terms_than_are_stated(
     workspace: Workspace, rows: Any, tmp_path: Path, state: str

@@ -16,6 +16,7 @@ SHOWN = r"\! tr '\0' ' ' < /proc/$PPID/cmdline; echo; echo $PGPASSWORD"
 """What everybody on the machine reads of psql, and what its user alone does."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("password", ["s3cret-4711", "p'w\\ 4711"])
 def test_what_a_program_writes_is_private_and_the_password_is_on_no_command_line(
     password: str, database_url: str, tmp_path: Path
@@ -46,7 +47,7 @@ def test_what_a_program_writes_is_private_and_the_password_is_on_no_command_line
 OF_SERVICE = r"\! tr '\0' ' ' < /proc/$PPID/cmdline; echo; stat -c %a $PGSERVICEFILE"
 
 
-@pytest.mark.long(but=("sslpassword",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["sslpassword", "oauth_client_secret"])
 def test_no_other_secret_of_an_address_is_on_a_command_line(
     name: str, database_url: str, tmp_path: Path
@@ -64,6 +65,7 @@ def test_no_other_secret_of_an_address_is_on_a_command_line(
     assert not Path(place).parent.exists()
 
 
+@pytest.mark.long
 def test_a_secret_beside_a_service_is_refused_with_where_it_belongs(tmp_path: Path) -> None:
     done = tool(
         "psql",
@@ -89,6 +91,7 @@ def tool(*command: str, **environment: str) -> "subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.long
 def test_an_address_that_cannot_be_read_is_told_without_its_password(tmp_path: Path) -> None:
     done = tool(
         "psql",

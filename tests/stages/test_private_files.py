@@ -37,6 +37,7 @@ def open_to_others(*folders: Path) -> list[str]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mask", [in_long(0o022), 0o000])
 def test_nothing_a_run_writes_is_for_others(
     mask: int, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

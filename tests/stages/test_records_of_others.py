@@ -38,12 +38,7 @@ def repair(workspace: Workspace, path: Path, corrects: int, *rows: str, change: 
     return import_delivery(workspace, [str(path)], profile, corrects=corrects)
 
 
-@pytest.mark.long(
-    but=(
-        "last_wins-True-1:3,9,7,1,2,2026-01-01T10:00:00+01:00,77,0.5,1,9-rejected-updated",
-        "conflict-True-,9,7,1,2,2026-01-01T10:00:00+01:00,77,0.5,1,9-updated-updated",
-    )
-)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("row", "alone", "flagged"),
     [
@@ -99,6 +94,7 @@ def test_it_is_told_where_both_are(theirs: Workspace, rows: Any, tmp_path: Path)
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", [False, True])
 def test_a_record_that_came_while_a_repair_was_held_is_told_too(
     theirs: Workspace, rows: Any, tmp_path: Path, change: bool

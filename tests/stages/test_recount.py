@@ -51,12 +51,7 @@ def test_what_was_written_is_held(workspace: Workspace, batch: int) -> None:
     assert counted(workspace, batch) == ("complete", [("written", 10), ("in the database", 10)])
 
 
-@pytest.mark.long(
-    but=(
-        "most of the target-a row removed",
-        "most of the target-a cent more",
-    )
-)
+@pytest.mark.long
 @pytest.mark.parametrize("how", ALTERED)
 def test_a_target_that_was_altered_does_not_tie(workspace: Workspace, batch: int, how: str) -> None:
     with workspace.database.connect() as connection:
@@ -64,7 +59,7 @@ def test_a_target_that_was_altered_does_not_tie(workspace: Workspace, batch: int
     assert counted(workspace, batch)[0] == DOES_NOT_TIE
 
 
-@pytest.mark.long(but=("most of the target",))
+@pytest.mark.long
 def test_what_a_later_batch_has_written_counts_as_it_was(
     workspace: Workspace, batch: int, tmp_path: Path
 ) -> None:
@@ -73,7 +68,7 @@ def test_what_a_later_batch_has_written_counts_as_it_was(
     assert counted(workspace, batch) == ("complete", [("written", 10), ("in the database", 10)])
 
 
-@pytest.mark.long(but=("most of the target-a cent more",))
+@pytest.mark.long
 @pytest.mark.parametrize("how", ALTERED)
 def test_what_a_batch_found_there_is_read_back(
     workspace: Workspace, batch: int, tmp_path: Path, how: str
@@ -87,6 +82,7 @@ def test_what_a_batch_found_there_is_read_back(
     assert counted(workspace, again)[0] == DOES_NOT_TIE
 
 
+@pytest.mark.long
 def test_what_a_batch_found_there_may_be_written_by_a_later_one(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ def payment(number: int, rate: int, tenant: int = 7) -> str:
     return f"{number},{tenant},1,2,2026-01-01T10:00:00Z,1.5,0,1,{rate}"
 
 
+@pytest.mark.long(but=("database-reject",))
 @pytest.mark.parametrize(("place", "policy"), [("database", "reject"), ("delivery", "flag")])
 def test_a_thousand_dangling_references_are_looked_up_at_once(
     place: str,

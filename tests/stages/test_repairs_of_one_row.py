@@ -67,6 +67,7 @@ def why(rows: Any, batch: int = 2) -> list[tuple[int, str, str]]:
     return [(int(number), code, message) for number, code, message in found]
 
 
+@pytest.mark.long
 def test_two_keys_for_one_row_are_told_of_each_other(rows: Any, deliver: Deliver) -> None:
     """Nobody but the sender knows which of them is the record, and none is invented."""
     states = deliver((WRONG, line(2)), (WRONG, line(9)), (WRONG, line(8)), ("", line(7)))
@@ -83,6 +84,7 @@ def test_two_keys_for_one_row_are_told_of_each_other(rows: Any, deliver: Deliver
     assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (7,)]
 
 
+@pytest.mark.long
 def test_all_rows_that_are_told_of_each_other_are_offered(
     offered: Offered, deliver: Deliver
 ) -> None:

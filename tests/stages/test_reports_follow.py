@@ -56,6 +56,7 @@ def verdicts(workspace: Workspace) -> dict[int, str]:
     return found
 
 
+@pytest.mark.long
 def test_a_report_says_that_its_batch_was_taken_back(workspace: Workspace, tmp_path: Path) -> None:
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
     import_delivery(workspace, [write(tmp_path / "b.csv", line(2), line(3, amount="x"))], TIGHT)
@@ -79,6 +80,7 @@ def corrected_in(workspace: Workspace, tmp_path: Path, most: int = 1) -> Path:
     return rejects
 
 
+@pytest.mark.long
 def test_a_report_follows_what_corrects_its_rows(workspace: Workspace, tmp_path: Path) -> None:
     import_delivery(workspace, [str(corrected_in(workspace, tmp_path, 2))], DEFAULT, corrects=1)
     assert verdicts(workspace) == {1: "COMPLETE", 2: "COMPLETE"}
@@ -86,6 +88,7 @@ def test_a_report_follows_what_corrects_its_rows(workspace: Workspace, tmp_path:
     assert verdicts(workspace) == {1: "COMPLETE WITH ERRORS", 2: "UNDONE"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("amount", ["7", "z"], ids=["repaired", "in error again"])
 def test_a_report_follows_another_correction_of_the_same_row(
     workspace: Workspace, tmp_path: Path, amount: str
@@ -103,6 +106,7 @@ def test_a_report_follows_another_correction_of_the_same_row(
     assert told(workspace)[2] == before
 
 
+@pytest.mark.long
 def test_a_correction_writes_no_report_of_another_one_that_is_complete(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -123,6 +127,7 @@ def test_a_correction_writes_no_report_of_another_one_that_is_complete(
 LOCKED = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = %s"
 
 
+@pytest.mark.long
 def test_a_run_that_counts_meanwhile_writes_no_older_report(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -143,6 +148,7 @@ def test_a_run_that_counts_meanwhile_writes_no_older_report(
     assert verdicts(workspace) == {1: "COMPLETE WITH ERRORS", 2: "UNDONE"}
 
 
+@pytest.mark.long
 def test_a_run_that_is_frozen_in_the_middle_of_its_count_keeps_no_undo_waiting(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -167,6 +173,7 @@ def test_a_run_that_is_frozen_in_the_middle_of_its_count_keeps_no_undo_waiting(
     assert verdicts(workspace) == {1: "COMPLETE WITH ERRORS", 2: "UNDONE"}
 
 
+@pytest.mark.long
 def test_a_report_follows_what_an_undo_lets_be_sent_again(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -193,7 +200,7 @@ DEATHS = {
 """Three files of its own report, and three of that of the batch that it corrects."""
 
 
-@pytest.mark.long(but=("undo, file-written:4", "discard, file-renamed:5", "import, file-written:4"))
+@pytest.mark.long
 @pytest.mark.parametrize("case", DEATHS)
 def test_the_same_command_writes_what_a_run_that_died_left_unwritten(
     workspace: Workspace, tmp_path: Path, case: str
@@ -260,6 +267,7 @@ def test_a_report_that_a_run_died_over_is_named(workspace: Workspace, tmp_path: 
     assert verdicts(workspace) == {1: "COMPLETE"}
 
 
+@pytest.mark.long
 def test_a_report_that_was_removed_stays_so(workspace: Workspace, tmp_path: Path) -> None:
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1, amount="x"))], DEFAULT)
     (rejects,) = write_rejects(workspace, 1, tmp_path / "rejects", with_secrets=False)

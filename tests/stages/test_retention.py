@@ -193,7 +193,7 @@ CASES: dict[str, tuple[Callable[[Workspace, Path], Any], int, list[str]]] = {
 }
 
 
-@pytest.mark.long(but=("held", "corrected at the second try", "its correction undone"))
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_a_batch_keeps_what_it_may_still_need(
     workspace: Workspace, tmp_path: Path, swept: Any, name: str
@@ -213,7 +213,7 @@ def next_steps(workspace: Workspace) -> dict[int, str]:
         return {one.id: next_step(one) for one in list_overview(connection, 9)}
 
 
-@pytest.mark.long(but=("2",))
+@pytest.mark.long
 @pytest.mark.parametrize("right", [3, 2])
 def test_what_recon_status_asks_for_is_kept_in_the_inbox_too(
     workspace: Workspace, tmp_path: Path, swept: Any, right: int
@@ -248,6 +248,7 @@ def repaired_lately(workspace: Workspace, path: Path) -> datetime:
     return ended
 
 
+@pytest.mark.long
 def test_a_batch_is_closed_for_as_long_as_its_last_correction(
     workspace: Workspace, tmp_path: Path, swept: Any
 ) -> None:
@@ -259,6 +260,7 @@ def test_a_batch_is_closed_for_as_long_as_its_last_correction(
     assert write_rejects(workspace, 1, tmp_path / "out", with_secrets=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sort", ["contents", "deliveries"])
 def test_what_an_undo_needs_again_while_a_sweep_is_at_work_is_spared(
     workspace: Workspace,
@@ -285,6 +287,7 @@ def test_what_an_undo_needs_again_while_a_sweep_is_at_work_is_spared(
     assert (contents(workspace), kept) == (int(sort == "contents"), 1)
 
 
+@pytest.mark.long
 def test_a_dry_run_counts_and_removes_nothing(
     workspace: Workspace, tmp_path: Path, rows: Any
 ) -> None:
@@ -342,6 +345,7 @@ def test_a_batch_whose_content_is_gone_is_recounted_and_delivered_again_all_the_
     assert (again.new, again.exit_code, contents(workspace)) == (False, 0, 1)
 
 
+@pytest.mark.long
 def test_what_no_batch_knows_goes_when_it_is_old(
     workspace: Workspace, tmp_path: Path, swept: Any
 ) -> None:
@@ -356,6 +360,7 @@ def test_what_no_batch_knows_goes_when_it_is_old(
     assert draft.exists()
 
 
+@pytest.mark.long
 def test_an_inbox_loses_old_deliveries_of_closed_batches_only(
     workspace: Workspace, tmp_path: Path, swept: Any, rows: Any
 ) -> None:
@@ -532,6 +537,7 @@ def test_an_inbox_that_is_named_and_not_there_is_refused(
     assert "typo: there is no such inbox" in told.stderr.replace("\n", "")
 
 
+@pytest.mark.long
 def test_what_a_killed_sweep_left_is_no_obstacle(
     workspace: Workspace, tmp_path: Path, swept: Any
 ) -> None:
@@ -559,6 +565,7 @@ def test_what_another_sweep_removes_meanwhile_is_gone(
     assert swept()["batch reports"] == 0
 
 
+@pytest.mark.long
 def test_the_spool_of_a_batch_that_has_ended_goes(
     workspace: Workspace, tmp_path: Path, swept: Any
 ) -> None:

@@ -35,6 +35,7 @@ def told(rows: Any) -> list[Any]:
     ]
 
 
+@pytest.mark.long
 def test_what_is_told_again_is_what_was_told(workspace: Workspace, rows: Any, held: int) -> None:
     before = told(rows)
     rewind_batch(workspace, held)
@@ -47,6 +48,7 @@ def test_what_is_told_again_is_what_was_told(workspace: Workspace, rows: Any, he
     assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (4,)]
 
 
+@pytest.mark.long
 def test_only_while_nothing_is_applied_and_nobody_else_works_on_it(
     workspace: Workspace, rows: Any, held: int
 ) -> None:
@@ -99,6 +101,7 @@ def test_killed_in_the_middle_nothing_was_forgotten(
     assert told(rows) == before
 
 
+@pytest.mark.long
 def test_what_has_ended_is_read_without_a_hold_and_never_written(
     workspace: Workspace, rows: Any, held: int
 ) -> None:

@@ -62,6 +62,7 @@ def refused(workspace: Workspace, statement: str) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_a_loader_stages_and_a_merger_finishes(acting: As, tmp_path: Path, rows: Any) -> None:
     path = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
     with pytest.raises((ReconError, psycopg.errors.InsufficientPrivilege)):
@@ -103,6 +104,7 @@ def test_a_loader_writes_no_target(acting: As, table: str) -> None:
     assert not refused(loader, f"SELECT * FROM {table}")
 
 
+@pytest.mark.long
 def test_who_lacks_a_right_is_told_the_least_role_that_has_it(acting: As, rows: Any) -> None:
     acting(READER)
     roles = (READER, LOADER, MERGER, CONTROLLER, DESK)
@@ -122,7 +124,7 @@ def test_who_lacks_a_right_is_told_the_least_role_that_has_it(acting: As, rows: 
     assert role_for("table", "pg_authid") is None
 
 
-@pytest.mark.long(but=("recon_merger",))
+@pytest.mark.long
 @pytest.mark.parametrize("role", [LOADER, MERGER, READER, CONTROLLER])
 def test_nobody_changes_the_trail_or_the_tables(acting: As, role: str) -> None:
     user = acting(role)
@@ -210,7 +212,7 @@ MEMBERS = {LOADER: {LOADER}, MERGER: {LOADER, MERGER}, READER: {READER}}
 MEMBERS |= {CONTROLLER: {READER, CONTROLLER}, DESK: {READER, CONTROLLER, DESK}}
 
 
-@pytest.mark.long(but=("recon_loader",))
+@pytest.mark.long
 @pytest.mark.parametrize("role", MEMBERS)
 def test_the_trail_is_written_by_those_who_may(acting: As, role: str) -> None:
     user = acting(role)
@@ -343,6 +345,7 @@ def test_the_owner_of_the_schema_needs_no_more_than_the_database(
                 administrator.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(names[role])))
 
 
+@pytest.mark.long
 def test_nobody_reads_a_view_before_it_says_whose_rows_are_seen(workspace: Workspace) -> None:
     with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
         for statement in statements():
@@ -359,6 +362,7 @@ def test_nobody_reads_a_view_before_it_says_whose_rows_are_seen(workspace: Works
             assert owner.execute(asked).fetchone() == (False,), statement  # type: ignore[call-overload]
 
 
+@pytest.mark.long
 def test_roles_are_granted_as_a_whole_or_not_at_all(workspace: Workspace) -> None:
     printed = subprocess.run(
         [sys.executable, "-m", "schemas.guards.roles"], capture_output=True, text=True, check=True

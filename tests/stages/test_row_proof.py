@@ -72,7 +72,7 @@ def place(workspace: Workspace, tmp_path: Path, once: Once, keep: str, kept: boo
     return workspace
 
 
-@pytest.mark.long(but=("text-removed", "reference-kept"))
+@pytest.mark.long(but=("reference-kept",))
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "removed"])
 @pytest.mark.parametrize("keep", ["text", "reference"])
 def test_no_value_of_a_row_can_be_altered_unnoticed(place: Workspace) -> None:
@@ -98,6 +98,7 @@ def test_no_value_of_a_row_can_be_altered_unnoticed(place: Workspace) -> None:
         assert show(place, 2, connection).record_number == 2
 
 
+@pytest.mark.long(but=("outcome-text-True",))
 @pytest.mark.parametrize(("keep", "kept"), [("text", True)])
 @pytest.mark.parametrize(
     "statement",
@@ -118,6 +119,7 @@ def test_what_became_of_a_row_is_not_shown_once_it_was_altered(
             show(place, 2, connection)
 
 
+@pytest.mark.long
 def test_the_answer_to_a_row_is_not_shown_once_it_was_altered(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -147,6 +149,7 @@ def test_what_proves_a_row_is_said(place: Workspace, hashed: bool, told: str) ->
         assert show(place, 1, connection).proof.startswith(told)
 
 
+@pytest.mark.long(but=("text-text-True",))
 @pytest.mark.parametrize(("keep", "kept"), [("text", True)])
 @pytest.mark.parametrize(
     "statement",

@@ -36,7 +36,7 @@ def small(workspace: Workspace) -> Workspace:
     return replace(workspace, settings=replace(workspace.settings, limits=SMALL))
 
 
-@pytest.mark.long(but=("falling keys",))
+@pytest.mark.long
 @pytest.mark.parametrize("step", [1, -1], ids=["rising keys", "falling keys"])
 def test_an_extract_of_several_chunks_is_two_even_portions(
     small: Workspace, tmp_path: Path, rows: Any, step: int
@@ -76,6 +76,7 @@ def test_a_row_that_somebody_else_writes_meanwhile_is_judged(
     assert [verdict for *_, verdict in rows(RECEIPTS)[1:]] == ["inserted", "inserted"]
 
 
+@pytest.mark.long
 def test_rows_that_are_taken_for_new_and_are_not_are_refused(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -116,6 +117,7 @@ def test_a_connection_that_is_lost_takes_no_portion_along(
     assert len(rows(RECEIPTS)) == 2
 
 
+@pytest.mark.long
 def test_where_no_second_connection_is_left_one_does_it_all(
     small: Workspace, tmp_path: Path, rows: Any
 ) -> None:

@@ -67,6 +67,7 @@ def told(profile: Profile, workspace: Workspace, path: Path) -> tuple[int, int, 
     return verdict.rows_in, verdict.comments.lines, wrong
 
 
+@pytest.mark.long
 def test_pages_of_a_list_are_one_table(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     path.write_text(LIST)

@@ -86,7 +86,7 @@ def test_keys_and_references_are_settled_over_all_files(tmp_path: Path) -> None:
     assert unsettled == {"a.csv": [1], "b.csv": [1], "c.csv": [1]}
 
 
-@pytest.mark.long(but=("700", "701", "1400"))
+@pytest.mark.long(but=("701",))
 @pytest.mark.parametrize("rows", [1, 700, 701, 1400])
 def test_files_of_every_size_are_counted_and_few_wait_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int

@@ -96,7 +96,7 @@ PROFILES = {
 }
 
 
-@pytest.mark.long(but=("as it is",))
+@pytest.mark.long
 @pytest.mark.parametrize("title", PROFILES)
 def test_files_together_leave_what_they_leave_one_by_one(
     databases: Databases, deliveries: tuple[Path, Path], tmp_path: Path, title: str

@@ -265,6 +265,7 @@ def test_a_footer_that_repeats_the_cells_of_the_only_record_ties(
     assert (verdict.message, verdict.rows_in, len(verdict.rejects)) == (None, 1, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("number", "told"), [("x", "stated 3, the file has 1, and 1 row has no key there"), ("", None)]
 )
@@ -285,6 +286,7 @@ def test_a_hash_total_is_excused_by_a_key_that_cannot_be_read(
         assert told in (batch.held_because or "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("totals", "total", "state"), [("all", "25", State.HELD), ("kept", "10", State.COMPLETE)]
 )
@@ -301,7 +303,7 @@ def test_a_row_left_out_whose_amount_cannot_be_read_is_part_of_what_is_not_known
     assert import_delivery(workspace, [str(path)], profile).batch.state is state
 
 
-@pytest.mark.long(but=("all-False",))
+@pytest.mark.long
 @pytest.mark.parametrize(("totals", "ties"), [("all", False), ("kept", True)])
 def test_a_grand_total_beside_subtotals_that_are_left_out(
     workspace: Workspace, rows: Any, tmp_path: Path, totals: str, ties: bool

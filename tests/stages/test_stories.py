@@ -43,6 +43,7 @@ def amounts(rows: Any) -> dict[int, str]:
     return {key: str(value) for key, value in rows('SELECT "Id", "PaidAmount" FROM payment')}
 
 
+@pytest.mark.long
 def test_a_later_version_updates_and_an_older_one_is_stale(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -57,12 +58,7 @@ def test_a_later_version_updates_and_an_older_one_is_stale(
     assert amounts(rows)[1] == "11"
 
 
-@pytest.mark.long(
-    but=(
-        "later moment",
-        "earlier moment",
-    )
-)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("there", "then", "state"),
     [
@@ -86,6 +82,7 @@ def test_of_two_versions_the_later_moment_is_the_newer(
     assert states(rows, taken.batch.id) == {1: state}
 
 
+@pytest.mark.long
 def test_undo_restores_what_was_there(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
     first = import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2))], DEFAULT)
     before = rows("SELECT * FROM payment ORDER BY 1")
@@ -104,6 +101,7 @@ def test_undo_restores_what_was_there(workspace: Workspace, rows: Any, tmp_path:
     assert trail == [("A. Meyer", "wrong file")]
 
 
+@pytest.mark.long
 def test_over_budget_nothing_is_visible_until_somebody_decides(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -133,6 +131,7 @@ def test_a_discarded_batch_can_be_delivered_again(
         release_batch(workspace, again.batch.id, by=None, reason="late")
 
 
+@pytest.mark.long
 def test_rejects_are_a_valid_delivery_once_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -154,6 +153,7 @@ def test_rejects_are_a_valid_delivery_once_corrected(
     assert [row[0].split(":")[1] for row in parents] == ["2", "3"]
 
 
+@pytest.mark.long
 def test_secrets_are_shown_nowhere_and_left_out_of_rejects(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -171,12 +171,7 @@ def test_secrets_are_shown_nowhere_and_left_out_of_rejects(
     assert all("canary-secret" in path.read_text() for path in open_ones)
 
 
-@pytest.mark.long(
-    but=(
-        "statement0-rows: stated 3, the file has 2",
-        "statement4-bytes: stated 1",
-    )
-)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
@@ -213,6 +208,7 @@ def test_other_content_under_a_used_name_is_said_so(workspace: Workspace, tmp_pa
     assert "delivered in batch 1 with other content" in second.messages[0]
 
 
+@pytest.mark.long
 def test_the_same_delivery_again_is_the_batch_that_took_it(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -234,6 +230,7 @@ def test_the_same_delivery_again_is_the_batch_that_took_it(
     assert last.messages[0].endswith("and is complete; nothing to do.")
 
 
+@pytest.mark.long
 def test_the_same_bytes_under_another_name_are_no_news(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -267,6 +264,7 @@ def test_known_bytes_are_known_whatever_else_is_wrong_with_them(
     assert "a.csv would be refused now: " in both.messages[0]
 
 
+@pytest.mark.long
 def test_a_refused_file_beside_a_known_one_is_told(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -281,6 +279,7 @@ def test_a_refused_file_beside_a_known_one_is_told(
     assert receive(workspace, [known, str(short)], DEFAULT).batch_id == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("undone", [1, 2])
 def test_a_delivery_of_which_a_part_was_undone_brings_that_part_again(
     workspace: Workspace, rows: Any, tmp_path: Path, undone: int
@@ -297,6 +296,7 @@ def test_a_delivery_of_which_a_part_was_undone_brings_that_part_again(
     assert (known.batch_id, known.new) == (3, False)
 
 
+@pytest.mark.long
 def test_one_run_holds_a_batch_and_the_others_say_who(workspace: Workspace, tmp_path: Path) -> None:
     batch = import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT).batch
     with (
@@ -331,6 +331,7 @@ def test_a_constraint_of_the_database_costs_one_row(
     assert all(chain.ties for chain in ended.report.chains)
 
 
+@pytest.mark.long
 def test_a_batch_bound_to_a_tenant_writes_no_other(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -352,6 +353,7 @@ def test_the_last_one_wins_where_the_feed_says_so(
     assert amounts(rows)[1] == "2"
 
 
+@pytest.mark.long
 def test_a_missing_reference_is_noted_or_rejects_as_the_feed_says(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -392,6 +394,7 @@ def test_no_batch_ends_while_rows_of_it_wait(
     )
 
 
+@pytest.mark.long
 def test_totals_that_do_not_tie_fail_the_run_until_they_do(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -450,6 +453,7 @@ def test_what_somebody_changed_is_not_undone_unseen(
     assert json.loads(detail)["changed_by_hand"] == {"payment": 1}
 
 
+@pytest.mark.long
 def test_an_undone_batch_stays_undone(workspace: Workspace, tmp_path: Path) -> None:
     batch = import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT).batch
     undo_batch(workspace, batch.id, by=None, reason="test")
@@ -494,6 +498,7 @@ def test_whoever_decides_late_does_not_take_the_batch_from_who_decided(
     assert decided == [("released",)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("days", [-1, 1])
 def test_batches_are_dated_by_the_database_whatever_the_clock_here_says(
     workspace: Workspace, tmp_path: Path, rows: Any, monkeypatch: pytest.MonkeyPatch, days: int
@@ -513,6 +518,7 @@ def test_batches_are_dated_by_the_database_whatever_the_clock_here_says(
     assert told == [(True, True, True)]
 
 
+@pytest.mark.long
 def test_a_small_delivery_takes_one_session_and_few_statements(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

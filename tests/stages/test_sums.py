@@ -295,6 +295,7 @@ def test_a_sum_is_exact(numbers: list[str | None], added: int, scale: str) -> No
         assert Fraction(found) == total
 
 
+@pytest.mark.long
 @settings(max_examples=examples(300, 30), deadline=None)
 @given(
     st.data(),
@@ -334,6 +335,7 @@ def test_an_amount_of_a_fixed_scale_is_a_number_whatever_it_is_added_to(other: s
     assert Decimal(found) == Decimal("10.5") + Decimal(other)
 
 
+@pytest.mark.long
 def test_the_fast_path_sums_as_validating_does(tmp_path: Path) -> None:
     path = tmp_path / "payments.csv"
     good = [f"{number};{number},50;1,25;0,25;{number}\n" for number in range(10, 60)]

@@ -26,7 +26,7 @@ TEXTS = {
 HEADER = "CommsGuid|CampaignActionsRequestsId|Comments\n"
 
 
-@pytest.mark.long(but=("shift_jis-True",))
+@pytest.mark.long
 @pytest.mark.parametrize("inherited", [True, False])
 @pytest.mark.parametrize("encoding", TEXTS)
 def test_no_half_of_a_sign_is_taken_for_a_delimiter(

@@ -32,6 +32,7 @@ def undo(workspace: Workspace, batch: int) -> dict[str, int]:
     return undo_batch(workspace, batch, by=None, reason="test")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "there", [line(1, day=2), line(1, amount="9", day=1)], ids=["unchanged", "stale"]
 )
@@ -54,6 +55,7 @@ def test_what_another_batch_found_there_is_not_taken_away(
     assert [(key, batch) for key, _, batch in rows(RECORDS)] == [(1, 3), (5, 3)]
 
 
+@pytest.mark.long
 def test_what_was_found_before_the_batch_wrote_it_stands_against_nothing(
     workspace: Workspace, rows: Any, take: Any
 ) -> None:
@@ -65,6 +67,7 @@ def test_what_was_found_before_the_batch_wrote_it_stands_against_nothing(
     assert rows(RECORDS) == before
 
 
+@pytest.mark.long(but=("clock set back",))
 @pytest.mark.parametrize("is_set_back", [False, True], ids=["", "clock set back"])
 def test_a_batch_that_was_applied_after_a_later_one_rests_on_that(
     workspace: Workspace,
@@ -85,6 +88,7 @@ def test_a_batch_that_was_applied_after_a_later_one_rests_on_that(
         undo(workspace, 2)
 
 
+@pytest.mark.long
 def test_a_later_batch_that_was_applied_before_one_that_was_held_does_not_rest_on_it(
     workspace: Workspace, rows: Any, tmp_path: Path, take: Any
 ) -> None:
@@ -98,6 +102,7 @@ def test_a_later_batch_that_was_applied_before_one_that_was_held_does_not_rest_o
     assert rows(RECORDS)[:1] == before
 
 
+@pytest.mark.long
 def test_a_lost_record_without_a_number_is_brought_back(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

@@ -132,6 +132,7 @@ def test_rates_for_100_units_stand_beside_rates_for_one(
     assert made["ExchangeRate"][1:] == ("Rate / units by Currency", "137.13 | JPY", "1.3713")
 
 
+@pytest.mark.long
 def test_each_record_has_the_line_it_comes_from(
     workspace: Workspace, recon: Any, rows: Any, tmp_path: Path
 ) -> None:
@@ -159,7 +160,7 @@ def test_each_record_has_the_line_it_comes_from(
             locate(workspace, connection, batch.id, "rates.csv", Spot(record=4))
 
 
-@pytest.mark.long(but=("inherited",))
+@pytest.mark.long
 @pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 def test_rejected_records_and_lines_are_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile
@@ -244,7 +245,7 @@ def test_the_same_record_in_another_offset_is_no_collision(
     assert len(rates(rows)) == 1
 
 
-@pytest.mark.long(but=("2",))
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(examples(80, few=3)))
 def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
@@ -488,6 +489,7 @@ def test_a_cell_makes_a_record_in_either_way_where_its_field_has_a_value(
         assert found == wanted, strict_bytes
 
 
+@pytest.mark.long
 def test_a_check_shows_the_records_of_lines_that_contradict_each_other(tmp_path: Path) -> None:
     text = HISTORY + "2014-08-25,1.33,137.13,N/A,\n2014-08-20,N/A,1.5E,N/A,\n"
     (verdict,) = examine(Settings(tmp_path / "home"), [write(tmp_path, text)], PROFILE)

@@ -57,6 +57,7 @@ def avatars(workspace: Workspace, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_no_delivered_text_tells_of_itself_in_lines_of_ours(recon: Any, tmp_path: Path) -> None:
     """A cell of several lines could say what became of its row, or that a file has no errors."""
     path, forged = tmp_path / "avatars.csv", "x\n           state  inserted"
@@ -89,6 +90,7 @@ NO_ROW = [
 ]
 
 
+@pytest.mark.long
 def test_a_row_is_found_by_any_of_its_lines_or_by_its_number_and_by_nothing_else(
     recon: Any, avatars: Path
 ) -> None:
@@ -124,6 +126,7 @@ def test_of_a_file_that_is_not_read_to_its_end_nothing_final_is_said(
         assert "`recon rerun 1` goes on" in err
 
 
+@pytest.mark.long
 def test_a_refused_file_has_no_rows_and_says_why(
     workspace: Workspace, recon: Any, tmp_path: Path
 ) -> None:

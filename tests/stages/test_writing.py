@@ -602,6 +602,7 @@ def grouped(number: Decimal, groups: str) -> str:
 SIGNS = ("-1", "1-", "(1)", "\N{MINUS SIGN}1", "1 DR", "<1>")
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(
     number=st.decimals(-(10**9), 10**9, places=2),

@@ -83,6 +83,7 @@ def test_what_a_killed_process_left_goes_and_what_is_being_written_stays(
     assert {*tmp_path.iterdir()} == {tmp_path / "a.csv"}
 
 
+@pytest.mark.long
 def test_many_may_write_into_one_folder_at_once(tmp_path: Path) -> None:
     """A draft is not taken for that of a killed process between its making and its lock."""
 

@@ -45,6 +45,7 @@ def test_a_text_of_any_length_is_brought_along(empty_url: str) -> None:
         assert (key, name) == (long, long)
 
 
+@pytest.mark.long
 def test_what_a_step_cannot_do_is_no_fault_of_what_was_given(empty_url: str) -> None:
     """A table that others have filled with columns takes no more of them."""
     brought_to(empty_url, "0037")

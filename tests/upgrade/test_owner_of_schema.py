@@ -28,6 +28,7 @@ def not_of(owner: psycopg.Connection) -> list[tuple[str, str]]:
     return [(name, of) for name, of in found if of != owner.info.user]
 
 
+@pytest.mark.long(but=("migrate",))
 @pytest.mark.parametrize("way", ["migrate", "follow"])
 def test_it_is_changed_as_its_owner(owned: tuple[str, str], way: Way) -> None:
     of_owner, of_superuser = owned
@@ -53,6 +54,7 @@ def test_it_is_changed_as_its_owner(owned: tuple[str, str], way: Way) -> None:
         bring_up_to_date(of_owner, SECONDS, "migrate")
 
 
+@pytest.mark.long
 def test_who_may_not_be_its_owner_changes_nothing(owned: tuple[str, str]) -> None:
     of_owner, of_superuser = owned
     brought_to(of_superuser, revisions()[0])

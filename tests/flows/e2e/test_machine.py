@@ -27,6 +27,7 @@ def test_the_pages_talk_to_their_own_server_and_promote_nothing(machine: Machine
     assert machine.api.get(machine.url).text.count("<div id=") >= 1
 
 
+@pytest.mark.long
 def test_the_desk_is_up_with_it(machine: Machine) -> None:
     page = machine.api.get(f"http://127.0.0.1:{machine.desk_port}/")
     assert page.is_success

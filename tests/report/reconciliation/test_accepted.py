@@ -8,6 +8,7 @@ from datetime import date
 from decimal import Decimal
 
 import polars as pl
+import pytest
 
 from flows.report.reconciled.accepted import ACCEPTANCES, accepted_by
 from flows.report.reconciled.data import breaks_csv, breaks_frame
@@ -90,6 +91,7 @@ def mixed() -> ReconciliationReport:
     )
 
 
+@pytest.mark.long
 def test_page_one_names_who_accepted_what() -> None:
     """The largest first, as everywhere: what is no number, then differences."""
     day = date.fromisoformat(UNTIL)
@@ -104,6 +106,7 @@ def test_page_one_names_who_accepted_what() -> None:
         assert "bank charges" in told
 
 
+@pytest.mark.long
 def test_its_sums_are_the_accepted_money_of_each_currency() -> None:
     many = pl.concat(
         found(str(one), amount=f"{one}.37", currency=1 + one % 3) for one in range(1, 100)
@@ -139,6 +142,7 @@ def test_a_report_without_accepted_breaks_has_no_such_table() -> None:
     assert "accepted_by" not in [table.name for table in parts(decided(found("1")))]
 
 
+@pytest.mark.long
 def test_the_files_of_breaks_have_who_until_when_and_why() -> None:
     frame = breaks_frame(mixed())
     lines = list(csv.DictReader(io.StringIO(breaks_csv(frame).decode())))

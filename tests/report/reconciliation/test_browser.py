@@ -61,6 +61,7 @@ def test_the_page_needs_nothing_and_breaks_no_policy(tab: Tab, page: Path) -> No
     )
 
 
+@pytest.mark.long
 def test_no_delivered_text_runs(tab: Tab) -> None:
     assert tab.value("document.querySelectorAll('script').length") == 1
     assert tab.value("document.querySelectorAll('img, iframe, object, link').length") == 0
@@ -71,6 +72,7 @@ def test_no_delivered_text_runs(tab: Tab) -> None:
     assert blocked is True
 
 
+@pytest.mark.long
 def test_the_list_can_be_narrowed_and_shown_again(tab: Tab) -> None:
     every = [one.id for one in everything().breaks]
     assert tab.value("document.getElementById('break-tools').hidden") is False
@@ -139,7 +141,7 @@ PAGE_ONE = {
 }
 
 
-@pytest.mark.long(but=("everything",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", PAGE_ONE)
 def test_the_first_printed_page_has_money(tab: Tab, tmp_path: Path, name: str) -> None:
     path = tmp_path / "report.html"
@@ -151,7 +153,7 @@ def test_the_first_printed_page_has_money(tab: Tab, tmp_path: Path, name: str) -
     assert row in text.partition(heading)[2]
 
 
-@pytest.mark.long(but=("420",))
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 420])
 def test_the_page_is_never_wider_than_its_window(tab: Tab, tmp_path: Path, width: int) -> None:
     """An amount may have three hundred digits; its table is moved aside, the page is not."""

@@ -92,6 +92,12 @@ def test_the_policy_names_the_style_and_the_script_and_nothing_else(name: str) -
     assert [tag for tag, _ in page.tags].count("style") == 1
 
 
+@pytest.mark.long(
+    but=(
+        "reconciled",
+        "accepted",
+    )
+)
 @pytest.mark.parametrize("name", REPORTS)
 def test_nothing_on_the_page_refers_outside_it(name: str) -> None:
     page = page_of(name)
@@ -111,6 +117,12 @@ def test_every_link_leads_to_one_place_of_the_page(name: str) -> None:
     assert set(page.attributes("section", "aria-labelledby")) <= set(ids)
 
 
+@pytest.mark.long(
+    but=(
+        "reconciled",
+        "nothing",
+    )
+)
 @pytest.mark.parametrize("name", REPORTS)
 def test_all_sections_are_there_in_their_order(name: str) -> None:
     page = page_of(name)
@@ -212,6 +224,7 @@ def test_the_list_names_every_break_with_its_money_and_its_age() -> None:
     assert table[1][6].split("\n") == ["128 d", "88 business", "2025-11-01"]
 
 
+@pytest.mark.long
 def test_the_orders_of_the_list_are_permutations() -> None:
     ranks = [told.split() for told in page_of("everything").attributes("tr", "data-ranks")]
     count = len(everything().breaks)
@@ -224,6 +237,7 @@ def test_the_orders_of_the_list_are_permutations() -> None:
     assert [everything().breaks[place].id[0] for place in largest] == list("abcefd0")
 
 
+@pytest.mark.long
 def test_of_many_breaks_the_page_lists_the_first_and_says_where_the_rest_is() -> None:
     source = render_html(many(MOST + 1))
     assert source.count("data-ranks=") == MOST
@@ -231,6 +245,7 @@ def test_of_many_breaks_the_page_lists_the_first_and_says_where_the_rest_is() ->
     assert "breaks.csv and breaks.parquet" in source
 
 
+@pytest.mark.long
 def test_a_list_that_is_cut_keeps_every_line_with_a_residual() -> None:
     report = everything()
     fine, wrong = report.controls[2], report.controls[1]
@@ -252,6 +267,7 @@ def test_what_the_workbook_has_no_room_for_is_said_to_be_elsewhere(
     assert "300 more lines are in totals.json; the first 400 of all are in report.xlsx." in source
 
 
+@pytest.mark.long
 def test_a_break_leads_to_its_cause_where_the_page_has_it() -> None:
     report = everything()
     others = tuple(replace(report.causes[0], id=f"other-{number}") for number in range(300))
@@ -296,6 +312,7 @@ def test_no_delivered_text_enters_the_style() -> None:
     assert "FOOT" not in page.style
 
 
+@pytest.mark.long
 def test_a_verdict_nobody_knows_is_never_good() -> None:
     report = everything()
     odd = replace(report, cover=replace(report.cover, verdict='"} body { display: none'))
@@ -314,6 +331,7 @@ def _number(text: str) -> int | Decimal:
     return Decimal(plain) if "." in plain else int(plain)
 
 
+@pytest.mark.long
 def test_records_that_are_missing_with_no_money_between_are_told() -> None:
     """Two payments of +5 and -5 that are not in the target; nothing compared is another thing."""
     zero, report = Decimal(0), everything()

@@ -35,6 +35,7 @@ def test_one_place_a_part_and_a_count() -> None:
     assert there != Breaks.of(lines[1:])
 
 
+@pytest.mark.long
 def test_no_rendering_makes_lines_of_all_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     """There may be millions: what is shown of them is a page, the rest are columns."""
     report = replace(everything(), breaks=many(2 * MOST).breaks)

@@ -39,7 +39,7 @@ def test_rendering_twice_gives_the_same_bytes(here: dict[str, str]) -> None:
     assert hashes() == here
 
 
-@pytest.mark.long(but=("1-America/Anchorage-1-C",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("seed", "zone", "threads", "locale"),
     [("1", "America/Anchorage", "1", "C"), ("4711", "Asia/Kathmandu", "3", "de_DE.UTF-8")],

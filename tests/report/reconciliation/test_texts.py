@@ -345,6 +345,7 @@ def test_the_break_of_a_debt_says_its_tenant() -> None:
     assert "characters)" not in first
 
 
+@pytest.mark.long
 def test_of_many_breaks_the_text_says_how_many_are_left() -> None:
     assert "980 more are in the report." in render_text(many(1_000))
     assert "950 more are in the report." in reconciliation_markdown(many(1_000))

@@ -202,6 +202,7 @@ def test_accepted_breaks_are_not_asked_to_be_corrected(workspace: Workspace) -> 
         assert corrections(workspace, connection, held_rows(nothing), gathered) == {}
 
 
+@pytest.mark.long
 def test_no_file_holds_a_secret(workspace: Workspace, tmp_path: Path) -> None:
     gateways = tmp_path / "payment_gateways.csv"
     gateways.write_text(

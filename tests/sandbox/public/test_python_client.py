@@ -199,6 +199,7 @@ def test_a_batch_stops_at_the_invalid_record(current: Side) -> None:
     assert [error.field_name for error in status.errors] == ["AvatarsId", "Name"]
 
 
+@pytest.mark.long
 def test_a_batch_of_edits_cannot_be_posted(current: Side) -> None:
     with current.client() as client:
         failure = refused(lambda: client.send_all([current.made("EditPayment", PAYMENT)]))
