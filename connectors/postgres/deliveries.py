@@ -2,15 +2,17 @@
 
 import psycopg
 
+from connectors.postgres.ledger import IN_DATABASE
 from schemas.derived.sql_names import listed
 from schemas.derived.views import ENDS
 
 _ENDS = listed(ENDS)
-_OF_THE_FEED = f"(SELECT feed = own.feed AND state NOT IN ({_ENDS}) FROM batch WHERE id = {{}})"
-"""SQL: whether a batch stands and is of the feed of `own`; found by its number, not by a join that
-reads every batch for it."""
+_OF_THE_FEED = "(SELECT feed = own.feed AND state {} FROM batch WHERE id = {})"
+"""SQL: whether a batch of these states is of the feed of `own`; found by its number, not by a join
+that reads every batch for it."""
 _REFUSED_THERE = f"""AND e.refused IS NOT NULL AND e.batch_id <> own.id
-    AND {_OF_THE_FEED.format("e.batch_id")}"""
+    AND {_OF_THE_FEED.format(f"NOT IN ({_ENDS})", "e.batch_id")}"""
+_TAKEN_THERE = _OF_THE_FEED.format(f"IN ({listed(IN_DATABASE)})", "o.batch_id")
 FAMILY = """WITH RECURSIVE above AS (
         SELECT id, corrects FROM batch WHERE id = ANY(%s)
         UNION SELECT b.id, b.corrects FROM batch b JOIN above a ON b.id = a.corrects
@@ -53,7 +55,7 @@ def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
             {_REFUSED_THERE} AND e.batch_id < own.id AND (own.manifest = e.manifest) IS NOT FALSE
             WHERE NOT EXISTS (SELECT FROM extract o WHERE o.name = e.name AND o.refused IS NULL
                 AND o.batch_id > e.batch_id AND o.batch_id <> own.id
-                AND {_OF_THE_FEED.format("o.batch_id")} AND (o.manifest = e.manifest) IS NOT FALSE)
+                AND {_TAKEN_THERE} AND (o.manifest = e.manifest) IS NOT FALSE)
         ORDER BY 1""",
         [[batch_id], batch_id],
     ).fetchall()

@@ -10,7 +10,14 @@ from psycopg.rows import class_row
 
 from connectors.postgres.accounts import BATCH_SEEN
 from connectors.postgres.attempts import REPAIRED, delivered_again, later_attempts
-from connectors.postgres.ledger import ENDED, REFUSED_AS_STATED, TAKEN_BACK, Extract, State
+from connectors.postgres.ledger import (
+    ENDED,
+    IN_DATABASE,
+    REFUSED_AS_STATED,
+    TAKEN_BACK,
+    Extract,
+    State,
+)
 from schemas.derived.sql_names import listed
 from schemas.own_columns import PARENT_COLUMN
 
@@ -99,9 +106,10 @@ def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
     return [bool(one) for (one,) in rows]
 
 
-_STANDS = f"b.state NOT IN ({listed(TAKEN_BACK)})"
+_APPLIED = f"b.state IN ({listed(IN_DATABASE)})"
+"""SQL: whether a batch `b` has taken its files; one that is held may yet be discarded."""
 _TAKEN = f"""SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
-    WHERE taken.refused IS NULL AND b.feed = e.feed AND {_STANDS}"""
+    WHERE taken.refused IS NULL AND b.feed = e.feed AND {_APPLIED}"""
 
 
 def called(name: str) -> str:
@@ -128,7 +136,7 @@ _TO_DELIVER = f"""
         FROM correcting JOIN batch b USING (id) JOIN extract taken ON taken.batch_id = b.id,
             unnest(ARRAY[taken.name, substring(taken.name FROM '(?i)^.*?[.]zip(?=/)')])
                 AS name_of (name)
-        WHERE taken.refused IS NULL AND {_STANDS} AND name_of.name IS NOT NULL
+        WHERE taken.refused IS NULL AND {_APPLIED} AND name_of.name IS NOT NULL
             AND (b.corrects = with_it OR coalesce(strpos(taken.header, '"{PARENT_COLUMN}"'), 0) = 0)
     ), to_deliver AS (
         SELECT id, batch_id FROM named e WHERE refused IS NOT NULL
@@ -140,7 +148,7 @@ _TO_DELIVER = f"""
             AND NOT EXISTS (SELECT FROM came WHERE (own, came.feed, came.called)
                 = (e.batch_id, e.feed, CASE WHEN alone THEN e.called END))
     )"""
-"""The files of the batches `shown` that were refused, and whose content nobody has taken since.
+"""The files of the batches `shown` that were refused, and whose content nobody has applied since.
 
 Nor the file of its name in a delivery that says to correct that batch, or that comes after it to
 correct the same one: the last part of the name will do, where no other file of the batch has it.

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 from connectors.errors import DayRefused, SettingsError
-from connectors.files.profile import DEFAULT
+from connectors.files.profile import DEFAULT, Profile
 from connectors.files.unpack import PACKED
 from connectors.postgres.overview import called, files_to_deliver, list_overview
 from flows.report.next_step import next_step
@@ -23,7 +23,7 @@ from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import EVERYTHING, Scope, is_one_scope, scope_told
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.reconcile.since_signed import to_accept
-from flows.stages.sequence import import_delivery
+from flows.stages.sequence import import_delivery, release_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.frame import gather
@@ -354,6 +354,29 @@ def test_a_file_of_repairs_stands_for_the_one_that_was_to_repair_and_for_no_othe
     assert bring("r", refused, corrects=1) == [(1, "payment.csv"), (2, "payment.csv")]
     assert bring("r", repair, corrects=1) == [(1, "payment.csv")]
     assert bring("in", f"{HEADER}\n{line(2)}\n", corrects=1) == []
+
+
+def test_a_refused_file_has_come_once_its_rows_are_applied(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """A report of its batch alone shows nothing of one that is held and has it."""
+    unlike = HEADER.replace("PaidAmount", "Paid")
+    named = replace(DEFAULT, columns={"Paid": "PaidAmount"})
+
+    def left(name: str, header: str, profile: Profile, corrects: int | None = None) -> list[str]:
+        (tmp_path / name).write_text(f"{header}\n{line(ord(name[0]))}\n{line(2, day=98)}\n")
+        import_delivery(workspace, [str(tmp_path / name)], profile, corrects=corrects)
+        with workspace.database.connect() as connection:
+            return [one.name for one in files_to_deliver(connection, [1, 2])]
+
+    left("a.csv", unlike, DEFAULT)
+    both = left("b.csv", unlike, DEFAULT)
+    assert left("b.csv", unlike, replace(named, budget_errors=0)) == both == ["a.csv", "b.csv"]
+    assert left("a.csv", HEADER, replace(DEFAULT, budget_errors=0), corrects=1) == both
+    for held in (3, 4):
+        release_batch(workspace, held, by="ann", reason="so be it")
+    with workspace.database.connect() as connection:
+        assert files_to_deliver(connection, [1, 2]) == []
 
 
 def test_a_name_is_the_same_however_its_file_is_packed(workspace: Workspace) -> None:
