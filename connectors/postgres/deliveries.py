@@ -7,12 +7,12 @@ from schemas.derived.sql_names import listed
 from schemas.derived.views import ENDS
 
 _ENDS = listed(ENDS)
-_OF_THE_FEED = "(SELECT feed = own.feed AND state {} FROM batch WHERE id = {})"
-"""SQL: whether a batch of these states is of the feed of `own`; found by its number, not by a join
-that reads every batch for it."""
-_REFUSED_THERE = f"""AND e.refused IS NOT NULL AND e.batch_id <> own.id
-    AND {_OF_THE_FEED.format(f"NOT IN ({_ENDS})", "e.batch_id")}"""
-_TAKEN_THERE = _OF_THE_FEED.format(f"IN ({listed(IN_DATABASE)})", "o.batch_id")
+_IS_SO = "(SELECT {} FROM batch WHERE id = {})"
+"""SQL: what a batch is; found by its number, not by a join that reads every batch for it."""
+_REFUSED_THERE = f"""e.refused IS NOT NULL AND e.batch_id <> own.id
+    AND {_IS_SO.format(f"state NOT IN ({_ENDS})", "e.batch_id")}"""
+_SAME_FEED = _IS_SO.format("feed = own.feed", "e.batch_id")
+_TAKEN_THERE = _IS_SO.format(f"feed = own.feed AND state IN ({listed(IN_DATABASE)})", "o.batch_id")
 FAMILY = """WITH RECURSIVE above AS (
         SELECT id, corrects FROM batch WHERE id = ANY(%s)
         UNION SELECT b.id, b.corrects FROM batch b JOIN above a ON b.id = a.corrects
@@ -39,7 +39,7 @@ def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
 
     Where it corrects one, those of its delivery: what it corrects, one after the other, and those
     with rows in error, which may count with a row of it. Of another one that is complete nothing
-    changes. And those of its feed that refused a file that it has, or lacked one that no other has.
+    changes. And those that refused a file that it has, or of its feed lacked one no other has.
     """
     found = connection.execute(
         f"""{FAMILY}, own AS (SELECT b.id, b.feed, b.corrects, e.sha256, e.name, e.manifest
@@ -50,10 +50,12 @@ def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
             AND (SELECT state NOT IN ({_ENDS})
                     AND (state <> 'complete' OR id IN (SELECT id FROM above))
                 FROM batch WHERE id = f.id)
-        UNION SELECT e.batch_id FROM own JOIN extract e ON e.sha256 = own.sha256 {_REFUSED_THERE}
+        UNION SELECT e.batch_id FROM own JOIN extract e ON e.sha256 = own.sha256
+            WHERE {_REFUSED_THERE} AND (e.batch_id < own.id OR {_SAME_FEED})
         UNION SELECT e.batch_id FROM own JOIN extract e ON e.name = own.name AND e.sha256 IS NULL
-            {_REFUSED_THERE} AND e.batch_id < own.id AND (own.manifest = e.manifest) IS NOT FALSE
-            WHERE NOT EXISTS (SELECT FROM extract o WHERE o.name = e.name AND o.refused IS NULL
+            AND e.batch_id < own.id AND (own.manifest = e.manifest) IS NOT FALSE
+            WHERE {_REFUSED_THERE} AND {_SAME_FEED}
+            AND NOT EXISTS (SELECT FROM extract o WHERE o.name = e.name AND o.refused IS NULL
                 AND o.batch_id > e.batch_id AND o.batch_id <> own.id
                 AND {_TAKEN_THERE} AND (o.manifest = e.manifest) IS NOT FALSE)
         ORDER BY 1""",

@@ -42,7 +42,7 @@ class BatchSummary(NamedTuple):
     repaired: Mapping[int, int] = {}
     """Later batch -> how many of its rejects that one repaired, where none is left."""
     to_deliver: int = 0
-    """Refused and absent files that no batch of the feed has taken by now."""
+    """Refused and absent files that no batch has taken by now."""
     corrects: int | None = None
 
 
@@ -109,7 +109,7 @@ def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
 _APPLIED = f"b.state IN ({listed(IN_DATABASE)})"
 """SQL: whether a batch `b` has taken its files; one that is held may yet be discarded."""
 _TAKEN = f"""SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
-    WHERE taken.refused IS NULL AND b.feed = e.feed AND {_APPLIED}"""
+    WHERE taken.refused IS NULL AND {_APPLIED}"""
 
 
 def called(name: str) -> str:
@@ -140,9 +140,11 @@ _TO_DELIVER = f"""
             AND (b.corrects = with_it OR coalesce(strpos(taken.header, '"{PARENT_COLUMN}"'), 0) = 0)
     ), to_deliver AS (
         SELECT id, batch_id FROM named e WHERE refused IS NOT NULL
-            AND NOT EXISTS ({_TAKEN} AND taken.sha256 = e.sha256)
+            AND NOT EXISTS ({_TAKEN} AND taken.sha256 = e.sha256
+                AND (b.feed = e.feed OR b.id > e.batch_id))
             AND NOT EXISTS ({_TAKEN} AND e.sha256 IS NULL AND taken.name = e.name
-                AND b.id > e.batch_id AND (taken.manifest = e.manifest) IS NOT FALSE)
+                AND b.feed = e.feed AND b.id > e.batch_id
+                AND (taken.manifest = e.manifest) IS NOT FALSE)
             AND NOT EXISTS (SELECT FROM came
                 WHERE (own, came.feed, came.name) = (e.batch_id, e.feed, e.name))
             AND NOT EXISTS (SELECT FROM came WHERE (own, came.feed, came.called)
@@ -150,6 +152,7 @@ _TO_DELIVER = f"""
     )"""
 """The files of the batches `shown` that were refused, and whose content nobody has applied since.
 
+Content that another feed had before is no answer: it was delivered to both.
 Nor the file of its name in a delivery that says to correct that batch, or that comes after it to
 correct the same one: the last part of the name will do, where no other file of the batch has it.
 One that names the rows that it repairs is none of the batch that has these. One that was absent, or

@@ -231,7 +231,7 @@ def test_files_that_were_refused_are_on_the_first_page_until_they_are_taken(
     assert told_of_files(accepted.report) == [told], "nothing of it is compared all the same"
     for scope, notes in ((Scope(feeds=("default",)), [told]), (Scope(feeds=("pay",)), [])):
         assert told_of_files(reconcile(workspace, replace(asked, scope=scope)).report) == notes
-    named = replace(DEFAULT, columns={"Paid": "PaidAmount"})
+    named = replace(DEFAULT, feed="bank", columns={"Paid": "PaidAmount"})
     import_delivery(workspace, [str(other)], named)
     taken = reconcile(workspace, asked)
     assert (taken.run.verdict, told_of_files(taken.report)) == ("RECONCILED", [])
