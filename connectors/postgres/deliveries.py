@@ -13,6 +13,9 @@ _REFUSED_THERE = f"""e.refused IS NOT NULL AND e.batch_id <> own.id
     AND {_IS_SO.format(f"state NOT IN ({_ENDS})", "e.batch_id")}"""
 _SAME_FEED = _IS_SO.format("feed = own.feed", "e.batch_id")
 _TAKEN_THERE = _IS_SO.format(f"feed = own.feed AND state IN ({listed(IN_DATABASE)})", "o.batch_id")
+IS_STATED_SAME = """({0}.manifest = e.manifest
+    AND jsonb_strip_nulls(e.manifest::jsonb) - 'manifest' <> '{{}}')"""
+"""SQL: whether the same is stated of a file as of the file `e`, and not only that it is listed."""
 FAMILY = """WITH RECURSIVE above AS (
         SELECT id, corrects FROM batch WHERE id = ANY(%s)
         UNION SELECT b.id, b.corrects FROM batch b JOIN above a ON b.id = a.corrects
@@ -53,11 +56,11 @@ def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
         UNION SELECT e.batch_id FROM own JOIN extract e ON e.sha256 = own.sha256
             WHERE {_REFUSED_THERE} AND (e.batch_id < own.id OR {_SAME_FEED})
         UNION SELECT e.batch_id FROM own JOIN extract e ON e.name = own.name AND e.sha256 IS NULL
-            AND e.batch_id < own.id AND (own.manifest = e.manifest) IS NOT FALSE
+            AND e.batch_id < own.id AND {IS_STATED_SAME.format("own")}
             WHERE {_REFUSED_THERE} AND {_SAME_FEED}
             AND NOT EXISTS (SELECT FROM extract o WHERE o.name = e.name AND o.refused IS NULL
                 AND o.batch_id > e.batch_id AND o.batch_id <> own.id
-                AND {_TAKEN_THERE} AND (o.manifest = e.manifest) IS NOT FALSE)
+                AND {_TAKEN_THERE} AND {IS_STATED_SAME.format("o")})
         ORDER BY 1""",
         [[batch_id], batch_id],
     ).fetchall()

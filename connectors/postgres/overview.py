@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 
 from connectors.postgres.accounts import BATCH_SEEN
 from connectors.postgres.attempts import REPAIRED, delivered_again, later_attempts
+from connectors.postgres.deliveries import IS_STATED_SAME
 from connectors.postgres.ledger import (
     ENDED,
     IN_DATABASE,
@@ -143,8 +144,7 @@ _TO_DELIVER = f"""
             AND NOT EXISTS ({_TAKEN} AND taken.sha256 = e.sha256
                 AND (b.feed = e.feed OR b.id > e.batch_id))
             AND NOT EXISTS ({_TAKEN} AND e.sha256 IS NULL AND taken.name = e.name
-                AND b.feed = e.feed AND b.id > e.batch_id
-                AND (taken.manifest = e.manifest) IS NOT FALSE)
+                AND b.feed = e.feed AND b.id > e.batch_id AND {IS_STATED_SAME.format("taken")})
             AND NOT EXISTS (SELECT FROM came
                 WHERE (own, came.feed, came.name) = (e.batch_id, e.feed, e.name))
             AND NOT EXISTS (SELECT FROM came WHERE (own, came.feed, came.called)
@@ -155,8 +155,8 @@ _TO_DELIVER = f"""
 Content that another feed had before is no answer: it was delivered to both.
 Nor the file of its name in a delivery that says to correct that batch, or that comes after it to
 correct the same one: the last part of the name will do, where no other file of the batch has it.
-One that names the rows that it repairs is none of the batch that has these. One that was absent, or
-could not be read, has a name alone and what is stated of it; an archive that could not be read has
+One that names the rows that it repairs is none of the batch that has these. One that was absent has
+come also with one of its name of which the same is stated; an archive that could not be read has
 come with any of its files. Part of a WITH RECURSIVE; each file is looked at once.
 """
 

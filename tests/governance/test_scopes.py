@@ -413,6 +413,26 @@ def test_a_listed_file_that_was_absent_is_on_the_first_page_until_it_came(
         assert [one.to_deliver for one in list_overview(connection, 9)] == [0, 0, 0]
 
 
+def test_a_file_of_the_next_day_is_not_one_that_was_empty_or_absent(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """It has its name; only what is stated of a file tells that it is the one that was absent."""
+    names = ["absent.csv", "empty.csv", "stated.csv"]
+
+    def left() -> list[str]:
+        stated = {"files": {name: {"rows": 1} if "stated" in name else {} for name in names}}
+        (tmp_path / "manifest.json").write_text(json.dumps(stated))
+        import_delivery(workspace, [str(tmp_path)], DEFAULT)
+        with workspace.database.connect() as connection:
+            return [one.name for one in files_to_deliver(connection, [1, 2])]
+
+    (tmp_path / "empty.csv").touch()
+    assert sorted(left()) == names
+    for number, name in enumerate(names):
+        write(tmp_path / name, line(number))
+    assert sorted(left()) == names[:2]
+
+
 def told_of_files(report: ReconciliationReport) -> list[str]:
     assert report.changes is not None
     return [note for note in report.changes.notes if "refused" in note]
