@@ -42,7 +42,8 @@ def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
 
     Where it corrects one, those of its delivery: what it corrects, one after the other, and those
     with rows in error, which may count with a row of it. Of another one that is complete nothing
-    changes. And those that refused a file that it has, or of its feed lacked one no other has.
+    changes. And those that refused a file that it has, or one that a batch of its delivery refused,
+    or of its feed lacked one that no other has.
     """
     found = connection.execute(
         f"""{FAMILY}, own AS (SELECT b.id, b.feed, b.corrects, e.sha256, e.name, e.manifest
@@ -61,7 +62,11 @@ def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
             AND NOT EXISTS (SELECT FROM extract o WHERE o.name = e.name AND o.refused IS NULL
                 AND o.batch_id > e.batch_id AND o.batch_id <> own.id
                 AND {_TAKEN_THERE} AND {IS_STATED_SAME.format("o")})
+        UNION SELECT a.batch_id FROM family f JOIN extract e ON e.batch_id = f.id
+            JOIN extract a USING (sha256)
+            WHERE e.refused IS NOT NULL AND a.refused IS NOT NULL AND %s NOT IN (f.id, a.batch_id)
+            AND {_IS_SO.format(f"state NOT IN ({_ENDS})", "a.batch_id")}
         ORDER BY 1""",
-        [[batch_id], batch_id],
+        [[batch_id], batch_id, batch_id],
     ).fetchall()
     return [one for (one,) in found]

@@ -113,19 +113,26 @@ _TAKEN = f"""SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
     WHERE taken.refused IS NULL AND {_APPLIED}"""
 
 
+_TENANT = "(SELECT profile::json ->> 'tenant' FROM batch WHERE id = {})"
+
+
 def called(name: str) -> str:
     r"""SQL: the name of a file without folders, archives, and how it is packed."""
     return rf"regexp_replace({name}, '^.*/|\.(gz|zst|xz|bz2)$', '', 'gi')"
 
 
 _TO_DELIVER = f"""
-    named AS MATERIALIZED (
+    alike AS (
+        SELECT id FROM shown UNION SELECT t.batch_id FROM extract e JOIN extract t USING (sha256)
+        WHERE e.refused IS NOT NULL AND t.refused IS NOT NULL
+            AND e.batch_id IN (SELECT id FROM shown)
+    ), named AS MATERIALIZED (
         SELECT e.id, e.batch_id, e.name, e.sha256, e.manifest, e.refused, b.feed,
             {called("e.name")} AS called, count(*) OVER (
                 PARTITION BY e.batch_id, {called("e.name")}) = 1 AS alone
         FROM extract e JOIN batch b ON b.id = e.batch_id
         WHERE e.batch_id IN (SELECT batch_id FROM extract
-            WHERE refused IS NOT NULL AND batch_id IN (SELECT id FROM shown))
+            WHERE refused IS NOT NULL AND batch_id IN (SELECT id FROM alike))
     ), correcting AS (
         SELECT own.id AS own, own.corrects AS with_it, b.id
         FROM batch own JOIN batch b ON b.id > own.id AND b.corrects IN (own.id, own.corrects)
@@ -139,8 +146,8 @@ _TO_DELIVER = f"""
                 AS name_of (name)
         WHERE taken.refused IS NULL AND {_APPLIED} AND name_of.name IS NOT NULL
             AND (b.corrects = with_it OR coalesce(strpos(taken.header, '"{PARENT_COLUMN}"'), 0) = 0)
-    ), to_deliver AS (
-        SELECT id, batch_id FROM named e WHERE refused IS NOT NULL
+    ), waiting AS MATERIALIZED (
+        SELECT id FROM named e WHERE refused IS NOT NULL
             AND NOT EXISTS ({_TAKEN} AND taken.sha256 = e.sha256
                 AND (b.feed = e.feed OR b.id > e.batch_id))
             AND NOT EXISTS ({_TAKEN} AND e.sha256 IS NULL AND taken.name = e.name
@@ -149,6 +156,13 @@ _TO_DELIVER = f"""
                 WHERE (own, came.feed, came.name) = (e.batch_id, e.feed, e.name))
             AND NOT EXISTS (SELECT FROM came WHERE (own, came.feed, came.called)
                 = (e.batch_id, e.feed, CASE WHEN alone THEN e.called END))
+    ), to_deliver AS (
+        SELECT id, batch_id FROM named e
+        WHERE id IN (SELECT id FROM waiting) AND batch_id IN (SELECT id FROM shown)
+            AND NOT EXISTS (SELECT FROM named a WHERE (a.sha256, a.feed) = (e.sha256, e.feed)
+                AND a.refused IS NOT NULL AND a.id NOT IN (SELECT id FROM waiting)
+                AND {_TENANT.format("a.batch_id")} IS NOT DISTINCT FROM
+                    {_TENANT.format("e.batch_id")})
     )"""
 """The files of the batches `shown` that were refused, and whose content nobody has applied since.
 
@@ -157,7 +171,8 @@ Nor the file of its name in a delivery that says to correct that batch, or that 
 correct the same one: the last part of the name will do, where no other file of the batch has it.
 One that names the rows that it repairs is none of the batch that has these. One that was absent has
 come also with one of its name of which the same is stated; an archive that could not be read has
-come with any of its files. Part of a WITH RECURSIVE; each file is looked at once.
+come with any of its files. What was refused several times has come once one of these has: it cannot
+be taken twice. Part of a WITH RECURSIVE; each file is looked at once.
 """
 
 

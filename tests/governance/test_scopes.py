@@ -359,7 +359,10 @@ def test_a_file_of_repairs_stands_for_the_one_that_was_to_repair_and_for_no_othe
 def test_a_refused_file_has_come_once_its_rows_are_applied(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    """A report of its batch alone shows nothing of one that is held and has it."""
+    """A report of its batch alone shows nothing of one that is held and has it.
+
+    What was refused three times is one file: its correction is taken once.
+    """
     unlike = HEADER.replace("PaidAmount", "Paid")
     named = replace(DEFAULT, columns={"Paid": "PaidAmount"})
 
@@ -367,16 +370,18 @@ def test_a_refused_file_has_come_once_its_rows_are_applied(
         (tmp_path / name).write_text(f"{header}\n{line(ord(name[0]))}\n{line(2, day=98)}\n")
         import_delivery(workspace, [str(tmp_path / name)], profile, corrects=corrects)
         with workspace.database.connect() as connection:
-            return [one.name for one in files_to_deliver(connection, [1, 2])]
+            return [one.name for one in files_to_deliver(connection, [1, 2, 3])]
 
-    left("a.csv", unlike, DEFAULT)
-    both = left("b.csv", unlike, DEFAULT)
-    assert left("b.csv", unlike, replace(named, budget_errors=0)) == both == ["a.csv", "b.csv"]
-    assert left("a.csv", HEADER, replace(DEFAULT, budget_errors=0), corrects=1) == both
-    for held in (3, 4):
+    for name in ("a.csv", "a.csv", "b.csv"):
+        every = left(name, unlike, DEFAULT)
+    assert left("b.csv", unlike, replace(named, budget_errors=0)) == every
+    assert left("a.csv", HEADER, replace(DEFAULT, budget_errors=0), corrects=1) == every
+    for held in (4, 5):
         release_batch(workspace, held, by="ann", reason="so be it")
     with workspace.database.connect() as connection:
-        assert files_to_deliver(connection, [1, 2]) == []
+        assert (every, files_to_deliver(connection, [1, 2, 3])) == (["a.csv", "a.csv", "b.csv"], [])
+    report = workspace.settings.home / "reports" / "batch-2" / "report.txt"
+    assert TAKEN in " ".join(report.read_text().split())
 
 
 def test_a_name_is_the_same_however_its_file_is_packed(workspace: Workspace) -> None:
