@@ -186,6 +186,20 @@ def files_to_deliver(connection: psycopg.Connection, batches: Iterable[int]) -> 
         ).fetchall()
 
 
+def delivered_again_in(
+    connection: psycopg.Connection, files: Iterable[tuple[int, str]], batches: Iterable[int]
+) -> set[tuple[int, str]]:
+    """Those of some files, by batch and name, whose content one of these batches has too."""
+    of, names = zip(*files, strict=True) if (files := [*files]) else ((), ())
+    rows = connection.execute(
+        "SELECT e.batch_id, e.name FROM extract e JOIN unnest(%s::int[], %s::text[]) "
+        "AS asked (batch_id, name) USING (batch_id, name) WHERE EXISTS (SELECT FROM extract o "
+        "WHERE o.sha256 = e.sha256 AND o.batch_id <> e.batch_id AND o.batch_id = ANY(%s))",
+        [list(of), list(names), list(batches)],
+    )
+    return {*rows.fetchall()}
+
+
 COUNTED = f"""{_TO_DELIVER}, files AS (
         SELECT e.batch_id, count(*) AS files, count(e.refused) AS refused,
             count(d.id) AS to_deliver

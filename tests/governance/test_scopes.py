@@ -240,6 +240,10 @@ def test_files_that_were_refused_are_on_the_first_page_until_they_are_taken(
     undo_batch(workspace, 2, by="ann", reason="the wrong file")
     assert TAKEN not in " ".join(report.read_text().split())
     assert [one.state for one in reconcile(workspace, asked).report.breaks] == ["REOPENED"]
+    undo_batch(workspace, 1, by="ann", reason="another file")
+    import_delivery(workspace, files, DEFAULT)
+    breaks = reconcile(workspace, asked).report.breaks
+    assert [(one.state, one.key) for one in breaks] == [("NEW", "3/other.csv")]
 
 
 @pytest.mark.long

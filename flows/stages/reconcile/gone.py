@@ -16,6 +16,7 @@ import psycopg
 
 from connectors.postgres.ledger import TAKEN_BACK, batches_of
 from connectors.postgres.lost_references import lost_references
+from connectors.postgres.overview import delivered_again_in
 from connectors.postgres.reconciliations import Reconciliation, scope_hash
 from connectors.postgres.signatures import last_approved, signatures_of
 from flows.stages.reconcile.put_aside import keeper
@@ -70,6 +71,7 @@ def known_of(gone: pl.DataFrame, run: LookedAt) -> Gone:
         doubted=_doubted(gone, run.gathered),
         sides=_changed_sides(gone, newest, run),
         taken_back=_taken_back(gone, run),
+        again=_again(gone, run),
     )
 
 
@@ -178,6 +180,20 @@ def _taken_back(gone: pl.DataFrame, run: LookedAt) -> Mapping[int, str]:
     away = set(gone["batch_id"].drop_nulls()) - run.gathered.batches
     states = {one.id: one.state for one in batches_of(run.connection, away)}
     return {number: state.value for number, state in states.items() if state in TAKEN_BACK}
+
+
+def _again(gone: pl.DataFrame, run: LookedAt) -> pl.Series:
+    """Ids of breaks of refused files whose batch was taken back, and which a batch of the run has.
+
+    It has taken the file, or has refused it in its turn.
+    """
+    files = gone.filter(pl.col("code") == REFUSED_FILE).select("batch_id", "file", "id")
+    away = files.filter(~pl.col("batch_id").is_in(list(run.gathered.batches)))
+    asked = away.select("batch_id", "file").rows()
+    again = delivered_again_in(run.connection, asked, run.gathered.batches) if asked else set()
+    return pl.Series(
+        [one for batch, file, one in away.iter_rows() if (batch, file) in again], dtype=pl.String()
+    )
 
 
 def _signed_since(run: LookedAt) -> bool:

@@ -59,6 +59,8 @@ class Gone:
     """Which side changed, where more is known of that than `resolved_sides` tells."""
     taken_back: Mapping[int, str] = field(default_factory=dict)
     """What became of batches that are no longer in the run."""
+    again: pl.Series = field(default_factory=lambda: pl.Series([], dtype=pl.String()))
+    """Ids of breaks of such batches that are about what a batch of the run has delivered again."""
 
 
 def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
@@ -155,7 +157,7 @@ def set_aside(
         .then(pl.lit("dated after the day of this run"))
         .when(pl.col("id").is_in(unsure.implode()))
         .then(pl.lit("an extract it hangs on is not kept as it was delivered"))
-        .otherwise(_missing(sources, gone.batches, gone.taken_back))
+        .otherwise(_missing(sources, gone))
     )
     aside = known.with_columns(because.alias("aside_because"))
     is_aside = pl.col("aside_because").is_not_null()
@@ -215,7 +217,7 @@ def _limits(rules: Rules) -> list[str]:
     return [code for code, limit in limits.items() if limit is not None]
 
 
-def _missing(sources: Sources, batches: Collection[int], taken_back: Mapping[int, str]) -> pl.Expr:
+def _missing(sources: Sources, gone: Gone) -> pl.Expr:
     """Which source of a break this run did not have; null where it had all of them."""
     letters = {
         "E": sources.extract,
@@ -240,9 +242,10 @@ def _missing(sources: Sources, batches: Collection[int], taken_back: Mapping[int
         return_dtype=pl.String,
     )
     kindless = (pl.col("record") != "") & ~pl.col("record").is_in(list(kinds))
-    elsewhere = pl.col("batch_id").is_not_null() & ~pl.col("batch_id").is_in(list(batches))
-    away = elsewhere & ~pl.col("there")
-    what = pl.col("batch_id").replace_strict(dict(taken_back), default=None, return_dtype=pl.String)
+    elsewhere = pl.col("batch_id").is_not_null() & ~pl.col("batch_id").is_in(list(gone.batches))
+    away = elsewhere & ~pl.col("there") & ~pl.col("id").is_in(gone.again.implode())
+    became = dict(gone.taken_back)
+    what = pl.col("batch_id").replace_strict(became, default=None, return_dtype=pl.String)
     return pl.coalesce(
         # It takes its records with it, so this is why they are not there.
         pl.when(away).then(pl.format("batch {} was {}", "batch_id", what)),
