@@ -113,26 +113,25 @@ _TAKEN = f"""SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
     WHERE taken.refused IS NULL AND {_APPLIED}"""
 
 
-_TENANT = "(SELECT profile::json ->> 'tenant' FROM batch WHERE id = {})"
-
-
 def called(name: str) -> str:
     r"""SQL: the name of a file without folders, archives, and how it is packed."""
     return rf"regexp_replace({name}, '^.*/|\.(gz|zst|xz|bz2)$', '', 'gi')"
 
 
 _TO_DELIVER = f"""
-    alike AS (
-        SELECT id FROM shown UNION SELECT t.batch_id FROM extract e JOIN extract t USING (sha256)
-        WHERE e.refused IS NOT NULL AND t.refused IS NOT NULL
-            AND e.batch_id IN (SELECT id FROM shown)
+    refusing AS MATERIALIZED (
+        SELECT batch_id, sha256 FROM extract
+        WHERE refused IS NOT NULL AND batch_id IN (SELECT id FROM shown)
+    ), alike AS MATERIALIZED (
+        SELECT batch_id FROM refusing UNION SELECT t.batch_id
+        FROM refusing JOIN extract t USING (sha256) WHERE t.refused IS NOT NULL
     ), named AS MATERIALIZED (
         SELECT e.id, e.batch_id, e.name, e.sha256, e.manifest, e.refused, b.feed,
+            CASE WHEN e.refused IS NOT NULL THEN b.profile::json ->> 'tenant' END AS tenant,
             {called("e.name")} AS called, count(*) OVER (
                 PARTITION BY e.batch_id, {called("e.name")}) = 1 AS alone
         FROM extract e JOIN batch b ON b.id = e.batch_id
-        WHERE e.batch_id IN (SELECT batch_id FROM extract
-            WHERE refused IS NOT NULL AND batch_id IN (SELECT id FROM alike))
+        WHERE e.batch_id IN (SELECT batch_id FROM alike)
     ), correcting AS (
         SELECT own.id AS own, own.corrects AS with_it, b.id
         FROM batch own JOIN batch b ON b.id > own.id AND b.corrects IN (own.id, own.corrects)
@@ -146,23 +145,20 @@ _TO_DELIVER = f"""
                 AS name_of (name)
         WHERE taken.refused IS NULL AND {_APPLIED} AND name_of.name IS NOT NULL
             AND (b.corrects = with_it OR coalesce(strpos(taken.header, '"{PARENT_COLUMN}"'), 0) = 0)
-    ), waiting AS MATERIALIZED (
-        SELECT id FROM named e WHERE refused IS NOT NULL
-            AND NOT EXISTS ({_TAKEN} AND taken.sha256 = e.sha256
-                AND (b.feed = e.feed OR b.id > e.batch_id))
+    ), tried AS (
+        SELECT id, batch_id, feed, tenant, coalesce(sha256, id::text) AS content, NOT EXISTS (
+                {_TAKEN} AND taken.sha256 = e.sha256 AND (b.feed = e.feed OR b.id > e.batch_id))
             AND NOT EXISTS ({_TAKEN} AND e.sha256 IS NULL AND taken.name = e.name
                 AND b.feed = e.feed AND b.id > e.batch_id AND {IS_STATED_SAME.format("taken")})
-            AND NOT EXISTS (SELECT FROM came
-                WHERE (own, came.feed, came.name) = (e.batch_id, e.feed, e.name))
-            AND NOT EXISTS (SELECT FROM came WHERE (own, came.feed, came.called)
-                = (e.batch_id, e.feed, CASE WHEN alone THEN e.called END))
+            AND ((batch_id, feed, name) IN (SELECT own, feed, name FROM came)) IS NOT TRUE
+            AND (alone AND (batch_id, feed, called) IN (SELECT own, feed, called FROM came))
+                IS NOT TRUE AS waits
+        FROM named e WHERE refused IS NOT NULL
     ), to_deliver AS (
-        SELECT id, batch_id FROM named e
-        WHERE id IN (SELECT id FROM waiting) AND batch_id IN (SELECT id FROM shown)
-            AND NOT EXISTS (SELECT FROM named a WHERE (a.sha256, a.feed) = (e.sha256, e.feed)
-                AND a.refused IS NOT NULL AND a.id NOT IN (SELECT id FROM waiting)
-                AND {_TENANT.format("a.batch_id")} IS NOT DISTINCT FROM
-                    {_TENANT.format("e.batch_id")})
+        SELECT id, batch_id FROM (
+            SELECT *, bool_and(waits) OVER (PARTITION BY feed, tenant, content) AS all_wait
+            FROM tried) e
+        WHERE all_wait AND batch_id IN (SELECT id FROM shown)
     )"""
 """The files of the batches `shown` that were refused, and whose content nobody has applied since.
 
