@@ -17,6 +17,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.atomic import GOING
+from connectors.files.inbox import Inbox
 from connectors.files.listed import OnError, files_below, listed, raised
 from connectors.postgres.attempts import settled_by_others
 from connectors.postgres.batch_reports import folder_of
@@ -199,11 +200,20 @@ def content_of(delivery: Path) -> str:
 
 
 def unneeded_deliveries(
-    archive: Path, closed: Collection[str], before: float, onerror: OnError
+    inbox: Inbox, closed: Collection[str], before: float, onerror: OnError
 ) -> Iterator[Unneeded]:
-    """Deliveries an inbox has archived, under a key that begins with their content id."""
-    for path in listed(archive, "??", "*", onerror=onerror):
-        if content_of(path) in closed or is_going(path):
+    """Deliveries an inbox has archived, under a key that begins with their content id.
+
+    What waits for a batch stays: that of an earlier delivery of the content may long be undone.
+    """
+    try:
+        awaited = {content_of(note) for note in listed(inbox.waiting, "*", onerror=raised)}
+    except OSError as error:
+        onerror(error)
+        return
+    for path in listed(inbox.archive, "??", "*", onerror=onerror):
+        content = content_of(path)
+        if (content in closed and content not in awaited) or is_going(path):
             yield from _old(path, before, onerror)
 
 

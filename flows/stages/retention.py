@@ -13,6 +13,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.archive import hold_archive
+from connectors.files.inbox import Inbox
 from connectors.files.listed import OnError
 from connectors.files.removed_contents import forget_long_removed, list_removed
 from connectors.files.uploads import uploads_folder
@@ -162,7 +163,7 @@ def _unneeded(
 
     yield CONTENTS, contents, archived
     if inbox is not None:
-        yield DELIVERIES, partial(unneeded_deliveries, inbox / "archive", deliveries, old), archived
+        yield DELIVERIES, partial(unneeded_deliveries, Inbox(inbox), deliveries, old), archived
     reports = partial(unneeded_reports, settings.reports, told, reported.timestamp())
     yield REPORTS, reports, reported
     if (spool := settings.spool).is_dir():

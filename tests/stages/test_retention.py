@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from connectors.files.inbox import Inbox
+from connectors.errors import DatabaseUnusable
+from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT
 from connectors.files.spool import spool_path
 from connectors.files.uploads import Upload, uploads_folder
@@ -25,7 +26,7 @@ from connectors.postgres.overview import list_overview
 from flows.report.next_step import next_step
 from flows.stages import retention as sweeping
 from flows.stages.archive import remedy, verify_archive
-from flows.stages.inbox import Watch, import_here
+from flows.stages.inbox import Started, Watch, import_here
 from flows.stages.retention import Retention, Swept, not_removed, sweep
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
@@ -373,6 +374,24 @@ def test_an_inbox_loses_old_deliveries_of_closed_batches_only(
         (archive / key[:2] / key / "a.csv").touch()
     assert swept(inbox=tmp_path / "inbox")["deliveries of the inbox"] == 2
     assert {path.name for path in archive.glob("??/*")} == {erroneous, "ff" * 32}
+
+
+def test_a_delivery_that_no_batch_has_yet_is_none_of_the_closed_ones_of_its_content(
+    workspace: Workspace, tmp_path: Path, swept: Any
+) -> None:
+    """It comes again after an undo, and whatever starts its import is away for long."""
+    undone(workspace, tmp_path / "a.csv")
+    inbox = Inbox(tmp_path / "inbox")
+    write(inbox.folder / "a.csv", line(1))
+
+    def fail(_: Waiting) -> Started:
+        raise DatabaseUnusable("the service that starts imports is away")
+
+    for start in (fail, import_here(workspace, StatedTerms())):
+        (found,) = Watch(workspace, inbox, StatedTerms(), start).look(0)
+        swept(inbox=inbox.folder)
+    assert (found.became, found.detail) == ("started", "batch 2: complete")
+    assert not [*inbox.archive.glob("??/*")]
 
 
 def test_results_of_runs_go_by_their_age(tmp_path: Path, workspace: Workspace, swept: Any) -> None:
