@@ -43,7 +43,7 @@ RECODED = (
 
 WORKBOOKS = (".xlsx", ".xlsm", ".ods")
 ZIP = b"PK\x03\x04"
-# Source: the formats' own specifications; text formats are told by their first character.
+# Source: the formats' own specifications; text formats are told by their first characters.
 FORMATS = (
     (ZIP, "a zip archive or an Excel workbook"),
     (b"PK\x05\x06", "an empty zip archive"),
@@ -71,6 +71,7 @@ FORMATS = (
     (b"\x7fELF", "a program"),
     (b"{\\rtf", "an RTF document"),
 )
+_JSON = re.compile(r'\[\s*([\[{"\]0-9-]|true|false|null|$)|\{\s*(["}]|$)')
 
 
 COMPUTED, SAVED = "computed", "saved"
@@ -196,19 +197,20 @@ def canonical_encoding(name: str) -> str:
 def foreign_format(head: bytes) -> str | None:
     """What the file is if its first bytes are not those of CSV text; None: it may be text."""
     for magic, title in FORMATS:
-        if head.startswith(magic):
+        # A text may begin with a word as well, as one of ORCHARD BANK does.
+        if head.startswith(magic) and (_controls(head) or not magic.isalnum()):
             return title
     if head[257:262] == b"ustar":
         return "a tar archive"
     mark, marked = byte_order_mark(head)
     encoding = marked or unmarked_utf16(head)
     if encoding is None or encoding == "utf-8":
-        begin = head[len(mark) :].lstrip()[:1].decode("latin-1")
+        begin = head[len(mark) :].lstrip().decode("latin-1")
     else:
-        begin = head[len(mark) :].decode(encoding, "replace").lstrip()[:1]
-    if begin and begin in "{[":
+        begin = head[len(mark) :].decode(encoding, "replace").lstrip()
+    if _JSON.match(begin):
         return "JSON"
-    if begin == "<":
+    if begin.startswith("<"):
         return "HTML or XML"
     binary = _controls(head) > max(8, len(head) // 10) and _controls(_first_line(head)) > 0
     return "binary data" if encoding is None and binary else None

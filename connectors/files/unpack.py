@@ -8,6 +8,7 @@ anything between or behind them.
 import bz2
 import errno
 import lzma
+import re
 import struct
 import zipfile
 import zlib
@@ -129,11 +130,14 @@ def _zstd_begins(first: bytes) -> bool:
     return first.startswith(b"\x28\xb5\x2f\xfd") or (first[1:4] == SKIPPABLE and first[0] >> 4 == 5)
 
 
+# Source: the format's description; of a text in bzip2, or of none, after the size of its blocks.
+_BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
+
 PACKINGS = (
     PackedForm(".gz", lambda first: first.startswith(b"\x1f\x8b"), _gunzip),
     PackedForm(".zst", _zstd_begins, _unzstd),
     PackedForm(".xz", lambda first: first.startswith(b"\xfd7zXZ\x00"), _unxz),
-    PackedForm(".bz2", lambda first: first.startswith(b"BZh"), _unbzip2),
+    PackedForm(".bz2", lambda first: bool(_BZIP2.match(first)), _unbzip2),
 )
 PACKED = tuple(one.suffix for one in PACKINGS)
 """Suffixes of packed files."""

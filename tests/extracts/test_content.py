@@ -11,6 +11,7 @@ from connectors.files.content import (
     shown,
 )
 from connectors.files.encodings import can_be_divided
+from connectors.files.unpack import packing_of
 from schemas.reasons import REFUSALS
 
 ROOT = Path(__file__).parents[2]
@@ -101,10 +102,15 @@ def test_a_text_that_turns_binary_is_read_as_far_as_it_goes(
 
 @pytest.mark.parametrize(
     "head",
-    [b"Id,Name\n", b"\xef\xbb\xbfId\n", b"PK,Name\n", b"", b"BM;Id\n", "Nämn,Id".encode("cp1252")],
+    [
+        *(b"Id,Name\n", b"\xef\xbb\xbfId\n", b"PK,Name\n", b"", b"BM;Id\n"),
+        *("Nämn,Id".encode("cp1252"), b"ORCHARD BANK\n", b"PAR1;PAR2\n", b"RIFF\tId\n"),
+        *(b"BZhang,1\n", b"ARROW1,Id\n", b"[Account 7]\n", b"[EUR];Id\n", b"{Name};Id\n"),
+    ],
 )
 def test_text_is_not_taken_for_something_else(head: bytes) -> None:
     assert foreign_format(head) is None
+    assert packing_of(head) is None
 
 
 @pytest.mark.parametrize(
