@@ -10,7 +10,7 @@ from connectors.errors import BatchUnknown
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Extract
 from connectors.postgres.push.sends import Selection, SendState, Sent, list_sends
-from flows.stages.rows.spots import Spot, places, show_command
+from flows.stages.rows.spots import Spot, of_name, places, show_command
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 
@@ -59,7 +59,7 @@ def _places(
 ) -> Iterator[tuple[int, int]]:
     """The rows that a text names; a bare number is never guessed to be a line or a record."""
     name, word, number = found.groups() if (found := ROW.fullmatch(row)) else (row, None, None)
-    extracts = [one for one in files if one.name == name]
+    extracts = of_name(files, name)
     if not extracts or number is None:
         names = ", ".join(one.name for one in files[:10])
         raise BatchUnknown(

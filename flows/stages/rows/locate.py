@@ -29,7 +29,7 @@ from flows.stages.kept import (
     prove_staged,
     removed_on,
 )
-from flows.stages.rows.spots import Spot, places, show_command
+from flows.stages.rows.spots import Spot, of_name, places, show_command
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from schemas.counting import first_of, quantity
@@ -126,7 +126,7 @@ def locate(
         batch = ledger.find_batch(connection, batch_id)
         prove_profile(connection, batch_id)
         extracts = ledger.list_extracts(connection, batch_id)
-        named = [one for one in extracts if one.name == file]
+        named = of_name(extracts, file)
         if not named:
             names = first_of(extracts, NAMED, lambda one: shortened(one.name, 80))
             raise BatchUnknown(

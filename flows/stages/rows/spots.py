@@ -4,11 +4,12 @@ Lines count from 1 at the first line of the file, records from 1 behind the head
 from the first row on, so nothing here takes one for the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import psycopg
 
+from connectors.files.content import shown
 from connectors.postgres.findings import find_row, records_of_line
 from connectors.postgres.ledger import Extract
 from flows.stages.advised import advised
@@ -20,6 +21,11 @@ class Spot:
 
     line: int | None = None
     record: int | None = None
+
+
+def of_name(extracts: Iterable[Extract], name: str) -> list[Extract]:
+    """The files of a name, as it was delivered or as it is shown."""
+    return [one for one in extracts if one.name in (name, shown(name))]
 
 
 def show_command(batch_id: int, file: str, spot: Spot) -> str:
