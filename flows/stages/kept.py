@@ -13,7 +13,6 @@ import psycopg
 
 from connectors.errors import BatchStateError, EvidenceBroken, ExtractRefused
 from connectors.files.archive import kept_path
-from connectors.files.blocks import blocks
 from connectors.files.content import Content, open_kept
 from connectors.files.evidence import Evidence, prove
 from connectors.files.header import Header
@@ -143,16 +142,6 @@ def open_to_stage(
             f"does not fit the definition of that any more: {refusal} Define the record kind so "
             "that the file fits, then run this again."
         ) from refusal
-
-
-def read_range(content: Content, start: int, end: int) -> bytes:
-    """The text from byte `start` to `end`, proven."""
-    text = b""
-    for piece in blocks(content, start, max(1, end - start)):
-        text += piece
-        if len(text) >= end - start:
-            break
-    return text[: end - start]
 
 
 def prove_batch(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:

@@ -1,16 +1,22 @@
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from connectors.errors import EvidenceBroken
+from connectors.files.archive import store
 from connectors.files.blocks import blocks
 from connectors.files.chunk import Place
-from connectors.files.content import open_content
+from connectors.files.content import open_content, open_kept
+from connectors.files.delivery import find_extract
 from connectors.files.dialect import Dialect
+from connectors.files.passages import Passages
 from connectors.files.pieces import Pieces, record_pattern
 from connectors.files.reader import chunks
+from connectors.settings import Limits
 from tests.examples import examples
 
 TEXT = "Id,Name\r\n1,Grüße 😀 支払\r\n2,\r\n"
@@ -111,3 +117,25 @@ def test_no_block_is_read_for_what_is_no_record_whatever_comes() -> None:
     dialect = Dialect(max_field_bytes=1, max_record_bytes=1, look_ahead_bytes=10_000)
     assert Pieces(behind()).record_size(b'"a"b', dialect) is None
     assert blocks_read == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_passages_in_order_read_a_text_once(tmp_path: Path, encoding: str) -> None:
+    """What is before a passage is read again for one further up alone."""
+    lines = [f"{number},{'é' * 60}" for number in range(30_000)]
+    path = tmp_path / "a.csv"
+    path.write_bytes("\n".join(lines).encode(encoding))
+    kept = store(find_extract(str(path), Limits()), tmp_path / "archive", Limits())
+    content, passages = open_kept(kept.evidence, None, name="a.csv"), Passages()
+    ends = [*accumulate(len(text.encode()) + 1 for text in lines)]
+
+    def read(number: int) -> str:
+        end = ends[number] - 1
+        return passages.read(content, end - len(lines[number].encode()), end).decode()
+
+    assert read(0) == lines[0]
+    with kept.path.open("r+b") as file:
+        file.write(b"x")
+    assert [*map(read, range(20_000, 30_000, 997))] == lines[20_000::997]
+    with pytest.raises(EvidenceBroken):
+        read(0)

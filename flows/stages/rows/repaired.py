@@ -8,11 +8,12 @@ import psycopg
 from connectors.files.cells import split_cells
 from connectors.files.content import Content
 from connectors.files.header import Header
+from connectors.files.passages import Passages
 from connectors.postgres import ledger
 from connectors.postgres.corrections import read_name
 from connectors.postgres.findings import RejectedRow, rows_at, wrong_fields
 from connectors.postgres.ledger import Batch
-from flows.stages.kept import is_cleared, open_archived, read_range
+from flows.stages.kept import is_cleared, open_archived
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.stages.writing import plain_cells
@@ -99,6 +100,7 @@ class _Reading:
         self._profile = restored_profile(batch)
         self._extracts = {one.id: one for one in ledger.list_extracts(connection, batch.id)}
         self._opened: dict[int, Opened] = {}
+        self._passages = Passages()
 
     def read(self, row: RejectedRow) -> Iterator[tuple[DeliveredRow, str | None]]:
         """The row and the name of the one that it repairs itself, if it can be read."""
@@ -108,7 +110,8 @@ class _Reading:
         content, header = opened
         text = row.data
         if text is None:
-            text = read_range(content, row.byte_start, row.byte_end).decode(content.encoding)
+            found = self._passages.read(content, row.byte_start, row.byte_end)
+            text = found.decode(content.encoding)
         cells = split_cells(text, header)
         if not cells:
             return

@@ -6,9 +6,10 @@ from typing import Any
 import psycopg
 
 from connectors.files.content import Content
+from connectors.files.passages import Passages
 from connectors.postgres import ledger
 from connectors.postgres.findings import RejectedRow
-from flows.stages.kept import cleared_of, open_extract_kept, read_range, removed_remedy
+from flows.stages.kept import cleared_of, open_extract_kept, removed_remedy
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 
@@ -26,6 +27,7 @@ class RowTexts:
     ) -> None:
         """`without` are extracts whose texts are not asked for."""
         self._contents: dict[int, Content] = {}
+        self._passages = Passages()
         self._removed: dict[int, str] = {}
         for batch_id in batches:
             profile = restored_profile(ledger.find_batch(connection, batch_id))
@@ -46,7 +48,7 @@ class RowTexts:
         content = self._contents.get(extract_id)
         if content is None:
             return None
-        return read_range(content, start, end).decode(content.encoding)
+        return self._passages.read(content, start, end).decode(content.encoding)
 
     def why_removed(self, extract_id: int) -> list[str]:
         """Why the file of a row is not there, and what to do; empty where it is."""
