@@ -23,7 +23,7 @@ from joserfc.jwk import KeySet
 
 from connectors.addresses import is_loopback
 from connectors.errors import LoginRefused, SettingsError
-from connectors.files.content import shown
+from connectors.printable import shown
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
 """Signatures by a key that only the provider has; no shared secret, and never none."""

@@ -6,8 +6,15 @@ from unicodedata import category
 def printable(text: str) -> str:
     """A text whose signs without a shape are escaped, but for blanks and line ends."""
     return "".join(
-        sign
-        if sign.isprintable() or sign == "\n" or category(sign) == "Zs"
-        else sign.encode("unicode_escape").decode()
-        for sign in text
+        sign if sign == "\n" or category(sign) == "Zs" else _with_shape(sign) for sign in text
     )
+
+
+def shown(text: str, length: int = 200) -> str:
+    """A text in one line of a message: no control, bidirectional or lone surrogate signs."""
+    whole = "".join(map(_with_shape, text))
+    return whole if len(whole) <= length else f"{whole[:length]}..."
+
+
+def _with_shape(sign: str) -> str:
+    return sign if sign.isprintable() else sign.encode("unicode_escape").decode()

@@ -9,8 +9,6 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 ROOMS = runpy.run_path(str(ROOT / "docs" / "rooms.py"))
@@ -21,13 +19,11 @@ POINTER = re.compile(r"`([a-z_]+)\.(?!(?:csv|html|json|parquet|pid|py|toml|yaml)
 NOT_OURS = ("datetime.strptime", "loop.create_connection", "schema.table", "os.walk")
 
 
-@pytest.mark.long
 def test_the_picture_is_drawn_from_the_code() -> None:
     text = PAGE.read_text()
     assert ROOMS["drawn"](text) == text, "draw it anew: python docs/rooms.py"
 
 
-@pytest.mark.long
 def test_the_picture_can_be_drawn_and_has_one_direction() -> None:
     """Mermaid draws nothing where a box has the name of its frame; arrows lead to no box twice."""
     lines = ROOMS["picture"]()
@@ -84,7 +80,6 @@ def test_a_text_that_explains_stands_below_what_it_explains() -> None:
     assert left == [], "delete the text, or put it below its name"
 
 
-@pytest.mark.long
 def test_what_a_benchmark_asks_of_the_product_is_there() -> None:
     """Nothing runs them with the tests."""
     asked = {
@@ -107,7 +102,6 @@ def _is_there(module: str, name: str) -> bool:
     return hasattr(found, name) or bool(below)
 
 
-@pytest.mark.long
 def test_no_module_waits_for_itself() -> None:
     """Imports at the top of modules make no circle: any of them can be the first."""
     ahead = {path: set(ROOMS["imported"](path, at_once=True)) for path in PATHS}
@@ -145,7 +139,6 @@ OF_BYTES = {"connectors/files/spool.py": 1, "flows/stages/frame_file.py": 2}
 """What is read there is no path: bytes, or an open file by its number."""
 
 
-@pytest.mark.long
 def test_no_path_is_taken_for_a_pattern() -> None:
     """polars does so with every path it is given, unless it is told otherwise."""
     found = {

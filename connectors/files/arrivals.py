@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from connectors.errors import ReconError
-from connectors.files.content import shown
 from connectors.files.delivery import Source
 from connectors.files.file_names import (
     BESIDE_SUFFIXES,
@@ -21,6 +20,7 @@ from connectors.files.file_names import (
 )
 from connectors.files.manifest_entries import files_of
 from connectors.files.unpack import PACKED
+from connectors.printable import shown
 
 SIDECAR = ".manifest.json"
 WHY = ".why.txt"

@@ -246,14 +246,6 @@ def refused(
     return ExtractRefused(code, message, line=line)
 
 
-def shown(text: str, length: int = 200) -> str:
-    """Text from outside, safe in a message: no control, bidirectional or lone surrogate signs."""
-    printable = "".join(
-        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
-    )
-    return printable if len(printable) <= length else f"{printable[:length]}..."
-
-
 def unmarked_utf16(head: bytes) -> str | None:
     """UTF-16 without a mark shows as a NUL in every second byte of its Latin letters."""
     head = _first_line(head)

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 from connectors.errors import SettingsError
-from connectors.files.content import shown
+from connectors.printable import shown
 from schemas.cells.reading import read_integer
 from schemas.field import Kind
 

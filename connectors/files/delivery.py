@@ -16,7 +16,6 @@ from fnmatch import fnmatchcase
 from typing import BinaryIO, cast
 
 from connectors.errors import DeliveryError
-from connectors.files.content import shown
 from connectors.files.file_names import (
     CONTROL_NAME,
     DeliveryFault,
@@ -36,6 +35,7 @@ from connectors.files.stores import (
     unreadable,
 )
 from connectors.files.unpack import WINDOW_BYTES, is_broken_zip
+from connectors.printable import shown
 from connectors.settings import Limits
 from schemas.counting import quantity
 

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from connectors.files.content import WORKBOOKS, shown
+from connectors.files.content import WORKBOOKS
 from connectors.files.unpack import PACKED
+from connectors.printable import shown
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab")
 LOOSE_SUFFIXES = (".txt", *WORKBOOKS)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, islice, zip_longest
 
 from connectors.files.blocks import blocks
-from connectors.files.content import Content, refused, shown
+from connectors.files.content import Content, refused
 from connectors.files.dialect import Dialect, dialect_within, may_separate
 from connectors.files.pieces import record_pattern
 from connectors.files.profile import Profile
 from connectors.files.record_cells import cells_of
 from connectors.files.shadow import DELIMITER, covered, is_csv, is_plain_text, shadow
+from connectors.printable import shown
 from connectors.settings import Limits
 from schemas.counting import quantity
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from connectors.errors import ExtractRefused
 from connectors.files.blocks import blocks
-from connectors.files.content import Content, refused, shown
+from connectors.files.content import Content, refused
 from connectors.files.dialect import Dialect
 from connectors.files.linear_patterns import (
     Groups,
@@ -26,6 +26,7 @@ from connectors.files.profile import ROWS, Profile, number_form, width_of, writt
 from connectors.files.profile_made import currencies_of
 from connectors.files.shadow import shadow
 from connectors.files.workbook_parts import with_remarks
+from connectors.printable import shown
 from schemas.amounts import EXACT
 from schemas.cells.numbers import AROUND, NumberForm, exact_number
 from schemas.cells.reading import Unread, read_integer

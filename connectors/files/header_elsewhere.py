@@ -7,13 +7,14 @@ from itertools import product
 
 from connectors.errors import ExtractRefused
 from connectors.files.carried_columns import record_columns
-from connectors.files.content import Content, refused, shown
+from connectors.files.content import Content, refused
 from connectors.files.dialect import Dialect
 from connectors.files.first_record import cells, heads
 from connectors.files.header_names import HeaderNames
 from connectors.files.profile import Profile
 from connectors.files.profile_keys import FOUND
 from connectors.files.unpivot import unpivot_of
+from connectors.printable import shown
 from connectors.settings import Limits
 from schemas.field import Table
 

@@ -14,10 +14,11 @@ from itertools import chain
 from typing import NamedTuple, cast
 
 from connectors.errors import ExtractRefused
-from connectors.files.content import refused, shown
+from connectors.files.content import refused
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.linear_patterns import group_names
 from connectors.files.profile import Profile
+from connectors.printable import shown
 from schemas.counting import agree, first_of
 from schemas.field import Kind, Table
 from schemas.own_columns import OWN_COLUMNS

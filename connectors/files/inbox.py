@@ -39,7 +39,7 @@ from connectors.files.arrivals import (
     seen_at,
 )
 from connectors.files.atomic import GOING, named, open_private, private_folder, write_file
-from connectors.files.content import shown
+from connectors.printable import shown
 
 log = logging.getLogger("recon.inbox")
 

@@ -14,7 +14,7 @@ from operator import or_
 import polars as pl
 
 from connectors.errors import ProfileError
-from connectors.files.content import shown
+from connectors.printable import shown
 
 Groups = Mapping[str, str | None]
 """What the groups hold that have a name; None: it took no part."""

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from connectors.errors import DeliveryError, ExtractRefused
 from connectors.files.archive import Stored
-from connectors.files.content import refused, shown
+from connectors.files.content import refused
 from connectors.files.delivery import Control, OpenedDelivery, Source, open_source
 from connectors.files.manifest_entries import ALL, ManifestEntry, Sums, entries_of
 from connectors.files.stores import unreadable
+from connectors.printable import shown
 from schemas.amounts import EXACT, KEYS
 
 READ_BYTES = 1 << 20

@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from connectors.errors import DeliveryError
-from connectors.files.content import shown
 from connectors.files.delivery import Source, open_source
 from connectors.files.source_text import BROKEN
 from connectors.files.stores import unreadable
+from connectors.printable import shown
 from schemas.cells.numbers import plain_number
 
 MANIFEST_BYTES = 16 << 20

@@ -3,9 +3,10 @@
 import re
 
 from connectors.files.blocks import blocks
-from connectors.files.content import Content, shown
+from connectors.files.content import Content
 from connectors.files.header import Header
 from connectors.files.linear_patterns import as_series, decoded, fitting
+from connectors.printable import shown
 
 BLOCK_BYTES = 1 << 20
 KEPT_BYTES = 1 << 22

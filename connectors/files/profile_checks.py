@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from connectors.errors import ProfileError
-from connectors.files.content import shown
 from connectors.files.dialect import NO_QUOTE
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.linear_patterns import group_names
@@ -29,6 +28,7 @@ from connectors.files.profile_made import (
 )
 from connectors.files.profile_values import choice
 from connectors.files.shadow import DELIMITER
+from connectors.printable import shown
 from schemas.cells.counted_times import INSTANTS
 from schemas.cells.numbers import AROUND
 from schemas.own_columns import OWN_COLUMNS

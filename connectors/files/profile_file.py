@@ -13,7 +13,6 @@ from typing import Any
 
 from connectors.errors import ExtractRefused, ProfileError
 from connectors.files.carried_columns import record_columns
-from connectors.files.content import shown
 from connectors.files.header_names import HeaderNames
 from connectors.files.positions import in_order
 from connectors.files.profile import Profile
@@ -22,6 +21,7 @@ from connectors.files.profile_keys import KEYS, SECTIONS
 from connectors.files.profile_values import as_section, known
 from connectors.files.rule_files import written_text
 from connectors.files.unpivot import unpivot_of
+from connectors.printable import shown
 from schemas.cells.numbers import plain_number
 from schemas.counting import quantity
 from schemas.tables import EXTRACTS

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from connectors.errors import ProfileError
-from connectors.files.content import shown
 from connectors.files.profile import DEFAULT, date_forms, number_form
+from connectors.printable import shown
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.date_forms import DateForms
 from schemas.cells.dates import NoForm, date_form

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from connectors.errors import ProfileError
-from connectors.files.content import COMPUTED, RECODED, SAVED, canonical_encoding, shown
+from connectors.files.content import COMPUTED, RECODED, SAVED, canonical_encoding
 from connectors.files.dialect import NO_QUOTE, may_separate
 from connectors.files.encodings import can_be_divided
 from connectors.files.linear_patterns import check_pattern, fitting
@@ -27,6 +27,7 @@ from connectors.files.profile_values import (
     whole,
 )
 from connectors.files.profile_writing import WRITTEN
+from connectors.printable import shown
 from schemas.cells.numbers import plain_number
 from schemas.counting import quantity
 from schemas.ledger import FEED_NAME

@@ -5,12 +5,12 @@ from itertools import chain
 from typing import Any
 
 from connectors.errors import ProfileError
-from connectors.files.content import shown
 from connectors.files.first_record import folded
 from connectors.files.profile import Profile, date_forms, written_of
 from connectors.files.profile_keys import OF_FIELD
 from connectors.files.profile_values import choice
 from connectors.files.profile_writing import WRITTEN
+from connectors.printable import shown
 from schemas.cells.numbers import AROUND, BLANK
 from schemas.cells.numbers import BLANKS as ANY_BLANK
 from schemas.cells.reading import Unread, read

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from connectors.errors import ProfileError
-from connectors.files.content import shown
+from connectors.printable import shown
 from schemas.reasons import NOT_SHOWN
 from schemas.tables import SECRETS
 from schemas.toml_text import suggestion

@@ -6,8 +6,8 @@ from difflib import get_close_matches
 from zoneinfo import available_timezones
 
 from connectors.errors import ProfileError
-from connectors.files.content import shown
 from connectors.files.profile_values import Reader, as_section, one_of, text_of, texts_of, whole
+from connectors.printable import shown
 from connectors.settings import zone_of
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, date_form

@@ -16,11 +16,11 @@ from connectors.files.content import (
     foreign_format,
     is_blank,
     refused,
-    shown,
 )
 from connectors.files.delivery import Source, open_held
 from connectors.files.stores import store_errors, unreadable
 from connectors.files.unpack import PACKED, READ_BYTES, is_broken_zip, packing_of
+from connectors.printable import shown
 from connectors.settings import Limits
 from schemas.counting import quantity
 

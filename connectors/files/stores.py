@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 from connectors.errors import DeliveryError, MachineFailed, ReconError
-from connectors.files.content import shown
 from connectors.files.system_errors import too_many_open
+from connectors.printable import shown
 
 PACKAGES = {
     "s3": "s3fs",

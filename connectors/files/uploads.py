@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 from connectors.errors import DeliveryError
 from connectors.files.atomic import open_private, private_folder, write_file
-from connectors.files.content import shown
 from connectors.files.stores import UPLOAD, UPLOAD_NAMED, UPLOAD_NAMES, place_of
+from connectors.printable import shown
 from connectors.settings import Limits, Settings
 from schemas.counting import grouped, quantity
 

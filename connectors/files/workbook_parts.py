@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 from xml.etree import ElementTree
 
-from connectors.files.content import Content, refused, shown
+from connectors.files.content import Content, refused
 from connectors.files.evidence import ProvenFile
 from connectors.files.linear_patterns import Groups
 from connectors.files.unpack import is_broken_zip
+from connectors.printable import shown
 from connectors.settings import MIB
 from schemas.cells.sheet_cells import REMARK
 from schemas.counting import quantity

@@ -196,7 +196,7 @@ def _show(lines: "list[InboxLine]", *, as_json: bool, once: bool) -> None:
 
 def _show_proof(proof: "VerifiedArchive") -> None:
     """What the proof came to, for a terminal."""
-    from connectors.files.content import shown
+    from connectors.printable import shown
     from flows.stages.archive import notes, remedy
 
     for one in proof.mismatches:

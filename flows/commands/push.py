@@ -105,8 +105,8 @@ def sends_command(
 
     Example: `recon sends 12 --state in_doubt`
     """
-    from connectors.files.content import shown
     from connectors.postgres.push.gate import held_text, why_held
+    from connectors.printable import shown
     from flows.report.spelling import visible
     from flows.stages.chosen_sends import ChosenSends, sends_of
 

@@ -17,11 +17,11 @@ from typing import Literal, NamedTuple
 from connectors.errors import DeliveryError, EvidenceBroken, ReconError, SchemaReplaced
 from connectors.files.arrivals import Arrival, Wait, arrived_at
 from connectors.files.atomic import room_left
-from connectors.files.content import shown
 from connectors.files.inbox import Displaced, Inbox, Waiting, paths_of
 from connectors.files.system_errors import cure
 from connectors.postgres import ledger
 from connectors.postgres.overview import taken_back
+from connectors.printable import shown
 from connectors.recovery import reach
 from connectors.settings import SETTLE_SECONDS
 from flows.stages.known import contents_of, known_batch

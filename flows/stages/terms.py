@@ -11,12 +11,12 @@ from typing import Any
 import psycopg
 
 from connectors.errors import BatchStateError, CorrectionError, EvidenceBroken, ProfileError
-from connectors.files.content import shown
 from connectors.files.linear_patterns import check_pattern
 from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres import ledger
 from connectors.postgres.evidence import are_constants_altered
 from connectors.postgres.ledger import IN_DATABASE, TAKEN_BACK, Batch, State
+from connectors.printable import shown
 from flows.stages.kept_settings import broken_settings, inherited, other_settings, unknown_settings
 from flows.stages.workspace import Workspace
 from schemas.tables import SECRETS

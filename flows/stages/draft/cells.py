@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from connectors.files.content import shown
 from connectors.files.first_record import folded
 from connectors.files.shape import Shape, numbered
+from connectors.printable import shown
 from flows.steps.draft_numbers import Found
 from flows.steps.draft_times import NOTHING
 from schemas.counting import grouped, quantity

@@ -6,9 +6,9 @@ from difflib import SequenceMatcher, get_close_matches
 from itertools import combinations
 from typing import NamedTuple
 
-from connectors.files.content import shown
 from connectors.files.first_record import folded
 from connectors.files.shape import Shape
+from connectors.printable import shown
 from flows.stages.draft.cells import DraftCells, quoted
 from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import TableGuess

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from connectors.files.archive import store
 from connectors.files.blocks import blocks
-from connectors.files.content import SAVED, byte_order_mark, open_content, shown
+from connectors.files.content import SAVED, byte_order_mark, open_content
 from connectors.files.delivery import find_extract
 from connectors.files.first_record import folded
 from connectors.files.profile_file import read_profile
@@ -19,6 +19,7 @@ from connectors.files.scratch import scratch_folder
 from connectors.files.shape import Shape, shape_of
 from connectors.files.text_records import QUOTE
 from connectors.files.workbook import check_workbook
+from connectors.printable import shown
 from connectors.settings import Settings
 from flows.stages.advised import advised
 from flows.stages.draft.cells import DraftCells, quoted

@@ -8,9 +8,9 @@ from datetime import date
 import psycopg
 
 from connectors.errors import SettingsError
-from connectors.files.content import shown
 from connectors.postgres.ledger import Batch
 from connectors.postgres.reconciliations import latest_runs
+from connectors.printable import shown
 from flows.stages.reconcile.as_of import OPTIONS, Names, scope_as_of
 from flows.steps.rules.rules import Rules
 from schemas.ledger import FEED_NAME

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import psycopg
 
-from connectors.files.content import shown
 from connectors.postgres.findings import find_row, records_of_line
 from connectors.postgres.ledger import Extract
+from connectors.printable import shown
 from flows.stages.advised import advised
 
 
