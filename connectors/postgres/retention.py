@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 
 from connectors.files.atomic import GOING
-from connectors.files.inbox import Inbox
 from connectors.files.listed import OnError, files_below, listed, raised
 from connectors.postgres.attempts import settled_by_others
 from connectors.postgres.batch_reports import folder_of
@@ -25,6 +25,9 @@ from connectors.postgres.ledger import ENDED, TAKEN_BACK
 from connectors.postgres.overview import COUNTED
 from schemas.derived.views import LISTING_FEED
 from schemas.tables import INSERT_BATCH_DATA
+
+if TYPE_CHECKING:
+    from connectors.files.inbox import Inbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,7 @@ def content_of(delivery: Path) -> str:
 
 
 def unneeded_deliveries(
-    inbox: Inbox, closed: Collection[str], before: float, onerror: OnError
+    inbox: "Inbox", closed: Collection[str], before: float, onerror: OnError
 ) -> Iterator[Unneeded]:
     """Deliveries an inbox has archived, under a key that begins with their content id.
 

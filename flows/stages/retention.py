@@ -13,7 +13,6 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.archive import hold_archive
-from connectors.files.inbox import Inbox
 from connectors.files.listed import OnError
 from connectors.files.removed_contents import forget_long_removed, list_removed
 from connectors.files.uploads import uploads_folder
@@ -139,6 +138,8 @@ def _unneeded(
 
     None: it is not theirs.
     """
+    from connectors.files.inbox import Inbox  # noqa: PLC0415 -- for help that names our defaults.
+
     settings = workspace.settings
     archived, reported, kept = (
         now - timedelta(days=days)

@@ -12,7 +12,7 @@ from connectors.errors import DecisionRefused
 from connectors.postgres import acceptance_rules
 from connectors.postgres.acceptance_rules import AcceptanceRule, RuleOutcome, RuleTerms
 from connectors.postgres.reconciliations import Reconciliation
-from flows.stages.reconcile.decision_rules import run_meant
+from flows.stages.reconcile.as_of import run_meant
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.totals import plain

@@ -11,8 +11,13 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 
-from connectors.errors import DayRefused
-from connectors.postgres.reconciliations import latest_run, scope_hash
+from connectors.errors import DayRefused, DecisionRefused
+from connectors.postgres.reconciliations import (
+    Reconciliation,
+    find_run,
+    latest_run,
+    scope_hash,
+)
 from connectors.postgres.signatures import approved_runs
 from schemas.life import RESTATED
 
@@ -120,3 +125,19 @@ def later_run(connection: psycopg.Connection, scope: str, as_of: date) -> int | 
     """The run that has told of a later day already, so that a late one has nothing to add."""
     last = latest_run(connection, scope)
     return last.id if last is not None and as_of < last.as_of else None
+
+
+def run_meant(connection: psycopg.Connection, number: int | None) -> Reconciliation:
+    """The run of this number, or the latest of all; raises DecisionRefused where none is sure.
+
+    A restatement has breaks of the same ids as the run that it restates, which is likelier meant.
+    """
+    run = find_run(connection, number)
+    if number is None and RESTATED in run.scope:
+        raise DecisionRefused(
+            "Reconciliation {this}, the latest, restates an earlier day, and what is decided about "
+            "it counts for no other run. Name the run that you mean: {run} {this}, or that of the "
+            "one that it restates. Nothing was decided.",
+            this=run.id,
+        )
+    return run

@@ -20,6 +20,7 @@ from connectors.postgres.breaks import (
 )
 from connectors.postgres.reconciliations import Reconciliation, keep_scope
 from flows.report.spelling import neutral
+from flows.stages.reconcile.as_of import run_meant
 from flows.stages.reconcile.decision_rules import (
     NAMED,
     Looked,
@@ -29,7 +30,6 @@ from flows.stages.reconcile.decision_rules import (
     refuse_if_other,
     refuse_terms,
     refuse_unseen,
-    run_meant,
 )
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace

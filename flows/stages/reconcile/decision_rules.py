@@ -19,7 +19,7 @@ from flows.report.spelling import neutral
 from flows.steps.breaks.acceptance import BOUND, size, values
 from flows.steps.breaks.saved import from_saved
 from schemas.counting import first_of, quantity
-from schemas.life import DONE, OPEN, RESTATED, SIDES, Choice
+from schemas.life import DONE, OPEN, SIDES, Choice
 
 NAMED = 5
 """Breaks a refusal names; it counts the others."""
@@ -81,22 +81,6 @@ def refuse_if_followed(connection: psycopg.Connection, run: Reconciliation) -> N
             "Decide on the breaks of that one: {run} {last}.",
             this=run.id, last=last.id,
         )  # fmt: skip
-
-
-def run_meant(connection: psycopg.Connection, number: int | None) -> Reconciliation:
-    """The run of this number, or the latest of all; raises DecisionRefused where none is sure.
-
-    A restatement has breaks of the same ids as the run that it restates, which is likelier meant.
-    """
-    run = reconciliations.find_run(connection, number)
-    if number is None and RESTATED in run.scope:
-        raise DecisionRefused(
-            "Reconciliation {this}, the latest, restates an earlier day, and what is decided about "
-            "it counts for no other run. Name the run that you mean: {run} {this}, or that of the "
-            "one that it restates. Nothing was decided.",
-            this=run.id,
-        )
-    return run
 
 
 def refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
