@@ -102,6 +102,7 @@ def bound(app: App, words: list[str]) -> str | None:
     return None
 
 
+@pytest.mark.long
 def test_a_value_may_begin_with_a_dash() -> None:
     """A reason that is a list, standard input, a column that is called so."""
     texts = ("--reason", "--by", "--comment", "--key", "--ignore", "--users", "--feed", "--restate")

@@ -296,7 +296,7 @@ def test_the_page_of_commands_names_every_one() -> None:
     assert [name for name in COMMANDS if f"recon {name}" not in COMMANDS_PAGE] == []
 
 
-@pytest.mark.long(but=("check",))
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["check", "import"])
 def test_lines_that_are_no_rows_are_told(recon: Any, tmp_path: Path, command: str) -> None:
     path = write(tmp_path / "a.csv", "# by hand", line(1), "# not yet")

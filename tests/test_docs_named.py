@@ -96,6 +96,7 @@ def needed(*command: str) -> tuple[set[str], int]:
     return options, len(required) - len(options)
 
 
+@pytest.mark.long
 def test_every_command_that_a_message_names_is_there_with_all_it_needs() -> None:
     """One that only has commands of its own prints its help, which is no next step.
 

@@ -118,6 +118,7 @@ def test_a_conflict_between_two_files_is_found_without_a_database(tmp_path: Path
     assert {error["ErrorCode"] for error in one.errors + other.errors} == {"ConflictingKey"}
 
 
+@pytest.mark.long
 def test_a_manifest_is_compared_without_a_database(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", line(1), line(2))
     stated = {"files": {"a.csv": {"rows": 3}, "missing.csv": {"rows": 1}}}

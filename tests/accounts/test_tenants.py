@@ -289,6 +289,7 @@ def test_workers_read_and_write_all(place: Workspace, acting: As, tmp_path: Path
     assert count(acting(LOADER), "SELECT FROM payment") == 4
 
 
+@pytest.mark.long
 def test_who_is_not_logged_in(workspace: Workspace, acting: As, tmp_path: Path) -> None:
     """Without accounts all is seen; with any, not by the desk; with one of tenants, by nobody."""
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)

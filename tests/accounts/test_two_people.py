@@ -102,7 +102,7 @@ def test_a_large_acceptance_is_proposed_and_taken_by_another(place: Workspace) -
         assert verify(connection).broken is None
 
 
-@pytest.mark.long(but=("facts4-False",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("facts", "alone"),
     [
@@ -161,6 +161,7 @@ def test_money_is_no_amount_to_the_database_where_it_is_none_to_the_report(
     assert 0 < len(told) < breaks.height
 
 
+@pytest.mark.long(but=("100-True",))
 @pytest.mark.parametrize(("amount", "alone"), [("100", True), ("100.01", False)])
 def test_money_of_no_currency_is_held_to_the_least_limit(
     place: Workspace, amount: str, *, alone: bool

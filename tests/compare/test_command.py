@@ -231,6 +231,7 @@ def test_a_broken_record_is_told_and_costs_no_other(tmp_path: Path) -> None:
     assert (line["left_at"], line["right_at"]) == (7, 5)
 
 
+@pytest.mark.long
 def test_packed_files_and_folders_of_parquet_are_sides(tmp_path: Path) -> None:
     plain = csv_file(tmp_path / "l.csv", "id,a\n1,0.1\n2,0.3\n")
     packed = tmp_path / "l.csv.gz"

@@ -76,6 +76,7 @@ KEYS = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(deadline=None, derandomize=True)
 @given(KEYS, KEYS, st.sampled_from([2, 1000]))
 def test_every_row_is_told_once_whatever_the_parts(

@@ -133,6 +133,7 @@ def test_how_much_is_compared_at_once_is_a_setting(tmp_path: Path) -> None:
     assert found[0].differences == 715
 
 
+@pytest.mark.long
 def test_a_side_without_rows_has_partitions_too(tmp_path: Path) -> None:
     empty, some = (
         csv_file(tmp_path / "l.csv", "id,v\n"),

@@ -26,6 +26,7 @@ def _run(*arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
+@pytest.mark.long(but=("differences.parquet",))
 @pytest.mark.parametrize("name", RESULTS)
 def test_what_cannot_have_its_name_leaves_the_results_of_before(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str

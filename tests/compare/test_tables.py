@@ -263,6 +263,7 @@ def test_a_time_beyond_what_calendars_hold_is_a_value_as_any_other(
     }
 
 
+@pytest.mark.long
 def test_bytes_are_the_same_in_a_table_and_in_a_file(database_url: str, tmp_path: Path) -> None:
     one = r"ALTER TABLE {t} ADD raw bytea DEFAULT '\xff61'"
     table = fill(database_url, "a", one, "UPDATE {t} SET raw = 'ab' WHERE id = 2", rows=2)

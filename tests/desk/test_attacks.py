@@ -231,7 +231,7 @@ def test_the_mark_comes_before_anything_else_of_a_form_with_files(
     assert (count(rows), uploads(place)) == (before, [])
 
 
-@pytest.mark.long(but=("0",))
+@pytest.mark.long
 @pytest.mark.parametrize("cut", [0, 40, 200, 330])
 def test_a_form_with_files_that_is_cut_short_leaves_nothing(
     place: Workspace, browser: New, cut: int

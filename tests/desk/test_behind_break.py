@@ -74,6 +74,7 @@ def test_a_kept_file_that_is_gone_or_other_is_said(
     assert "PaidAmount 12.5 11" in page.text, "what the database has is still there"
 
 
+@pytest.mark.long
 def test_a_record_that_can_hold_a_secret_is_not_quoted(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_head_without_end_is_not_kept(
         connection.sendall(more * (100 * server.HEAD_BYTES // len(more)))
 
 
+@pytest.mark.long
 def test_a_form_that_does_not_arrive_is_not_waited_for(
     opened: Callable[[], socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_provider_that_does_not_answer_keeps_nobody_from_the_rest(
         page.client.close()
 
 
+@pytest.mark.long
 def test_an_upload_comes_at_a_pace_or_leaves_nothing(
     workspace: Workspace,
     browser: New,

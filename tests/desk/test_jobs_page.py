@@ -354,6 +354,7 @@ def test_a_job_goes_on_in_a_process_of_its_own(
     assert rows("SELECT count(*) FROM payment") == [(1,)]
 
 
+@pytest.mark.long
 def test_headers_of_a_part_are_bounded_before_anything_is_kept(
     workspace: Workspace, browser: New
 ) -> None:

@@ -129,6 +129,7 @@ def test_an_account_of_one_tenant_sees_the_history_of_its_batch(
     assert "looked at" not in page.open("/trail", batch="2").text
 
 
+@pytest.mark.long
 def test_it_leads_to_the_runs_of_prefect_that_worked_on_it(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -123,7 +123,7 @@ def test_an_account_of_some_tenants_is_told_of_no_other(workspace: Workspace, br
     assert "Anna Meyer" in browser().log_in("bo").open("/people").text
 
 
-@pytest.mark.long(but=("True",))
+@pytest.mark.long
 @pytest.mark.parametrize("owner", [True, False])
 def test_nobody_else_keeps_accounts(
     workspace: Workspace, desk: str, controller: str, desk_as: Callable[[str], str], owner: bool

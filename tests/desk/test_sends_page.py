@@ -62,6 +62,7 @@ def test_rows_in_doubt_are_read_with_what_was_sent_and_settled_together(
     assert told == [("otto", "not there"), ("otto", "seen there")]
 
 
+@pytest.mark.long
 def test_why_the_service_refused_a_row_stands_beside_it(pushed: Workspace, browser: New) -> None:
     page = browser().log_in("anna").open(PAGE, state="refused")
     assert "HTTP 400, 1 attempt" in page.text

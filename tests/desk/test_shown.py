@@ -158,6 +158,7 @@ def test_figures_are_shown_as_chosen_and_lead_to_the_same_breaks(
     assert downloaded(anna, large[0]) == downloaded(bo, large[0]), "and so have downloads"
 
 
+@pytest.mark.long
 def test_a_filter_is_typed_as_figures_are_shown(workspace: Workspace, browser: New) -> None:
     add(workspace, ANNA)
     place = logged_in(workspace, ANNA)

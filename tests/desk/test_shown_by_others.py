@@ -186,6 +186,7 @@ def behind(workspace: Workspace) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.long
 def test_a_proxy_says_who_somebody_is(workspace: Workspace) -> None:
     known(workspace, "proxy anna@corp")
     with behind(workspace) as url, Browser(url).client as client:

@@ -175,7 +175,7 @@ def test_every_cut_is_refused_and_leaves_nothing(tmp_path: Path, suffix: str) ->
     assert not archive.exists() or left_in(archive) == []
 
 
-@pytest.mark.long(but=("zip",))
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", PACKED)
 def test_no_flipped_bit_changes_the_content_unseen(tmp_path: Path, suffix: str) -> None:
     seed = 20261121

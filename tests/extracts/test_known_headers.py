@@ -58,7 +58,7 @@ def alone(content: Content, profile: Profile) -> object:
         return refusal.code, str(refusal)
 
 
-@pytest.mark.long(but=("none", "no header"))
+@pytest.mark.long(but=("none",))
 @pytest.mark.parametrize("title", PROFILES)
 def test_a_known_header_is_the_one_that_is_read(tmp_path: Path, title: str) -> None:
     profile = replace(DEFAULT, **PROFILES[title])

@@ -80,7 +80,7 @@ def line(chance: random.Random, encoding: str) -> bytes:
     )
 
 
-@pytest.mark.long(but=("1-euc-kr",))
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("seed", seeds(2, 100))
 def test_lines_of_a_block_are_what_each_is_by_itself(seed: int, encoding: str) -> None:

@@ -187,6 +187,7 @@ def test_a_cell_that_is_not_read_is_no_text(still: Workspace, tmp_path: Path) ->
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(300, 20), deadline=None)
 @given(st.lists(st.decimals(-(10**9), 10**9, places=2), min_size=1, max_size=20))
 def test_amounts_are_read_to_the_digit(

@@ -80,7 +80,7 @@ def test_small_files_that_find_no_room_name_the_folder(
     assert rows("SELECT count(*) FROM payment") == [(1800,)]
 
 
-@pytest.mark.long(but=("200",))
+@pytest.mark.long
 @pytest.mark.parametrize("size", [4, 100, 200])
 def test_a_temporary_folder_without_room_is_named(
     database_url: str, tmp_path: Path, delivery: str, size: int

@@ -103,6 +103,7 @@ def test_what_ended_a_migration_is_told_and_not_that_undoing_it_failed_too() -> 
     assert _first(told) is ended
 
 
+@pytest.mark.long(but=("row_security = off",))
 @pytest.mark.parametrize("setting", [f"role = {MERGER}", "row_security = off"])
 def test_a_role_that_is_set_to_act_otherwise_does_all_the_same(
     workspace: Workspace, role: str, tmp_path: Path, setting: str

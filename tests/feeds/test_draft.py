@@ -147,6 +147,7 @@ def test_whatever_columns_are_called_the_draft_can_be_loaded(names: list[str]) -
     read_toml(mapped)
 
 
+@pytest.mark.long
 def test_the_command_prints_it_and_trying_it_says_what_is_left(recon: Any, tmp_path: Path) -> None:
     path = file_of("german-bank", "clean")
     code, out, err = recon("profile", "draft", path, "--record", "payment", "--feed", "bank")

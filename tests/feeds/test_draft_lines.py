@@ -544,6 +544,7 @@ def test_an_odd_row_hides_neither_the_header_nor_the_delimiter(data: st.DataObje
     assert [record.cells for record in shape.odd] == [tuple(odd)]
 
 
+@pytest.mark.long
 def test_a_file_of_one_line_for_its_encoding_is_looked_at_piece_by_piece() -> None:
     """Lines may end with CR alone; and what is asked of a line is a part of it."""
     for end in ("\r", " "):

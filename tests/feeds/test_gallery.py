@@ -30,7 +30,7 @@ def truth_of(feed: str) -> dict[str, Any]:
     return shape
 
 
-@pytest.mark.long(but=("mainframe",))
+@pytest.mark.long
 @pytest.mark.parametrize("feed", FEEDS)
 def test_a_clean_file_is_imported_to_the_cent(workspace: Workspace, rows: Any, feed: str) -> None:
     profile, truth = load_profile(GALLERY / feed / "profile.toml"), truth_of(feed)["clean"]

@@ -73,6 +73,7 @@ def test_the_board_shows_old_batches_while_they_wait_and_200_at_most(
     assert artifact("batches").table[0]["Batch"] == "302"
 
 
+@pytest.mark.long
 def test_of_several_runs_that_wait_the_first_writes_the_board() -> None:
     from flows.batch_board import batch_board
 

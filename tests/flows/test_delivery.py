@@ -171,6 +171,7 @@ def test_the_server_refuses_whatever_a_flow_refuses() -> None:
     assert taken == []
 
 
+@pytest.mark.long
 def test_no_number_is_taken_that_the_server_could_not_list() -> None:
     """It would keep one beyond 64 bits, and then list no run of that deployment any more."""
     from prefect.utilities.callables import parameter_schema

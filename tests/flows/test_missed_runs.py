@@ -71,6 +71,7 @@ def work(run: Any) -> Any:
         return client.read_flow_run(run.id)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [in_long((0, 1, 2)), (2, 0, 1), in_long((1, 2, 0))])
 def test_only_the_latest_works_in_whatever_order_they_begin(
     missed: list[Any], order: tuple[int, ...]

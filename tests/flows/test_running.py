@@ -106,6 +106,7 @@ def test_what_a_killed_start_left_is_found(tmp_path: Path) -> None:
         assert stop_all(find(tmp_path)) == 1
 
 
+@pytest.mark.long
 def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
     """What runs on, here or on another machine, stays as it is."""
     from prefect.client.orchestration import get_client

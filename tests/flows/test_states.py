@@ -134,7 +134,7 @@ def test_the_end_of_a_run_is_in_the_audit_trail(tmp_path: Any, rows: Any) -> Non
     ]
 
 
-@pytest.mark.long(but=("bad.csv-terms1-told1",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("path", "terms", "told"),
     [

@@ -99,7 +99,7 @@ def test_a_deployment_gets_one_run_for_each_content(inbox: Path, rows: Any, tmp_
 OWN = {"paths": ["/srv/in"], "tenant": 7, "max_errors": 3, "over_budget": "discard", "push": True}
 
 
-@pytest.mark.long(but=("given1-differs1",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "differs"), [({}, {}), ({"over_budget": "release"}, {"over_budget": "release"})]
 )

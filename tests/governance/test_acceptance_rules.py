@@ -130,6 +130,7 @@ def test_what_a_rule_covers(
     assert apply(workspace, run) == [(int(covered), True)]
 
 
+@pytest.mark.long
 def test_all_that_it_would_hold_is_within_its_ceiling_or_it_accepts_none(
     workspace: Workspace, rows: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

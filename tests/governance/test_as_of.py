@@ -79,6 +79,7 @@ def test_a_day_ends_what_the_report_is_about(two_months: Workspace, rows: Any) -
     assert told(later) == [("MISSING_IN_TARGET", "2/7", "NEW")]
 
 
+@pytest.mark.long
 def test_a_day_before_all_there_is_reconciles_nothing(two_months: Workspace) -> None:
     """As of a year that was mistyped, no report is to be signed."""
     done = run(two_months, date(1026, 1, 31))

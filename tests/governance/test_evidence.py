@@ -128,12 +128,7 @@ IDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.long(
-    but=(
-        "receipt gone",
-        "counts of a chunk",
-    )
-)
+@pytest.mark.long(but=("counts of a chunk",))
 @pytest.mark.parametrize(("batch", "table", "statement"), ALTERED, ids=IDS)
 def test_what_the_owner_alters_of_the_ledger_is_found_and_named(
     place: Workspace, batch: int, table: str, statement: str
@@ -249,6 +244,7 @@ def test_a_batch_that_is_held_keeps_what_was_read_of_it(
 OTHERWISE = """UPDATE batch SET profile = replace(profile, '"decimal": "."', '"decimal": ","')"""
 
 
+@pytest.mark.long
 def test_a_batch_is_read_by_the_profile_that_it_was_received_with(
     workspace: Workspace, recon: Any, tmp_path: Path
 ) -> None:

@@ -260,6 +260,14 @@ CAME = [
 ]
 
 
+@pytest.mark.long(
+    but=(
+        "None-True",
+        "RESOLVED_SOURCE-True",
+        "RESOLVED_NEITHER-True",
+        "OPEN-False",
+    )
+)
 @pytest.mark.parametrize(("left", "came"), CAME)
 def test_a_break_that_was_there_all_the_time_is_not_what_another_has_changed_into(
     left: str | None, *, came: bool

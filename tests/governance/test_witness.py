@@ -92,6 +92,7 @@ def test_an_approval_forged_by_the_owner_of_the_database_is_found(
     assert len(book.lines) == 3, "a forged trail gets no witness"
 
 
+@pytest.mark.long
 def test_a_trail_that_was_cut_off_or_restored_is_too_short(
     recon: Recon, workspace: Workspace, book: Book
 ) -> None:

@@ -41,7 +41,7 @@ def test_a_home_from_a_backup_goes_on_from_what_its_place_has(
     assert (proof["holds"], proof["witnesses"]) == (True, 5)
 
 
-@pytest.mark.long(but=("file",))
+@pytest.mark.long
 @pytest.mark.parametrize("folder", [False, True], ids=["file", "store"])
 def test_two_homes_that_give_to_one_place_are_told_and_leave_it_whole(
     recon: Recon, workspace: Workspace, book: Book, monkeypatch: pytest.MonkeyPatch, folder: bool
@@ -189,6 +189,7 @@ def test_another_home_says_of_a_place_only_what_it_knows(
         assert told.startswith(f"{earlier.path}: ends with witness 2, and there is witness 3: ")
 
 
+@pytest.mark.long
 def test_a_home_that_lost_all_its_witnesses_says_so(
     recon: Recon, workspace: Workspace, book: Book
 ) -> None:

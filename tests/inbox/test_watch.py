@@ -556,7 +556,7 @@ NAMES = {
 }
 
 
-@pytest.mark.long(but=("no UTF-8, long",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_no_name_of_a_file_blocks_the_inbox(name: str, folder: Path, look: Any, rows: Any) -> None:
     refused = name[0] != "x"
@@ -579,6 +579,7 @@ def test_no_name_of_a_file_blocks_the_inbox(name: str, folder: Path, look: Any, 
     assert (3,) in rows('SELECT "Id" FROM payment')
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_moved_costs_no_other(
     folder: Path, look: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -600,12 +601,7 @@ def test_a_file_that_cannot_be_moved_costs_no_other(
     assert became(look()) == {"a.csv": "started"}
 
 
-@pytest.mark.long(
-    but=(
-        "24",
-        "23",
-    )
-)
+@pytest.mark.long(but=("24",))
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE])
 def test_what_is_nothing_about_the_file_puts_it_back(
     folder: Path, look: Any, monkeypatch: pytest.MonkeyPatch, code: int
@@ -770,6 +766,7 @@ def test_a_delivery_that_cannot_be_put_back_is_told_of_at_every_look(
     assert {one.became for one in found} == {"quarantined", "started"}
 
 
+@pytest.mark.long
 def test_a_file_that_grows_after_it_was_taken_is_put_aside(
     folder: Path, look: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

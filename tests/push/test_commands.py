@@ -82,7 +82,6 @@ def test_from_import_to_the_last_decision(workspace: Workspace, tmp_path: Path) 
 
 @pytest.mark.long(
     but=(
-        "arguments2-2-no operation 'EditAll'",
         "arguments4-2-Its files: tones.csv",
         "arguments8-2-Say which rows",
     )

@@ -68,6 +68,7 @@ def test_what_was_answered_is_read_behind_the_next_answer(
     assert recon("audit", "verify").returncode == 0
 
 
+@pytest.mark.long
 def test_the_key_of_a_put_is_read_behind_an_undo(
     workspace: Workspace, recon: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -110,6 +110,7 @@ def test_stopped_while_posts_are_on_their_way(
     assert held == [(bool(lost),)]
 
 
+@pytest.mark.long(but=("4",))
 @pytest.mark.parametrize("torn", [3, 4, *map(in_long, (1, 2, 5, 6, 7, 8))])
 def test_a_statement_that_is_torn_by_a_stop_holds_up_no_answer(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torn: int

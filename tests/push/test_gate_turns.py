@@ -102,7 +102,7 @@ def test_a_free_turn_comes_at_once_whatever_the_wait(tmp_path: Path, seconds: fl
             assert f"pid {os.getpid()} since" in (tmp_path / "x").read_text()
 
 
-@pytest.mark.long(but=("1",))
+@pytest.mark.long
 @pytest.mark.parametrize("looks", [1, LOOKS])
 def test_who_looks_while_runs_pass_the_gate_is_not_told_that_pushes_are_held(
     workspace: Workspace, looks: int, monkeypatch: pytest.MonkeyPatch

@@ -132,6 +132,7 @@ def waits(rows: Any) -> bool:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("operation", "table", "left"),
     [(TONES, MESSAGE_TONE, "in_doubt"), (PAYMENTS, PAYMENT, "unsent")],
@@ -160,6 +161,7 @@ def test_a_run_that_was_taken_over_writes_nothing_about_its_rows(
         assert sent(1) == {1: left, 2: left, 3: "unsent"}
 
 
+@pytest.mark.long
 def test_a_run_that_lost_its_session_sends_nothing_behind_who_took_over(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

@@ -68,7 +68,7 @@ BY_OTHERS = {
 }
 
 
-@pytest.mark.long(but=("nothing-undone",))
+@pytest.mark.long
 @pytest.mark.parametrize("first", ["undone", "there"])
 @pytest.mark.parametrize("case", BY_OTHERS)
 def test_what_others_sent_elsewhere_binds_no_batch_to_a_service_that_was_never_met(

@@ -97,7 +97,7 @@ CASES: dict[str, tuple[Restored, str]] = {
 }
 
 
-@pytest.mark.long(but=("half a count",))
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_sent_twice_whatever_was_restored(
     workspace: Workspace, copied: Copy, tmp_path: Path, case: str

@@ -119,6 +119,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("unknown", "runs"), PLACES)
 def test_a_record_that_is_unknown_is_refused_where_others_are_taken_around_it(
     workspace: Workspace, sent: Any, tmp_path: Path, unknown: set[int], runs: int
@@ -152,7 +153,7 @@ def test_the_last_record_is_named_where_nothing_is_taken_behind_it(
             assert "`recon resolve 1 --row a.csv:record:2 --as abandon" in str(stopped.value)
 
 
-@pytest.mark.long(but=("404-True",))
+@pytest.mark.long
 @pytest.mark.parametrize(("code", "named"), [(403, True), (404, True), (401, False)])
 def test_a_caller_who_is_refused_stops_the_run(
     workspace: Workspace, sent: Any, tmp_path: Path, code: int, named: bool

@@ -156,6 +156,7 @@ def test_causes(breaks: list[dict[str, Any]], causes: list[tuple[str, int]]) -> 
     assert titles(found(*breaks)) == causes
 
 
+@pytest.mark.long
 def test_breaks_of_one_hour() -> None:
     numbers = range(1, 8)
     breaks = [plain(number, "REJECTED") for number in numbers]
@@ -250,6 +251,7 @@ def test_a_cause_names_its_first_break_whatever_the_currencies() -> None:
     assert line.first == causes.of["id"][0]
 
 
+@pytest.mark.long
 def test_the_same_breaks_in_another_order_have_the_same_causes() -> None:
     rows = [*times("10"), *times("7.1"), amount(8, "1", "2.5"), amount(9, "3", "4.5")]
     frame = with_counted(gather([pl.DataFrame(rows, schema=BREAK_SCHEMA)]))

@@ -73,6 +73,7 @@ def test_a_record_is_of_the_scope_until_another_batch_writes_over_it(
     assert found["Id"].to_list() == left
 
 
+@pytest.mark.long(but=("4-T00:00:00+01:00",))
 @pytest.mark.parametrize(
     ("batch", "offset"), [(2, ""), (3, "T00:00:00+00:00"), (4, "T00:00:00+01:00")]
 )

@@ -116,7 +116,7 @@ def test_a_record_is_after_where_every_side_says_so(
     assert [0 if one is None else one.height for one in rows] == [len(ours), len(theirs)]
 
 
-@pytest.mark.long(but=("delivered1-0-listed1-60-Europe/Berlin",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("delivered", "offset", "listed", "shown", "zone"),
     [

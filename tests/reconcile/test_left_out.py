@@ -181,6 +181,7 @@ def test_a_value_is_meant_however_it_is_written(
     assert statuses(result) == (["EXCLUDED a"] if out else ["MATCHED_EXACT"])
 
 
+@pytest.mark.long
 def test_batches_leave_out_what_is_left_out() -> None:
     def row(number: int, text: str) -> dict[str, Any]:
         return {"BatchId": number, "Data": text, "Jsondata": text, "Merged": True}

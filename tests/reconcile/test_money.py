@@ -57,7 +57,7 @@ WHOLE = ""
 PAID, RATE = "PaidAmount", "CurrencyRatesId"
 
 
-@pytest.mark.long(but=("told0-5-100", "told13-20-140"))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("told", "difference", "gross"),
     [

@@ -72,12 +72,7 @@ WALL = replace(REFUND, fields=(REFUND.fields[0], Field("At", Kind.DATETIME, requ
                                *REFUND.fields[2:]))  # fmt: skip
 
 
-@pytest.mark.long(
-    but=(
-        "table0-delivered at once",
-        "table1-delivered at once",
-    )
-)
+@pytest.mark.long
 @pytest.mark.parametrize("batch", [1, 2], ids=["delivered at once", "one after the other"])
 @pytest.mark.parametrize("table", [PAYMENT_PLAN_DETAIL, REFUND, WALL])
 def test_one_moment_with_two_offsets_is_two_records_as_in_the_database(

@@ -84,6 +84,7 @@ def test_reports_of_tenants_and_what_names_none_add_up_to_everything(
     assert totals(Scope()) == (seven + eight + nobody, Totals())
 
 
+@pytest.mark.long
 def test_page_one_says_what_only_the_report_of_everything_has(place: Workspace) -> None:
     def notes(scope: Scope) -> list[str]:
         report = reconcile(place, Asked(scope, date(2026, 1, 31), Rules(), by="ann")).report

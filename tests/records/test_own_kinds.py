@@ -181,7 +181,7 @@ TARGET_CHANGES = [
 ]
 
 
-@pytest.mark.long(but=("the column is gone",))
+@pytest.mark.long
 @pytest.mark.parametrize("shop", TARGET_CHANGES)
 def test_a_change_of_what_was_referred_to_neither_stops_a_run_nor_resolves_a_break(
     run: Run, workspace: Workspace, tmp_path: Path, shop: str | None
@@ -448,6 +448,7 @@ def test_a_machine_that_is_behind_leads_nothing_back(run: Run, rows: Any, tmp_pa
     assert run("status", **behind).returncode == 0
 
 
+@pytest.mark.long
 def test_who_opened_a_database_is_told_that_its_kinds_are_others_since(
     run: Run, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -641,6 +642,7 @@ def test_corrections_rows_templates_and_comparisons_are_those_of_any_record(
     assert rows('SELECT sum("Amount")::text FROM refund') == [("51.00",)]
 
 
+@pytest.mark.long
 def test_a_file_that_defines_nothing_is_said_and_no_traceback(run: Run, tmp_path: Path) -> None:
     define(tmp_path, REFUND.replace('"64-bit integer"', '"integr"', 1))
     done = run("status")

@@ -52,6 +52,7 @@ def test_a_caller_that_goes_away_harms_nobody(pascal: Host) -> None:
     assert pascal.caller.as_client("GET", "/avatars").status == 200
 
 
+@pytest.mark.long
 def test_too_many_open_files_end_no_accepting(pascal: Host) -> None:
     with dial(pascal) as connection:
         waiting = socket.socket()

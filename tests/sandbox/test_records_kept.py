@@ -163,6 +163,7 @@ def test_records_and_accounts_outlive_the_host(host: Host, database_url: str) ->
     assert kept(database_url, accounts) == [(len(options.users) + 1,)]
 
 
+@pytest.mark.long
 def test_a_user_of_the_next_start_is_whoever_signs_in_by_that_name(
     host: Host, database_url: str
 ) -> None:
@@ -215,6 +216,7 @@ def test_a_registration_in_csv_has_the_38_columns_of_an_account(host: Host) -> N
     assert '"[Client,""x,y""]","[]",2026-01-02T03:04:05Z' in row
 
 
+@pytest.mark.long
 def test_two_writers_of_one_key_leave_one_whole_record(host: Host, database_url: str) -> None:
     def write(writer: int) -> set[int]:
         with Caller(host.caller.base_url) as caller:

@@ -164,6 +164,7 @@ def test_any_change_of_the_document_is_noticed(number: int) -> None:
         assert noticed(text), f"{lines[number]}\n{changed}"
 
 
+@pytest.mark.long
 def test_rows_in_another_order_are_noticed() -> None:
     lines = DOCUMENT.splitlines()
     numbers = set(defining_lines())

@@ -129,6 +129,7 @@ def test_plain_text_where_encryption_is_expected() -> None:
     assert server.effects == []
 
 
+@pytest.mark.long(but=("1-EditPayment",))
 @pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
 @pytest.mark.parametrize("batch", [1, 4])
 def test_a_port_for_tls_that_is_spoken_to_in_clear(

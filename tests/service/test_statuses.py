@@ -94,7 +94,7 @@ def in_a_row(place: int) -> int:
     return FIRST_OBJECTIONS if place == 1 else MOST_OBJECTIONS
 
 
-@pytest.mark.long(but=("401-AddMessageTone-first", "403-EditPayment-middle"))
+@pytest.mark.long(but=("401-AddMessageTone-first",))
 @PLACES
 @pytest.mark.parametrize("operation", [PUT, POST])
 @pytest.mark.parametrize("code", [401, 403])

@@ -67,7 +67,7 @@ def test_every_row_is_told_the_same(workspace: Workspace, rows: Any, tmp_path: P
     assert kept[False] > 0
 
 
-@pytest.mark.long(but=("cp1252-1", "utf-16-1"))
+@pytest.mark.long(but=("cp1252-1",))
 @pytest.mark.parametrize("files", [1, 20])
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
 def test_small_files_are_kept_so_as_well(

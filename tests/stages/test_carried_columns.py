@@ -64,6 +64,7 @@ PROFILE = read_profile(SHAPE)
 DEBTS = 'SELECT "Id", "DebtsId", "PaidAmount"::text FROM payment ORDER BY 1'
 
 
+@pytest.mark.long
 def test_records_have_what_the_line_above_them_says(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

@@ -240,7 +240,7 @@ def test_a_run_that_is_stopped_so_says_what_to_do(
     assert (code, rows("SELECT state FROM batch")) == (1, [("complete_with_errors",)])
 
 
-@pytest.mark.long(but=("1125899906842624",))
+@pytest.mark.long
 @pytest.mark.parametrize("strict_bytes", [FAST, STRICT])
 def test_every_clean_row_is_validated(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strict_bytes: int

@@ -178,6 +178,7 @@ def test_a_row_that_names_no_row_of_the_batch_is_rejected(
     assert states(rows) == BEFORE | {3: "corrected"}
 
 
+@pytest.mark.long
 def test_repairs_come_in_a_delivery_that_says_what_it_corrects(
     workspace: Workspace, rows: Any, correct: Any
 ) -> None:

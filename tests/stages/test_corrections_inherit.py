@@ -64,12 +64,7 @@ def test_tenant_feed_form_and_budget_are_those_of_the_corrected_batch(
     ]
 
 
-@pytest.mark.long(
-    but=(
-        "profile0-bound to tenant 7",
-        "profile2-of the feed bank",
-    )
-)
+@pytest.mark.long(but=("profile2-of the feed bank",))
 @pytest.mark.parametrize(
     ("profile", "message"),
     [

@@ -219,6 +219,7 @@ STANDING: Mapping[str, tuple[ModuleType, Callable[[Path], int]]] = {
 }
 
 
+@pytest.mark.long(but=("jobs --watch",))
 @pytest.mark.parametrize("command", STANDING)
 def test_a_standing_command_ends_where_another_version_has_migrated(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
@@ -249,6 +250,7 @@ def test_a_standing_command_ends_where_another_version_has_migrated(
     assert row == (2 if command == "watch" else 1,)
 
 
+@pytest.mark.long
 def test_who_opened_a_database_is_told_that_it_was_migrated_since(workspace: Workspace) -> None:
     opened = open_database(workspace.settings)
     for one in (opened, opened.as_login("nobody"), opened.for_job(1)):

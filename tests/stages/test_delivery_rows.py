@@ -31,7 +31,7 @@ REGISTERED = st.lists(REGISTRATION_LINES, max_size=8).map(lambda of: text(REGIST
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([None, 7, 8])), max_size=20)
 
 
-@pytest.mark.long(but=("1-1",))
+@pytest.mark.long
 @pytest.mark.parametrize("in_memory", [1, MOST])
 @pytest.mark.parametrize("parts", [1, 2, 64])
 @settings(max_examples=examples(100, 10), deadline=None, derandomize=True)
@@ -127,7 +127,7 @@ def test_two_rows_with_one_text_for_a_key_conflict(number: int, tmp_path: Path) 
     assert [one["line"] for one in found["files"][0]["rejects"]] == [2, 3]
 
 
-@pytest.mark.long(but=("same",))
+@pytest.mark.long
 @pytest.mark.parametrize("amounts", ["same", "other"])
 def test_very_many_rows_of_one_key_are_settled_some_at_a_time(amounts: str, tmp_path: Path) -> None:
     """Whatever the number of parts, all of them are in one."""

@@ -84,7 +84,7 @@ def test_no_number_in_a_file_is_believed(own: Path, stranger: int, name: str) ->
     Postmaster(own).stop()
 
 
-@pytest.mark.long(but=("postmaster.pid",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["postmaster.pid", ".s.PGSQL.5432", ".s.PGSQL.5432.lock", "log"])
 def test_a_folder_where_a_file_belongs(own: Path, name: str) -> None:
     """An empty one is nothing; what is in one is never thrown away."""

@@ -188,6 +188,7 @@ def test_a_run_is_not_made_again_by_an_exclusion_that_is_called_as_a_state(
     assert "Give the exclusion an id of its own" in done.said
 
 
+@pytest.mark.long
 def test_a_job_is_not_started_again_for_tenants_that_were_taken_away(
     workspace: Workspace, otto: Workspace, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ def test_it_is_tried_and_a_sheet_may_lack_a_header_too(still: Workspace, tmp_pat
     assert (verdict.rows_in, [one.line for one in verdict.rejects]) == (4, [2])
 
 
+@pytest.mark.long
 def test_a_header_where_none_is_expected_is_a_row_in_error(
     still: Workspace, tmp_path: Path
 ) -> None:

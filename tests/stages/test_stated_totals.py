@@ -70,6 +70,7 @@ def test_an_amount_that_cannot_be_read_holds_the_batch_and_costs_no_other_row(
     assert "An import of it is held." in (verdict.message or "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("delivered", "total", "count", "message"),
     [

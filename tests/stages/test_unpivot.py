@@ -203,7 +203,7 @@ def test_a_broken_line_is_never_read_as_a_record(
     assert rates(rows) == []
 
 
-@pytest.mark.long(but=("conflict",))
+@pytest.mark.long
 @pytest.mark.parametrize("duplicate", ["conflict", "last_wins"])
 def test_records_that_get_one_number_are_never_merged(
     workspace: Workspace,
@@ -387,6 +387,7 @@ def test_a_number_is_made_of_values_and_not_of_their_spelling(
     assert all(0 <= number < 2**63 for number, _ in found)
 
 
+@pytest.mark.long
 def test_a_record_that_is_delivered_again_in_other_digits_is_the_same_one(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

@@ -253,6 +253,7 @@ def test_only_what_wrote_a_record_is_told_as_its_writer(
     assert writer("first.csv", 3) is None, "there is no such record"
 
 
+@pytest.mark.long
 def test_what_to_do_about_a_row_is_what_is_left_to_do(
     workspace: Workspace, recon: Any, tmp_path: Path
 ) -> None:

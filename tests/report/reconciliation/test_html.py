@@ -207,6 +207,7 @@ def test_every_control_total_is_the_reports_own_to_the_last_digit() -> None:
     ]
 
 
+@pytest.mark.long
 def test_what_does_not_tie_is_marked_and_what_ties_is_too() -> None:
     source = _source("everything")
     assert re.search(rf'class="n bad" data-label="currency 12"><bdi>{MINUS}0.02</bdi>', source)

@@ -385,6 +385,7 @@ def test_the_picture_is_in_the_page_and_told_in_words() -> None:
     assert "MATCHED\\_EXACT 38" in told
 
 
+@pytest.mark.long
 def test_the_table_of_breaks_is_narrow_and_short() -> None:
     lines = breaks_table(many(1_000))
     assert len(lines) == ROWS

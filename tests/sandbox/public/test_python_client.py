@@ -135,6 +135,7 @@ def test_an_offset_is_read_back_from_a_current_host_alone(side: Side) -> None:
         assert read == PAID_AT.replace(tzinfo=UTC)
 
 
+@pytest.mark.long(but=("camel",))
 def test_list_with_a_filter(side: Side, tmp_path: Path) -> None:
     listing = tmp_path / "avatars.csv"
     listing.write_text(AVATARS, newline="")
