@@ -18,8 +18,8 @@ def test_an_account_of_one_tenant_sees_runs_of_that_tenant_alone(
     workspace: Workspace, browser: New
 ) -> None:
     add(workspace, ANNA, TESSA)
-    hers = reconcile(workspace, found(), scope="everything; tenants 7")
-    scopes = ("everything", "everything; tenants 7, 8", "everything; tenants 77", "feed tenants")
+    hers = reconcile(workspace, found(), scope="tenants 7")
+    scopes = ("everything", "tenants 7, 8", "tenants 77", "feeds tenants")
     others = [reconcile(workspace, found(), scope=scope) for scope in scopes]
     tessa, anna = browser().log_in("tessa"), browser().log_in("anna")
     for run in others:
