@@ -62,9 +62,13 @@ def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
             AND NOT EXISTS (SELECT FROM extract o WHERE o.name = e.name AND o.refused IS NULL
                 AND o.batch_id > e.batch_id AND o.batch_id <> own.id
                 AND {_TAKEN_THERE} AND {IS_STATED_SAME.format("o")})
-        UNION SELECT a.batch_id FROM family f JOIN extract e ON e.batch_id = f.id
-            JOIN extract a USING (sha256)
-            WHERE e.refused IS NOT NULL AND a.refused IS NOT NULL AND %s NOT IN (f.id, a.batch_id)
+        UNION SELECT a.batch_id FROM family f,
+            -- Looked up for each, where a join might read every file there is.
+            LATERAL (SELECT sha256 FROM extract
+                WHERE batch_id = f.id AND refused IS NOT NULL OFFSET 0) e,
+            LATERAL (SELECT batch_id FROM extract
+                WHERE sha256 = e.sha256 AND refused IS NOT NULL OFFSET 0) a
+            WHERE %s NOT IN (f.id, a.batch_id)
             AND {_IS_SO.format(f"state NOT IN ({_ENDS})", "a.batch_id")}
         ORDER BY 1""",
         [[batch_id], batch_id, batch_id],
