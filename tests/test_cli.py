@@ -187,7 +187,7 @@ def test_delivered_text_cannot_move_the_cursor(recon: Any, tmp_path: Path) -> No
     assert [run.returncode for run in told] == [1, 1, 0, 0], told
     for run in told:
         assert not {"\x1b", "\x07", "\u202e"} & {*run.stdout, *run.stderr}
-    assert r"1\x1b]0;title\x07\x1b[2J\u202e" in told[0].stdout
+    assert r"1\e]0;title\u0007\e[2J\u202e" in told[0].stdout
 
 
 @pytest.mark.long
