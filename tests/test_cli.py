@@ -20,7 +20,6 @@ from flows.__main__ import COMMANDS, main
 from flows.stages.workspace import Workspace
 from schemas.reasons import REASONS
 from tests import recon as processes
-from tests.examples import in_long
 from tests.stages.payments import line, write
 
 COMMANDS_PAGE = (Path(__file__).parents[1] / "docs" / "commands.md").read_text()
@@ -520,7 +519,7 @@ def test_a_process_that_outlives_its_command_does_so_without_a_word() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["SIGINT", in_long("SIGTERM")])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize(
     ("times", "told"),
     [(1, "tidied up\n"), (2, "")],
@@ -548,7 +547,7 @@ def test_a_stop_after_the_work_changes_no_exit_code(name: str, times: int, told:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["SIGINT", in_long("SIGTERM")])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_stop_before_the_command_is_known_is_told(name: str) -> None:
     script = (
         "import os, signal, sys, importlib.abc\n"

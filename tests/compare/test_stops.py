@@ -10,7 +10,6 @@ import pytest
 
 from connectors.compare.table_side import in_parallel, opened
 from tests.compare.tables import compared, csv_file
-from tests.examples import in_long
 from tests.recon import Run
 
 WAITS = "SELECT true FROM pg_advisory_lock_shared(7)"
@@ -37,7 +36,7 @@ def waiting(connection: psycopg.Connection) -> bool:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("other", ["file", in_long("joined"), in_long("segments"), in_long("b")])
+@pytest.mark.parametrize("other", ["file", "joined", "segments", "b"])
 def test_a_stop_ends_what_the_database_does_and_leaves_nothing(
     database_url: str, tmp_path: Path, other: str
 ) -> None:

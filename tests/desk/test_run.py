@@ -55,7 +55,7 @@ def in_totals(page: Browser, path: str) -> Decimal:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [13, 1])
 def test_every_figure_leads_to_breaks_that_come_to_it(
     workspace: Workspace, browser: New, step: int
 ) -> None:

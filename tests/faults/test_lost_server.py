@@ -19,7 +19,6 @@ from connectors.postgres.upgrade import migrate
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from tests.examples import in_long
 from tests.faults.commands import ended
 from tests.faults.conftest import Fresh, named
 from tests.recon import Run
@@ -148,7 +147,7 @@ def until(happened: Callable[[], bool]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("target", [in_long("outcome"), "payment"])
+@pytest.mark.parametrize("target", ["outcome", "payment"])
 def test_a_server_that_is_restarted_while_rows_are_checked_and_applied(
     own_server: tuple[Path, str], tmp_path: Path, delivery: str, target: str
 ) -> None:

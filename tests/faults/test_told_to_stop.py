@@ -8,7 +8,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.examples import in_long
 from tests.faults.commands import command, ended
 from tests.faults.waits import standing, until
 from tests.push.deliveries import tones
@@ -83,7 +82,7 @@ def test_it_stops_and_goes_on(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["TERM", in_long("INT")])
+@pytest.mark.parametrize("name", ["TERM", "INT"])
 def test_a_push_that_is_stopped_sends_no_post_twice(
     database_url: str, tmp_path: Path, name: str
 ) -> None:

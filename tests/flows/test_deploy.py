@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.examples import in_long
 from tests.flows.e2e.machine import left_behind
 
 pytestmark = [pytest.mark.flows, pytest.mark.usefixtures("no_database")]
@@ -247,7 +246,7 @@ def test_a_notice_leaves_no_picture_to_fetch_from_outside() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["nobody", in_long("silent"), in_long("page")])
+@pytest.mark.parametrize("kind", ["nobody", "silent", "page"])
 def test_deploying_without_a_server_says_so(kind: str, tmp_path: Path) -> None:
     with answering(kind) as port:
         done = recon(

@@ -9,7 +9,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.examples import in_long
 from tests.flows.runs import put
 
 pytestmark = pytest.mark.flows
@@ -72,7 +71,7 @@ def work(run: Any) -> Any:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("order", [in_long((0, 1, 2)), (2, 0, 1), in_long((1, 2, 0))])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
 def test_only_the_latest_works_in_whatever_order_they_begin(
     missed: list[Any], order: tuple[int, ...]
 ) -> None:

@@ -91,7 +91,7 @@ def test_a_second_witness_of_a_number_is_told_for_what_it_is(
 
 ADOPTED = [
     # which of four lines a place has; what is said as the home goes on with a fifth
-    in_long([0, 1, 2, 3], ""),
+    ([0, 1, 2, 3], ""),
     ([0, 1, 2, 3, 1, 2], "line 5: witness 2 is there already"),
     ([0, 1, "{", 2, 3], "has lines that are no witnesses of this key"),
 ]
@@ -119,8 +119,8 @@ def test_a_new_home_takes_over_what_follows_and_says_the_rest(
 GAPS = [
     # what is left of four witnesses; what is said
     ([0, 2, 3], "witness 3, and witness 2 belongs there. Nothing is signed"),
-    in_long([1, 2], "witness 2, and witness 1 belongs there. Nothing is signed"),
-    in_long([0, 3], "witness 4, and witness 2 belongs there. Nothing is signed"),
+    ([1, 2], "witness 2, and witness 1 belongs there. Nothing is signed"),
+    ([0, 3], "witness 4, and witness 2 belongs there. Nothing is signed"),
 ]
 
 

@@ -21,7 +21,6 @@ from flows.stages.sequence import import_delivery, push_batch, push_waiting, wai
 from flows.stages.undo import undo_and_tell
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
-from tests.examples import in_long
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import GATEWAYS, applied, payments, row_of, stored, tones
 from tests.service.faulty_server import (
@@ -201,10 +200,10 @@ def test_what_followed_a_confirmation_that_is_taken_back_ends_as_its_row_does(
     ("decision", "answer", "end"),
     [
         (SendDecision.CONFIRM, OK, "acknowledged"),
-        in_long(SendDecision.ABANDON, OK, "abandoned"),
-        in_long(SendDecision.RESEND, OK, "acknowledged"),
+        (SendDecision.ABANDON, OK, "abandoned"),
+        (SendDecision.RESEND, OK, "acknowledged"),
         (SendDecision.RESEND, status(400, error_code="NotNull"), "acknowledged"),
-        in_long(SendDecision.RESEND, DROPPED, "in_doubt"),
+        (SendDecision.RESEND, DROPPED, "in_doubt"),
     ],
 )
 def test_what_is_in_doubt_by_another_row_ends_as_that_does(

@@ -28,13 +28,13 @@ STOPPED = 130
 IN_FLIGHT = [
     # most requests in flight, rows of one
     (1, 1),
-    in_long(1, 50),
-    in_long(1, 200),
-    in_long(32, 1),
+    (1, 50),
+    (1, 200),
+    (32, 1),
     (8, 50),
-    in_long(32, 200),
-    in_long(128, 1),
-    in_long(128, 50),
+    (32, 200),
+    (128, 1),
+    (128, 50),
 ]
 
 
@@ -49,9 +49,9 @@ def some_more(concurrency: int, batch: int) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["INT", in_long("TERM")])
+@pytest.mark.parametrize("name", ["INT", "TERM"])
 @pytest.mark.parametrize(("concurrency", "batch"), IN_FLIGHT)
-@pytest.mark.parametrize("answer", [OK, LOST, in_long(SILENT)], ids=["good", "lost", "none"])
+@pytest.mark.parametrize("answer", [OK, LOST, SILENT], ids=["good", "lost", "none"])
 def test_stopped_while_posts_are_on_their_way(
     workspace: Workspace,
     rows: Any,

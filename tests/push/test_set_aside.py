@@ -29,13 +29,13 @@ UNKNOWN = Reply(404, (), NO_KEY)
     ("made", "answer", "place", "concurrency"),
     [
         (payments, BLOCKED, 1, 1),
-        in_long(payments, BLOCKED, 3, 1),
-        in_long(payments, BLOCKED, ROWS, 8),
-        in_long(payments, MOVED, 3, 8),
-        in_long(tones, BLOCKED, 1, 8),
+        (payments, BLOCKED, 3, 1),
+        (payments, BLOCKED, ROWS, 8),
+        (payments, MOVED, 3, 8),
+        (tones, BLOCKED, 1, 8),
         (tones, BLOCKED, 3, 8),
-        in_long(tones, BLOCKED, ROWS, 1),
-        in_long(tones, MOVED, ROWS, 1),
+        (tones, BLOCKED, ROWS, 1),
+        (tones, MOVED, ROWS, 1),
     ],
 )
 def test_the_others_go_and_it_is_named_until_it_is_set_aside(
@@ -68,7 +68,7 @@ def test_the_others_go_and_it_is_named_until_it_is_set_aside(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("place", [in_long(1), 3, in_long(ROWS)])
+@pytest.mark.parametrize("place", [1, 3, ROWS])
 def test_a_record_that_is_missing_is_refused_whatever_the_answer_calls_it(
     workspace: Workspace, sent: Any, tmp_path: Path, place: int
 ) -> None:
@@ -113,9 +113,9 @@ def test_a_few_rows_say_why_they_are_unsent(
 
 PLACES = [
     # rows that the service answers with 404 and no reason, runs until they come to their end
-    in_long({3}, 1),
+    ({3}, 1),
     ({1, 2, 9}, 2),
-    in_long({*range(4, 10)}, 2),
+    ({*range(4, 10)}, 2),
 ]
 
 

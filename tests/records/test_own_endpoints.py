@@ -60,7 +60,7 @@ def serving(workspace: Workspace, folder: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("operation", [PUT, pytest.param(POST, marks=pytest.mark.long)])
+@pytest.mark.parametrize("operation", [PUT, POST])
 def test_a_refund_is_sent_and_reconciled(
     run: Run, workspace: Workspace, rows: Any, tmp_path: Path, operation: str
 ) -> None:

@@ -376,7 +376,7 @@ TIGHTER = f'{CLERK}rules = ["NotNull"]\n'
     ("before", "top", "more", "after"),
     [
         pytest.param(CLERK, TOP, "", TIGHTER, id="a field has to be there now"),
-        pytest.param(CLERK, f"{TOP},Clerk", ",", "", marks=pytest.mark.long, id="a field less"),
+        pytest.param(CLERK, f"{TOP},Clerk", ",", "", id="a field less"),
     ],
 )
 def test_files_of_before_are_read_by_another_definition(
@@ -403,7 +403,7 @@ def test_files_of_before_are_read_by_another_definition(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["point", pytest.param("money", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["point", "money"])
 def test_a_kind_that_is_called_like_a_type_is_undone(
     run: Run, rows: Any, tmp_path: Path, name: str
 ) -> None:
@@ -744,7 +744,7 @@ def test_an_amount_that_cannot_be_held_hides_nothing_of_its_record(
     "stricter",
     [
         'type = "string"\nrules = ["Email"]',
-        pytest.param('type = "string"\nrequired = true', marks=pytest.mark.long),
+        'type = "string"\nrequired = true',
     ],
 )
 def test_rows_that_wait_become_records_by_what_they_were_checked_by(

@@ -11,7 +11,6 @@ import pytest
 from connectors.addresses import is_loopback
 from connectors.files.atomic import open_private, private_folder, write_file
 from flows.__main__ import build_app
-from tests.examples import in_long
 from tests.stages.payments import line, write
 
 SAMPLES = Path(__file__).parents[2] / "data_samples"
@@ -38,7 +37,7 @@ def open_to_others(*folders: Path) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mask", [in_long(0o022), 0o000])
+@pytest.mark.parametrize("mask", [0o022, 0o000])
 def test_nothing_a_run_writes_is_for_others(
     mask: int, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
