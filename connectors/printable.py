@@ -5,16 +5,18 @@ from unicodedata import category
 
 def printable(text: str) -> str:
     """A text whose signs without a shape are escaped, but for blanks and line ends."""
+    if text.isprintable():
+        return text
     return "".join(
-        sign if sign == "\n" or category(sign) == "Zs" else _with_shape(sign) for sign in text
+        sign if sign == "\n" or category(sign) == "Zs" else _escaped(sign) for sign in text
     )
 
 
 def shown(text: str, length: int = 200) -> str:
     """A text in one line of a message: no control, bidirectional or lone surrogate signs."""
-    whole = "".join(map(_with_shape, text))
+    whole = "".join(map(_escaped, text))
     return whole if len(whole) <= length else f"{whole[:length]}..."
 
 
-def _with_shape(sign: str) -> str:
+def _escaped(sign: str) -> str:
     return sign if sign.isprintable() else sign.encode("unicode_escape").decode()

@@ -67,6 +67,7 @@ def is_encrypted(parts: zipfile.ZipFile) -> bool:
 
 @contextmanager
 def reading(content: Content) -> Iterator["_Reader"]:
+    """What reads the sheet of a workbook, while it is open; raises ExtractRefused as `facts_of`."""
     with opened(content) as file, broken_refused(content), zipfile.ZipFile(file) as parts:
         names, visible = _sheets(parts)
         place = chosen(content, names, visible)

@@ -65,6 +65,7 @@ def facts_of(content: Content) -> SheetFacts:
 
 @contextmanager
 def reading(content: Content) -> Iterator["_Reader"]:
+    """What reads the sheet of a workbook, while it is open; raises ExtractRefused as `facts_of`."""
     with opened(content) as file, broken_refused(content), zipfile.ZipFile(file) as parts:
         book = _book(parts)
         names = [name for name, _ in book.sheets]

@@ -186,7 +186,9 @@ def delivered_again_in(
     connection: psycopg.Connection, files: Iterable[tuple[int, str]], batches: Iterable[int]
 ) -> set[tuple[int, str]]:
     """Those of some files, by batch and name, whose content one of these batches has too."""
-    of, names = zip(*files, strict=True) if (files := [*files]) else ((), ())
+    if not (files := [*files]):
+        return set()
+    of, names = zip(*files, strict=True)
     rows = connection.execute(
         "SELECT e.batch_id, e.name FROM extract e JOIN unnest(%s::int[], %s::text[]) "
         "AS asked (batch_id, name) USING (batch_id, name) WHERE EXISTS (SELECT FROM extract o "

@@ -190,7 +190,7 @@ def _again(gone: pl.DataFrame, run: LookedAt) -> pl.Series:
     files = gone.filter(pl.col("code") == REFUSED_FILE).select("batch_id", "file", "id")
     away = files.filter(~pl.col("batch_id").is_in(list(run.gathered.batches)))
     asked = away.select("batch_id", "file").rows()
-    again = delivered_again_in(run.connection, asked, run.gathered.batches) if asked else set()
+    again = delivered_again_in(run.connection, asked, run.gathered.batches)
     return pl.Series(
         [one for batch, file, one in away.iter_rows() if (batch, file) in again], dtype=pl.String()
     )
