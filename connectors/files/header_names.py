@@ -343,7 +343,7 @@ class HeaderNames:
         by = "the nearest record is" if recognised else "the record is"
         found = f"Found: {listed(self.names)}; {by} {match.table.name}."
         if recognised:
-            found += " Name the record kind if it is another."
+            found += " If it is another, name it: `--record KIND`, or `record` in its profile."
         columns = ", ".join(match.missing) or f"most of {match.table.name}"
         return self._refused("missing_column", columns=columns, found=found)
 

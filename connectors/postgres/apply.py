@@ -9,7 +9,8 @@ rows are new, and should one not be after all, the key's index refuses the whole
 then judged like any other. So several such ranges may be inserted at once.
 
 Most rows of a range end alike. Their verdict is told once, in the receipt of the range; only rows
-that end otherwise get an outcome of their own. `schemas.derived.views.staged_row` reads both.
+that end otherwise get an outcome of their own. The view `staged_row` reads both
+(`schemas.derived.views`).
 """
 
 from collections import Counter, defaultdict

@@ -28,7 +28,7 @@ def sent_lines(sent: "Sent") -> Iterator[str]:
     """What was sent, what was answered, and before that what it had come to earlier."""
     yield f"{sent.operation} {_came_to(sent)}"
     yield f"push key {sent.push_key}"
-    yield f"sent     {sent.jsondata}"
+    yield f"body     {sent.jsondata}"
     yield from _answered(sent)
     for one in sent.earlier:
         ended = f"undo of batch {one.undone}" if one.undone else one.ended_by

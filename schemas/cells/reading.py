@@ -1,8 +1,8 @@
 """What the text of one cell says, exactly: the slow, strict readers that decide.
 
 The vectorised readers of `schemas.cells.columns` accept a subset of what is accepted here, with
-the same values; every cell they leave unread is decided by `read`. A reader returns the value or
-`Unread`.
+the same values; a cell they leave unread is decided by `read`, or, where many of a column are left,
+by `columns.why_unread` together. A reader returns the value or `Unread`.
 """
 
 import re

@@ -130,7 +130,7 @@ def _unknown(columns: int) -> str:
         (f"{TONE},ReconRow,reconrow\n", "duplicate_column", "ReconRow"),
         (PAYMENT.replace(",DebtsId", ""), "missing_column", "missing: DebtsId.*Found: Id, Tena"),
         (RATE.replace("Id,TenantsId,", ""), "missing_column", "nearest record is currency_rate"),
-        ("TenantsId,Name\n", "missing_column", "message_tone. Name the record kind"),
+        ("TenantsId,Name\n", "missing_column", "message_tone. If it is another"),
         ("EMail,FirstName\n", "missing_column", "LastName, Password, Company"),
         ("PaymentDat,PaidAmont\n", "missing_column", "'PaidAmont' is like PaidAmount of payment"),
         ("City,Street,Zip,Phone\n", "missing_column", "most of user_account"),
