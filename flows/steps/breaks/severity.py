@@ -12,7 +12,7 @@ from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Severity
 
-NEVER = ("OFFSET",)
+ALWAYS_LOW = ("OFFSET",)
 """Codes behind which there is no money."""
 
 
@@ -31,7 +31,7 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
     )
     always = {code: Severity.HIGH.value for code, of in BREAKS.items() if of.of_class.grave}
     fixed = pl.col("code").replace_strict(
-        always | dict.fromkeys(NEVER, Severity.LOW.value), default=None, return_dtype=pl.String
+        always | dict.fromkeys(ALWAYS_LOW, Severity.LOW.value), default=None, return_dtype=pl.String
     )
     judged = (
         pl.when(high)

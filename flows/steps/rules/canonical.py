@@ -13,7 +13,9 @@ from schemas.derived.json_text import number_text
 def rules_text(rules: Rules) -> str:
     """The rules as canonical TOML: every rule, in one order, defaults included.
 
-    Exclusions keep their order: the first that names a record leaves it out.
+    A rule that comes later is left out where it has its default, as `calendar` is: rules that were
+    signed for keep their hash. Exclusions keep their order: the first that names a record leaves it
+    out.
 
     `read_rules_text` reads it back to equal rules.
     """
