@@ -162,6 +162,12 @@ def test_plans(
     assert told(judged(details, payments, rules).breaks) == ([(code, key)] if code else [])
 
 
+def test_of_several_numbers_that_may_have_been_cut_the_lowest_is_named() -> None:
+    payments = [paid(WIDE + 2**32), paid(WIDE), paid(WIDE + 2**33)]
+    breaks = judged([planned()], payments).breaks
+    assert breaks.select("code", "expected").rows() == [("PLAN_REF_WIDTH", str(WIDE))]
+
+
 @pytest.mark.parametrize(("rules", "day", "note"), [
     (Rules(plans=Plans(late_days=0)), 3, "1 day"),
     (RULES, 1, "3 days"),

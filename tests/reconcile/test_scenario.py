@@ -48,7 +48,10 @@ def test_the_scenario_has_every_code() -> None:
 def test_every_planted_break_is_found_and_none_else(story: Story) -> None:
     done = story.play("monday")
     assert sorted(found_breaks(done) ^ expected_breaks("monday")) == []
-    assert done.report.cover.verdict == EXPECTED["monday"]["verdict"]
+    cover = done.report.cover
+    assert cover.verdict == EXPECTED["monday"]["verdict"]
+    # Of all records up to the day, whatever their kind: the first and the last are of two.
+    assert cover.period == (date(2026, 2, 20), date(2026, 3, 9))
     assert done.exit_code == 1
     assert_ties(done.report)
     # The most severe come first, however much the others are about.
