@@ -21,6 +21,7 @@ from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.linear_patterns import Groups
 from connectors.files.parts import in_parts
 from connectors.files.positions import DELIMITER, QUOTE
+from connectors.files.shadow import shadow
 from connectors.files.utf8 import Utf8
 
 _NO_TEXT = re.compile("[\udc80-\udcff]")
@@ -138,12 +139,20 @@ def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:
         fault = RecordFault.NUL_CHARACTER
     elif _NO_TEXT.search("".join(filter(None, said))):
         fault = RecordFault.ENCODING
+    elif any(_is_half_quoted(cell, dialect) for cell in cells):
+        fault = RecordFault.STRAY_QUOTE
     elif dialect.delimiter == DELIMITER and any({*DELIMITER, *QUOTE} & {*cell} for cell in cells):
         # Fixed widths know no quotes: the sign within a cell would divide it.
         fault, cells = RecordFault.TOO_MANY_FIELDS, [b""] * len(cells)
     elif any(len(cell) > dialect.max_field_bytes for cell in cells):
         fault, cells = RecordFault.FIELD_TOO_LARGE, [b""] * len(cells)
     return b"".join(dialect.delimiter + _quoted(cell, dialect) for cell in cells) + b"\n", fault
+
+
+def _is_half_quoted(cell: bytes, dialect: Dialect) -> bool:
+    """Whether a pattern took the begin of a quoted cell alone."""
+    begins = dialect.has_quote and cell.startswith(dialect.quote)
+    return begins and shadow(cell, dialect).count(dialect.quote) % 2 == 1
 
 
 def _quoted(cell: bytes, dialect: Dialect) -> bytes:

@@ -4,16 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import polars as pl
-
-from connectors.errors import ExtractRefused
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused
 from connectors.files.dialect import Dialect
+from connectors.files.footer_totals import FooterLine, incomplete, totals_of_lines
 from connectors.files.linear_patterns import (
-    Groups,
     as_series,
     decoded,
     fitting,
@@ -22,16 +19,11 @@ from connectors.files.linear_patterns import (
 )
 from connectors.files.manifest import total_of
 from connectors.files.manifest_entries import ALL, ManifestEntry, Sums
-from connectors.files.profile import ROWS, Profile, number_form, width_of, written_of
+from connectors.files.profile import Profile
 from connectors.files.profile_made import currencies_of
 from connectors.files.shadow import shadow
 from connectors.files.workbook_parts import with_remarks
 from connectors.printable import shown
-from schemas.amounts import EXACT
-from schemas.cells.numbers import AROUND, NumberForm, exact_number
-from schemas.cells.reading import Unread, read_integer
-from schemas.cells.sheet_cells import ERROR_VALUE, REMARK
-from schemas.field import Kind
 
 OWN_FOOTER = "its footer"
 FOOTER_BYTES = 1 << 16
@@ -80,56 +72,17 @@ def read_footer(
                 none += f"; line {places[0]} does, and text stands behind it up to line {places[1]}"
             if every:
                 none += _told_signs(_decoded(content, every[0]))
-            raise _refused(content, none)
+            raise incomplete(content, none)
     start = lines[min(found)].start
-    rows, sums = _stated(content, profile, [one.groups for one in found.values()])
-    by_currency = _stated_by_currency(content, profile, [one.groups for one in found.values()])
+    rows, sums, by_currency = totals_of_lines(content, profile, dialect, [*found.values()])
     for name, of in by_currency.items():
         if sums.setdefault(name, total := total_of(of)) != total:
-            raise _refused(
+            raise incomplete(
                 content,
                 f"its footer states a sum of {name} of {sums[name]:f}, and by currency sums that "
                 f"come to {total:f}",
             )
     return ExtractFooter(start, rows, sums, by_currency)
-
-
-def _stated(
-    content: Content, profile: Profile, lines: Iterable[Groups]
-) -> tuple[int | None, dict[str, Decimal]]:
-    """How many rows there are, and the sums over all currencies, as far as lines state them."""
-    said: dict[str, str] = {}
-    for groups in lines:
-        if _currency_in(profile, groups):
-            continue
-        for name, text in groups.items():
-            if text is not None and said.setdefault(name, text) != text:
-                raise _refused(content, _told_twice(name, said[name], text))
-    numbers = {name: _number(content, profile, name, text) for name, text in said.items()}
-    rows = numbers.pop(ROWS, None)
-    return None if rows is None else int(rows), numbers
-
-
-def _stated_by_currency(
-    content: Content, profile: Profile, lines: Iterable[Groups]
-) -> dict[str, dict[str, Decimal]]:
-    """The sums of lines that name their currency, by field and currency."""
-    found: dict[str, dict[str, Decimal]] = {}
-    for groups in lines:
-        if not (of := _currency_in(profile, groups)):
-            continue
-        currency = _currency(content, profile, of, groups[of] or "")
-        for name, text in groups.items():
-            if name == of or text is None:
-                continue
-            number, sums = _number(content, profile, name, text), found.setdefault(name, {})
-            if sums.setdefault(currency, number) != number:
-                raise _refused(
-                    content,
-                    f"its footer states {name} in currency {currency} twice: "
-                    f"{sums[currency]:f}, {number:f}",
-                )
-    return found
 
 
 def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -> ManifestEntry:
@@ -175,13 +128,6 @@ class _Line(NamedTuple):
     text: bytes
 
 
-class _Fits(NamedTuple):
-    """What a line of a footer is."""
-
-    pattern: str
-    groups: Groups
-
-
 def _from_the_end(content: Content, body_start: int) -> Iterator[_Line]:
     """The lines with text, from the last one up."""
     at, text = _tail(content, body_start)
@@ -213,11 +159,6 @@ def _by_each_currency(profile: Profile) -> list[str]:
     """The patterns of the footer that fit a line of each currency."""
     of = {*currencies_of(profile.record)}
     return [pattern for pattern in profile.footer if of & {*group_names([pattern])}]
-
-
-def _currency_in(profile: Profile, groups: Groups) -> str | None:
-    """The field whose group in a line says which currency its sums are in; None: of all."""
-    return next((name for name in currencies_of(profile.record) if name in groups), None)
 
 
 def _has_open_quote(line: _Line, dialect: Dialect) -> bool:
@@ -283,7 +224,7 @@ def _decoded(content: Content, line: _Line) -> str:
     return line.text.decode(content.encoding, "replace").strip()
 
 
-def _by_pattern(profile: Profile, lines: Sequence[str]) -> dict[int, _Fits]:
+def _by_pattern(profile: Profile, lines: Sequence[str]) -> dict[int, FooterLine]:
     """What each line of the footer is, by its place.
 
     A line that several patterns fit is given to the one that no other line is left for; one of a
@@ -315,76 +256,11 @@ def _by_pattern(profile: Profile, lines: Sequence[str]) -> dict[int, _Fits]:
         for place, groups in enumerate(held[pattern]):
             if groups is not None:
                 taken.setdefault(place, pattern)
-    found: dict[int, _Fits] = {}
+    found: dict[int, FooterLine] = {}
     for place in reversed(range(len(lines))):
         if place in taken:
             groups = held[taken[place]][place] or {}
-            found[place] = _Fits(taken[place], with_remarks(groups, lines[place]))
+            found[place] = FooterLine(taken[place], with_remarks(groups, lines[place]))
         elif several:
             break  # It is a record, and so is what stands above it.
     return dict(sorted(found.items()))
-
-
-def _currency(content: Content, profile: Profile, name: str, text: str) -> str:
-    """The currency that a line names, as a record of the feed would be in it."""
-    written = written_of(profile, name)
-    plain = _plain(written, number_form(written).whole, text)
-    if {"", *written["null"]} & {text, text.strip(' "')}:
-        plain = written.get("default", plain)
-    number = read_integer(Kind.INTEGER, plain)
-    if isinstance(number, Unread):
-        known = f"a text that fields.{name}.map names" if "map" in written else "its number"
-        raise _refused(
-            content, f"its footer states {name} as {shown(text, 100)!r}, which is not {known}"
-        )
-    return str(number)
-
-
-def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal:
-    """A number of the footer, written as the feed writes those of the records."""
-    written = written_of(profile, None if name == ROWS else name)
-    form = number_form(written)
-    if name == ROWS:
-        form = form.count
-    number = exact_number(_plain(written, form, text).strip(AROUND).removesuffix("."))
-    if number is None or (name == ROWS and (number < 0 or number != number.to_integral_value())):
-        what = "no count of rows" if name == ROWS else f"no number: {form.said}"
-        raise _refused(
-            content, f"its footer states {name} as {shown(text, 100)!r}, which is {what}"
-        )
-    # As the columns are that the field is the sum of.
-    return EXACT.multiply(number, Decimal(written["scale"])) if "scale" in written else number
-
-
-def _plain(written: Mapping[str, Any], form: NumberForm, text: str) -> str:
-    """What a text says, as a cell of a record that has it, or only the part that is read of it."""
-    cells = dict.fromkeys((text.strip(' "'), text))
-    parts = [one for one in (*(_part_of(written, cell) for cell in cells), *cells) if one]
-    if "map" in written:
-        return next((str(written["map"][one]) for one in parts if one in written["map"]), "")
-    plain = width_of(written)(next(iter(parts), ""))
-    return plain if form == NumberForm() else str(pl.select(form.plain(pl.lit(plain))).item())
-
-
-def _part_of(written: Mapping[str, Any], cell: str) -> str | None:
-    """What is read of a cell, with what the sender leaves out around it; None: nothing fits."""
-    if "part" in written:
-        says = ~pl.lit(cell).str.contains(f"{REMARK}|{ERROR_VALUE}")
-        part = pl.when(says).then(pl.lit(cell).str.extract(written["part"], 1))
-        cell = pl.select(part).item()
-    return cell and f"{written.get('prefix', '')}{cell}{written.get('suffix', '')}"
-
-
-def _told_twice(name: str, *texts: str) -> str:
-    said = f"its footer states {name} twice: {', '.join(map(repr, texts))}"
-    if name == ROWS:
-        return said
-    return (
-        f"{said}. A footer has one sum of a field, over all currencies and columns: where each is "
-        "that of a currency, name that by a group of its field; or leave the group out of the "
-        "other patterns"
-    )
-
-
-def _refused(content: Content, detail: str) -> ExtractRefused:
-    return refused("incomplete_file", content.name, detail=detail)

@@ -355,6 +355,31 @@ def test_a_footer_that_states_two_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("behind", "keys", "said"),
+    [
+        # The cell is `1.214;56`: no more than its first half is taken.
+        ('Summe;"1.214;56"', {}, """'Summe;(?P<PaidAmount>[^;]*).*' takes '"1.214'"""),
+        ('Summe;"12";', {}, None),
+        ("Summe;'12;5'", {"quote": "'"}, "takes ''12'"),
+        ("Summe;'12';", {"quote": "'"}, None),
+        ('Summe;"12;', {"quote": "none"}, """as '"12', which is no number"""),
+        ('Summe;"12";', {"quote": "none"}, """as '"12"', which is no number"""),
+        ('Summe;12"";', {}, """as '12""', which is no number"""),
+    ],
+)
+def test_half_a_quoted_cell_is_no_total(
+    tmp_path: Path, behind: str, keys: dict[str, Any], said: str | None
+) -> None:
+    profile = bank(footer=["Summe;(?P<PaidAmount>[^;]*).*"], delimiter=";", **keys)
+    if said is not None:
+        assert said in str(refused(tmp_path, f"{HEADER}{ROWS}{behind}\n", profile))
+        return
+    header, _ = read(tmp_path, f"{HEADER}{ROWS}{behind}\n", profile)
+    assert header.footer is not None
+    assert header.footer.sums == {"PaidAmount": Decimal(12)}
+
+
+@pytest.mark.parametrize(
     "keys",
     [
         {"columns": {"Betrag": "PlannedAmount", "Bild": "PaymentPlansId"}},

@@ -317,6 +317,16 @@ def test_a_value_that_could_be_in_no_record_is_in_none(
     assert [one for chunk in chunks for one in chunk.codes] == [code, code, None]
 
 
+def test_half_a_quoted_cell_of_a_line_above_is_in_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text('Zahlung;Betrag;Text\nKonto;"DE;02";\n1;1;a\nKonto;DE"02;\n2;1;\n')
+    profile = replace(PROFILE, skip_lines=("Konto;(?P<Account>[^;]*);.*",))
+    content = open_content(path)
+    header = read_header(content, None, profile, Limits())
+    chunks = read_chunks(content, header, first_place(header), 1000)
+    assert [one for chunk in chunks for one in chunk.codes] == ["StrayQuote", None]
+
+
 @pytest.mark.parametrize("keys", [{"delimiter": ";"}, {"positions": {"Zahlung": "1-1"}}])
 def test_a_row_says_that_its_fault_is_in_a_line_above(
     still: Workspace, tmp_path: Path, keys: dict[str, object]
