@@ -71,14 +71,18 @@ def _stated(
     content: Content, profile: Profile, lines: Iterable[Groups]
 ) -> tuple[int | None, dict[str, Decimal]]:
     """How many rows there are, and the sums over all currencies, as far as lines state them."""
-    said: dict[str, str] = {}
+    found: dict[str, tuple[Decimal, str]] = {}
     for groups in lines:
         if _currency_in(profile, groups):
             continue
         for name, text in groups.items():
-            if text is not None and said.setdefault(name, text) != text:
-                raise incomplete(content, _told_twice(name, said[name], text))
-    numbers = {name: _number(content, profile, name, text) for name, text in said.items()}
+            if text is None:
+                continue
+            number = _number(content, profile, name, text)
+            before = found.setdefault(name, (number, text))
+            if before[0] != number:
+                raise incomplete(content, _told_twice(name, before[1], text))
+    numbers = {name: number for name, (number, _) in found.items()}
     rows = numbers.pop(ROWS, None)
     return None if rows is None else int(rows), numbers
 
@@ -99,8 +103,8 @@ def _stated_by_currency(
             if sums.setdefault(currency, number) != number:
                 raise incomplete(
                     content,
-                    f"its footer states {name} in currency {currency} twice: "
-                    f"{sums[currency]:f}, {number:f}",
+                    f"its footer states {name} in currency {currency} as {sums[currency]:f} and as "
+                    f"{number:f}",
                 )
     return found
 
@@ -161,7 +165,7 @@ def _part_of(written: Mapping[str, Any], cell: str) -> str | None:
 
 
 def _told_twice(name: str, *texts: str) -> str:
-    said = f"its footer states {name} twice: {', '.join(map(repr, texts))}"
+    said = f"its footer states {name} as {' and as '.join(map(repr, texts))}"
     if name == ROWS:
         return said
     return (

@@ -264,7 +264,7 @@ BY_CURRENCY: list[tuple[list[str], str, Any]] = [
     ),
     ([OF_EACH, SUM], f"{EUR}{USD}Summe;1.214,57;\n", "1214.57, and by currency .* to 1214.56"),
     ([OF_EACH], EUR + EUR, {"978": Decimal("1234.56")}),
-    ([OF_EACH], f"{EUR}Summe EUR;5,00;\n", "PaidAmount in currency 978 twice: 1234.56, 5.00"),
+    ([OF_EACH], f"{EUR}Summe EUR;5,00;\n", "PaidAmount in currency 978 as 1234.56 and as 5.00"),
     ([OF_EACH], "Summe CHF;5,00;\n", "CurrenciesId as 'CHF', which is not a text that fields"),
     ([OF_EACH], "Summe EUR;x;\n", "states PaidAmount as 'x', which is no number"),
     ([OF_EACH], "", "no line at its end fits the pattern"),
@@ -351,7 +351,18 @@ def test_a_line_is_left_to_the_pattern_that_no_other_fits(
 def test_a_footer_that_states_two_numbers(tmp_path: Path) -> None:
     twice = bank(footer=[SUM, r"Saldo;(?P<PaidAmount>[^;]*);"])
     error = refused(tmp_path, HEADER + "Summe;1,00;\nSaldo;2,00;\n", twice)
-    assert "states PaidAmount twice: '1,00', '2,00'. A footer has one sum of a field" in str(error)
+    assert "states PaidAmount as '1,00' and as '2,00'. A footer has one sum of a field" in str(
+        error
+    )
+
+
+def test_a_footer_that_states_one_number_twice(tmp_path: Path) -> None:
+    """However it is written: `00012` by one line is `12` by the other."""
+    patterns = [SUM, COUNT, r"Saldo;(?P<PaidAmount>[^;]*);", r"Ende;(?P<rows>\d+);"]
+    footer = f"{FOOTER}Saldo;0001214,560;\nEnde;002;\n"
+    header, _ = read(tmp_path, HEADER + ROWS + footer, bank(footer=patterns))
+    assert header.footer is not None
+    assert (header.footer.rows, header.footer.sums) == (2, {"PaidAmount": Decimal("1214.56")})
 
 
 @pytest.mark.parametrize(
