@@ -82,6 +82,8 @@ class Profile:
     """What a number with a percent sign means: a `share`, or percentage `points`."""
     implied_decimals: int = 0
     """How many of a number's last digits are decimals that no sign stands before."""
+    decimals: int | None = None
+    """How many digits a number has behind its decimal sign at most; None: any number."""
     width: str = "kept"
     """What full-width signs in numbers and times are: other signs, `kept`, or the usual, `folded`.
     """
@@ -237,6 +239,7 @@ def number_form(written: Mapping[str, Any]) -> NumberForm:
         said["percent"],
         said["implied_decimals"],
         said["groups"],
+        said["decimals"],
     )
 
 

@@ -35,6 +35,14 @@ def check_written(written: Mapping[str, Any], key: Called) -> None:
             f"{key('groups')} is about numbers with a sign between their digits. State it as "
             "thousands, or take groups out."
         )
+    limit, implied = key("decimals"), key("implied_decimals")
+    # A field of digits alone has no decimals to count, whatever the feed says of the others.
+    beside = limit.startswith("fields.") or not implied.startswith("fields.")
+    if written["decimals"] is not None and written["implied_decimals"] and beside:
+        raise ProfileError(
+            f"{limit} would change nothing: {implied} says that no decimal sign is written. Keep "
+            "one of them."
+        )
     if bool(written["true"]) != bool(written["false"]):
         raise ProfileError(f"{key('true')} and false are stated together, or neither.")
     both = {one.casefold() for one in written["true"]} & {

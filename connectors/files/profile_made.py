@@ -29,7 +29,7 @@ _READ_BY: dict[str, set[Kind]] = {
     **dict.fromkeys(("thousands", "groups", "negative", "positive", "currency"), _NUMBERS),
     "percent": _NUMBERS,
     "decimal": _NUMBERS,
-    "implied_decimals": {Kind.DOUBLE},
+    **{key: {Kind.DOUBLE} for key in ("implied_decimals", "decimals")},
     "width": _NUMBERS | _TIMES,
     **dict.fromkeys(("date_format", "date_zeros", "months", "offset", "zone", "zones"), _TIMES),
     **{key: {Kind.BOOLEAN} for key in ("true", "false")},

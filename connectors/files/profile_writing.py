@@ -137,6 +137,7 @@ WRITTEN: dict[str, tuple[str, Reader]] = {
     "currency": ("currency", _examples('["€1", "1 EUR"]')),
     "percent": ("percent", one_of("share", "points")),
     "implied_decimals": ("implied_decimals", whole(0, 6)),
+    "decimals": ("decimals", whole(0, 18)),
     "width": ("width", one_of("kept", FOLDED)),
     "date_format": ("date_format", _date_formats),
     "date_zeros": ("date_zeros", one_of("kept", "dropped")),

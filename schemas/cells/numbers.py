@@ -15,6 +15,7 @@ import polars as pl
 
 from schemas.amounts import MOST_SCALE
 from schemas.cells.reading import UNFIT
+from schemas.counting import quantity
 
 BLANKS = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}"
 AROUND = " \t"
@@ -56,6 +57,8 @@ class NumberForm:
     """How many of the last digits stand behind a decimal sign that is not written."""
     groups: str = "thousands"
     """Which of `GROUPS` the digits are in, if any sign stands between them."""
+    decimals: int | None = None
+    """How many digits may stand behind the decimal sign; 0: nor may that. None: any number."""
 
     def plain(self, text: pl.Expr) -> pl.Expr:
         """The number that each text says, with a decimal point; a text that says none is marked.
@@ -78,7 +81,7 @@ class NumberForm:
 
     def _signed(self, text: pl.Expr) -> pl.Expr:
         body = text.str.strip_chars(AROUND)
-        if not self.implied:
+        if not self.is_of_digits:
             body = body.str.replace(rf"^([^{self.decimal}]*[0-9])[{self.decimal}]$", "$1")
         signs = _signs(self)
         # Of `Rs.500` nobody knows whether its point is the end of a word, unless that is stated.
@@ -102,9 +105,14 @@ class NumberForm:
         return {tuple(text.split("1")): sign for text, sign in _signs(self).items()}  # type: ignore[misc]
 
     @property
+    def is_of_digits(self) -> bool:
+        """Whether no decimal sign is written."""
+        return bool(self.implied) or self.decimals == 0
+
+    @property
     def whole(self) -> "NumberForm":
         """The same for whole numbers, which have no decimals."""
-        return replace(self, implied=0) if self.implied else self
+        return replace(self, implied=0, decimals=None)
 
     @property
     def count(self) -> "NumberForm":
@@ -129,6 +137,10 @@ class NumberForm:
             said.append("with a percent sign")
         if self.implied:
             said = [f"digits alone, the last {self.implied} of them decimals", *said[1:]]
+        elif self.decimals == 0:
+            said = ["digits alone, no decimals", *said[1:]]
+        elif self.decimals:
+            said.append(f"at most {quantity(self.decimals, 'decimal')}, no power of ten")
         return "; ".join(said)
 
     def _digits(self, core: pl.Expr) -> pl.Expr:
@@ -226,13 +238,14 @@ def _core(form: NumberForm) -> str:
         size, sign = GROUPS[form.groups], _class(form.thousands)
         first = f"[1-9][0-9]{{0,{size - 1}}}"
         whole = f"(?:{first}(?:{sign}[0-9]{{{size}}})*{sign}[0-9]{{{LAST_GROUP}}}|{whole})"
-    if form.implied:
+    if form.is_of_digits:
         return whole
-    point = re.escape(form.decimal)
-    exponent = "" if form.percent == "share" else "(?:[eE][+-]?[0-9]+)?"
+    point, most = re.escape(form.decimal), "" if form.decimals is None else form.decimals
+    plain = form.percent == "share" or form.decimals is not None
+    exponent = "" if plain else "(?:[eE][+-]?[0-9]+)?"
     # Of `500. kr` nobody knows whose the point is. Where no currency is, nothing need be behind it.
-    some = "+" if form.currency else "*"
-    return f"(?:{whole}(?:{point}[0-9]{some})?|{point}[0-9]+){exponent}"
+    least = 1 if form.currency else 0
+    return f"(?:{whole}(?:{point}[0-9]{{{least},{most}}})?|{point}[0-9]{{1,{most}}}){exponent}"
 
 
 @cache

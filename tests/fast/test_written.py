@@ -70,6 +70,7 @@ NUMBER_FORMS = [
     )
 ] + [NumberForm(percent="share"), NumberForm(percent="points")]
 NUMBER_FORMS += [NumberForm(implied=2), NumberForm(",", ".", ("1-",), implied=6)]
+NUMBER_FORMS += [NumberForm(decimals=0), NumberForm(decimals=2), NumberForm(",", ".", decimals=1)]
 LAKH = [
     *(NumberForm(thousands=",", groups="lakh"), NumberForm(",", BLANK, ("1-",), groups="lakh")),
     NumberForm(thousands=",", implied=2, groups="lakh"),
@@ -257,7 +258,10 @@ def test_several_columns(join: str) -> None:
 def test_sums(added: int, default: str | None) -> None:
     cells = ["5", "1,019.99", "-0.10", "", "n/a", " 7 ", "x", '"', "0.1234560", "99999999.5", "(2)"]
     rows = [*product(cells, cells, ["", "0.0", "-5"])]
-    for number in (NumberForm(), NumberForm(thousands=","), NumberForm(".", ",", ("(1)", "-1"))):
+    for number in (
+        *(NumberForm(), NumberForm(thousands=","), NumberForm(".", ",", ("(1)", "-1"))),
+        NumberForm(decimals=2),
+    ):
         form = CellForm(number=number, null=("", "n/a"), default=default, sum=ColumnSum(added))
         found = agree(Kind.DOUBLE, form, rows)
         assert len(found) > len(rows) / 8

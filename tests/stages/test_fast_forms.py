@@ -43,6 +43,8 @@ AMOUNTS = [
     {"negative": ("\N{MINUS SIGN}1",), "currency": ("1 €",)},
     {"percent": "share"},
     {"implied_decimals": 2},
+    {"decimals": 1},
+    {"decimals": 0},
 ]
 
 

@@ -43,7 +43,7 @@ SHAPE: dict[str, Any] = {
     },
     "fields": {
         "PaidAmount": {"sum": ["Net", "Tax"], "minus": ["Fee"]},
-        "DiscountAmount": {"sum": ["Cents"], "scale": "0.01", "default": "0.00"},
+        "DiscountAmount": {"sum": ["Cents"], "scale": "0.01", "decimals": 0, "default": "0.00"},
     },
 }
 PROFILE = read_profile(SHAPE)
@@ -98,6 +98,7 @@ def test_sums_are_imported_shown_and_corrected(
         ("1;1,00;x;2-;1", "Number", "1,00 + x - 2- (one of them is no number: decimal sign is ','"),
         ("1;999999999999999,99;0,0001;;1", "Precision", "999999999999999.9901 becomes"),
         ("1;1;1;1;1,5,5", "Number", "1,5,5 (one of them is no number"),
+        ("1;1;1;1;123,45", "Number", "123,45 (one of them is no number: digits alone, no decimals"),
         ("1;1;NaN;1;1", "Number", "1 + NaN - 1 (one of them is no number"),
         (f"1;1;x.{'y' * 128};1;1", "Number", "… (one of them is no number"),
     ],

@@ -17,6 +17,7 @@ from flows.steps.fast.cells import MICRO, read_decimal, read_integer
 from flows.steps.fast.forms import SHORT, Book, Form, HowRead, TimePart, Word, lines_of
 from flows.steps.validate.normalise import CellForm
 from flows.steps.validate.times import TimeForm
+from schemas.amounts import MOST_SCALE
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.date_forms import DateForms
 from schemas.cells.dates import date_parts
@@ -181,8 +182,9 @@ class Bookmaker:
         return how | {"form": Form.BEHIND, **word, "between": between}
 
     def _amount(self, form: NumberForm) -> Line | None:
-        if form == NumberForm():
-            return {"form": Form.DECIMAL}
+        most = {"most_decimals": MOST_SCALE if form.decimals is None else form.decimals}
+        if replace(form, decimals=None) == NumberForm():
+            return {"form": Form.DECIMAL, **most}
         around = {
             one: -1 if sign else 1
             for pair, sign in form.around.items()
@@ -196,6 +198,7 @@ class Bookmaker:
         return {
             "form": Form.AMOUNT,
             "point": ord(form.decimal),
+            **most,
             "implied": form.implied,
             **self._write("around", [(part, around[pair]) for pair in pairs for part in pair]),
             **self._words_of("group", groups),

@@ -80,6 +80,8 @@ class HowRead:
     """How many each of them has, but the last, which has three."""
     point: int
     """The byte before the decimals of an amount or a count."""
+    most_decimals: int
+    """How many digits may stand behind that."""
     implied: int
     """How many of the digits of an amount are decimals, where no sign stands before them."""
     first_word: int

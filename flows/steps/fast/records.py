@@ -203,7 +203,8 @@ def _read_bare(text: Bytes, begin: int, stop: int, how: HowRead) -> tuple[int, i
         at, value, known = read_integer(text, begin, stop)
         return at, value, 0, known and value <= how.largest
     if how.form == _DECIMAL:
-        return read_decimal(text, begin, stop)
+        at, value, scale, known = read_decimal(text, begin, stop)
+        return at, value, scale, known and scale <= how.most_decimals
     at, value, offset, known = read_moment(text, begin, stop)
     return at, value - offset * MINUTE if how.instant else value, offset, known
 
@@ -320,7 +321,7 @@ def _read_text(
     if form == _DECIMAL:
         # With blanks around it the strict path does not keep how many digits it was written with.
         at, value, scale, known = read_decimal(text, begin, end)
-        return value, scale, True, known and at == end
+        return value, scale, True, known and at == end and scale <= how.most_decimals
     if form == _BEHIND:
         begin, end = find_behind(text, begin, end, book, how)
     else:

@@ -163,7 +163,7 @@ def read_amount(
         end, part, known = read_fraction(text, at + 1, stop)
         scale = end - at - 1
         at = end
-        if not known:
+        if not known or scale > how.most_decimals:
             return 0, 0, False
     sign = _sign(text, start, first, at, stop, book, how)
     return sign * (whole * POWERS[0] + part), scale, sign != 0
