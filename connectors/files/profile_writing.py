@@ -101,9 +101,9 @@ def _nulls(key: str, value: object) -> tuple[str, ...]:
     return tuple(sorted({*texts_of(key, value, '["", "NULL"]')}))
 
 
-def _examples(such_as: str) -> Reader:
+def _examples(such_as: str, *, may_be_none: bool = False) -> Reader:
     def read(key: str, value: object) -> tuple[str, ...]:
-        if not (texts := texts_of(key, value, such_as)):
+        if not (texts := texts_of(key, value, such_as)) and not may_be_none:
             raise ProfileError(f"{key} is an empty list. Take it out, or write {such_as}.")
         return tuple(sorted({*texts}))
 
@@ -132,7 +132,7 @@ WRITTEN: dict[str, tuple[str, Reader]] = {
     "decimal": ("decimal", one_of(".", ",")),
     "thousands": ("thousands", one_of(*_THOUSANDS)),
     "groups": ("groups", one_of(*GROUPS)),
-    "negative": ("negative", _examples('["1-", "(1)"]')),
+    "negative": ("negative", _examples('["1-", "(1)"]', may_be_none=True)),
     "positive": ("positive", _examples('["1", "1+"]')),
     "currency": ("currency", _examples('["€1", "1 EUR"]')),
     "percent": ("percent", one_of("share", "points")),

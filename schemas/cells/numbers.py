@@ -46,7 +46,7 @@ class NumberForm:
     thousands: str = ""
     """What stands between groups of digits; `BLANK`: any one blank."""
     negative: tuple[str, ...] = NEGATIVE
-    """Examples of minus one."""
+    """Examples of minus one; none: no number is below zero."""
     positive: tuple[str, ...] = POSITIVE
     """Examples of one."""
     currency: tuple[str, ...] = ()
@@ -128,7 +128,8 @@ class NumberForm:
         if self.groups != "thousands":
             said.append(f"groups are those of {self.groups}")
         if self.negative != NEGATIVE:
-            said.append(f"minus one is {' or '.join(self.negative)}")
+            minus = f"minus one is {' or '.join(self.negative)}"
+            said.append(minus if self.negative else "no number is below zero")
         if self.positive != POSITIVE:
             said.append(f"plus one is {' or '.join(self.positive)}")
         if self.currency:

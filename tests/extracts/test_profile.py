@@ -222,7 +222,7 @@ PAYMENT = 'record = "payment"\n'
             "line 4: fields.PaidAmount.decimals would change nothing: implied_decimals",
         ),
         ('negative = "1-"', "is not a list of texts such as"),
-        ("negative = []", "an empty list"),
+        ("positive = []", "positive is an empty list"),
         ('currency = ["1"]', "'1' has no sign of a currency"),
         ('currency = ["-1"]', "'-1' is no currency"),
         ('currency = ["(1"]', "'(1' is no currency"),

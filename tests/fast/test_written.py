@@ -66,6 +66,7 @@ NUMBER_FORMS = [
             (("1 DR",), ("1 CR",)),
             (("1",), ("-1",)),
             (("\u22121",),),
+            ((),),
         ],
     )
 ] + [NumberForm(percent="share"), NumberForm(percent="points")]

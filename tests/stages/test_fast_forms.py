@@ -42,6 +42,7 @@ AMOUNTS = [
     {"negative": ("1",), "positive": ("-1",)},
     {"negative": ("\N{MINUS SIGN}1",), "currency": ("1 €",)},
     {"percent": "share"},
+    {"negative": ()},
     {"implied_decimals": 2},
     {"decimals": 1},
     {"decimals": 0},
@@ -104,7 +105,7 @@ def moment(profile: Profile, day: int) -> str:
 @st.composite
 def rows(draw: st.DrawFn, profile: Profile) -> list[list[str]]:
     """Records of a feed: most as they are to be, of some a cell is any other text."""
-    amount = (profile.negative[0], *profile.positive)[draw(st.integers(0, 1))]
+    amount = (*profile.negative[:1], *profile.positive)[draw(st.integers(0, 1))]
     zeros = "0" * draw(st.sampled_from([0, 0, 1, 12, 40]))
     found = []
     for number in range(draw(st.integers(4, 24))):

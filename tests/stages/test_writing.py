@@ -116,6 +116,7 @@ def test_a_number_of_another_writing_is_not_guessed(stated: dict[str, str], cell
         ({"thousands": "blank"}, "(decimal sign is '.'; thousands sign is a blank)"),
         (LAKH, "(decimal sign is '.'; thousands sign is ','; groups are those of lakh)"),
         ({"currency": ["€1", "1 EUR"]}, "(decimal sign is '.'; with a currency it is 1 EUR or €1)"),
+        ({"negative": []}, "(decimal sign is '.'; no number is below zero)"),
         ({"date_format": "%d %b %Y"}, "(not written as %d %b %Y, with English names)"),
     ],
 )
@@ -268,6 +269,14 @@ RUPEES = {"thousands": ",", "negative": ["(1)", "-1"], "currency": ["Rs.1", "Rs.
         ({"decimals": 2, "percent": "share"}, "12.505%", None),
         ({"decimals": 0, "fields": {"PaidAmount": {"implied_decimals": 2}}}, "123", "1.23"),
         ({"percent": "points"}, "12.5 %", "12.5"),
+        ({"negative": []}, "64.2", "64.2"),
+        ({"negative": []}, "+1e-3", "1e-3"),
+        *(
+            ({"negative": []}, cell, None)
+            for cell in ("-9999", "-64.2", "1-", "(1)", "\N{MINUS SIGN}1")
+        ),
+        ({"negative": [], "currency": ["€1"], "thousands": ","}, "€1,234", "1234"),
+        ({"negative": [], "currency": ["€1"], "thousands": ","}, "-€1,234", None),
         ({"negative": ["▲1", "△1"], "thousands": ","}, "▲1,234", "-1234"),
         (WIDE, wide("1,234.50"), "1234.50"),
         (WIDE, "1,234.50", "1234.50"),
