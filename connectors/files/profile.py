@@ -84,6 +84,8 @@ class Profile:
     """How many of a number's last digits are decimals that no sign stands before."""
     decimals: int | None = None
     """How many digits a number has behind its decimal sign at most; None: any number."""
+    zero: tuple[str, ...] = ()
+    """Texts without a digit that stand for zero, in amounts and other numbers with decimals."""
     width: str = "kept"
     """What full-width signs in numbers and times are: other signs, `kept`, or the usual, `folded`.
     """
@@ -240,6 +242,7 @@ def number_form(written: Mapping[str, Any]) -> NumberForm:
         said["implied_decimals"],
         said["groups"],
         said["decimals"],
+        said["zero"],
     )
 
 

@@ -17,7 +17,7 @@ from connectors.files.profile import (
     number_form,
     written_of,
 )
-from connectors.files.profile_forms import check_written
+from connectors.files.profile_forms import check_written, check_zero
 from connectors.files.profile_keys import FOUND
 from connectors.files.profile_made import (
     check_constant,
@@ -43,6 +43,7 @@ def check_together(profile: Profile) -> None:
     """Refuse what cannot be meant: ProfileError says which keys, and what to do."""
     for name in (None, *profile.fields):
         check_written(written_of(profile, name), partial(key_of, profile, name))
+    check_zero(written_of(profile), partial(key_of, profile, None))
     _check_signs(profile)
     if profile.inner_record and profile.record not in {None, "insert_batch_data"}:
         raise ProfileError(

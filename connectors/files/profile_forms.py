@@ -58,6 +58,15 @@ def check_written(written: Mapping[str, Any], key: Called) -> None:
         raise ProfileError(f"{' and '.join(stated)}: {error}.") from None
 
 
+def check_zero(written: Mapping[str, Any], key: Called) -> None:
+    """Refuse a text that stands for zero and for no value."""
+    if both := sorted({*written["null"]} & {*written["zero"]}):
+        raise ProfileError(
+            f"{key('zero')} and {key('null')} both name {both[0]!r}. Keep one of them; a field may "
+            "state a null of its own."
+        )
+
+
 def _check_times(written: Mapping[str, Any], key: Called) -> None:
     """Refuse forms of times that say nothing, or not for certain."""
     if written["offset"] and written["zone"]:

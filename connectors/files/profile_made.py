@@ -1,12 +1,14 @@
 """What fields of a feed profile are made of: whatever cannot be meant is refused."""
 
 from collections.abc import Mapping, Set
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from connectors.errors import ProfileError
 from connectors.files.first_record import folded
-from connectors.files.profile import Profile, date_forms, written_of
+from connectors.files.profile import Profile, date_forms, key_of, written_of
+from connectors.files.profile_forms import check_zero
 from connectors.files.profile_keys import OF_FIELD
 from connectors.files.profile_values import choice
 from connectors.files.profile_writing import WRITTEN
@@ -29,7 +31,7 @@ _READ_BY: dict[str, set[Kind]] = {
     **dict.fromkeys(("thousands", "groups", "negative", "positive", "currency"), _NUMBERS),
     "percent": _NUMBERS,
     "decimal": _NUMBERS,
-    **{key: {Kind.DOUBLE} for key in ("implied_decimals", "decimals")},
+    **{key: {Kind.DOUBLE} for key in ("implied_decimals", "decimals", "zero")},
     "width": _NUMBERS | _TIMES,
     **dict.fromkeys(("date_format", "date_zeros", "months", "offset", "zone", "zones"), _TIMES),
     **{key: {Kind.BOOLEAN} for key in ("true", "false")},
@@ -58,6 +60,8 @@ def check_made(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     if "join" in stated and len(stated.get("from", ())) < 2:
         raise ProfileError(f"fields.{name}.join is for several columns. Name them in from.")
     _check_is_read(profile, name, stated)
+    if Kind.DOUBLE in _kinds(profile, name):
+        check_zero(written_of(profile, name), partial(key_of, profile, name))
     _check_join(profile, name, stated)
     _check_affixes(profile, name, stated)
     _check_map(profile, name, stated)

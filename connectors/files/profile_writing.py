@@ -110,6 +110,18 @@ def _examples(such_as: str, *, may_be_none: bool = False) -> Reader:
     return read
 
 
+def _zeros(key: str, value: object) -> tuple[str, ...]:
+    for text in (texts := texts_of(key, value, '["-", "nil"]')):
+        if text != text.strip() or not text or any(map(str.isdigit, text)):
+            raise ProfileError(
+                f"{key} names {shown(text)!r}, which is no text for zero, such as - or nil: it has "
+                "no digits, and no blanks around it. An empty cell is what default says."
+            )
+    if not texts:
+        raise ProfileError(f'{key} is an empty list. Take it out, or write ["-", "nil"].')
+    return tuple(sorted({*texts}))
+
+
 def _months(key: str, value: object) -> tuple[str, ...]:
     names = [one.strip() for one in texts_of(key, value, '["Januar", "Februar", ...]')]
     each = {name.casefold() for name in names}
@@ -138,6 +150,7 @@ WRITTEN: dict[str, tuple[str, Reader]] = {
     "percent": ("percent", one_of("share", "points")),
     "implied_decimals": ("implied_decimals", whole(0, 6)),
     "decimals": ("decimals", whole(0, 18)),
+    "zero": ("zero", _zeros),
     "width": ("width", one_of("kept", FOLDED)),
     "date_format": ("date_format", _date_formats),
     "date_zeros": ("date_zeros", one_of("kept", "dropped")),

@@ -59,13 +59,21 @@ class NumberForm:
     """Which of `GROUPS` the digits are in, if any sign stands between them."""
     decimals: int | None = None
     """How many digits may stand behind the decimal sign; 0: nor may that. None: any number."""
+    zero: tuple[str, ...] = ()
+    """Texts without a digit that say zero."""
 
     def plain(self, text: pl.Expr) -> pl.Expr:
         """The number that each text says, with a decimal point; a text that says none is marked.
 
         A text without a digit stays as it is: it may be told by its name, as NaN is.
         """
-        return text.map_batches(self._plain, return_dtype=pl.String, is_elementwise=True)
+        found = text.map_batches(self._plain, return_dtype=pl.String, is_elementwise=True)
+        if not self.zero:
+            return found
+        cell = text.str.strip_chars(AROUND).str.replace_all(f"[{BLANKS[1:]}]", " ")
+        return (
+            pl.when(cell.is_in([*map(_plain_blanks, self.zero)])).then(pl.lit("0")).otherwise(found)
+        )
 
     def _plain(self, texts: pl.Series) -> pl.Series:
         """Most numbers have nothing around them, and are told without a look for what that is."""
@@ -111,8 +119,8 @@ class NumberForm:
 
     @property
     def whole(self) -> "NumberForm":
-        """The same for whole numbers, which have no decimals."""
-        return replace(self, implied=0, decimals=None)
+        """The same for whole numbers, which have no decimals, and of which none is an amount."""
+        return replace(self, implied=0, decimals=None, zero=())
 
     @property
     def count(self) -> "NumberForm":
@@ -142,6 +150,8 @@ class NumberForm:
             said = ["digits alone, no decimals", *said[1:]]
         elif self.decimals:
             said.append(f"at most {quantity(self.decimals, 'decimal')}, no power of ten")
+        if self.zero:
+            said.append(f"zero is {' or '.join(self.zero)}")
         return "; ".join(said)
 
     def _digits(self, core: pl.Expr) -> pl.Expr:

@@ -215,6 +215,15 @@ PAYMENT = 'record = "payment"\n'
             '[fields.PaidAmount]\nimplied_decimals = 2\nnegative = ["1J"]',
             "line 4: fields.PaidAmount.negative: '1J' with implied",
         ),
+        ('zero = [""]', "zero names '', which is no text for zero"),
+        ('zero = ["0"]', "zero names '0', which is no text for zero"),
+        ('zero = [" -"]', "zero names ' -', which is no text for zero"),
+        ("zero = []", "zero is an empty list"),
+        ('null = ["", "-"]\nzero = ["-"]', "zero and null both name '-'"),
+        (
+            'null = ["-"]\n[fields.PaidAmount]\nzero = ["-"]',
+            "line 4: fields.PaidAmount.zero and null both name '-'",
+        ),
         ("decimals = -1", "decimals = -1 is out of range. Use 0 to 18"),
         ("decimals = 2\nimplied_decimals = 2", "decimals would change nothing: implied_decimals"),
         (
@@ -303,6 +312,7 @@ PAYMENT = 'record = "payment"\n'
                 ("PaymentDate", 'decimal = ","'),
                 ("Id", "implied_decimals = 2"),
                 ("Id", "decimals = 0"),
+                ("PaymentDate", "zero = ['-']"),
                 ("LastName", "negative = ['1-']"),
                 ("CurrenciesId", "decimal = ','\nmap = {EUR = 1}"),
                 ("PaymentDate", "zone = 'UTC'\nmap = {a = '2026-01-01T00:00:00Z'}"),

@@ -67,6 +67,7 @@ NUMBER_FORMS = [
             (("1",), ("-1",)),
             (("\u22121",),),
             ((),),
+            (("(1)",), ("1",), (), None, 0, "thousands", None, ("x", "-")),
         ],
     )
 ] + [NumberForm(percent="share"), NumberForm(percent="points")]

@@ -43,6 +43,7 @@ AMOUNTS = [
     {"negative": ("\N{MINUS SIGN}1",), "currency": ("1 €",)},
     {"percent": "share"},
     {"negative": ()},
+    {"zero": ("-", "n/a", "x")},
     {"implied_decimals": 2},
     {"decimals": 1},
     {"decimals": 0},

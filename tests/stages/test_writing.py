@@ -177,6 +177,7 @@ OFF_DEFAULT: dict[str, tuple[Any, str]] = {
     "percent": ("share", "percent"),
     "implied": (2, "the last 2"),
     "decimals": (2, "at most 2 decimals"),
+    "zero": (("-", "nil"), "zero is - or nil"),
     "groups": ("lakh", "lakh"),
 }
 
@@ -188,6 +189,7 @@ def test_whatever_a_form_states_is_told_with_it(key: str) -> None:
     assert said in NumberForm(**{key: value}).said
 
 
+NIL = {"zero": ["-", "€ -", "nil"], "currency": ["€1"]}
 SAP = COMMA | {"negative": ["1-"]}
 BOOKED = {"thousands": ",", "negative": ["(1)", "\N{MINUS SIGN}1"], "currency": ["€1", "1 EUR"]}
 FLAGGED = {"negative": ["1 DR"], "positive": ["1 CR"]}
@@ -269,6 +271,13 @@ RUPEES = {"thousands": ",", "negative": ["(1)", "-1"], "currency": ["Rs.1", "Rs.
         ({"decimals": 2, "percent": "share"}, "12.505%", None),
         ({"decimals": 0, "fields": {"PaidAmount": {"implied_decimals": 2}}}, "123", "1.23"),
         ({"percent": "points"}, "12.5 %", "12.5"),
+        *((NIL, cell, "0") for cell in ("-", " - ", "€ -", "€\N{NO-BREAK SPACE}-", "nil")),
+        *((NIL, cell, cell) for cell in ("\N{EN DASH}", "Nil", "€-", "(-)")),
+        (NIL, "-1", "-1"),
+        (NIL, "€5", "5"),
+        (NIL, "", None),
+        (NIL | {"negative": [], "implied_decimals": 2}, "-", "0"),
+        ({"zero": ["-"], "percent": "share"}, "-", "0"),
         ({"negative": []}, "64.2", "64.2"),
         ({"negative": []}, "+1e-3", "1e-3"),
         *(
@@ -293,7 +302,7 @@ def test_a_sign_is_where_the_feed_says(
 ) -> None:
     read = normal("PaidAmount", cell, **stated)
     said = (f"{cell} (decimal sign is ", f"{cell} (digits alone, ")
-    assert read == number if number else read.startswith(said)
+    assert read == number if number or not cell else read.startswith(said)
 
 
 TURKISH = [
@@ -402,6 +411,7 @@ SAID_WIDE: dict[str, tuple[dict[str, Any], str, str] | str] = {
     "percent": "not an allowed value",
     "implied_decimals": "is not a whole number",
     "decimals": "is not a whole number",
+    "zero": ({"zero": [wide("-")]}, "-", "0"),
     "width": "not an allowed value",
     "date_format": ({"date_format": f"%Y{wide('/')}%m{wide('/')}%d"}, "2026/11/01", "2026-11-01"),
     "date_zeros": "not an allowed value",
@@ -425,7 +435,8 @@ def test_what_is_stated_full_width_is_folded_with_the_cells(key: str) -> None:
                 read_profile({"feed": "x", "width": "folded", key: wide("1")})
         return
     stated, cell, plain = told
-    field = "PaidAmount" if key in ("negative", "positive", "currency") else "PaymentDate"
+    numbers = ("negative", "positive", "currency", "zero")
+    field = "PaidAmount" if key in numbers else "PaymentDate"
     for one in (cell, wide(cell)):
         assert normal(field, one, width="folded", **stated).startswith(plain)
 

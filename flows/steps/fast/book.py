@@ -183,7 +183,7 @@ class Bookmaker:
 
     def _amount(self, form: NumberForm) -> Line | None:
         most = {"most_decimals": MOST_SCALE if form.decimals is None else form.decimals}
-        if replace(form, decimals=None) == NumberForm():
+        if replace(form, decimals=None, zero=()) == NumberForm():
             return {"form": Form.DECIMAL, **most}
         around = {
             one: -1 if sign else 1
