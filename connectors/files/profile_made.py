@@ -174,8 +174,8 @@ def _check_join(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     if written["date_zeros"] == "dropped" and not join and kinds & _TIMES:
         raise ProfileError(
             f"fields.{name}.from: of numbers without their zeros in several columns nobody knows "
-            "where one ends. Join them by the sign that date_format has there, and take date_zeros "
-            "out."
+            "where one ends. Join them by a sign that date_format has there too: join = '.' with "
+            "%d%m.%Y."
         )
 
 

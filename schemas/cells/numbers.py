@@ -235,7 +235,10 @@ def _around(example: str) -> tuple[str, str]:
     """What stands before the one of an example, and behind it."""
     match = _ONE.fullmatch(example)
     if match is None:
-        raise NoNumberForm(f"{example!r} does not show how one is written. Write '1-', '(1)'")
+        why = "it has a second digit" if "1" in example else "there is no 1 in it"
+        raise NoNumberForm(
+            f"{example!r} does not show how one is written: {why}. Write '1-', '(1)'"
+        )
     if example != example.strip(AROUND):
         raise NoNumberForm(f"{example!r} has blanks around it, which a number never has")
     return match[1], match[2]

@@ -200,7 +200,8 @@ PAYMENT = 'record = "payment"\n'
         ('date_format = "%d.%m.%Y %"', "ends within a directive"),
         ('date_zeros = "dropped"', "date_zeros is about a date_format"),
         ('date_format = "excel"\ndate_zeros = "dropped"', "date_zeros is about a date_format"),
-        ('negative = ["-"]', "'-' does not show how one is written"),
+        ('negative = ["-"]', "'-' does not show how one is written: there is no 1 in it"),
+        ('negative = ["1 H 0"]', "'1 H 0' does not show how one is written: it has a second digit"),
         ('negative = ["1"]', "'1' is below zero and above it"),
         # A sign that is of a currency too, or that says a share, would turn what it is beside.
         ('negative = ["1 D"]\ncurrency = ["1 D"]', "'1 D' is below zero and above it"),

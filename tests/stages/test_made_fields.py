@@ -255,7 +255,7 @@ def test_a_lookup_that_says_nothing_sure_is_refused(
         (
             "PaymentDate",
             {"from": ["A", "B"], "date_format": "%d%m%Y", "date_zeros": "dropped"},
-            "nobody knows where one ends",
+            "nobody knows where one ends. Join them by a sign that date_format has there too",
         ),
         (
             "PaymentDate",
