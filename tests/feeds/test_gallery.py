@@ -16,6 +16,7 @@ from flows.stages.try_profile import try_profile
 from flows.stages.workspace import Workspace
 
 GALLERY = Path(__file__).parents[2] / "docs" / "feeds"
+PROFILES = GALLERY.parent / "profiles.md"
 FEEDS = sorted(one.parent.name for one in GALLERY.glob("*/profile.toml"))
 CURRENCY = {"payment": "CurrenciesId", "currency_rate": "ToCurrenciesId"}
 
@@ -54,6 +55,31 @@ def test_of_a_dirty_file_each_wrong_row_is_told(still: Workspace, feed: str) -> 
         for error in one.errors
     )
     assert told == truth, verdict.message
+
+
+@pytest.mark.parametrize(
+    ("beginning", "end"),
+    [(b"20270101;4;20271101", b"20271130"), (b"20260701;4;20261201", b"20270131")],
+)
+def test_no_booking_of_another_year_is_read_as_one_of_this(
+    still: Workspace, tmp_path: Path, beginning: bytes, end: bytes
+) -> None:
+    """Days and numbers have no year in this file: its first line alone says which one it is."""
+    clean = Path(file_of("booking-export", "clean")).read_bytes()
+    other = clean.replace(b"20260101;4;20261101", beginning, 1).replace(b"20261130", end, 1)
+    (tmp_path / "other.csv").write_bytes(other)
+    profile = load_profile(GALLERY / "booking-export" / "profile.toml")
+    (verdict,) = examine(still.settings, [str(tmp_path / "other.csv")], profile)
+    told = [(one.line, error["FieldName"]) for one in verdict.rejects for error in one.errors]
+    assert told == [(line, "PaymentDate") for line in (3, 4, 5)], verdict.message
+
+
+@pytest.mark.parametrize("page", [GALLERY / "central-bank" / "profile.toml", PROFILES])
+def test_a_number_of_units_with_a_gap_is_none(page: Path) -> None:
+    section = r"\[fields.ExchangeRate.per\]\ncolumn = .*\npart = '(.*)'"
+    (part,) = re.findall(section, page.read_text())
+    assert [re.search(part, name) for name in ("10 000 IDR", "1 000 IDR")] == [None, None]
+    assert re.findall(part, "1000 IDR") == ["1000"]
 
 
 @pytest.mark.long(but=("accounting-list", "ecb-daily", "mainframe"))
