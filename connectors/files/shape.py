@@ -11,6 +11,7 @@ from connectors.files.first_record import DELIMITERS, SEPARATOR, may_state
 from connectors.files.header_names import DATA_CELL
 from connectors.files.line_kinds import LineKind, is_rule, line_kinds
 from connectors.files.linear_patterns import as_series, fitting
+from connectors.files.sum_rows import SumRow, sum_kinds, sum_rows
 from connectors.files.text_records import (
     LINE_END,
     QUOTE,
@@ -67,6 +68,8 @@ class Shape:
     footer fit them; the first one first."""
     kinds: tuple[LineKind, ...]
     """Lines between the records that can be none."""
+    sums: tuple[SumRow, ...]
+    """Rows that may be none, because they seem to be sums of others."""
     unnamed: int = 0
     """Cells that records have behind those of the header; below 0: how many they have too few."""
     comments: int = 0
@@ -119,6 +122,7 @@ def shape_of(
     footer = footer or _footer(tail, head, width, between)
     body = _remaining(below, width, between, footer)
     rows = rows_of(body, width)
+    sums = sum_rows(rows)
     last = [] if end is None else _remaining(tail[-_FOOTER_LINES:], width, between, footer)
     unnamed = width - len(header.names)
     return Shape(
@@ -133,7 +137,8 @@ def shape_of(
         rows=tuple(row.cells + ("",) * -unnamed for row in rows),
         odd=_odd([*body, *(one._replace(line=0) for one in last)], width),
         behind=tuple(record.text.strip() for record in footer),
-        kinds=between,
+        kinds=between + sum_kinds(sums, rows),
+        sums=sums,
         unnamed=unnamed * header.headed,
         comments=sum(_is_comment(one, width) for one in records if one.line != header.line),
         may_be_comments=sum(one.text.startswith(COMMENT) for one in rows),

@@ -40,6 +40,7 @@ from flows.stages.draft.shape import (
     header_lines,
     is_between,
     odd_lines,
+    sum_lines,
     text_lines,
 )
 from flows.stages.draft.value_lines import future_lines, joined_lines, number_lines, time_lines
@@ -162,6 +163,7 @@ class _Draft:
         yield from header_lines(self.cells)
         yield from self.separators
         yield from odd_lines(self.cells)
+        yield from sum_lines(self.cells)
         yield from footer_lines(self.cells)
         times, numbers, empty = self._read_columns()
         table = table_of(self.shape.names, numbers, empty)

@@ -117,6 +117,22 @@ def odd_lines(cells: DraftCells) -> Iterator[str]:
         yield f'#   {broken:,} with {signs} out of place; quote = "none" where they are text'
 
 
+def sum_lines(cells: DraftCells) -> Iterator[str]:
+    """The rows that may be sums of others, whose money would count once more."""
+    if not (sums := cells.shape.sums):
+        return
+    yield (
+        f"# ? {quantity(len(sums), 'row', grouped)} may be {agree(len(sums), 'a sum', 'sums')} of "
+        "others, whose money would count twice:"
+    )
+    yield "#   look at them; skip_lines, of a sheet leave_out, or footer at the end takes them out"
+    # The last one is the total of the file.
+    for one in [*sums[: OTHERS - 1], *sums[OTHERS - 1 :][-1:]]:
+        rows = f"{quantity(one.rows, 'row', grouped)} above in {cells.name(one.place)}"
+        what = f", the sum of {rows}" if one.rows else ""
+        yield f"#   line {one.record.line}{what}: {cells.shown(one.record.text, 100)}"
+
+
 def _fixed_width(text: str, delimiter: str) -> str:
     """Why its columns may be of a fixed width, and what seems to divide them of their texts."""
     lines = [line for line in LINE_END.split(first_lines(text)) if line]
