@@ -236,7 +236,7 @@ def test_what_fits_two_readings_is_marked_and_not_stated(
         (
             "PaidAmount",
             ("00000150", "00012345"),
-            "# ? NAME: implied_decimals, if the last digits are decimals, such as 00000150",
+            "# ? NAME: implied_decimals = 2 of the field if that counts cents, such as 00000150",
         ),
         ("PaidAmount", ("0", "15"), None),
         ("Id", ("4711", "4712.5"), "# ? NAME: some of its cells are no whole numbers"),

@@ -126,6 +126,9 @@ def test_the_cells_of_a_table_are_the_amount_and_not_their_sum(tmp_path: Path) -
         ("Amount in cents", ("150", "99"), f'"{PAID}"  # such as 150, with implied_decimals', True),
         ("Amount in cents", ("1.50", "99"), "implied_decimals", False),
         ("Amount in cents", ("-150", "99"), "implied_decimals", True),
+        # What is always empty is no number that every record has.
+        ("Payment No", (), '"Id"', False),
+        ("Tenant", (), '= "T', False),
         # A map makes a number of any text.
         ("Currency", ("EUR", "USD"), "CurrenciesId", True),
     ],
@@ -218,3 +221,35 @@ def test_the_key_is_suggested_for_the_column_that_numbers_its_records(tmp_path: 
     draft = drafted(str(path))[0]
     assert suggested(draft) == {"Payment No": "Id", "Debt": "DebtsId", "Paid": "PaidAmount"}
     assert '"Currency" = ""  # such as EUR; by part or map CurrenciesId' in draft
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "amount"),
+    [
+        ("No;Konto #;Betrag", "1;-71003;436,54", "Betrag"),
+        ("No;Menge;Umsatz (ohne S/H);Kurs;Konto", "1;8400;4907,24;1,08;10000", "Umsatz (ohne S/H)"),
+        ("No;Basis-Umsatz;Umsatz (ohne S/H)", "1;;4907,24\n3;1,5;2,5", "Umsatz (ohne S/H)"),
+        ("No;Account;Montant", "1;-71003;436,10", "Montant"),
+        ("No;Rechnungsbetrag;Discount amount", "1;5,50;0,50", "Rechnungsbetrag"),
+        ("No;Count;Paid", "1;20;4,50", "Paid"),
+    ],
+)
+def test_the_amount_is_what_is_called_so_or_has_decimals(
+    tmp_path: Path, header: str, row: str, amount: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n{row}\n{row.replace('1', '2', 1)}\n")
+    fields = suggested(drafted(str(path))[0])
+    assert [name for name, field in fields.items() if field == PAID] == [amount]
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_asked"), [(("131281", "-99"), True), (("1312.81", "99"), False), (("0",), False)]
+)
+def test_whole_amounts_under_the_name_of_a_field_may_count_cents(
+    tmp_path: Path, cells: Sequence[str], is_asked: bool
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{line}\n" for line in ("Id;paidamount", *(f"1;{c}" for c in cells))))
+    asked = '# ? "paidamount": implied_decimals = 2 of the field if that counts cents, such as'
+    assert (asked in drafted(str(path))[0]) == is_asked

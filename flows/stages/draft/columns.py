@@ -26,6 +26,15 @@ SURE_DIGITS = {Kind.INTEGER: 9, Kind.INTEGER64: 18}
 _SOME = re.compile(r"[1-9]")
 """What a number has that is not zero."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_AMOUNT = re.compile(
+    r"(amount|betrag|umsatz|montant|importe?|importo|bedrag|kwota|belopp|beløb|valor)(?![^\W_])",
+    re.IGNORECASE,
+)
+"""What a column of amounts is called."""
+_CALLED_SO = 0.3
+"""How much liker the first amount of a record such a column is: less than by a name that fits."""
+_DECIMALS = re.compile(r"[0-9][.,][0-9]")
+CENTS = "implied_decimals = 2 of the field if that counts cents"
 KEY_WORDS = {"id", "no", "nr", "num", "number", "key"}
 """Last words of the names of columns that tell one record from another."""
 
@@ -162,6 +171,8 @@ def side_lines(
 
 
 def _fits(of: Field, told: Collection[str], kinds: CellKinds) -> bool:
+    if not told and of.needs_value and of.kind in INTEGERS:
+        return False
     return of.kind in kinds.sure and (Rule.EMAIL not in of.rules or all("@" in one for one in told))
 
 
@@ -176,12 +187,14 @@ def _chosen(
 
     Those of `lone` may be a field that is left alone of those that they may be.
     """
+    rows = max(map(len, values.values()), default=0)
     pairs = [
-        (-_likeness(names[place], of, values[place], table), place, of.name, of)
+        (-_likeness(names[place], of, values[place], table, rows), place, of.name, of)
         for place, fields in fitting.items()
         for of in (
             *_alike(names[place], fields),
             *_keys(names[place], table, fields),
+            *_amounts(names[place], fields)[:1],
             *(_lone(fields) if place in lone else ()),
         )
     ]
@@ -192,12 +205,21 @@ def _chosen(
     return chosen
 
 
-def _likeness(name: str, of: Field, told: Sequence[str], table: Table | None) -> float:
-    """How alike a column and a field are by their names; a key, by its cells, above all others."""
+def _likeness(name: str, of: Field, told: Sequence[str], table: Table | None, rows: int) -> float:
+    """How alike a column and a field are by their names; a key, by its cells, above all others.
+
+    What is called an amount, has decimals as one and is there in each of the rows is rather one
+    than a number of something.
+    """
     if _keys(name, table, [of]) and told and len({*told}) == len(told):
         words = {*map(str.casefold, _WORD.findall(name))}
         return 2 + (table is not None and table.name.partition("_")[0] in words)
-    return SequenceMatcher(None, _bare(name), of.name.casefold()).ratio()
+    alike = SequenceMatcher(None, _bare(name), of.name.casefold()).ratio()
+    if of.amount:
+        first = _amounts(name, table.delivered if table else [of])[:1] == [of]
+        alike += _CALLED_SO * first + any(map(_DECIMALS.search, told)) / 2
+        alike += len(told) / max(rows, 1)
+    return alike
 
 
 def _keys(name: str, table: Table | None, fields: Sequence[Field]) -> list[Field]:
@@ -207,6 +229,11 @@ def _keys(name: str, table: Table | None, fields: Sequence[Field]) -> list[Field
         return []
     keys = [of for of in table.key if of != table.tenant]
     return [of for of in fields if keys == [of.name]]
+
+
+def _amounts(name: str, fields: Sequence[Field]) -> list[Field]:
+    """The amounts among fields, where a column is called like one."""
+    return [of for of in fields if of.amount and _AMOUNT.search(name)]
 
 
 def _lone(fields: Sequence[Field]) -> list[Field]:
@@ -244,9 +271,8 @@ def column_lines(
     for place, offer in offers.items():
         cells = shape.column(place)
         such = f"such as {drafted.shown(cells[0], 40)}" if cells else "always empty"
-        digits = cells and all(cell.strip("+-").isdigit() for cell in drafted.values(place))
-        if digits and offer.field and offer.field.amount:
-            such += ", with implied_decimals = 2 of the field if that counts cents"
+        if offer.field and offer.field.amount and may_count_cents(drafted.values(place)):
+            such += f", with {CENTS}"
         yield _column(shape.names[place], offer, such)
     if guess:
         taken = {offer.field.name for offer in offers.values() if offer.field}
@@ -262,6 +288,12 @@ def column_lines(
         yield ""
         yield "[constants]"
         yield from _constants(table, theirs)
+
+
+def may_count_cents(cells: Sequence[str]) -> bool:
+    """Whether cells are whole numbers, and not only zeros."""
+    digits = [cell.strip("+-") for cell in cells]
+    return all(map(str.isdigit, digits)) and any(map(_SOME.search, digits))
 
 
 def _table_lines(shape: Shape, guess: TableGuess) -> Iterator[str]:

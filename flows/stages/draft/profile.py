@@ -24,9 +24,11 @@ from connectors.settings import Settings
 from flows.stages.advised import advised
 from flows.stages.draft.cells import DraftCells, quoted
 from flows.stages.draft.columns import (
+    CENTS,
     NAMED,
     column_lines,
     kinds_of,
+    may_count_cents,
     offers_of,
     side_lines,
     sides_of,
@@ -61,7 +63,6 @@ DAY_DIGITS = 8
 WORDS = (Kind.BOOLEAN,)
 BOOLEANS = {"true", "false", "1", "0"}
 _WIDE_DIGIT = re.compile("[\uff10-\uff19]")
-_PADDED = re.compile(r"0[0-9]").match
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 
 
@@ -281,9 +282,8 @@ class _Draft:
                 yield f"# ? {self.cells.name(place)}: most of its cells are no numbers, {such}"
             elif of.kind in INTEGERS and numbers[place].decimal:
                 yield f"# ? {self.cells.name(place)}: some of its cells are no whole numbers"
-            elif of.amount and any(map(_PADDED, cells)) and all(map(str.isdigit, cells)):
-                name = self.cells.name(place)
-                yield f"# ? {name}: implied_decimals, if the last digits are decimals, {such}"
+            elif of.amount and may_count_cents(cells) and any(len(one) > 2 for one in cells):
+                yield f"# ? {self.cells.name(place)}: {CENTS}, {such}"
             elif of.kind in WORDS and (words := {*map(str.casefold, cells)} - BOOLEANS):
                 name, listed = self.cells.name(place), sorted(words)[:NAMED]
                 mean = NOT_SHOWN if self.cells.hidden else ", ".join(map(quoted, listed))
