@@ -24,6 +24,7 @@ from connectors.files.profile_made import currencies_of
 from connectors.files.shadow import shadow
 from connectors.files.workbook_parts import with_remarks
 from connectors.printable import shown
+from schemas.field import Table
 
 OWN_FOOTER = "its footer"
 FOOTER_BYTES = 1 << 16
@@ -44,7 +45,12 @@ class ExtractFooter:
 
 
 def read_footer(
-    content: Content, profile: Profile, dialect: Dialect, body_start: int, body_line: int
+    content: Content,
+    profile: Profile,
+    dialect: Dialect,
+    body_start: int,
+    body_line: int,
+    table: Table,
 ) -> ExtractFooter | None:
     """The footer that every file of the feed has; None: its files have none.
 
@@ -71,7 +77,7 @@ def read_footer(
                 ]
                 none += f"; line {places[0]} does, and text stands behind it up to line {places[1]}"
             if every:
-                none += _told_signs(_decoded(content, every[0]))
+                none += _told_end([_decoded(content, one) for one in every[:2]], table)
             raise incomplete(content, none)
     start = lines[min(found)].start
     rows, sums, by_currency = totals_of_lines(content, profile, dialect, [*found.values()])
@@ -195,11 +201,14 @@ def _tail(content: Content, body_start: int) -> tuple[int, bytes]:
     return at, text
 
 
-def _told_signs(line: str) -> str:
-    """What is said of a last line that nobody sees; of another nothing: it may hold a secret."""
-    if any(sign.isprintable() for sign in line):
+def _told_end(lines: Sequence[str], table: Table) -> str:
+    """The last lines of a file, the last one first; of a record with secrets one that is unseen."""
+    if not any(sign.isprintable() for sign in lines[0]):
+        return f"; its last line is {lines[0]!r}, which skip_lines = [{lines[0]!r}] leaves out"
+    if table.unquotable:
         return ""
-    return f"; its last line is {line!r}, which skip_lines = [{line!r}] leaves out"
+    told = " and ".join(f"'{shown(line, 100)}'" for line in reversed(lines))
+    return f"; it ends with {told}"
 
 
 def _above_the_end(content: Content, pattern: str, above: Iterable[_Line]) -> _Line | None:

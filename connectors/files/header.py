@@ -190,7 +190,7 @@ def _read_header(
         parent_column=reading.place_of(PARENT_COLUMN),
         quoted_column=reading.place_of(QUOTED_COLUMN) if _is_guarded(names) else None,
         sources=sources,
-        footer=read_footer(content, profile, line.dialect, line.end, line.end_line),
+        footer=read_footer(content, profile, line.dialect, line.end, line.end_line, table),
         unpivot=unpivot,
         carried=carried,
         of_workbook=content.workbook,
@@ -247,7 +247,7 @@ def _fixed_width(
         body_start=start,
         body_line=profile.first_line,
         sources=reading.sources_of(table),
-        footer=read_footer(content, profile, dialect, start, profile.first_line),
+        footer=read_footer(content, profile, dialect, start, profile.first_line, table),
         positions=positions_of(
             profile.positions,
             short_filled=profile.short_lines == "filled",

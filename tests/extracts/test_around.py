@@ -466,10 +466,23 @@ def test_text_behind_a_footer_is_told_by_its_line(
     assert told in str(caught.value)
 
 
+def test_no_line_of_a_record_with_secrets_is_shown_for_a_footer(tmp_path: Path) -> None:
+    profile = Profile(
+        feed="x", record="user_account", delimiter=";", footer=("Ende",), unknown_columns="ignore"
+    )
+    names = "Id;UserName;Password"
+    told = str(refused(tmp_path, f"{names}\n1;ann;hidden\n", profile))
+    assert "no line at its end fits the pattern 'Ende'" in told
+    assert "hidden" not in told
+
+
 @pytest.mark.parametrize(
     ("behind", "said"),
     [
-        ("2 Buchungen;;\n", "no line at its end fits the pattern 'Summe"),
+        (
+            "Suma;1;\n2 Buchungen;;\n",
+            "no line at its end fits the pattern 'Summe.*; it ends with 'Suma;1;' and '2 Buch",
+        ),
         ("Summe;1;\n2 Buchungen;;\nx;y;z\n", "no line at its end fits the pattern 'Summe"),
         ("2 Buchungen;;\n\x1a", r"its last line is '\\x1a', which skip_lines = \['\\x1a'\] leaves"),
         ("Summe;1,234.56;\n2 Buchungen;;\n", "PaidAmount as '1,234.56', which is no number"),

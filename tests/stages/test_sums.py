@@ -183,10 +183,10 @@ UNITS = [
     ("1.234,5", "1.000 IDR", "1.2345"),
     ("0", "100 JPY", "0"),
     ("", "100 JPY", None),
-    ("15,2", "3 XXX", "15,2 ('3' is no number of units: 1, 10, 100 ...)"),
-    ("15,2", "0,1 XXX", "15,2 ('0.1' is no number of units"),
-    ("15,2", "JPY", "15,2 ('JPY (no part of it fits ^([0-9.,]+) )' is no number of units"),
-    ("15,2", "", "15,2 ('' is no number of units"),
+    ("15,2", "3 XXX", "'3' is no number of units: 1, 10, 100 ... (the amount is 15,2)"),
+    ("15,2", "0,1 XXX", "'0.1' is no number of units"),
+    ("15,2", "JPY", "'JPY (no part of it fits ^([0-9.,]+) )' is no number of units"),
+    ("15,2", "", "'' is no number of units"),
     ("x", "100 JPY", "x (one of them is no number"),
 ]
 

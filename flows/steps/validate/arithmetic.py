@@ -109,8 +109,8 @@ class ColumnSum:
             return f"{self._written(given)}{UNFIT} (more than one of its columns has a number)"
         zeros = _zeros_of(units)
         if zeros is None:
-            told = f"{(units or '').replace(UNFIT, '')!r} is no number of units: 1, 10, 100 ..."
-            return f"{self._written(given)}{UNFIT} ({told})"
+            told = f"{(units or '').replace(UNFIT, '')!r} is no number of units"
+            return f"{told}{UNFIT}: 1, 10, 100 ... (the amount is {self._written(given)})"
         total = EXACT.multiply(total, self.scale).scaleb(-zeros, EXACT)
         # Nothing is less than nothing. Nothing is rounded: the field says whether it can keep it.
         return f"{EXACT.add(total, Decimal(0)):f}"
