@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from flows.stages.verdicts import FileVerdict
 
 REJECTS_SHOWN = 20
+REJECTS_READ = 1000
+"""Rejects of a file that are looked at for what else is wrong."""
 
 Location = Annotated[str, Parameter(help="Folders, files, patterns, zips or URLs.")]
 Record = Annotated[str | None, Parameter(help="Record kind, where the header does not tell.")]
@@ -55,7 +57,7 @@ def check_command(
     from flows.stages.held import would_be_held
     from flows.stages.verdicts import write_json
 
-    feed, most = profile_of(profile, record, tenant=tenant), None if json else REJECTS_SHOWN
+    feed, most = profile_of(profile, record, tenant=tenant), None if json else REJECTS_READ
     with show_progress(quiet=json) as progress:
         verdicts = examine(
             read_settings(), paths, feed, record=record, progress=progress, most=most
@@ -291,6 +293,7 @@ def _no_rows(lines: Mapping[str, tuple[int, int]]) -> str:
 
 def _show(verdicts: "list[FileVerdict]") -> None:
     from flows.report.spelling import visible
+    from flows.stages.told_rejects import ToldRejects
 
     console = out()
     for verdict in verdicts:
@@ -304,17 +307,15 @@ def _show(verdicts: "list[FileVerdict]") -> None:
         tell_message(verdict)
         for said in verdict.said:
             console.print(f"  {said}")
-        shown = [*verdict.rejects]
-        for reject in shown:
-            for error in reject.errors:
-                where = f"line {reject.line}, record {reject.record_number}"
-                told = visible(error["Message"])
-                console.print(f"  {where}: {error['ErrorCode']}: {told}")
-        for remedy in remedies(e["ErrorCode"] for reject in shown for e in reject.errors):
+        told = ToldRejects.of(verdict.rejects, REJECTS_SHOWN)
+        for where, message in told.lines():
+            console.print(f"  {where}: {visible(message)}")
+        for remedy in remedies(told.codes()):
             console.print(f"  next: {remedy}")
-        more = len(verdict.rejects) - REJECTS_SHOWN
-        if more > 0:
+        if more := len(verdict.rejects) - told.rows:
             console.print(f"  and {quantity(more, 'row', grouped)} more; --json lists them all")
+        for other in told.also():
+            console.print(f"  also {other}")
         for one in verdict.unsettled:
             console.print(
                 f"  not settled: {quantity(one.rows, 'row', grouped)} with {one.field} of "
