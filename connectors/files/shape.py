@@ -38,6 +38,9 @@ _AROUND_BAR = re.compile(r"[^\w\s.+\"'-]*\|[^\w\s.+\"'-]*")
 """A bar with the signs beside it that a delimiter may have as well."""
 _MOST_SIGNS = 10
 """Of a delimiter."""
+_OF_UNITS = 3
+"""Cells of currencies with their units that are rather names than amounts."""
+_UNITS = re.compile(r"10*\s?[A-Z]{3}")
 _SIGNS = re.escape("".join(DELIMITERS))
 _PLAIN = re.compile(rf"[^{_SIGNS}]*|[^\d{_SIGNS}]{{0,5}}\d[\d.,'\s]*[^\d{_SIGNS}]{{0,5}}")
 """A cell that is not likely to be several: a number, or a text without other delimiters."""
@@ -84,7 +87,7 @@ class Shape:
     @property
     def like_values(self) -> list[str]:
         """The names of its header that begin as values do."""
-        return [*filter(DATA_CELL.match, self.names)] if self.headed else []
+        return [*_like_values(self.names)] if self.headed else []
 
     def column(self, place: int) -> list[str]:
         """The cells of one column that hold anything."""
@@ -278,8 +281,15 @@ def _first_as_header(records: Sequence[TextRecord], width: int) -> _Header:
 
 
 def _is_header(record: TextRecord, width: int | None = None) -> bool:
-    filled = (cell.strip() for cell in record.cells if cell.strip())
-    return _is_filled(record, width or len(record.cells)) and not any(map(DATA_CELL.match, filled))
+    filled = [cell.strip() for cell in record.cells if cell.strip()]
+    return _is_filled(record, width or len(record.cells)) and not _like_values(filled)
+
+
+def _like_values(cells: Sequence[str]) -> list[str]:
+    """Those that begin as values do; of several currencies their units are names: `100 JPY`."""
+    found = [*filter(DATA_CELL.match, cells)]
+    are_units = len(found) >= _OF_UNITS and all(map(_UNITS.fullmatch, found))
+    return [] if are_units else found
 
 
 def _is_filled(record: TextRecord, width: int) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from flows.steps.draft_times import DAYS
 from schemas.cells.dates import date_form
+from schemas.currency_codes import CODES
 
 _FEWEST = 3
 """Columns that make a table of a file."""
@@ -26,6 +27,12 @@ _SORTS = {
 _FORMS = [date_form(day) for day in DAYS]
 
 
+UNITS = "\0"
+"""Stands for a number that differs by name, as in `1 AUD` and `100 HUF`."""
+_CODE = re.compile("(?=([A-Z]{3}))")
+_NUMBER = re.compile("[0-9]+")
+
+
 class TableGuess(NamedTuple):
     """What may make a record each."""
 
@@ -37,6 +44,8 @@ class TableGuess(NamedTuple):
     """What to call the column that says which of them a record is of."""
     value: str
     """What to call the column with its cell."""
+    around: tuple[str, str] = ("", "")
+    """What stands in all names before and behind the code of a currency, `UNITS` for its number."""
 
 
 def table_of(
@@ -44,8 +53,12 @@ def table_of(
 ) -> TableGuess | None:
     """What the columns may become, where most are called alike and hold numbers, or are empty."""
     named = [place for place, name in enumerate(names) if name]
+    of_cells = [at for at in named if at in (*numbers, *empty)]
+    around = _around([names[at] for at in of_cells])
     for sort in ("Day", *_SORTS):
-        places = [at for at in named if at in (*numbers, *empty) and _is_of(sort, names[at])]
+        places = [at for at in of_cells if _is_of(sort, names[at])]
+        if sort == "Currency" and not places:
+            places = [at for at in of_cells if _is_between(names[at], around)]
         keep = tuple(names[at] for at in named if at not in places)
         if keep and {*places} & {*numbers} and len(places) >= max(_FEWEST, (len(named) + 1) // 2):
             taken = {name.casefold() for name in keep}
@@ -53,7 +66,8 @@ def table_of(
                 f"{one} of the column" if one.casefold() in taken else one
                 for one in (sort, "Value")
             )
-            return TableGuess(keep, tuple(places), name, value)
+            is_part = sort == "Currency" and not _is_of(sort, names[places[0]])
+            return TableGuess(keep, tuple(places), name, value, around if is_part else ("", ""))
     return None
 
 
@@ -61,3 +75,24 @@ def _is_of(sort: str, name: str) -> bool:
     if sort == "Day":
         return any(not isinstance(form.wall(name), str) for form in _FORMS)
     return _SORTS[sort].fullmatch(name) is not None
+
+
+def _around(names: Sequence[str]) -> tuple[str, str]:
+    """What stands around the code of a currency in most names that have one beside other signs."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for name in names:
+        for code in _CODE.finditer(name):
+            if code[1] in CODES:
+                around = name[: code.start()], name[code.start() + len(code[1]) :]
+                before, behind = (_NUMBER.sub(UNITS, text) for text in around)
+                found.setdefault((before, behind), []).append(around)
+    if not found:
+        return "", ""
+    alike, written = max(found.items(), key=lambda one: len(one[1]))
+    return written[0] if len({*written}) == 1 else alike
+
+
+def _is_between(name: str, around: tuple[str, str]) -> bool:
+    """Whether a name is three capitals between these texts."""
+    before, behind = (re.escape(text).replace(UNITS, "[0-9]+") for text in around)
+    return around != ("", "") and re.fullmatch(f"{before}[A-Z]{{3}}{behind}", name) is not None

@@ -77,6 +77,33 @@ def test_a_table_with_a_column_for_each_currency_or_month_is_guessed_and_marked(
         assert '# ? "USD"' not in text
 
 
+OF_CURRENCIES = [
+    # header and line of rates, the parts that are offered of the names of columns
+    (
+        "Date|1 AUD|100 HUF|1000 IDR|1 XDR",
+        ("'^\\d+ ([A-Z]{3})$'", "'^(\\d+) [A-Z]{3}$'"),
+    ),
+    ("data|1THB|1USD|100HUF", ("'^\\d+([A-Z]{3})$'", "'^(\\d+)[A-Z]{3}$'")),
+    ("Title|A$1=USD|A$1=CNY|A$1=IDR|Index", ("'^A\\$1=([A-Z]{3})$'",)),
+    ("date|FXAUDCAD|FXUSDCAD|FXCADCAD", ("'^FX([A-Z]{3})CAD$'",)),
+    ("Date|Total|Amount|Rest", ()),
+]
+
+
+@pytest.mark.parametrize(("header", "parts"), OF_CURRENCIES)
+def test_a_currency_may_be_a_part_of_the_names(
+    tmp_path: Path, header: str, parts: Sequence[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n2026-11-02" + "|1.5" * header.count("|") + "\n")
+    text = drafted(str(path), "currency_rate")[0]
+    assert re.findall(r"part = ('.*?')", text) == [*parts]
+    assert ("# ? [unpivot]" in text) == bool(parts)
+    assert not parts or suggested(text).get("Value") == "ExchangeRate"
+    # Names of units are no values.
+    assert "begin as values do" not in text
+
+
 @pytest.mark.parametrize(
     ("delimiter", "cell", "key"), [("||", "x", "delimiter"), (";", r"\N", "escape")]
 )

@@ -70,3 +70,8 @@ class DraftCells:
 def quoted(text: str) -> str:
     """A text as TOML has it."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def unescaped(pattern: str) -> str:
+    """A pattern as TOML has it, without escapes as far as it can be."""
+    return f"'{pattern}'" if "'" not in pattern and pattern.isprintable() else quoted(pattern)

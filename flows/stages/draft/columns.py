@@ -7,11 +7,12 @@ from itertools import combinations
 from typing import NamedTuple
 
 from connectors.files.first_record import folded
+from connectors.files.linear_patterns import literal
 from connectors.files.shape import Shape
 from connectors.printable import shown
-from flows.stages.draft.cells import DraftCells, quoted
+from flows.stages.draft.cells import DraftCells, quoted, unescaped
 from flows.steps.draft_numbers import NumberSigns
-from flows.steps.draft_table import TableGuess
+from flows.steps.draft_table import UNITS, TableGuess
 from flows.steps.draft_times import digit_times, may_be_time
 from schemas.counting import first_of
 from schemas.field import INTEGERS, TIMES, Field, Kind, Rule, Table
@@ -33,6 +34,7 @@ _AMOUNT = re.compile(
 """What a column of amounts is called."""
 _CALLED_SO = 0.3
 """How much liker the first amount of a record such a column is: less than by a name that fits."""
+_UNITS = r"\d+"
 _DECIMALS = re.compile(r"[0-9][.,][0-9]")
 CENTS = "implied_decimals = 2 of the field if that counts cents"
 KEY_WORDS = {"id", "no", "nr", "num", "number", "key"}
@@ -305,10 +307,24 @@ def _table_lines(shape: Shape, guess: TableGuess) -> Iterator[str]:
     yield f"# ? keep = [{', '.join(map(quoted, guess.keep))}]"
     yield f"# ? name = {quoted(guess.name)}"
     yield f"# ? value = {quoted(guess.value)}"
+    yield from _part_lines(guess)
     if len(shape.delimiter) > 1:
         yield "#   not with a delimiter of several characters: ask for a file with one of one"
     if shape.escaped:
         yield "#   not with an escape, if that is one: ask for a file with doubled quotes"
+
+
+def _part_lines(guess: TableGuess) -> Iterator[str]:
+    """How the names of columns have a currency in them, and its number of units."""
+    before, behind = (literal(text).replace(UNITS, _UNITS) for text in guess.around)
+    if not before and not behind:
+        return
+    name = quoted(guess.name)
+    yield f"#   the currency is of {name}, part = {unescaped(f'^{before}([A-Z]{{3}}){behind}$')}"
+    if UNITS in guess.around[0]:
+        units = f"^{before.replace(_UNITS, f'({_UNITS})', 1)}[A-Z]{{3}}{behind}$"
+        per = f"per = {{ column = {name}, part = {unescaped(units)} }}"
+        yield f"#   the amount is sum = [{quoted(guess.value)}], {per}"
 
 
 def _named(name: str, left: Sequence[Field], kinds: CellKinds) -> Offer:

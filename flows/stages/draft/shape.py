@@ -9,7 +9,7 @@ from connectors.files.first_record import folded
 from connectors.files.shape import COMMENT, Shape, numbered
 from connectors.files.text_records import LINE_END, QUOTE, first_lines
 from connectors.printable import shown
-from flows.stages.draft.cells import DraftCells, quoted
+from flows.stages.draft.cells import DraftCells, quoted, unescaped
 from schemas.counting import agree, grouped, quantity
 
 APOSTROPHE = "'"
@@ -155,14 +155,10 @@ def _skipped_lines(cells: DraftCells) -> Iterator[str]:
     if cells.hidden:
         yield f"# ? skip_lines: a pattern for each sort of the {lines} between rows"
         return
-    patterns = ", ".join(_pattern(kind.pattern) for kind in shape.kinds)
+    patterns = ", ".join(unescaped(kind.pattern) for kind in shape.kinds)
     yield f"# ? skip_lines = [{patterns}]  # {lines} between rows"
     for name in dict.fromkeys(chain.from_iterable(kind.names for kind in shape.kinds)):
         yield f"#   {name} becomes a column of the rows below; where it is none, write .* for it"
-
-
-def _pattern(text: str) -> str:
-    return f"'{text}'" if "'" not in text and text.isprintable() else quoted(text)
 
 
 def footer_lines(cells: DraftCells) -> Iterator[str]:
