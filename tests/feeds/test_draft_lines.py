@@ -174,6 +174,21 @@ SIGNS = [
 ]
 
 
+TWO_TABLES = "id;label\na;A\nb;B\nc;C\nd;D\ne;E\ndate;a;b\n1;2;3\n2;3;4\n3;4;5\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told"), [(TWO_TABLES, True), (TWO_TABLES.replace("2;3;4", "2;3"), False)]
+)
+def test_a_second_table_below_the_first_is_named(
+    tmp_path: Path, text: str, *, is_told: bool
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    told = "#   4 of them have 3 cells, from line 7 on: where these are the records, "
+    assert (f"{told}header_line = 7" in drafted(str(path))[0]) == is_told
+
+
 @pytest.mark.parametrize(("text", "said"), SIGNS)
 def test_a_draft_says_what_stands_beside_the_cells(
     tmp_path: Path, text: str, said: list[str]

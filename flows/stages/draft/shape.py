@@ -111,10 +111,23 @@ def odd_lines(cells: DraftCells) -> Iterator[str]:
         f"# ? {quantity(len(odd), 'row', grouped)} without the {others} of the others, "
         f"{'the first ' if len(odd) > 1 else ''}{where}: {cells.shown(first.text, 100)}"
     )
+    yield from _other_table(cells.shape)
     broken = sum(not one.sound for one in odd)
     if broken:
         signs = "quotes or escapes" if cells.shape.escaped else "quotes"
         yield f'#   {broken:,} with {signs} out of place; quote = "none" where they are text'
+
+
+def _other_table(shape: Shape) -> Iterator[str]:
+    """Where other records are about as many, and alike: they may be those that are meant."""
+    widths = Counter(len(one.cells) for one in shape.odd if one.sound)
+    ((width, count),) = widths.most_common(1) or [(0, 0)]
+    first = next((one for one in shape.odd if len(one.cells) == width), None)
+    if width > 1 and count > OTHERS and count * 2 >= len(shape.rows) and first and first.line:
+        yield (
+            f"#   {count:,} of them have {width} cells, from line {first.line} on: where these are "
+            f"the records, header_line = {first.line}, and draft from a copy that begins there"
+        )
 
 
 def sum_lines(cells: DraftCells) -> Iterator[str]:
