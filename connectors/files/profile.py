@@ -15,6 +15,7 @@ from schemas.cells.date_forms import DateForms
 from schemas.cells.numbers import NEGATIVE, POSITIVE, NumberForm
 from schemas.cells.reading import offset_minutes
 from schemas.cells.widths import of_usual_width
+from schemas.made_keys import MadeKey
 
 ROWS = "rows"
 """In the pattern of a footer: how many records there are."""
@@ -164,9 +165,13 @@ class Profile:
         }
 
     @cached_property
-    def keys(self) -> Mapping[str, tuple[str, ...]]:
-        """The fields that are a number made of the values of other fields, with those."""
-        return {name: told["key"] for name, told in self.fields.items() if "key" in told}
+    def keys(self) -> Mapping[str, MadeKey]:
+        """The fields that are a number made of the values of other fields, with their key."""
+        return {
+            name: MadeKey(told["key"], told.get("namespace"))
+            for name, told in self.fields.items()
+            if "key" in told
+        }
 
     @cached_property
     def recognised(self) -> dict[Any, Any]:

@@ -41,7 +41,7 @@ MOST_SIGNS = 10
 UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
 
 
-def _feed(key: str, value: object) -> str:
+def _name(key: str, value: object) -> str:
     text = text_of(key, value)
     if not FEED_NAME.fullmatch(text):
         raise ProfileError(
@@ -326,12 +326,13 @@ OF_FIELD: dict[str, tuple[str, Reader]] = {
     "map": ("map", _map),
     "default": ("default", _constant),
     "key": ("key", _field_names),
+    "namespace": ("namespace", _name),
 }
 """Keys of a field in `fields`: how it is written, and what it is made of."""
 _BESIDE_FIELD = {"lookup": "a map from a file"}
 """A key of a field in a file, which is a `map` when it was loaded."""
 KEYS: dict[str, tuple[str, Reader]] = {
-    "feed": ("feed", _feed),
+    "feed": ("feed", _name),
     "record": ("record", _record),
     "delimiter": ("delimiter", _delimiter),
     "quote": ("quote", _quote),

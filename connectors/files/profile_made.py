@@ -51,6 +51,10 @@ def check_made(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
         )
     if "key" in stated:
         _check_key(profile, name, stated)
+    elif "namespace" in stated:
+        raise ProfileError(
+            f"fields.{name}.namespace is of numbers that are made of a key. Name its fields in key."
+        )
     _check_sum(profile, name, stated)
     for key in ("from", *SUM):
         if key in stated and name in profile.columns.values():
@@ -220,7 +224,7 @@ def _check_map(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
 def _check_key(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     """Refuse a key that no number can be made of."""
     at = f"fields.{name}.key"
-    if others := sorted(stated.keys() & MADE - {"key"}):
+    if others := sorted(stated.keys() & MADE - {"key", "namespace"}):
         raise ProfileError(f"{at} and fields.{name}.{others[0]} both say what {name} is. Keep one.")
     if name in profile.columns.values():
         raise ProfileError(f"columns and {at} both say what {name} is. Keep one.")

@@ -16,6 +16,7 @@ from flows.steps.fast.sha256 import first_bits
 from flows.steps.validate.check import check
 from flows.steps.validate.key_ids import key_ids
 from schemas.kinds import EXACT
+from schemas.made_keys import MadeKey
 from schemas.millionths import in_millionths
 from schemas.tables import CURRENCY_RATE, PAYMENT
 from tests.examples import examples
@@ -61,7 +62,8 @@ def test_every_integer_is_written_as_python_writes_it() -> None:
     typed = pl.DataFrame({"DebtsId": numbers, "ActionsId": [7] * len(numbers)})
     texts = [f'["{number}", "7"]'.encode() for number in numbers]
     wanted = [int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 1 for text in texts]
-    assert key_numbers(PAYMENT, ("DebtsId", "ActionsId"), typed).to_list() == wanted
+    key = MadeKey(("DebtsId", "ActionsId"))
+    assert key_numbers(PAYMENT, key, typed).to_list() == wanted
 
 
 @settings(max_examples=examples(1_000, 15), deadline=None)
@@ -80,6 +82,23 @@ def test_a_number_is_that_of_the_strict_path(rows: list[tuple[str | None, ...]])
         typed = in_millionths(
             table, typed.with_columns(cs.ends_with(EXACT).name.replace(EXACT, ""))
         )
-        for some in (names, names[1:], names[::-1]):
-            strict = key_ids(table, some, plain).cast(pl.Int64)
-            assert key_numbers(table, some, typed).to_list() == strict.to_list()
+        for key in (MadeKey(names), MadeKey(names[1:], "x"), MadeKey(names[::-1], "a-z_0.9")):
+            strict = key_ids(table, key, plain).cast(pl.Int64)
+            assert key_numbers(table, key, typed).to_list() == strict.to_list()
+
+
+def test_a_number_is_that_of_its_key_and_namespace_alone() -> None:
+    """Without one it is what it ever was: databases are full of such numbers."""
+    plain = pl.DataFrame({"DebtsId": ["5"], "ActionsId": ["7"]})
+
+    def number_of(text: str) -> list[str]:
+        return [str(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1)]
+
+    names = ("DebtsId", "ActionsId")
+    for key, text in {
+        MadeKey(names): '["5", "7"]',
+        MadeKey(names, "ECB"): '{"ECB": ["5", "7"]}',
+        MadeKey(names, "5"): '{"5": ["5", "7"]}',
+        MadeKey(names[1:], "5"): '{"5": ["7"]}',
+    }.items():
+        assert key_ids(PAYMENT, key, plain).to_list() == number_of(text)

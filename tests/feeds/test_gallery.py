@@ -93,6 +93,18 @@ def test_trying_shows_where_every_required_field_comes_from(still: Workspace, fe
         assert None not in [value for _, value in row.values.values()]
 
 
+def test_no_two_senders_make_the_same_numbers() -> None:
+    """Two banks have a rate of one day, and the later import would replace that of the other."""
+    keys = {
+        feed: key
+        for feed in FEEDS
+        for key in load_profile(GALLERY / feed / "profile.toml").keys.values()
+    }
+    assert all(key.namespace for key in keys.values())
+    assert keys.pop("ecb-daily") == keys["ecb-history"]
+    assert len({key.namespace for key in keys.values()}) == len(keys)
+
+
 def test_the_page_lists_every_feed() -> None:
     page = (GALLERY / "README.md").read_text()
     assert sorted(re.findall(r"^\| \[([a-z-]+)\]", page, re.MULTILINE)) == FEEDS

@@ -358,6 +358,8 @@ MEANT_TWICE = [
     ({"fields": {"Id": {"key": ["Id"]}}}, "cannot be part of a key"),
     ({"fields": {"Id": {"key": ["Day"]}}}, "'Day'"),
     ({"fields": {"Id": {"key": []}}}, "one or more fields"),
+    ({"fields": {"Id": {"key": ["EffectiveDate"], "namespace": "a b"}}}, "is not a name"),
+    ({"fields": {"Id": {"namespace": "ECB"}}}, "Name its fields in key"),
     ({"fields": {"TenantsId": {"key": ["EffectiveDate"]}}}, "both say what TenantsId is"),
     ({"fields": {"ToCurrenciesId": {"key": ["EffectiveDate"]}}}, "both say what ToCurrenciesId"),
     ({"fields": {"ExchangeRate": {"key": ["EffectiveDate"]}}, "columns": {}}, "64-bit integer"),

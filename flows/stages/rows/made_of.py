@@ -32,7 +32,8 @@ def source_of(header: Header, profile: Profile, name: str) -> str:
         secret = name in header.table.secrets
         return NOT_SHOWN if secret else f"constant {profile.constants[name]!r}"
     if key := profile.keys.get(name):
-        return f"the key {' and '.join(key)}"
+        of = f" of {key.namespace}" if key.namespace else ""
+        return f"the key {' and '.join(key.names)}{of}"
     places = header.places(name)
     if not places:
         return "nothing"

@@ -1,6 +1,7 @@
 """What is hashed of a key, written in a compiled loop: as `flows.steps.validate.key_ids` has it.
 
-A key is the list of its values as JSON writes texts, each of them as Python writes the value.
+A key is the list of its values as JSON writes texts, each of them as Python writes the value,
+within what is around it (`schemas.made_keys`).
 """
 
 from enum import IntEnum
@@ -42,6 +43,8 @@ _INTEGER, _AMOUNT, _INSTANT, _WALL, _BOOLEAN = map(int, KeyForm)
 def write_keys(
     values: NDArray[np.int64],
     said: NDArray[np.int8],
+    before: _Bytes,
+    behind: _Bytes,
     digits: NDArray[np.int64],
     last: NDArray[np.int64],
     out: _Bytes,
@@ -55,6 +58,8 @@ def write_keys(
     """
     at = 0
     for record in range(len(ends)):
+        for place in range(len(before)):
+            at = _sign(out, at, before[place])
         at = _sign(out, at, _OPEN)
         for field in range(len(values)):
             if field > 0:
@@ -73,6 +78,8 @@ def write_keys(
             last[2 * field], last[2 * field + 1] = begin, at
             at = _sign(out, at, _QUOTE)
         at = _sign(out, at, _CLOSE)
+        for place in range(len(behind)):
+            at = _sign(out, at, behind[place])
         ends[record] = at
     return at
 

@@ -1,7 +1,5 @@
 """Numbers made of keys, from typed columns: the same as `flows.steps.validate.key_ids` makes."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
@@ -11,6 +9,7 @@ from flows.steps.validate import key_ids
 from schemas.cells.reading import MINUTE
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
+from schemas.made_keys import MadeKey
 
 _SAID = {
     Kind.INTEGER: KeyForm.INTEGER,
@@ -22,14 +21,14 @@ _SAID = {
 }
 
 
-def key_numbers(table: Table, names: Sequence[str], typed: pl.DataFrame) -> pl.Series:
-    """The number of each record, from these of its fields; null where one of them is.
+def key_numbers(table: Table, key: MadeKey, typed: pl.DataFrame) -> pl.Series:
+    """The number of each record, from the fields of its key; null where one of them is.
 
     `typed` has columns as SQL stores them, and doubles in millionths.
     """
-    known = typed.select(pl.all_horizontal(pl.col(names).is_not_null())).to_series()
+    known = typed.select(pl.all_horizontal(pl.col(key.names).is_not_null())).to_series()
     given = typed if known.all() else typed.filter(known)
-    fields = [table.by_name[name] for name in names]
+    fields = [table.by_name[name] for name in key.names]
     values = np.empty((len(fields), given.height), np.int64)
     said = np.empty(values.shape, np.int8)
     for line, of in enumerate(fields):
@@ -37,10 +36,12 @@ def key_numbers(table: Table, names: Sequence[str], typed: pl.DataFrame) -> pl.S
         values[line] = given[of.name].to_physical().to_numpy()
         if of.kind is Kind.DATETIME:
             _as_instants(of, given, values[line], said[line])
-    text = np.empty((MOST_VALUE * len(fields) + 2) * given.height, np.uint8)
+    before, behind = (np.frombuffer(text.encode(), np.uint8) for text in key.around)
+    most = MOST_VALUE * len(fields) + 2 + len(before) + len(behind)
+    text = np.empty(most * given.height, np.uint8)
     ends = np.empty(given.height, np.int64)
     last = np.empty(2 * len(fields), np.int64)
-    size = write_keys(values, said, room_for_digits(), last, text, ends)
+    size = write_keys(values, said, before, behind, room_for_digits(), last, text, ends)
     numbers = pl.Series(first_bits(text[:size], ends, key_ids.BITS))
     if given is typed:
         return numbers

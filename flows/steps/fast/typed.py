@@ -107,9 +107,9 @@ def typed_records(
         from flows.steps.fast.keys import key_numbers  # noqa: PLC0415
 
         typed = typed.with_columns(
-            key_numbers(table, of, typed).alias(name)
-            for name, of in writing.keys.items()
-            if {name, *of} <= table.by_name.keys()
+            key_numbers(table, key, typed).alias(name)
+            for name, key in writing.keys.items()
+            if {name, *key.names} <= table.by_name.keys()
         )
     return TypedRecords(typed, rows, frame.sound)
 

@@ -19,6 +19,7 @@ from flows.steps.validate.rows import Positions, StagedRows, all_rows, identitie
 from flows.steps.validate.states import EXCLUDED, READY, REJECTED, SUPERSEDED
 from schemas.derived.pandera_schemas import validate
 from schemas.field import Table
+from schemas.made_keys import MadeKey
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 
@@ -108,7 +109,7 @@ class _Staging:
     extract_id: int
     tenant: int | None
     repaired: Repaired | None
-    keys: Mapping[str, Sequence[str]]
+    keys: Mapping[str, MadeKey]
     named: NamedCurrencies
 
     def check(

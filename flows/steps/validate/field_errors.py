@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from schemas.cells.reading import SHOWN_CHARACTERS, UNFIT
 from schemas.field import Field, Table
+from schemas.made_keys import MadeKey
 from schemas.reasons import NOT_SHOWN, REASONS
 
 Rows = NDArray[np.intp]
@@ -134,13 +135,15 @@ class FieldErrors:
             for first in (int(one.rows[0]),)
         ]
 
-    def told_once(self, keys: Mapping[str, Sequence[str]]) -> "FieldErrors":
+    def told_once(self, keys: Mapping[str, MadeKey]) -> "FieldErrors":
         """Without those of a number that is made of fields of which one has a reason of its own."""
         if not keys:
             return self
         return FieldErrors(
             [
-                one.but([other for other in self.found if other.field in keys.get(one.field, ())])
+                one.but([other for other in self.found if other.field in keys[one.field].names])
+                if one.field in keys
+                else one
                 for one in self.found
             ]
         )

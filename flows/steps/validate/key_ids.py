@@ -8,24 +8,26 @@ same number once in some eighteen million feeds; the check of a batch finds and 
 
 import hashlib
 import json
-from collections.abc import Sequence
 
 import polars as pl
 
 from schemas.cells.reading import UNFIT, Moment, Number, Unread, read
 from schemas.field import Field, Table
+from schemas.made_keys import MadeKey
 
 BITS = 63
 
 
-def key_ids(table: Table, names: Sequence[str], plain: pl.DataFrame) -> pl.Series:
-    """The number of each record as a text, from these of its plain columns.
+def key_ids(table: Table, key: MadeKey, plain: pl.DataFrame) -> pl.Series:
+    """The number of each record as a text, from the plain columns that the key names.
 
     Empty where one of them is, or cannot be read.
     """
-    columns = [_as_json(plain[name], table.by_name[name]) for name in names]
+    columns = [_as_json(plain[name], table.by_name[name]) for name in key.names]
     each = pl.select(pl.format(f"[{', '.join(['{}'] * len(columns))}]", *columns)).to_series()
-    return pl.Series([text and _number(text) for text in each], dtype=pl.String)
+    before, behind = key.around
+    numbers = [text and _number(f"{before}{text}{behind}") for text in each]
+    return pl.Series(numbers, dtype=pl.String)
 
 
 def _as_json(texts: pl.Series, of: Field) -> pl.Series:

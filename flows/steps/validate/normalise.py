@@ -17,6 +17,7 @@ from schemas.cells.reading import UNFIT
 from schemas.cells.sheet_cells import ERROR_VALUE
 from schemas.cells.widths import usual_width
 from schemas.field import NUMBERS, TIMES, Field, Kind, Table
+from schemas.made_keys import MadeKey
 
 _ISO, _PLAIN = TimeForm(), NumberForm()
 _ABSENT = ("",)
@@ -185,8 +186,8 @@ class Writing:
     fields: Mapping[str, CellForm] = field(default_factory=dict)
     """Fields that are written in another form."""
     constants: Mapping[str, str] = field(default_factory=dict)
-    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Fields that are a number made of others, with those."""
+    keys: Mapping[str, MadeKey] = field(default_factory=dict)
+    """Fields that are a number made of others, with the key that makes it."""
 
     def form_of(self, name: str) -> CellForm:
         return self.fields.get(name, self.form)
@@ -225,8 +226,8 @@ def normalise(
             columns.append(pl.lit(None, pl.String).alias(of.name))
     frame = cells.with_columns(pl.lit(0).alias("__height")).select("__height", *columns)
     made = [
-        key_ids(table, of, frame).alias(name)
-        for name, of in writing.keys.items()
-        if {name, *of} <= table.by_name.keys()
+        key_ids(table, key, frame).alias(name)
+        for name, key in writing.keys.items()
+        if {name, *key.names} <= table.by_name.keys()
     ]
     return frame.drop("__height").with_columns(made)
