@@ -282,6 +282,13 @@ REASONS = _by_code(
         "Nothing, where such lines are expected: `recon row BATCH FILE --line LINE` shows each.",
     ),
     Reason(
+        "OtherFeed",
+        "updated record of another feed",
+        "Updated what feed {value} delivered before.",
+        "Nothing, where both feeds are of one sender. Otherwise undo the batch, and state a "
+        "`namespace` for each sender beside the `key` in the feed profiles.",
+    ),
+    Reason(
         "ReferenceMissing",
         "reference to an unknown record",
         "'{field}' refers to {of} {value}, which is neither delivered nor known.",

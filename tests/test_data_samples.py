@@ -44,6 +44,7 @@ NOT_BY_FILES = {
     "RecordOfAnother",
     "LeftOut",
     "NoValue",
+    "OtherFeed",
     "Text",
     "StrayEscape",
     "Comment",

@@ -35,13 +35,14 @@ from schemas.derived.views import is_older, joined, position, quoted, same_conte
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LINEAGE
-from schemas.reasons import REASONS
+from schemas.reasons import NOT_SHOWN, REASONS
 
 CONSTRAINT_ERRORS = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
 NOT_NEW = (*CONSTRAINT_ERRORS, psycopg.errors.DeadlockDetected)
 """What the database says when a range of new rows is not one; two that insert the same keys in
 different orders wait for each other."""
 INSERTED = "inserted"
+_NUMBERS = (1 << 40) - 1
 VERDICTS = (INSERTED, "updated", "unchanged", "stale")
 
 
@@ -91,6 +92,8 @@ def apply_rows(
     if done["conflict"]:
         known = _known(connection, rows, untold(rows.within, "present"))[rows.extract_id]
     applied = _applied(done + known)
+    if known["updated"]:
+        _note_other_feeds(connection, table, rows)
     _tell_exceptions(connection, table, rows, {rows.extract_id: applied})
     return applied
 
@@ -116,6 +119,7 @@ def apply_extracts(
         insert_staged(connection, table, rows)
     if work.changed:
         _change(connection, table, rows)
+        _note_other_feeds(connection, table, rows)
     applied = {one: _applied(+Counter({INSERTED: new[one]}) + known[one]) for one in rows.extracts}
     _tell_exceptions(connection, table, rows, applied)
     return applied
@@ -184,7 +188,7 @@ def _judge_present(table: Table, rows: AppliedTogether, span: tuple[int, int] | 
     return f"""
         CREATE TEMP TABLE present ON COMMIT DROP AS
         SELECT s.extract_id, s.record_number, (CASE WHEN {same} THEN 'unchanged' {stale}
-            ELSE 'updated' END)::varchar(9) AS verdict
+            ELSE 'updated' END)::varchar(9) AS verdict, t.batch_id AS before
         FROM {staged_name(table)} s JOIN {table.name} t ON {joined(table)}
         WHERE {ready(rows.within)} {within}"""
 
@@ -276,6 +280,41 @@ def _change(connection: psycopg.Connection, table: Table, rows: AppliedTogether)
     """Update what the target has otherwise, with what was there before."""
     for statement in (_keep_images(table, rows), _update(table, rows)):
         connection.execute(statement, rows.parameters())
+
+
+def _note_other_feeds(connection: psycopg.Connection, table: Table, rows: AppliedTogether) -> None:
+    """Note of which feeds the records were that were updated; the batch's own is not told.
+
+    Where a key says nothing of the sender, one feed replaces what another delivered, and nobody
+    would see it. A batch has one note of a feed, which each range adds its rows to.
+    """
+    found = connection.execute(
+        f"""SELECT coalesce(b.feed, %(hidden)s), count(*),
+            min((p.extract_id::bigint << 40) + p.record_number)
+        FROM present p LEFT JOIN batch b ON b.id = p.before
+        WHERE p.verdict = 'updated' AND {untold(rows.within, "p")}
+            AND b.feed IS DISTINCT FROM (SELECT feed FROM batch WHERE id = %(batch)s)
+        GROUP BY 1 ORDER BY 1""",
+        {**rows.parameters(), "hidden": NOT_SHOWN},
+    ).fetchall()
+    of_feed = "batch_id = %s AND record = %s AND code = 'OtherFeed' AND value = %s"
+    for feed, count, first in found:
+        noted = [rows.batch_id, table.name, feed]
+        if connection.execute(
+            f"UPDATE note SET rows = rows + %s WHERE {of_feed}", [count, *noted]
+        ).rowcount:
+            continue
+        connection.execute(
+            "INSERT INTO note (batch_id, record, value, extract_id, record_number, rows, message, "
+            "code, field) VALUES (%s, %s, %s, %s, %s, %s, %s, 'OtherFeed', '')",
+            [
+                *noted,
+                first >> 40,
+                first & _NUMBERS,
+                count,
+                REASONS["OtherFeed"].message(value=feed),
+            ],
+        )
 
 
 def _keep_images(table: Table, rows: AppliedTogether) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from connectors.files.profile import Profile
     from flows.stages.sequence import Ended
     from flows.stages.verdicts import FileVerdict
+    from flows.steps.batch_report import BatchReport
 
 REJECTS_SHOWN = 20
 REJECTS_READ = 1000
@@ -151,10 +152,8 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
                 }
             )
         console.print(f"{file.name}: {told}")
-    for chain in () if verbose else ended.report.chains:
-        if "superseded" in chain.states and (again := chain.states["superseded"].rows):
-            rows, why = quantity(again, "row", grouped), _why_superseded(chain.record, again)
-            console.print(f"{chain.record}: {rows} superseded: {why}")
+    for told in () if verbose else _of_records(ended.report):
+        console.print(told)
     for line in _at_service(ended, with_rows=not verbose):
         console.print(line)
     if not verbose:
@@ -220,6 +219,24 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
         ],
         "report": str(folder_of(reports, ended.batch.id) / PAGE),
     }
+
+
+def _of_records(report: "BatchReport") -> Iterator[str]:
+    """What of each record kind is in no error, and somebody should know of."""
+    for chain in report.chains:
+        if "superseded" in chain.states and (again := chain.states["superseded"].rows):
+            rows, why = quantity(again, "row", grouped), _why_superseded(chain.record, again)
+            yield f"{chain.record}: {rows} superseded: {why}"
+    updated = {
+        chain.record: chain.states["updated"].rows
+        for chain in report.chains
+        if "updated" in chain.states
+    }
+    for note in report.notes:
+        if note.code == "OtherFeed" and note.record in updated:
+            some = f"{note.rows:,} of {quantity(updated[note.record], 'updated record', grouped)}"
+            were = agree(note.rows, "was", "were")
+            yield f"{note.record}: {some} {were} delivered by feed {note.value} before"
 
 
 def _why_superseded(record: str, rows: int) -> str:

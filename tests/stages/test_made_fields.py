@@ -421,6 +421,37 @@ def test_an_import_says_that_equal_rows_are_one_record(recon: Any, tmp_path: Pat
     assert f"3 of 3 rows pass, {told}" in recon("profile", "try", *given)[1]
 
 
+RATES = "EffectiveDate,FromCurrenciesId,ToCurrenciesId,ExchangeRate\n"
+
+
+def test_an_import_says_which_records_of_other_feeds_it_updated(
+    workspace: Workspace, recon: Any, tmp_path: Path
+) -> None:
+    """Of banks whose key says nothing of the bank, the later one takes all."""
+    path, profile, told = tmp_path / "rates.csv", tmp_path / "bank.toml", []
+    for feed, rates in (
+        ("ecb", {2: "24.290", 3: "24.3"}),
+        ("cnb", {2: "24.315", 3: "24.3"}),
+        ("ecb", {2: "24.290", 3: "24.4"}),
+    ):
+        profile.write_text(
+            f'feed = "{feed}"\nrecord = "currency_rate"\n[constants]\nTenantsId = 7\n'
+            '[fields.Id]\nkey = ["EffectiveDate", "FromCurrenciesId", "ToCurrenciesId"]\n'
+        )
+        rows = (f"2026-11-{day:02}T00:00:00Z,978,203,{rate}\n" for day, rate in rates.items())
+        path.write_text(RATES + "".join(rows))
+        code, out, err = recon("import", str(path), "--profile", str(profile))
+        assert code == 0, err
+        told.append([one for one in out.splitlines() if " feed " in one])
+    assert told == [
+        [],
+        ["currency_rate: 1 of 1 updated record was delivered by feed ecb before"],
+        ["currency_rate: 1 of 2 updated records was delivered by feed cnb before"],
+    ]
+    page = (workspace.settings.reports / "batch-3" / "report.html").read_text()
+    assert "Updated what feed cnb delivered before." in page
+
+
 def test_of_a_row_that_was_merged_before_no_other_one_is_said_to_count(
     workspace: Workspace, recon: Any, tmp_path: Path
 ) -> None:
