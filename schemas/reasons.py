@@ -212,6 +212,14 @@ REASONS = _by_code(
         "Deliver the right one of them.",
     ),
     Reason(
+        "EqualRows",
+        "equal rows with one key",
+        "Another row of this delivery says the same ({value}), and the feed profile does not take "
+        "such rows for one record.",
+        "Deliver what tells them apart in a field of the key. Where they are one record, deliver "
+        'them with a feed profile that says repeats = "superseded".',
+    ),
+    Reason(
         "KeyCollision",
         "number of another key",
         "'{field}' {value} is made of a key, and another record with another key has it.",
@@ -241,8 +249,7 @@ REASONS = _by_code(
     Reason(
         "KeyOfAnother",
         "key of another row of the corrected delivery",
-        "{row} has the same key ({value}) with other content, and is not the row that this one "
-        "repairs.",
+        "{row} has the same key ({value}), and is not the row that this one repairs.",
         "Deliver it with its own key. A record that is to change comes in a delivery of its own.",
     ),
     Reason(

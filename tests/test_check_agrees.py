@@ -168,6 +168,7 @@ REPEATED = {
 """Neither of the two equal payments has its rate, so no plan refers to one that is taken."""
 REJECT, COMPLETE = replace(DEFAULT, reference="reject"), replace(DEFAULT, complete=True)
 LAST = replace(REJECT, duplicate="last_wins")
+APART = replace(REJECT, repeats="conflict")
 REFUSED_LATER = {
     "a.csv": text(HEADER, line(1), line(2)),
     "b.csv": text(HEADER, line(1, amount="9"), line(2)),
@@ -189,6 +190,12 @@ TABLE: dict[str, tuple[Mapping[str, bytes], Profile]] = {
     "a repeated payment, rejected": (REPEATED, REJECT),
     "a repeated payment, complete": (REPEATED, COMPLETE),
     "a repeated payment, the last wins": (REPEATED, LAST),
+    "a repeated payment, equal rows in conflict": (REPEATED, APART),
+    "two files, equal rows in conflict": (TWO, APART),
+    "equal rows without a key in conflict": (
+        {"plan.csv": text(PLAN, planned(""), planned(""), planned("", amount="2"))},
+        APART,
+    ),
     "refused when it was read": (REFUSED_LATER, DEFAULT),
     "refused when it was read, rejected": (REFUSED_LATER, REJECT),
     "refused when it was read, complete": (REFUSED_LATER, COMPLETE),
@@ -232,7 +239,7 @@ TABLE: dict[str, tuple[Mapping[str, bytes], Profile]] = {
 }
 
 
-@pytest.mark.long(but=("packed",))
+@pytest.mark.long(but=("packed", "a repeated payment, equal rows in conflict"))
 @pytest.mark.parametrize("name", TABLE)
 def test_a_delivery_of_the_table(name: str, database_url: str, tmp_path: Path) -> None:
     contents, profile = TABLE[name]
@@ -271,16 +278,19 @@ CONTENTS = st.one_of(
     for header, lines in ((HEADER, PAYMENT_LINES), (RATES, RATE_LINES), (PLAN, PLAN_LINES))
 )
 PROFILES = st.builds(
-    lambda reference, duplicate, tenant, complete, keep: replace(
+    lambda reference, repeated, tenant, complete, keep: replace(
         DEFAULT,
         reference=reference,
-        duplicate=duplicate,
+        duplicate=repeated[0],
+        repeats=repeated[1],
         tenant=tenant,
         complete=complete,
         keep=keep,
     ),
     st.sampled_from(["flag", "reject"]),
-    st.sampled_from(["conflict", "last_wins"]),
+    st.sampled_from(
+        [("conflict", "superseded"), ("last_wins", "superseded"), ("conflict", "conflict")]
+    ),
     st.sampled_from([None, 7]),
     st.booleans(),
     st.sampled_from(["text", "reference"]),

@@ -36,6 +36,7 @@ NOT_BY_FILES = {
     "UnreadCell",
     "SecretLeftOut",
     "TenantNotBound",
+    "EqualRows",
     "KeyCollision",
     "RepairsNothing",
     "RepairedTwice",

@@ -125,6 +125,8 @@ class Profile:
     keep_only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By column the cells of rows that are taken; all other rows are left out as well."""
     duplicate: str = "conflict"
+    repeats: str = "superseded"
+    """What rows with one key are that are equal: one record, or `conflict`."""
     reference: str = "flag"
     complete: bool = False
     """Whether a delivery brings every record it refers to: what it does not bring is rejected."""

@@ -375,6 +375,7 @@ SECTIONS: dict[str, dict[str, tuple[str, Reader]]] = {
     },
     "policy": {
         "duplicate": ("duplicate", one_of("conflict", "last_wins")),
+        "repeats": ("repeats", one_of("superseded", "conflict")),
         "reference": ("reference", one_of("flag", "reject")),
         "complete": ("complete", flag),
     },

@@ -37,15 +37,16 @@ def mark_duplicates(
     batch_id: int,
     *,
     last_wins: bool,
+    merges: bool,
     keys: Sequence[Sequence[int | str]] | None,
     made_of: Sequence[str],
 ) -> dict[str, int]:
     """Settle rows of one batch that share a key; returns how many got which verdict.
 
-    Same content: the first counts, the others are superseded. Other content: all conflict, unless
-    the feed's policy lets the last one win. `keys` are the only ones that may occur twice, where
-    that is known. A key that is `made_of` other fields is shared by rows that are alike in these;
-    others conflict, whatever the policy.
+    Same content: the first counts, the others are superseded; all conflict where the feed's policy
+    `merges` none. Other content: all conflict, unless that policy lets the last one win. `keys` are
+    the only ones that may occur twice, where that is known. A key that is `made_of` other fields is
+    shared by rows that are alike in these; others conflict, whatever the policy.
     """
     if keys is not None:
         if not keys:
@@ -62,6 +63,9 @@ def mark_duplicates(
         if last_wins
         else "CASE WHEN NOT same THEN 'conflict' WHEN from_start > 1 THEN 'superseded' END"
     )
+    if not merges:
+        verdict = "CASE WHEN rows_of_key > 1 THEN 'conflict' END"
+    name = table.identity[0]
     statement = f"""
         WITH repeated AS (
             {repeated}
@@ -74,18 +78,20 @@ def mark_duplicates(
         ), ranked AS (
             SELECT *, min(content) OVER same_key = max(content) OVER same_key AS same,
                 min(made) OVER same_key = max(made) OVER same_key AS alike,
+                count(*) OVER same_key AS rows_of_key,
                 row_number() OVER (same_key ORDER BY extract_id, record_number) AS from_start,
                 row_number() OVER (same_key ORDER BY extract_id DESC, record_number DESC)
                     AS from_end
             FROM content WINDOW same_key AS (PARTITION BY {key})
         ), judged AS (
-            SELECT extract_id, record_number, line, key_value, {verdict} AS verdict
+            SELECT extract_id, record_number, line, key_value, same, {verdict} AS verdict
             FROM ranked
         ), told AS (
             INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
             SELECT %(batch)s, extract_id, record_number, verdict,
-                CASE verdict WHEN 'conflict' THEN {error_data("ConflictingKey", table.identity[0])}
-                END
+                CASE WHEN verdict = 'superseded' THEN NULL
+                    WHEN {"FALSE" if merges else "same"} THEN {error_data("EqualRows", name)}
+                    ELSE {error_data("ConflictingKey", name)} END
             FROM judged WHERE verdict IS NOT NULL RETURNING verdict
         )
         SELECT verdict, count(*) FROM told GROUP BY verdict"""

@@ -121,10 +121,13 @@ def mark_applied_otherwise(
     return _reject(connection, batch_id, "AppliedOtherwise", PARENT_COLUMN, rows, span)
 
 
-def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
+def mark_taken_keys(
+    connection: psycopg.Connection, table: Table, batch_id: int, *, merges: bool
+) -> int:
     """Reject repairs with the key of a row that they do not repair; returns how many.
 
-    Looked for in all batches of the delivery. The same content is a repeat, and no harm. A row
+    Looked for in all batches of the delivery. The same content is a repeat, and no harm where the
+    feed's policy `merges` such rows. A row
     without ReconRow is known by its key alone: it says that it is the record with that key. What
     was repaired again since, or is by this very batch, is its last repair and nothing else. One
     correction after the other looks: a repair that is not checked yet will look at this batch, and
@@ -139,7 +142,9 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
         match
         for other in sorted(others)
         if table in staged_tables(connection, other)
-        for match in _rows_with_key(connection, table, other, repairs=other in checked)
+        for match in _rows_with_key(
+            connection, table, other, repairs=other in checked, merges=merges
+        )
     ]
     if not matches:
         return 0
@@ -312,21 +317,22 @@ class _KeyMatch(NamedTuple):
 
 
 def _rows_with_key(
-    connection: psycopg.Connection, table: Table, batch_id: int, *, repairs: bool
+    connection: psycopg.Connection, table: Table, batch_id: int, *, repairs: bool, merges: bool
 ) -> list[_KeyMatch]:
-    """Rows of a batch that count, with the key of a repair of another row and other content.
+    """Rows of a batch that count, with the key of a repair of another row, and other content.
 
-    `repairs`: also those that are repairs themselves.
+    `repairs`: also those that are repairs themselves. Not `merges`: also those of the same content.
     """
     statement = f"""
         SELECT m.extract_id, m.record_number, s.extract_id, s.record_number, {_LINE_OF_BATCH}
         FROM named_repairs m JOIN {staged_name(table)} s ON {_same_key(table, "m")}
         JOIN extract e ON e.id = s.extract_id {told_joins(table)}
         WHERE {of_batch("s")} AND {STATE} NOT IN ({listed(COUNTS_NOT)})
-            AND m.parent <> {_NAME} AND m.content <> md5({json_expression(table, "s")})
+            AND m.parent <> {_NAME}
+            AND (NOT %(merges)s OR m.content <> md5({json_expression(table, "s")}))
             AND (%(repairs)s OR coalesce(btrim(s.parent), '') = '')
         ORDER BY 1, 2, 3, 4"""
-    span = batch_span(connection, batch_id) | {"repairs": repairs}
+    span = batch_span(connection, batch_id) | {"repairs": repairs, "merges": merges}
     return [
         _KeyMatch((extract, number), AttemptRow(batch_id, *place), location)
         for extract, number, *place, location in connection.execute(statement, span)

@@ -70,6 +70,8 @@ class DeliveryRows:
     """
 
     last_wins: bool
+    merges: bool
+    """Whether rows that are equal are one record."""
     bytes_at_once: int
     _kept: dict[str, _Kept] = field(default_factory=dict)
     _counting: dict[str, FrameFile] = field(default_factory=dict)
@@ -96,9 +98,10 @@ class DeliveryRows:
         self._kept.setdefault(table.name, _Kept([*keys])).add(rows)
 
     def conflicts(self, refused: Sequence[int]) -> Iterator[pl.DataFrame]:
-        """The places of all rows whose key another row of the delivery has with other content.
+        """The places of all rows whose key another row of the delivery has, where they conflict.
 
-        They have to be settled by whoever delivered them. Rows of files `refused` do not count.
+        CONFLICT says whether their contents differ. They have to be settled by whoever delivered
+        them. Rows of files `refused` do not count.
         """
         self._refused = list(refused)
         for name, kept in self._kept.items():
@@ -110,17 +113,17 @@ class DeliveryRows:
             parted = kept.rows.by_hash(kept.keys, self._parts(kept.rows), self._in_memory)
             for part in parted.parts:
                 several = repeated_keys(self._taken(parted, part), kept.keys)
-                conflict = several.clear() if self.last_wins else several.filter(CONFLICT)
+                conflict = several.filter(self._conflicts())
                 for rows in self._taken(parted, part):
                     if conflict.height:
-                        yield rows.join(conflict, on=kept.keys, how="semi").select(PLACE)
+                        yield rows.join(conflict, on=kept.keys).select(PLACE, CONFLICT)
                     if several.height:
                         self._count_superseded(rows.join(several, on=kept.keys))
                     if wanted:
                         counting.add(self._counted(rows, several, kept.keys).select(PLACE, *wanted))
 
     def _count_superseded(self, rows: pl.DataFrame) -> None:
-        beside = rows.filter(~self._counts(), ~pl.col(CONFLICT) | self.last_wins)
+        beside = rows.filter(~self._counts(), ~self._conflicts())
         self.superseded.update(dict(beside.group_by(extract_of()).len().iter_rows()))
 
     def _counted(
@@ -135,7 +138,13 @@ class DeliveryRows:
     def _counts(self) -> pl.Expr:
         """Whether a row counts that shares its key with others."""
         one = LAST if self.last_wins else FIRST
-        return (pl.col(PLACE) == pl.col(one)) & (~pl.col(CONFLICT) | self.last_wins)
+        return (pl.col(PLACE) == pl.col(one)) & ~self._conflicts()
+
+    def _conflicts(self) -> pl.Expr:
+        """Whether rows that share their key conflict, so that none of them counts."""
+        if not self.merges:
+            return pl.lit(True)
+        return pl.lit(False) if self.last_wins else pl.col(CONFLICT)
 
     def dangling(self, *, rejected: bool) -> Iterator[Dangling]:
         """The rows with a reference that the delivery does not answer, one reference at a time.

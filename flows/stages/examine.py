@@ -37,7 +37,7 @@ from flows.steps.secrets import shown_records
 from flows.steps.validate.chunk import Validated
 from flows.steps.validate.frame_totals import totals_of_millionths
 from flows.steps.validate.references import CODE, Unsettled, reference_errors
-from flows.steps.validate.repeats import conflict_errors, extract_of, record_of
+from flows.steps.validate.repeats import CONFLICT, conflict_errors, extract_of, record_of
 from flows.steps.validate.rows import PIECE
 from flows.steps.validate.states import READY
 from schemas.derived.pandera_schemas import SchemaBroken
@@ -67,7 +67,11 @@ def examine(
     its content is there. All rejects are counted; of each file the first `most` are kept, or all.
     """
     with scratch_folder() as folder:
-        rows = DeliveryRows(profile.duplicate == "last_wins", settings.limits.check_bytes)
+        rows = DeliveryRows(
+            profile.duplicate == "last_wins",
+            profile.repeats == "superseded",
+            settings.limits.check_bytes,
+        )
         run = _Examination(settings, profile, most, rows)
         for opened in each_opened(
             settings,
@@ -96,7 +100,7 @@ class Way:
     def error_data(self, record: str, rows: pl.DataFrame) -> pl.Series:
         """ErrorData of staged rows that are, as the import tells it."""
         if self.reference is None:
-            return conflict_errors(EXTRACTS[record], rows)
+            return conflict_errors(EXTRACTS[record], self.code, rows)
         assert self.reference in EXTRACTS[record].references
         return reference_errors(self.reference, self.code, rows)
 
@@ -212,7 +216,8 @@ class _Examination:
     def settle(self) -> None:
         """Add the rows whose keys conflict, or with a reference that leads nowhere."""
         for rows in self.rows.conflicts(self._refused()):
-            self._note(rows, Way("ConflictingKey"))
+            for (differ,), of in rows.group_by(CONFLICT):
+                self._note(of, Way("ConflictingKey" if differ else "EqualRows"))
         for number, count in self.rows.superseded.items():
             self.verdicts[number].superseded = count
         complete = self.profile.complete

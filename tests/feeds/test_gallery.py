@@ -44,7 +44,7 @@ def test_a_clean_file_is_imported_to_the_cent(workspace: Workspace, rows: Any, f
         assert dict(found) == {currency: Decimal(total) for currency, total in sums.items()}
 
 
-@pytest.mark.long(but=("accounting-list", "ecb-history"))
+@pytest.mark.long(but=("accounting-list", "ecb-history", "marketplace"))
 @pytest.mark.parametrize("feed", FEEDS)
 def test_of_a_dirty_file_each_wrong_row_is_told(still: Workspace, feed: str) -> None:
     profile, truth = load_profile(GALLERY / feed / "profile.toml"), truth_of(feed)["dirty"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError, CorrectionError
-from connectors.files.profile import DEFAULT
+from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres.audit import verify
 from connectors.postgres.corrections import (
     DeliveredPlace,
@@ -321,6 +321,37 @@ def why(rows: Any, batch: int) -> Any:
 
 
 @pytest.mark.long
+def test_equal_rows_that_are_two_things_are_one_record_only_where_that_is_said(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Two withdrawals of a day that a bank does not number: neither is applied in silence."""
+    apart = replace(DEFAULT, feed="bank", repeats="conflict")
+    bank = write(tmp_path / "bank.csv", line(1), line(1), line(2))
+    assert import_delivery(workspace, [bank], apart).batch.state is State.COMPLETE_WITH_ERRORS
+    assert states(rows) == {1: "conflict", 2: "conflict", 3: "inserted"}
+    told = "Another row of this delivery says the same (1, 7), and the feed profile does not take"
+    assert [(row, code, said.startswith(told)) for row, code, said in why(rows, 1)] == [
+        (1, "EqualRows", True),
+        (2, "EqualRows", True),
+    ]
+
+    def repair(profile: Profile, *repaired: str, amount: str = "10.50") -> dict[int, str]:
+        path = tmp_path / "repairs.csv"
+        told = (f"1:{row},{line(1, amount=amount)}" for row in repaired)
+        path.write_text("\n".join([REPAIRS, *told]) + "\n")
+        batch = import_delivery(workspace, [str(path)], profile, corrects=1).batch
+        return states(rows, batch.id)
+
+    assert repair(DEFAULT, "1", "2") == {1: "conflict", 2: "conflict"}
+    assert repair(DEFAULT, "1") == {1: "inserted"}
+    assert repair(DEFAULT, "2") == {1: "rejected"}
+    assert why(rows, 4)[0][1] == "KeyOfAnother"
+    merged = replace(apart, repeats="superseded")
+    assert repair(merged, "2", amount="10.500") == {1: "unchanged"}
+    assert states(rows) == {1: "corrected", 2: "corrected", 3: "inserted"}
+
+
+@pytest.mark.long
 def test_a_repair_does_not_become_another_row_of_its_delivery(
     workspace: Workspace, rows: Any, correct: Any
 ) -> None:
@@ -332,7 +363,7 @@ def test_a_repair_does_not_become_another_row_of_its_delivery(
         (3, "10.50"),
     ]
     said = (
-        "Line 2 of a.csv in batch 1 has the same key (1, 7) with other content, "
+        "Line 2 of a.csv in batch 1 has the same key (1, 7), "
         "and is not the row that this one repairs."
     )
     assert why(rows, 2) == [(1, "KeyOfAnother", said)]

@@ -360,6 +360,7 @@ MEANT_TWICE = [
     ({"fields": {"Id": {"key": []}}}, "one or more fields"),
     ({"fields": {"Id": {"key": ["EffectiveDate"], "namespace": "a b"}}}, "is not a name"),
     ({"fields": {"Id": {"namespace": "ECB"}}}, "Name its fields in key"),
+    ({"policy": {"repeats": "conflict", "duplicate": "last_wins"}}, "Keep one of them"),
     ({"fields": {"TenantsId": {"key": ["EffectiveDate"]}}}, "both say what TenantsId is"),
     ({"fields": {"ToCurrenciesId": {"key": ["EffectiveDate"]}}}, "both say what ToCurrenciesId"),
     ({"fields": {"ExchangeRate": {"key": ["EffectiveDate"]}}, "columns": {}}, "64-bit integer"),

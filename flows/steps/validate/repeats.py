@@ -85,14 +85,14 @@ def _joined(told: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     return told.group_by(keys).agg(pl.col(_SEVERAL).sum(), least, most).select(told.columns)
 
 
-def conflict_errors(table: Table, rows: pl.DataFrame) -> pl.Series:
-    """ErrorData of conflicting staged rows, as the import tells it."""
+def conflict_errors(table: Table, code: str, rows: pl.DataFrame) -> pl.Series:
+    """ErrorData of staged rows that conflict in the way of a code, as the import tells it."""
     if table.unquotable:
         value = pl.Series([NOT_SHOWN]).new_from_index(0, rows.height)
     else:
         parts = (_as_text(rows[part]).alias(str(n)) for n, part in enumerate(table.identity))
         value = pl.select(pl.concat_str(list(parts), separator=", ")).to_series()
-    return settled_errors("ConflictingKey", table.identity[0], value, rows["first_line"])
+    return settled_errors(code, table.identity[0], value, rows["first_line"])
 
 
 def _as_text(values: pl.Series) -> pl.Series:
