@@ -22,6 +22,7 @@ OF_ROW = (
 UNREAD_CELL = "UnreadCell"
 NOT_READ = (
     "NotNull",
+    "KeyPart",
     "Integer",
     "IntegerRange",
     "Number",
@@ -61,6 +62,12 @@ def _by_code(*reasons: Reason) -> dict[str, Reason]:
 REASONS = _by_code(
     Reason(
         "NotNull", "required value missing", "'{field}' must not be empty.", "Deliver the value."
+    ),
+    Reason(
+        "KeyPart",
+        "part of a key missing",
+        "'{field}' must not be empty: '{number}' is made of it.",
+        "Deliver the value, or state a default for it in the feed profile, or a key without it.",
     ),
     Reason(
         "NotEmpty", "required text empty", "'{field}' should not be empty.", "Deliver the text."

@@ -38,6 +38,7 @@ NOT_BY_FILES = {
     "TenantNotBound",
     "EqualRows",
     "KeyCollision",
+    "KeyPart",
     "RepairsNothing",
     "RepairedTwice",
     "AppliedOtherwise",

@@ -11,6 +11,7 @@ from flows.steps.validate.check import check
 from schemas.cells.reading import SHOWN_CHARACTERS, UNFIT, Unread, read
 from schemas.derived.nested import read_nested
 from schemas.field import Field, Kind, Rule, Table
+from schemas.made_keys import MadeKey
 from schemas.reasons import NOT_SHOWN, REASONS
 from schemas.row_rules import row_rules
 from tests.examples import examples
@@ -108,3 +109,39 @@ def test_a_long_text_hides_nothing_of_what_is_said_of_it(size: int, kind: str, c
     assert f"{shown}{said}" in error["Message"]
     assert error["Meta"]["value"] == shown + said
     assert errors.found[0].first_value == shown + said
+
+
+def test_of_a_number_without_a_part_of_its_key_the_part_is_told() -> None:
+    """No file has the number, so nobody could deliver it."""
+    fields = (
+        Field("Id", Kind.INTEGER64, required=True),
+        Field("DebtsId", Kind.INTEGER, required=True),
+        Field("Text", Kind.STRING),
+        Field("Ref", Kind.STRING),
+    )
+    table = Table("entry", "Entry", fields, key=("Id",))
+    rows = [
+        ("5", "1", "a", "b"),
+        (None, "1", "a", None),
+        (None, "1", None, None),
+        (None, None, None, "b"),
+        (None, "x", "a", None),
+        (None, "1", "a" + UNFIT, "b"),
+    ]
+    cells = pl.DataFrame(rows, dict.fromkeys(table.columns, pl.String), orient="row")
+    checked = check(table, cells)
+    keys = {"Id": MadeKey(("DebtsId", "Text", "Ref"), "x")}
+    of_keys = checked.errors.of_keys(table, keys, checked.typed)
+    found = dict(zip(*of_keys.error_data(pl.Series(range(2, 2 + len(rows)))), strict=True))
+    told = {
+        number: [(one["FieldName"], one["ErrorCode"]) for one in json.loads(text)]
+        for number, text in found.items()
+    }
+    assert told == {
+        1: [("Ref", "KeyPart")],
+        2: [("Text", "KeyPart"), ("Ref", "KeyPart")],
+        3: [("DebtsId", "NotNull")],
+        4: [("DebtsId", "Integer")],
+        5: [("Text", "Text")],
+    }
+    assert "'Ref' must not be empty: 'Id' is made of it." in found[1]

@@ -123,14 +123,15 @@ class _Staging:
         """Validate rows, once what a repair left out stands in them; `places`: where they are."""
         if self.repaired is None or not table.secrets:
             checked = check(table, frame, tenant=self.tenant, delivered=delivered, named=self.named)
-            return replace(checked, errors=checked.errors.told_once(self.keys))
+            return replace(checked, errors=checked.errors.of_keys(table, self.keys, checked.typed))
         parents: list[str | None] = [None] * len(places)
         if PARENT in positions.columns:
             parents = positions[PARENT].gather(places).to_list()
         frame, left_out = fill_secrets(table, frame, parents, self.repaired)
         checked = check(table, frame, tenant=self.tenant, named=self.named)
         # A required secret that is empty is reported once.
-        return replace(checked, errors=checked.errors.instead(left_out))
+        told = checked.errors.instead(left_out).of_keys(table, self.keys, checked.typed)
+        return replace(checked, errors=told)
 
     def leave_out(
         self, table: Table, checked: Checked, excluded: pl.DataFrame, numbers: pl.Series

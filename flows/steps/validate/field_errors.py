@@ -135,18 +135,27 @@ class FieldErrors:
             for first in (int(one.rows[0]),)
         ]
 
-    def told_once(self, keys: Mapping[str, MadeKey]) -> "FieldErrors":
-        """Without those of a number that is made of fields of which one has a reason of its own."""
-        if not keys:
-            return self
-        return FieldErrors(
-            [
-                one.but([other for other in self.found if other.field in keys[one.field].names])
-                if one.field in keys
-                else one
-                for one in self.found
-            ]
-        )
+    def of_keys(
+        self, table: Table, keys: Mapping[str, MadeKey], typed: pl.DataFrame
+    ) -> "FieldErrors":
+        """Those of a number that is made of other fields told of these: no file has the number.
+
+        Where one of them has a reason of its own, there is no other; else it is the empty ones.
+        """
+        found: list[OfField] = []
+        for one in self.found:
+            key = keys.get(one.field)
+            if key is None or not table.by_name.keys() >= {*key.names}:
+                found.append(one)
+                continue
+            left = one.but([other for other in self.found if other.field in key.names])
+            parts = []
+            for name in key.names:
+                empty = left.rows[typed[name][left.rows].is_null().to_numpy()]
+                of, texts = table.by_name[name], empty_texts(len(empty))
+                parts.append(of_field(table, of, "KeyPart", empty, texts, number=one.field))
+            found += (left.but(parts), *parts)
+        return FieldErrors(found)
 
     def instead(self, others: Sequence[OfField]) -> "FieldErrors":
         """With these, each in place of what else there is against its field in its rows."""
