@@ -203,6 +203,7 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
             chain.record: {state: totals.as_json() for state, totals in chain.states.items()}
             for chain in report.chains
         },
+        "of_other_feeds": _of_other_feeds(report),
         "pushed": {
             one.operation: {state: totals.rows for state, totals in one.states.items()}
             for one in report.pushed
@@ -227,16 +228,23 @@ def _of_records(report: "BatchReport") -> Iterator[str]:
         if "superseded" in chain.states and (again := chain.states["superseded"].rows):
             rows, why = quantity(again, "row", grouped), _why_superseded(chain.record, again)
             yield f"{chain.record}: {rows} superseded: {why}"
-    updated = {
-        chain.record: chain.states["updated"].rows
-        for chain in report.chains
-        if "updated" in chain.states
-    }
+    of_other_feeds = _of_other_feeds(report)
+    for chain in report.chains:
+        for feed, count in of_other_feeds.get(chain.record, {}).items():
+            # Of a batch that was undone nothing is updated any more.
+            if "updated" in chain.states:
+                every = quantity(chain.states["updated"].rows, "updated record", grouped)
+                were = agree(count, "was", "were")
+                yield f"{chain.record}: {count:,} of {every} {were} delivered by feed {feed} before"
+
+
+def _of_other_feeds(report: "BatchReport") -> dict[str, dict[str, int]]:
+    """By record kind and feed, how many of the updated records another feed had delivered."""
+    found: dict[str, dict[str, int]] = {}
     for note in report.notes:
-        if note.code == "OtherFeed" and note.record in updated:
-            some = f"{note.rows:,} of {quantity(updated[note.record], 'updated record', grouped)}"
-            were = agree(note.rows, "was", "were")
-            yield f"{note.record}: {some} {were} delivered by feed {note.value} before"
+        if note.code == "OtherFeed":
+            found.setdefault(note.record, {})[note.value] = note.rows
+    return found
 
 
 def _why_superseded(record: str, rows: int) -> str:

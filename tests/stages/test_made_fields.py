@@ -448,6 +448,8 @@ def test_an_import_says_which_records_of_other_feeds_it_updated(
         ["currency_rate: 1 of 1 updated record was delivered by feed ecb before"],
         ["currency_rate: 1 of 2 updated records was delivered by feed cnb before"],
     ]
+    again = json.loads(recon("import", str(path), "--profile", str(profile), "--json")[1])
+    assert (again["batch"], again["of_other_feeds"]) == (3, {"currency_rate": {"cnb": 1}})
     page = (workspace.settings.reports / "batch-3" / "report.html").read_text()
     assert "Updated what feed cnb delivered before." in page
 
