@@ -1,6 +1,7 @@
 """Mutants: does a test fail where the code says something else?
 
     python -m tests.mutants --seed 1 --count 300      about two hours on two cores
+    python -m tests.mutants --seed 1 --count 300 --gate      by the tests of the gate alone: an hour
     python -m tests.mutants --seed 1 --count 300 --map FOLDER     with what an earlier run found out
 
 A mutant is one operator, constant, condition or return value of a pure step, a stage or a connector
@@ -87,7 +88,8 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SECONDS = 150
 """Tests that take longer than this, a few dozens at a time, do not end."""
 TESTS = 250
-"""Of the tests that enter a function, so many are run."""
+"""Of the tests that enter a function, so many are run: first those that are called as its module
+or its folder, then those that do the least."""
 
 
 class Mutant(NamedTuple):
@@ -252,7 +254,7 @@ def chosen(seed: int, count: int) -> list[Mutant]:
 
 
 class Tests:
-    """The tests that enter a function, those that do the least first."""
+    """The tests that enter a function."""
 
     def __init__(self, path: Path) -> None:
         self._by_function: dict[str, set[str]] = defaultdict(set)
@@ -277,10 +279,16 @@ class Tests:
             found = set().union(
                 *(ids for at, ids in self._by_function.items() if at.startswith(mutant.path + ":"))
             )
-        return sorted(found, key=lambda test: self._weight[test])[:TESTS]
+        near = {Path(mutant.path).stem, Path(mutant.path).parent.name}
+
+        def order(test: str) -> tuple[int, float]:
+            folders = Path(test.partition("::")[0].removesuffix(".py").replace("test_", ""))
+            return -len(near.intersection(folders.parts)), self._weight[test]
+
+        return sorted(found, key=order)[:TESTS]
 
 
-def tried(mutant: Mutant, tests: list[str], folder: Path) -> str:
+def tried(mutant: Mutant, tests: list[str], folder: Path, cases: Sequence[str]) -> str:
     """`killed`, `endless`, `survived` or `not entered`, by the tests in a folder with the code."""
     if not tests:
         return "not entered"
@@ -289,17 +297,17 @@ def tried(mutant: Mutant, tests: list[str], folder: Path) -> str:
     path.write_bytes(before[: mutant.start] + mutant.new.encode() + before[mutant.end :])
     try:
         for some in (tests[:25], tests[25:]):
-            if some and (found := _failed(some, folder)):
+            if some and (found := _failed([*cases, *some], folder)):
                 return found
     finally:
         path.write_bytes(before)
     return "survived"
 
 
-def _failed(tests: list[str], folder: Path) -> str:
+def _failed(asked: list[str], folder: Path) -> str:
     """`killed` where one of them fails, `endless` where they do not end; else empty."""
     try:
-        done = _pytest(folder, "-x", f"--basetemp={folder}/.base", *tests, timeout=SECONDS)
+        done = _pytest(folder, "-x", f"--basetemp={folder}/.base", *asked, timeout=SECONDS)
     except subprocess.TimeoutExpired:
         return "endless"
     return "killed" if done.returncode else ""
@@ -308,7 +316,7 @@ def _failed(tests: list[str], folder: Path) -> str:
 def _pytest(
     folder: Path, *asked: str, timeout: int | None = None
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "--all-cases", *asked]
+    command = [sys.executable, "-m", "pytest", "-q", *asked]
     with subprocess.Popen(
         command,
         cwd=folder,
@@ -335,18 +343,20 @@ def _end(process: subprocess.Popen[str], folder: Path) -> None:
                 one.kill()
 
 
-def _collected(folder: Path) -> set[str]:
+def _collected(folder: Path, cases: Sequence[str]) -> set[str]:
     """The tests that are there; one that is not fails whatever the code says."""
-    return set(_pytest(folder, "--collect-only").stdout.splitlines())
+    return set(_pytest(folder, "--collect-only", *cases).stdout.splitlines())
 
 
-def _mapped(folder: Path, into: Path, mutants: Sequence[Mutant], workers: int) -> None:
-    """Run all tests over a copy of the code, and write which of them enters what."""
+def _mapped(
+    folder: Path, into: Path, mutants: Sequence[Mutant], workers: int, cases: Sequence[str]
+) -> None:
+    """Run the tests over a copy of the code, and write which of them enters what."""
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     note_entries(folder, mutants)
     server = "not flows and not e2e"  # Prefect's: half of the time, and nothing else of ours.
     asked = ("-p", "tests.mutants", f"--map={into}", "-m", server, "-n", str(workers))
-    done = _pytest(folder, *asked)
+    done = _pytest(folder, *asked, *cases)
     print(done.stdout.splitlines()[-1], flush=True)
 
 
@@ -356,27 +366,29 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--gate", action="store_true")
     asked = parser.parse_args()
+    cases = () if asked.gate else ("--all-cases",)
     picked = chosen(asked.seed, asked.count)
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(asked.workers) as pool:
         home = Path(place).resolve()
         found = asked.map or home / "map"
         if not found.exists():
-            _mapped(home / "noting", found, picked, asked.workers)
+            _mapped(home / "noting", found, picked, asked.workers, cases)
         tests = Tests(found)
         folders = []
         for number in range(asked.workers):
             folder = home / str(number)
             shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
             folders.append(folder)
-        if gone := tests.leave_out_all_but(_collected(folders[0])):
+        if gone := tests.leave_out_all_but(_collected(folders[0], cases)):
             print(f"{gone} tests of the map are not there", flush=True)
 
         def work(mutant: Mutant) -> tuple[Mutant, str, int]:
             folder = folders.pop()
             try:
                 found = tests.of(mutant)
-                return mutant, tried(mutant, found, folder), len(found)
+                return mutant, tried(mutant, found, folder, cases), len(found)
             finally:
                 folders.append(folder)
 
