@@ -405,6 +405,12 @@ REFUSALS = _by_code(
         "Name every column once, or say names and first_line in a feed profile.",
     ),
     Reason(
+        "changed_columns",
+        "header of other columns within the file",
+        "this is a header again, of other columns: {detail}",
+        "Split the file above this line, and deliver each part as a file of its own.",
+    ),
+    Reason(
         "malformed_header",
         "header not readable",
         "the header cannot be divided into names: {detail}",

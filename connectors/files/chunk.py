@@ -14,6 +14,7 @@ import polars as pl
 from connectors.files.bitmask import Flags, Places
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.escaped_cells import escaped_cells
+from connectors.files.header_again import OtherHeader
 from connectors.files.plain_records import beside_csv
 from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
@@ -58,6 +59,8 @@ class Chunk:
     """Those of the last chunk's comments that stand behind its end."""
     currencies: pl.DataFrame | None = None
     """Cells of a sheet that name a currency: byte at which their line begins, column, code."""
+    other_header: OtherHeader | None = None
+    """The first header of other columns up to its end: the file is not one table."""
 
     @property
     def height(self) -> int:

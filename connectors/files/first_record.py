@@ -32,6 +32,8 @@ class FirstRecord:
     number: int
     end: int
     end_line: int
+    rows: tuple[tuple[str, ...], ...]
+    """The names as they are written: in one row, or in several."""
 
     @property
     def folded_names(self) -> set[str]:
@@ -165,11 +167,10 @@ def _read_with_each(
             continue
         end = before + sum(map(len, lines[blank:taken]))
         quote = dialect.quote.decode()
-        columns = zip_longest(*found, fillvalue="")
-        names = tuple(
-            " ".join(filter(None, (clean(cell, quote) for cell in column))) for column in columns
-        )
-        readings.append(FirstRecord(names, dialect, blank + 1, end, taken + 1))
+        written = tuple(tuple(clean(cell, quote) for cell in row) for row in found)
+        columns = zip_longest(*written, fillvalue="")
+        names = tuple(" ".join(filter(None, column)) for column in columns)
+        readings.append(FirstRecord(names, dialect, blank + 1, end, taken + 1, written))
     return readings, fault
 
 

@@ -16,6 +16,7 @@ from connectors.files.first_record import (
     of_text,
 )
 from connectors.files.footer import ExtractFooter, read_footer
+from connectors.files.header_again import HeaderColumns, header_columns, positioned_columns
 from connectors.files.header_elsewhere import LOOKED_FOR, HeaderSearch
 from connectors.files.header_names import HeaderNames, known_names, listed
 from connectors.files.positions import DELIMITER, QUOTE, CellRanges, in_order, positions_of
@@ -64,6 +65,8 @@ class Header:
     """Its last columns, which stand in lines above the records."""
     of_workbook: bool = False
     """Whether its rows are those of a sheet, some of whose cells may not be read."""
+    columns: HeaderColumns | None = field(default=None, compare=False, repr=False)
+    """What tells another header among its records; None: nothing does."""
 
     @property
     def width(self) -> int:
@@ -194,6 +197,7 @@ def _read_header(
         unpivot=unpivot,
         carried=carried,
         of_workbook=content.workbook,
+        columns=header_columns(line, reading, table, fields, dialect),
         rows_file=rows_file_of(
             content,
             profile,
@@ -207,7 +211,8 @@ def _named(content: Content, dialect: Dialect, profile: Profile, limits: Limits)
     """The header that the profile says, of a file that has none."""
     above = first_lines(content, limits, profile.first_line - 1)
     start = content.text_start + sum(map(len, above))
-    return FirstRecord(profile.names, dialect, profile.first_line, start, profile.first_line)
+    line, rows = profile.first_line, (profile.names,)
+    return FirstRecord(profile.names, dialect, line, start, line, rows)
 
 
 def _of_rows(dialect: Dialect) -> Dialect | None:
@@ -255,6 +260,7 @@ def _fixed_width(
             behind=len(carried.names) if carried else 0,
         ),
         carried=carried,
+        columns=positioned_columns(reading, table, dialect),
         rows_file=rows_file_of(content, profile, None, of_text(content, profile, limits)),
     )
 

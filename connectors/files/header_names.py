@@ -141,6 +141,11 @@ class HeaderNames:
             if name in table.columns and all(folded(one) in places for one in columns)
         }
 
+    def names_of(self, table: Table) -> set[str]:
+        """Folded names that a column of such a record may have; not those that lines above say."""
+        above = map(folded, group_names(self.profile.skip_lines))
+        return {*_fields_by_name(table, self.profile), *self._other_names()} - {*above}
+
     def place_of(self, own: str) -> int | None:
         """Where a column of our own is."""
         names = enumerate(self.names)

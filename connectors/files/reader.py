@@ -10,6 +10,7 @@ from connectors.files.content import Content
 from connectors.files.dialect import Dialect
 from connectors.files.fixed_width import of_fixed_width
 from connectors.files.header import Header
+from connectors.files.header_again import HeaderColumns, OtherHeader
 from connectors.files.pieces import Pieces
 from connectors.files.records import split
 from connectors.files.skipped_lines import NO_LINES, of_lines
@@ -39,17 +40,43 @@ def read_chunks(
     Of up to `strict_bytes` they are read by nothing compiled.
     """
     currencies = CellCurrencies() if content.workbook else None
-    text = _body(content, header, place, block_bytes, currencies)
+    text, headers = _body(content, header, place, block_bytes, currencies), _Headers(header.columns)
     if header.unpivot:
-        lines = chunks(Pieces(text), header.unpivot.width, header.dialect, place)
+        settled = _settled(Pieces(text), header.unpivot.width, header.dialect, place)
+        lines = _with_records(headers.looked_for(settled), header.dialect)
         lines = _with_currencies(lines, currencies)
         whole = place == first_place(header)
-        return unpivoted(lines, header.unpivot, place, block_bytes, strict_bytes, whole=whole)
-    found = _lines(text, header, place)
+        found = unpivoted(lines, header.unpivot, place, block_bytes, strict_bytes, whole=whole)
+        return headers.told(found)
+    found = headers.looked_for(_lines(text, header, place))
     if header.carried:
         before = _before(content, header, place, block_bytes)
         found = carrying(found, header.carried, before, place.byte, block_bytes)
-    return _with_currencies(_with_records(found, header.dialect), currencies)
+    return headers.told(_with_currencies(_with_records(found, header.dialect), currencies))
+
+
+class _Headers:
+    """Looks for a header of other columns in what is settled, and tells of it with its chunk."""
+
+    def __init__(self, columns: HeaderColumns | None) -> None:
+        self._columns = columns
+        self._found: OtherHeader | None = None
+
+    def looked_for(self, settled: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The same chunks."""
+        for chunk in settled:
+            if self._columns and self._found is None:
+                self._found = self._columns.first_in(chunk.block, chunk.records, chunk.start.byte)
+            yield chunk
+
+    def told(self, found: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Chunks, of which the first that ends behind such a header says so, and all below it."""
+        for chunk in found:
+            other = self._found
+            if other and other.byte < chunk.end.byte:
+                yield replace(chunk, other_header=other)
+            else:
+                yield chunk
 
 
 def _lines(text: Iterator[bytes], header: Header, place: Place) -> Iterator[Chunk]:

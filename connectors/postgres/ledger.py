@@ -286,7 +286,7 @@ def add_extracts(connection: psycopg.Connection, extracts: Iterable[Extract]) ->
 def refuse_extract(
     connection: psycopg.Connection, extract: Extract, refusal: ExtractRefused
 ) -> None:
-    """Refuse a file after it was read: its rows do not match what its manifest says."""
+    """Refuse a file after it was read: by what its manifest says, or by what is among its rows."""
     connection.execute(
         "UPDATE extract SET refused = %s, message = %s WHERE id = %s",
         [refusal.code, str(refusal), extract.id],

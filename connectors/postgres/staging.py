@@ -130,7 +130,7 @@ def copy_text(rows: pl.DataFrame) -> bytes:
 def withdraw_staged(
     connection: psycopg.Connection, table: Table, extract_id: int, record: int = 0
 ) -> None:
-    """Take back the staged rows of a file that turned out to be incomplete, from a record on."""
+    """Take back the staged rows of a file that turned out to be another, from a record on."""
     connection.execute(
         sql.SQL("DELETE FROM {} WHERE extract_id = %s AND record_number >= %s").format(
             sql.Identifier(SCHEMA, staged_name(table))

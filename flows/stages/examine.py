@@ -152,7 +152,7 @@ class _Examination:
         if not is_plain(opened.header, self.profile):
             return None
         chunk = single(self._chunks(number))
-        if chunk is None or not is_simple(chunk):
+        if chunk is None or chunk.other_header or not is_simple(chunk):
             return None
         return SmallFile(number, opened.header, chunk)
 
@@ -180,6 +180,10 @@ class _Examination:
         parts: list[TotalsRead] = []
         last = 1
         for chunk in self._chunks(number):
+            last = chunk.end.record
+            if chunk.other_header:
+                verdict.refuse(chunk.other_header.refusal(opened.name))
+                break
             split = self._split(number, chunk)
             validated = self._validated(number, split.rest) if split.rest.height else Validated()
             if split.fast is not None:
@@ -199,8 +203,9 @@ class _Examination:
             verdict.excluded += len(validated.excluded)
             verdict.merged += len(validated.superseded)
             parts += totals_read(validated.totals)
-            last = chunk.end.record
         self.numbers[number] = last
+        if verdict.refused:
+            return
         if verdict.rows_in == 0:
             verdict.message = f"{opened.name}: 0 rows, a header but no record."
         if opened.entry is not None:

@@ -25,7 +25,7 @@ from typing import Any, Self
 
 import psycopg
 
-from connectors.errors import BatchUnknown, SettingsError
+from connectors.errors import BatchUnknown, ExtractRefused, SettingsError
 from connectors.files.chunk import Chunk, Place
 from connectors.files.profile import Profile
 from connectors.files.reader import read_chunks, reads_what_is_before
@@ -297,10 +297,14 @@ def stage_partition(
     for part in partition.parts:
         extract = extracts[part.extract_id]
         # Over one connection: only that one is given up when this worker freezes.
-        rows += stage_extract(
-            workspace, lease, extract, profile, span, key_filter, part.chunk_range, 1
-        )
-        if extract.manifest is not None:
+        refused = False
+        try:
+            rows += stage_extract(
+                workspace, lease, extract, profile, span, key_filter, part.chunk_range, 1
+            )
+        except ExtractRefused:
+            refused = True  # By the run, once nobody writes any more.
+        if refused or extract.manifest is not None:
             key_filter.forget()  # Its rows may yet be taken back.
     return rows
 

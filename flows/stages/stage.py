@@ -12,6 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
+from connectors.errors import ExtractRefused
+from connectors.files.header_again import OtherHeader
 from connectors.files.manifest import incomplete
 from connectors.files.manifest_entries import read_entry
 from connectors.files.profile import Profile
@@ -68,17 +70,23 @@ def stage(workspace: Workspace, lease: Lease) -> bool:
     done = 0
     key_filter = KeyFilter()
     for group in in_groups(extracts, begun, whole, workspace.settings.limits):
+        refusals: dict[int, ExtractRefused] = {}
         if len(group) > 1:
             workspace.progress(STAGE, done, total)
-            stage_together(workspace, lease, group, whole, profile, key_filter)
+            refusals = stage_together(workspace, lease, group, whole, profile, key_filter)
         else:
             if group[0].id in begun:
                 key_filter.forget()  # Its first chunks were staged before, or all of them.
             span = Span(done, total)
-            stage_extract(workspace, lease, group[0], profile, span, key_filter)
+            try:
+                stage_extract(workspace, lease, group[0], profile, span, key_filter)
+            except ExtractRefused as refusal:
+                refusals[group[0].id] = refusal
         for extract, receipts in _staged(lease, group):
             _tell(extract, receipts)
-            if _is_not_as_stated(lease, extract, profile, receipts):
+            wrong = refusals.get(extract.id) or _not_as_stated(extract, profile, receipts)
+            if wrong:
+                _refuse(lease, extract, receipts, wrong)
                 key_filter.forget()
         done += sum(extract.bytes or 0 for extract in group)
     workspace.progress(STAGE, total, total)
@@ -99,7 +107,11 @@ def stage_extract(
     chunk_range: ChunkRange | None = None,
     lanes: int = LANES,
 ) -> int:
-    """Stage the chunks of a range that have no receipt, or all of them; returns their rows."""
+    """Stage the chunks of a range that have no receipt, or all of them; returns their rows.
+
+    Raises ExtractRefused where a header of other columns is among them. Those before it are staged,
+    and it has no receipt: whoever reads the file to its end comes to that line.
+    """
     keep_arrays()
     profile = with_secrets(lease.connection, extract.batch_id, profile)
     content, header = open_to_stage(workspace, extract, profile)
@@ -118,11 +130,18 @@ def stage_extract(
     repaired = RepairedRows(workspace, ledger.find_batch(lease.connection, lease.batch_id))
     prepare = partial(prepare_chunk, limits, profile, repaired)
     names = currency_names(workspace.settings, header, profile)
-    read = (ReadChunk(extract, header, number, chunk, names) for number, chunk in chunks)
+    other = list[OtherHeader]()
+
+    def read() -> Iterator[ReadChunk]:
+        for number, chunk in chunks:
+            if chunk.other_header:
+                other.append(chunk.other_header)
+                return
+            yield ReadChunk(extract, header, number, chunk, names)
 
     def writes(reader: ThreadPoolExecutor) -> Iterator[Callable[[Lease], int]]:
         follows = chunk_range.first
-        for prepared in _in_order(reader, prepare, read):
+        for prepared in _in_order(reader, prepare, read()):
             if prepared.number != follows:
                 key_filter.forget()
             prepared.look(key_filter)
@@ -131,7 +150,10 @@ def stage_extract(
             workspace.progress(STAGE, span.before + prepared.chunk.end.byte, span.total)
 
     with ThreadPoolExecutor(1) as reader:
-        return sum(side_by_side(workspace.database, lease, writes(reader), lanes))
+        rows = sum(side_by_side(workspace.database, lease, writes(reader), lanes))
+    if other:
+        raise other[0].refusal(extract.name)
+    return rows
 
 
 def _staged(
@@ -154,21 +176,26 @@ def _tell(extract: Extract, receipts: Sequence[Receipt]) -> None:
     log.info("%s: %s", extract.name, told or "no rows")
 
 
-def _is_not_as_stated(
-    lease: Lease, extract: Extract, profile: Profile, receipts: Sequence[Receipt]
-) -> bool:
-    """Refuse the file, and take its rows back, when it is not what is stated of it."""
+def _not_as_stated(
+    extract: Extract, profile: Profile, receipts: Sequence[Receipt]
+) -> ExtractRefused | None:
+    """The refusal of a file that is not what is stated of it."""
     tied = tied_in_batch(extract, profile, receipts)
     if tied is None or not tied.is_refused:
-        return False
+        return None
     assert extract.manifest is not None
-    entry = read_entry(extract.manifest)
+    return incomplete(read_entry(extract.manifest), extract.name, tied.details)
+
+
+def _refuse(
+    lease: Lease, extract: Extract, receipts: Sequence[Receipt], refusal: ExtractRefused
+) -> None:
+    """Refuse a file of which rows may be staged, and take them back."""
     with lease.transaction() as connection:
         for record in {record for receipt in receipts for record in receipt.totals}:
             withdraw_staged(connection, EXTRACTS[record], extract.id)
-        ledger.refuse_extract(connection, extract, incomplete(entry, extract.name, tied.details))
-    log.warning("%s: refused, it is not what %s says of it", extract.name, entry.manifest)
-    return True
+        ledger.refuse_extract(connection, extract, refusal)
+    log.warning("Refused: %s", refusal)
 
 
 def _in_order(

@@ -12,6 +12,7 @@ from functools import partial
 import polars as pl
 import psycopg
 
+from connectors.errors import ExtractRefused
 from connectors.files.chunk import Chunk, joined_conserved
 from connectors.files.header import Header
 from connectors.files.profile import Profile
@@ -112,14 +113,18 @@ def stage_together(
     staged: Collection[int],
     profile: Profile,
     key_filter: KeyFilter,
-) -> None:
-    """Stage those of a group that a run before has not; raises what staging each of them raises."""
+) -> dict[int, ExtractRefused]:
+    """Stage those of a group that a run before has not; raises what staging each of them raises.
+
+    Returns why some are refused, whose rows before the line that says so are staged.
+    """
     keep_arrays()
     limits = workspace.settings.limits
     profile = with_secrets(lease.connection, lease.batch_id, profile)
     repaired = RepairedRows(workspace, find_batch(lease.connection, lease.batch_id))
     headers = headers_of(profile, workspace.settings)
     run = _Together(workspace.settings, lease, profile, repaired, key_filter)
+    refusals: dict[int, ExtractRefused] = {}
     for extract in extracts:
         if extract.id in staged:
             continue
@@ -128,8 +133,12 @@ def stage_together(
         chunks = read_chunks(content, header, place, limits.block_bytes, limits.strict_bytes)
         names = currency_names(workspace.settings, header, profile)
         for number, chunk in enumerate(chunks):
+            if chunk.other_header:
+                refusals[extract.id] = chunk.other_header.refusal(extract.name)
+                break
             run.add(ReadChunk(extract, header, number, chunk, names))
     run.write()
+    return refusals
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ from schemas.tables import PAYMENT
 from tests.examples import ALL, in_long
 from tests.scale.conftest import NewWorkspace
 from tests.scale.workers import import_in_partitions, left_behind, processes, received
-from tests.stages.payments import line, write
+from tests.stages.payments import HEADER, line, write
 
 SAMPLES = Path(__file__).parents[2] / "data_samples" / "dirty"
 ROWS, SEED = 6_000 if ALL else 1_500, 23
@@ -121,6 +121,28 @@ def test_a_file_that_is_read_from_its_beginning_is_read_once(
     assert left_behind(shared) == left_behind(whole)
     assert left_behind(shared)["staged_payment"][0] == 399
     assert (len(handed_out) == 1) == once
+
+
+@pytest.mark.long
+def test_the_run_refuses_a_file_whose_columns_change(
+    new_workspace: NewWorkspace, tmp_path: Path
+) -> None:
+    swapped = HEADER.replace("PaidAmount,DiscountAmount", "DiscountAmount,PaidAmount")
+    lines = [*map(line, range(1, 200)), swapped, *map(line, range(200, 400))]
+    paths = [
+        write(tmp_path / "a.csv", *lines),
+        write(tmp_path / "b.csv", *map(line, range(400, 800))),
+    ]
+    shared = new_workspace(1024)
+    with received(shared, [Path(path) for path in paths], DEFAULT) as lease:
+        handed_out = [*partitions(shared, lease, 3)]
+        assert len(handed_out) > 3
+        for partition in handed_out:
+            stage_partition(shared, lease.connection, partition)
+        batch = lease.batch_id
+    run_batch(shared, batch)
+    found = left_behind(shared)
+    assert (found["staged_payment"][0], found["payment"][0]) == (400, 400)
 
 
 LINES = [

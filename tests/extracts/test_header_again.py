@@ -1,0 +1,223 @@
+"""A header among the records of a file: of other columns, or the same once more."""
+
+import random
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from connectors.files.content import open_content
+from connectors.files.header import read_header
+from connectors.files.header_again import OtherHeader
+from connectors.files.profile_file import read_profile
+from connectors.files.reader import first_place, read_chunks
+from connectors.settings import Limits
+from tests.examples import examples
+from tests.stages.payments import HEADER, line
+
+SWAPPED = HEADER.replace("PaidAmount,DiscountAmount", "DiscountAmount,PaidAmount")
+PLAIN: dict[str, Any] = {"feed": "a"}
+TABLE: dict[str, Any] = {
+    "feed": "rates",
+    "record": "currency_rate",
+    "offset": "Z",
+    "unknown_columns": "ignore",
+    "unpivot": {"keep": ["Date"], "name": "Currency", "value": "Rate"},
+    "columns": {"Date": "EffectiveDate", "Rate": "ExchangeRate"},
+    "fields": {
+        "ToCurrenciesId": {"from": ["Currency"], "map": {"1 USD": 840, "1 ILS": 376}},
+        "Id": {"key": ["EffectiveDate", "FromCurrenciesId", "ToCurrenciesId"]},
+    },
+    "constants": {"TenantsId": 7, "FromCurrenciesId": 978},
+}
+MONTHS: dict[str, Any] = TABLE | {
+    "unpivot": {"columns": ["Jan", "Feb"], "name": "Month", "value": "Rate"},
+    "columns": {"Rate": "ExchangeRate", "To": "ToCurrenciesId", "Month": "EffectiveDate"},
+    "fields": {
+        "EffectiveDate": {"prefix": "1 ", "suffix": " 2026", "date_format": "%d %b %Y"},
+        "Id": TABLE["fields"]["Id"],
+    },
+}
+PAID: dict[str, Any] = {
+    "feed": "list",
+    "record": "payment",
+    "delimiter": ";",
+    "unknown_columns": "ignore",
+    "columns": {"Doc": "Id", "Amount": "PaidAmount", "Debt": "DebtsId"},
+    "constants": {
+        **dict.fromkeys(("TenantsId", "ActionsId", "CurrenciesId", "CurrencyRatesId"), 7),
+        "DiscountAmount": "0",
+        "PaymentDate": "2026-01-01T00:00:00Z",
+    },
+}
+NAMED: dict[str, Any] = PAID | {"names": ["Doc", "Amount", "Debt"]}
+AT: dict[str, Any] = {one: of for one, of in PAID.items() if one != "delimiter"} | {
+    "positions": {"Doc": "1-8", "Amount": "9-16", "Debt": "17-20"}
+}
+GROUPS: dict[str, Any] = PAID | {
+    "columns": {"Doc": "Id", "Amount": "PaidAmount", "Debt": "DebtsId"},
+    "skip_lines": ["Account;(?P<Account>[^;]*);Sum;(?P<Sum>.*)", "Doc;.*", "Amount;.*"],
+}
+
+
+class Case(NamedTuple):
+    text: str
+    shape: dict[str, Any]
+    line: int | None = None
+    told: str = ""
+    """What is said of the line, or a part of it."""
+
+
+FULL = f"{HEADER}\n{line(1)}\n"
+LIST = "Doc;Amount;Debt\n1;2.50;3\n"
+OTHER = {
+    "two amounts exchanged": Case(
+        f"{FULL}{SWAPPED}\n{line(2)}\n",
+        PLAIN,
+        3,
+        "column 6 is 'DiscountAmount', and line 1 has 'PaidAmount' there",
+    ),
+    "in quotes, in other letters and blanks": Case(
+        FULL + ",".join(f'" {name.upper()}"' for name in SWAPPED.split(",")) + "\n", PLAIN, 3
+    ),
+    "behind a byte-order mark": Case(f"{FULL}\ufeff{SWAPPED}\n", PLAIN, 3),
+    "with a column more in front": Case(f"{FULL}No,{SWAPPED}\n", PLAIN, 3, "column 1 is 'No'"),
+    "with one less": Case(f"{FULL}{HEADER.rpartition(',')[0]}\n", PLAIN, 3, "column 9 is empty"),
+    "with one that is called otherwise": Case(FULL + HEADER.replace("Paid", "My") + "\n", PLAIN, 3),
+    "a table in which a unit changes": Case(
+        "Date,1 USD,1 ILS\n2026-01-01,1,2\nDate,1 USD,100 ILS\n2026-01-02,1,200\n",
+        TABLE,
+        3,
+        "column 3 is '100 ILS', and line 1 has '1 ILS' there",
+    ),
+    "a table with none of the columns": Case(
+        "Date,1 USD,1 ILS\n2026-01-01,1,2\nDate,2026,2027\n", TABLE, 3
+    ),
+    "a table with what is kept behind": Case(
+        "1 USD,1 ILS,Date\n1,2,2026-01-01\n100 CZK,1 ILS,Date\n", TABLE, 3
+    ),
+    "a table of stated columns": Case("To,Jan,Feb\n1,2,3\nTo,Feb,Jan\n1,2,3\n", MONTHS, 3),
+    "left out by a pattern": Case(
+        f"{LIST}Doc;Debt;Amount\n4;5;6\n", PAID | {"skip_lines": ["Doc;.*"]}, 3
+    ),
+    "left out by a pattern, in a table": Case(
+        "Date,1 USD,1 ILS\n2026-01-01,1,2\nDate,1 USD,100 ILS\n2026-01-02,1,200\n",
+        TABLE | {"skip_lines": ["Date,.*"]},
+        3,
+    ),
+    "a comment": Case(f"{LIST}#Doc;Debt;Amount\n4;5;6\n", PAID | {"comment": "#"}, 3),
+    "left out by a column": Case(
+        f"{LIST}Doc;Debt;Amount\n", PAID | {"keep_only": {"Debt": ["3"]}}, 3
+    ),
+    "where the profile has the names": Case(
+        "1;2.50;3\nDoc;Debt;Amount\n", NAMED, 2, "and the feed profile names 'Amount' there"
+    ),
+    "of a fixed width": Case(
+        "1       2.50    3   \nAmount  Doc     Debt\n", AT, 2, "column 1 is 'Amount'"
+    ),
+    "of texts alone": Case(
+        "Name,Gender,Style\na,b,c\nGender,Name\n", {"feed": "a", "record": "avatar"}, 3
+    ),
+}
+NONE = {
+    "the same again": Case(f"{FULL}{HEADER}\n{line(2)}\n", PLAIN),
+    "the same with empty cells behind": Case(f"{FULL}{HEADER},,\n", PLAIN),
+    "the same in several rows": Case(
+        "Doc;Amount;Debt\n;in EUR;\n1;2.50;3\nDoc;Amount;Debt\n;in EUR;\n",
+        PAID
+        | {
+            "header_lines": 2,
+            "columns": {"Doc": "Id", "Amount in EUR": "PaidAmount", "Debt": "DebtsId"},
+        },
+    ),
+    "a name in a text": Case("Doc;Amount;Debt;Text\n1;2.50;3;Amount\n;;;Amount\n", PAID),
+    "names of few columns above lines that are left out": Case(
+        "Doc;Amount;Debt;Text;A;B;C\nAmount;Debt;;;;;\n1;2.50;3;;;;\n",
+        PAID | {"skip_lines": ["Amount;.*"]},
+    ),
+    "lines whose groups are columns": Case(
+        f"{LIST}Account;;Sum;\nAccount;Doc;Sum;Amount\n", GROUPS
+    ),
+    "within a text": Case('Doc;Amount;Debt;Text\n1;2.50;3;"a\nDoc;Debt;Amount;Text\n"\n', PAID),
+    "a cell in a table": Case("Date,1 USD,1 ILS\n2026-01-01,1,Date\nDate,,\n", TABLE),
+    "one column": Case(
+        "Doc\n1\nAmount\nDoc\n",
+        PAID
+        | {
+            "columns": {"Doc": "Id"},
+            "constants": PAID["constants"] | {"DebtsId": 3, "PaidAmount": "1"},
+        },
+    ),
+    "texts, one of them a name": Case(
+        "Name,Gender,Style\nName,,\nGender,b,c\nName,Name,Name\n",
+        {"feed": "a", "record": "avatar"},
+    ),
+    "a row that is corrected": Case(f"ReconRow,{HEADER}\na.csv:3,{SWAPPED}\n", {"feed": "a"}),
+}
+
+
+def found(folder: Path, text: str, shape: dict[str, Any], block_bytes: int) -> OtherHeader | None:
+    """What the first chunk tells that tells of such a line; it is the one that has it."""
+    path = folder / "a.csv"
+    path.write_bytes(text.encode())
+    profile = read_profile(shape)
+    content = open_content(path, profile.encoding)
+    header = read_header(content, None, profile, Limits())
+    chunks = read_chunks(content, header, first_place(header), block_bytes)
+    for chunk in chunks:
+        if other := chunk.other_header:
+            assert other.byte < chunk.end.byte
+            # Who goes on at this chunk finds it too, as nothing of it was taken.
+            again = next(read_chunks(content, header, chunk.start, block_bytes))
+            assert again.other_header == other or header.unpivot or header.dialect.skips
+            return other
+    return None
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_header_of_other_columns_is_told_wherever_blocks_are_cut(
+    tmp_path: Path, name: str
+) -> None:
+    case = OTHER[name]
+    text = case.text + ("" if case.text.count("\n") > 3 else case.text.splitlines()[1] + "\n")
+    for block_bytes in (1 << 20, 40):
+        other = found(tmp_path, text, case.shape, block_bytes)
+        assert other is not None
+        assert other.line == case.line
+        assert case.told in other.detail
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_what_is_no_other_header_is_a_record(tmp_path: Path, name: str) -> None:
+    for block_bytes in (1 << 20, 40):
+        assert found(tmp_path, NONE[name].text, NONE[name].shape, block_bytes) is None
+
+
+@pytest.mark.parametrize("seed", range(examples(50, 2)))
+def test_every_such_line_is_found_and_no_other_one(tmp_path: Path, seed: int) -> None:
+    drawn = random.Random(seed)
+    words = [
+        "Doc",
+        "doc",
+        " DEBT",
+        "Amount ",
+        '"Debt"',
+        '" Amount"',
+        "",
+        "",
+        "Do",
+        "Docs",
+        "D",
+        "7",
+    ]
+    lines = [drawn.choices(words, k=3) for _ in range(drawn.choice((3, 300)))]
+    expected = None
+    for number, cells in enumerate(lines, 2):
+        names = [cell.strip('" ').casefold() for cell in cells]
+        filled = [*filter(None, names)]
+        of_names = {*filled} <= {"doc", "amount", "debt"} and len({*filled}) > 1
+        if of_names and names != ["doc", "amount", "debt"]:
+            expected = expected or number
+    text = "\n".join(map(";".join, [["Doc", "Amount", "Debt"], *lines])) + "\n"
+    other = found(tmp_path, text, PAID | {"blanks": "dropped"}, 100)
+    assert (other and other.line) == expected
