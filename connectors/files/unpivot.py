@@ -31,6 +31,8 @@ class Unpivot:
     """Whether blanks around it are dropped before."""
     empty_text: bool = False
     """Whether `""` is a value: the empty text."""
+    nameless: tuple[int, ...] = ()
+    """Columns without a name, in which no line may have a value."""
 
 
 def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
@@ -57,6 +59,7 @@ def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
         null=null,
         blanks_dropped=dropped,
         empty_text=_is_text(profile, field) and not dropped and (is_usual or "" not in null),
+        nameless=tuple(place for place, name in enumerate(names) if not name),
     )
 
 

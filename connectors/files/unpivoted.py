@@ -92,7 +92,8 @@ def unpivoted(
     number, empty, comments = first.record, NO_LINES, NO_LINES
     last: UnpivotedChunk | None = None
     nothing: UnpivotedChunk | None = None
-    for lines in chunks:
+    for chunk_of_lines in chunks:
+        lines = _of_named_columns(chunk_of_lines, unpivot)
         comments = comments.with_more(_above(lines))
         for part in _parts(lines, unpivot, most, strict_bytes):
             chunk = replace(
@@ -118,6 +119,47 @@ def unpivoted(
         )
     elif nothing is not None and whole and (empty.lines or comments.lines):
         yield replace(nothing, valueless=empty, comments=comments)
+
+
+def _of_named_columns(lines: Chunk, unpivot: Unpivot) -> Chunk:
+    """The same lines; one with a value in a column without a name has more than the header says.
+
+    It may stand in a column that is not its own, as all cells behind a delimiter too many do.
+    """
+    if not unpivot.nameless:
+        return lines
+    records, fault = lines.records, lines.records.fault
+    asked = (fault == RecordFault.NONE) & ~_end_or_begin_empty(lines, unpivot)
+    if not asked.any():
+        return lines
+    cells = lines.only(asked).cells(unpivot.width)
+    texts = [pl.col(str(place)).str.strip_chars(AROUND) for place in unpivot.nameless]
+    wrong = cells.select(
+        pl.any_horizontal((text != "") & ~text.is_in(list(unpivot.null)) for text in texts)
+    ).to_series()
+    if not wrong.any():
+        return lines
+    fault = fault.copy()
+    fault[np.flatnonzero(asked)[wrong.fill_null(value=False).to_numpy()]] = (
+        RecordFault.TOO_MANY_FIELDS
+    )
+    return replace(lines, records=replace(records, fault=fault))
+
+
+def _end_or_begin_empty(lines: Chunk, unpivot: Unpivot) -> Flags:
+    """The lines with nothing but delimiters in front and behind, if these columns are there."""
+    records, nameless, width = lines.records, unpivot.nameless, unpivot.width
+    front = next(place for place in range(width) if place not in nameless)
+    behind = len(nameless) - front
+    if nameless[front:] != tuple(range(width - behind, width)):
+        return np.zeros(len(records), np.bool_)
+    text, delimiter = np.frombuffer(lines.block, np.uint8), ord(lines.dialect.delimiter)
+    found: Flags = records.end - records.start >= len(nameless)
+    for at in range(front):
+        found &= text[np.minimum(records.start + at, len(text) - 1)] == delimiter
+    for at in range(behind):
+        found &= text[records.end - 1 - at] == delimiter
+    return found
 
 
 def _above(lines: Chunk) -> SkippedLines:

@@ -452,6 +452,35 @@ def test_an_empty_text_is_a_value_where_a_text_is_wanted(tmp_path: Path) -> None
     assert found[2] == ["h1,2,b", "h2,1,a"]
 
 
+NAMELESS = [
+    # header, lines that are right, lines with a value in a column without a name
+    ("Date,1,2,", ["d,1,2,", "d,1,2, ", 'd,1,2,""', "d,1,2,N/A", '"d",,,'], ["d,1,2,3", 'd,,,"3"']),
+    (",Date,1,,", [",d,1,,", " ,d,1,,"], ["3,d,1,,", ",d,1,3,", ",d,1,,3"]),
+    ("Date,,1", ["d,,1", "d, ,1", "d,N/A,1"], ["d,3,1", ',"3",'.join("d1")]),
+    ("Date,1,,2", ["d,1,,2"], ["d,1,3,", "d,1,3,4"]),
+]
+
+
+@pytest.mark.parametrize(("header", "right", "wrong"), NAMELESS)
+def test_a_value_in_a_column_without_a_name_costs_its_line(
+    tmp_path: Path, header: str, right: list[str], wrong: list[str]
+) -> None:
+    """It may be one of another column: an unquoted thousands comma moves all cells behind it."""
+    shape = SHAPE | {"fields": {}, "constants": {**SHAPE["constants"], "Id": 1}}
+    lines = [line for pair in zip(right + right, wrong + wrong, strict=False) for line in pair]
+    content = open_content(Path(write(tmp_path, "\n".join([header, *lines, *right, ""]))))
+    top = read_header(content, None, read_profile(shape), Limits())
+    for size, strict_bytes in ((10_000, 0), (10_000, MOST), (20, MOST)):
+        chunks = read_chunks(content, top, first_place(top), size, strict_bytes)
+        found = [
+            (chunk.records.first_line[row], fault)
+            for chunk in chunks
+            for row, fault in chunk.faults.items()
+        ]
+        places = [at for at, line in enumerate(lines, 2) if line in wrong]
+        assert found == [(at, "TooManyFields") for at in places]
+
+
 FORMS = [
     # record, columns of a line, the field that the cells of the others are
     ("form_reply", "CommsGuid", "CampaignActionsRequestsId", "Comments"),
