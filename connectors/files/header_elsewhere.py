@@ -63,6 +63,31 @@ class HeaderSearch:
             self._check_commented()
         if refusal.code != "empty_file":
             self._check_text_before(refusal)
+        if self.profile.header_line == FOUND:
+            self._check_further_down(refusal)
+
+    def _check_further_down(self, refusal: ExtractRefused) -> None:
+        """Raise `missing_header` where no line looked at is like one, and the text goes on."""
+        head, final = next(heads(self.content, self.limits))
+        lines = head.splitlines(keepends=True)
+        looked_at = lines[:LINES_LOOKED_AT]
+        goes_on = len(lines) > len(looked_at) or not final
+        if refusal.line != 1 or not goes_on or self._known(lines):
+            return
+        of = f" of {self.table.name}" if self.table else ""
+        found = (
+            f"Nor is any of the first {len(looked_at)} lines a header{of}, and further down "
+            "none is looked for: if it is there, say header_line as a number."
+        )
+        raise refused("missing_header", self.content.name, line=1, found=found) from refusal
+
+    def _known(self, lines: list[bytes]) -> bool:
+        """Whether a line that is looked at has two known names at least."""
+        return any(
+            self._names(number, lines, dialect).own().known() > 1
+            for number, _ in self._but_comments(lines)
+            for dialect in self.dialects
+        )
 
     def _check_commented(self) -> None:
         """Raise `commented_header` where a header begins as a comment, in its name or before it."""

@@ -171,6 +171,12 @@ def test_names_of_several_rows_are_joined(tmp_path: Path) -> None:
         ("sep=;\n" + HEADER, {"delimiter": ","}, "malformed_header", "says .* is ';', .* is ','"),
         ("x\ny\n", {"header_line": "found"}, "missing_column", "line 1: required columns"),
         (
+            "x\n" * 100 + HEADER + ROWS,
+            {"header_line": "found"},
+            "missing_header",
+            "Nor is any of the first 100 lines a header of payment, and further down none is",
+        ),
+        (
             "Auszug;11/2026\n" + HEADER.replace("Betrag", "Summe") + ROWS,
             {"header_line": "found"},
             "missing_column",
