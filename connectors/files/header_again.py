@@ -68,6 +68,8 @@ class HeaderColumns:
     """The cells of a line, where none are told by signs between them."""
     parent: int | None = None
     """Place of the `ReconRow` column."""
+    width: int = 0
+    """How many cells a record has, where signs between them tell."""
 
     def first_in(self, block: bytes, records: Records, start: int) -> OtherHeader | None:
         """The first such line among the settled ones of a block, which begins at `start`."""
@@ -86,12 +88,34 @@ class HeaderColumns:
                 block, text, records.start[odd], records.end[odd], self._signs.word
             )
             rows = np.union1d(rows, odd[begun])
+            rows = np.union1d(rows, self._ending_in_name(block, records))
             rows = rows[~np.isin(fault[rows], _LARGE)]
         for row in rows.tolist():
             begin, end = int(records.start[row]), int(records.end[row])
-            if detail := self._other(block[begin:end], hidden=False):
+            line = self._cells(block[begin:end])
+            detail = self._other(line, hidden=False) or self._other_behind(line)
+            if detail:
                 yield begin, int(records.first_line[row]), detail
                 return
+
+    def _ending_in_name(self, block: bytes, records: Records) -> Places:
+        """The records with too many cells, the last of which is a name."""
+        long = np.flatnonzero(records.fault == RecordFault.TOO_MANY_FIELDS) if self.width else _NONE
+        ends = zip(records.start[long].tolist(), records.end[long].tolist(), strict=True)
+        last = (block[start:end].rpartition(self.dialect.delimiter)[2] for start, end in ends)
+        names = (cell.decode(self.dialect.encoding, "replace").strip(' "\t') for cell in last)
+        return long[[folded(name) in self.known for name in names]] if len(long) else _NONE
+
+    def _other_behind(self, line: Sequence[str]) -> str | None:
+        """The same of a header behind the cells of a record, whose line had no end."""
+        if not 0 < self.width < len(line):
+            return None
+        joined, fits = line[self.width - 1], sorted(self.known, key=len, reverse=True)
+        first = next((name for name in fits if folded(joined).endswith(name)), "")
+        if not first:
+            return None
+        detail = self._other([joined[-len(first) :], *line[self.width :]], hidden=False)
+        return detail and f"behind a record whose line has no end, {detail}"
 
     def _in_others(self, block: bytes, records: Records) -> Iterator[tuple[int, int, str]]:
         """The same in lines that are no records, as the feed says of them."""
@@ -102,17 +126,18 @@ class HeaderColumns:
         for size in (0, *map(len, self.dialect.comment)):
             start = np.minimum(lines.start + size, lines.end)
             for row in self._likely(block, text, start, lines.end).tolist():
-                if detail := self._other(block[start[row] : lines.end[row]], hidden=True):
+                line = self._cells(block[start[row] : lines.end[row]])
+                if detail := self._other(line, hidden=True):
                     yield int(lines.start[row]), int(lines.line[row]), detail
                     break
 
-    def _other(self, line: bytes, *, hidden: bool) -> str | None:
+    def _other(self, line: Sequence[str], *, hidden: bool) -> str | None:
         """What is other in a line that is a header; None: it is none, or of the same columns.
 
         One that is `hidden` has at least half as many columns: it may be above other lines that are
         no records either.
         """
-        found = [name.strip() for name in self._cells(line)]
+        found = [name.strip() for name in line]
         while found and not found[-1]:
             found.pop()
         names = tuple(map(folded, found))
@@ -132,7 +157,8 @@ class HeaderColumns:
             here = "another name"
         elif here:
             here = repr(here)
-        return f"its column {place + 1} is {here or 'empty'}, and {first} {there!r} there"
+        told = repr(there) if there else "none"
+        return f"its column {place + 1} is {here or 'empty'}, and {first} {told} there"
 
     def _cells(self, line: bytes) -> Sequence[str]:
         text = line.decode(self.dialect.encoding, "replace").removeprefix(MARK)
@@ -312,6 +338,7 @@ def header_columns(
         ),
         quotable=not table.unquotable,
         dialect=dialect,
+        width=len(line.names),
         parent=reading.place_of(PARENT_COLUMN),
     )
 
