@@ -202,8 +202,13 @@ class HeaderColumns:
         found = np.zeros(len(start), np.bool_)
         for pair in np.unique(pairs).tolist():
             of_pair = pairs == pair
-            for name in signs.names[pair]:
-                self._mark(text, rows[of_pair], at[of_pair], end, name, found)
+            for name, of in signs.names[pair].items():
+                named, behind = self._with_name(text, rows[of_pair], at[of_pair], end, name)
+                if of not in self.stated:
+                    # Behind it is another name, and no number; but for a table's, which may be any.
+                    word = np.maximum(signs.word, signs.kind)
+                    named = named[self._begun(block, text, behind, end[named], word)[0]]
+                found[named] = True
         return np.flatnonzero(found)
 
     def _begun(
@@ -237,16 +242,16 @@ class HeaderColumns:
         found[at >= end] = _END
         return found
 
-    def _mark(
-        self, text: Bytes, rows: Places, at: Places, end: Places, name: bytes, found: Flags
-    ) -> None:
-        """Mark the lines that have a name at a place."""
+    def _with_name(
+        self, text: Bytes, rows: Places, at: Places, end: Places, name: bytes
+    ) -> tuple[Places, Places]:
+        """The lines that have a name at a place, and where what is behind it begins."""
         for place, sign in enumerate(name):
             if not len(rows):
-                return
+                break
             fits = self._sign(text, at + place, end[rows]) == sign
             rows, at = rows[fits], at[fits]
-        found[rows] = True
+        return rows, at + len(name) - 1
 
     def _holding(self, block: bytes, start: Places) -> Places:
         """The lines with a name anywhere in them."""
@@ -263,11 +268,12 @@ class HeaderColumns:
         first = next(filter(None, self._folded_rows[0]), "") if self.stated else ""
         if not first or first in self.stated:
             return b""
-        return next(
+        names = [
             name.encode(self.dialect.encoding, "replace")
             for name in self.rows[0]
             if folded(name) in self.stated
-        )
+        ]
+        return next(iter(names), b"")
 
     @cached_property
     def _signs(self) -> "_Signs":
@@ -286,8 +292,8 @@ class _Signs(NamedTuple):
     """By sign: the one as which it counts."""
     pairs: Flags
     """By two folded signs: whether a name begins so."""
-    names: Mapping[int, set[bytes]]
-    """By the same, the names, folded, with what ends them."""
+    names: Mapping[int, Mapping[bytes, str]]
+    """By the same, the names, as such signs and what ends them; and each as names are compared."""
 
 
 @lru_cache(16)
@@ -299,14 +305,14 @@ def _signs_of(spelled: frozenset[str], delimiter: bytes, quote: bytes, encoding:
     fold[[*between, *b"\r\n"]] = _END
     kind, pairs = np.zeros(256, np.uint8), np.zeros(1 << 16, np.bool_)
     kind[[*between]] = _LEAD
-    names: dict[int, set[bytes]] = {}
+    names: dict[int, dict[bytes, str]] = {}
     for name in {form for one in spelled for form in (one, one.upper(), one.lower())}:
         text = name.encode(encoding, "replace") + b" "
         kind[text[0]] = kind[text[0]] or _NAME
         signs = fold[np.frombuffer(text, np.uint8)].tobytes()
         pair = signs[0] << 8 | signs[1]
         pairs[pair] = True
-        names.setdefault(pair, set()).add(signs)
+        names.setdefault(pair, {})[signs] = folded(name)
     first = MARK.encode()[0]
     kind[first] = kind[first] or _LEAD
     word = np.where(kind == _LEAD, _LEAD, _NAME).astype(np.uint8)

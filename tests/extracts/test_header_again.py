@@ -100,6 +100,25 @@ OTHER = {
         "1 USD,1 ILS,Date\n1,2,2026-01-01\n100 CZK,1 ILS,Date\n", TABLE, 3
     ),
     "a table of stated columns": Case("To,Jan,Feb\n1,2,3\nTo,Feb,Jan\n1,2,3\n", MONTHS, 3),
+    "one of several rows": Case(
+        "Doc;Amount;Debt\n;in EUR;\n1;2.50;3\nDoc;Debt;Amount\n;;in EUR\n",
+        PAID
+        | {
+            "header_lines": 2,
+            "columns": {"Doc": "Id", "Amount in EUR": "PaidAmount", "Debt": "DebtsId"},
+        },
+        4,
+    ),
+    "a table whose kept column has a name of several rows": Case(
+        "USD,ILS,Date\n1,1,of\n1,2,2026-01-01\nILS,USD,Date\n1,1,of\n",
+        TABLE
+        | {
+            "header_lines": 2,
+            "unpivot": TABLE["unpivot"] | {"keep": ["Date of"]},
+            "columns": {"Date of": "EffectiveDate", "Rate": "ExchangeRate"},
+        },
+        4,
+    ),
     "left out by a pattern": Case(
         f"{LIST}Doc;Debt;Amount\n4;5;6\n", PAID | {"skip_lines": ["Doc;.*"]}, 3
     ),
