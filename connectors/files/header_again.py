@@ -5,6 +5,7 @@ cell would be read under the name of another column. A header of the same column
 any other.
 """
 
+import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -161,10 +162,14 @@ class HeaderColumns:
         return f"its column {place + 1} is {here or 'empty'}, and {first} {told} there"
 
     def _cells(self, line: bytes) -> Sequence[str]:
+        """The cells of a line; none of one that cannot be divided."""
         text = line.decode(self.dialect.encoding, "replace").removeprefix(MARK)
         if self.divided:
             return self.divided(text)
-        return cells([text.encode(self.dialect.encoding, "replace")], 0, self.dialect)
+        try:
+            return cells([text.encode(self.dialect.encoding, "replace")], 0, self.dialect)
+        except csv.Error:
+            return ()
 
     def _is_header(self, filled: Sequence[str]) -> bool:
         """Whether these are names of columns; those of a table are any, but for some."""

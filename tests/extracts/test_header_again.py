@@ -162,6 +162,9 @@ NONE = {
     "lines whose groups are columns": Case(
         f"{LIST}Account;;Sum;\nAccount;Doc;Sum;Amount\n", GROUPS
     ),
+    "what cannot be divided": Case(
+        'Doc;Amount;Debt\nDebt;Doc;"Amount\n"Amount;2.5;\0\n1;#;x"\n', PAID
+    ),
     "within a text": Case('Doc;Amount;Debt;Text\n1;2.50;3;"a\nDoc;Debt;Amount;Text\n"\n', PAID),
     "a cell in a table": Case("Date,1 USD,1 ILS\n2026-01-01,1,Date\nDate,,\n", TABLE),
     "one column": Case(
