@@ -58,6 +58,8 @@ class HeaderColumns:
     """Its rows as delivered: one, or several that make up the names."""
     known: frozenset[str]
     """Folded names of columns, in this header or in any other of its record."""
+    meant: Mapping[str, str]
+    """By folded name the field that a column is: two names may mean the same one."""
     stated: frozenset[str]
     """Of a table: the folded names that each header of it has, whatever the others are."""
     certain: bool
@@ -142,17 +144,18 @@ class HeaderColumns:
         while found and not found[-1]:
             found.pop()
         names = tuple(map(folded, found))
+        meant = self._meant(names)
         filled = [name for name in names if name]
         if self.parent is not None and names[self.parent : self.parent + 1] != _PARENT:
             return None
         if hidden and 2 * len(filled) < max(map(_filled, self._folded_rows)):
             return None
-        if names in self._folded_rows or not self._is_header(filled):
+        if meant in self._meant_rows or not self._is_header(filled):
             return None
         first = "the feed profile names" if self.line is None else f"line {self.line} has"
-        rows = zip(self.rows, self._folded_rows, strict=True)
-        row, of = max(rows, key=lambda one: _alike(one[1], names))
-        place = next(at for at, (a, b) in enumerate(zip_longest(of, names)) if a != b)
+        rows = zip(self.rows, self._meant_rows, strict=True)
+        row, of = max(rows, key=lambda one: _alike(one[1], meant))
+        place = next(at for at, (a, b) in enumerate(zip_longest(of, meant)) if a != b)
         here, there = (shown(one[place], 60) if place < len(one) else "" for one in (found, row))
         if not self.quotable and folded(here) not in self.known:
             here = "another name"
@@ -188,6 +191,13 @@ class HeaderColumns:
     @cached_property
     def _folded_rows(self) -> tuple[tuple[str, ...], ...]:
         return tuple(_without_end(tuple(map(folded, row))) for row in self.rows)
+
+    @cached_property
+    def _meant_rows(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(map(self._meant, self._folded_rows))
+
+    def _meant(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(self.meant.get(name, name) for name in names)
 
     def _likely(self, block: bytes, text: Bytes, start: Places, end: Places) -> Places:
         """Which lines may be one: those whose first text is a name, as nearly none is."""
@@ -341,6 +351,7 @@ def header_columns(
         line=None if profile.names else line.number,
         rows=line.rows,
         known=frozenset(names | reading.names_of(table)),
+        meant=reading.meant_of(table),
         stated=stated,
         certain=any(
             reading.is_no_text(table, fields, place)
@@ -362,6 +373,7 @@ def positioned_columns(reading: HeaderNames, table: Table, dialect: Dialect) -> 
         line=None,
         rows=(tuple(stated),),
         known=frozenset({*map(folded, stated)} | reading.names_of(table)),
+        meant=reading.meant_of(table),
         stated=frozenset(),
         certain=False,
         quotable=not table.unquotable,

@@ -146,6 +146,12 @@ class HeaderNames:
         above = map(folded, group_names(self.profile.skip_lines))
         return {*_fields_by_name(table, self.profile), *self._other_names()} - {*above}
 
+    def meant_of(self, table: Table) -> dict[str, str]:
+        """By folded name the field that such a column is, where this header has one of it."""
+        by_name = _fields_by_name(table, self.profile)
+        here = Counter(by_name[name] for name in {*self._folded} & by_name.keys())
+        return {name: of for name, of in by_name.items() if here[of] < 2}
+
     def place_of(self, own: str) -> int | None:
         """Where a column of our own is."""
         names = enumerate(self.names)

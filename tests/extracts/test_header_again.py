@@ -85,6 +85,10 @@ OTHER = {
         f"{FULL[:-1]}{SWAPPED}\n{line(2)}\n", PLAIN, 2, "has no end, its column 6 is 'Disc"
     ),
     "with a column more in front": Case(f"{FULL}No,{SWAPPED}\n", PLAIN, 3, "column 1 is 'No'"),
+    "by the names of the fields": Case(f"{LIST}Id;DebtsId;PaidAmount\n", PAID, 3),
+    "with one that is read and one that is not": Case(
+        "Doc;Amount;Debt;PaidAmount\n1;2.50;3;4\nDoc;PaidAmount;Debt;Amount\n", PAID, 3
+    ),
     "with one less": Case(f"{FULL}{HEADER.rpartition(',')[0]}\n", PLAIN, 3, "column 9 is empty"),
     "with one that is called otherwise": Case(FULL + HEADER.replace("Paid", "My") + "\n", PLAIN, 3),
     "a table in which a unit changes": Case(
@@ -145,6 +149,9 @@ NONE = {
     "the same again": Case(f"{FULL}{HEADER}\n{line(2)}\n", PLAIN),
     "the same behind a record without a line end": Case(f"{FULL[:-1]}{HEADER}\n", PLAIN),
     "too many cells, the last of them a name": Case(f"{FULL}{line(2)},x,Id\n", PLAIN),
+    "the same by the names of the fields": Case(
+        "Doc;Amount;Debt\nId;PaidAmount;DebtsId\n1;2.50;3\n", PAID
+    ),
     "the same with empty cells behind": Case(f"{FULL}{HEADER},,\n", PLAIN),
     "the same in several rows": Case(
         "Doc;Amount;Debt\n;in EUR;\n1;2.50;3\nDoc;Amount;Debt\n;in EUR;\n",
