@@ -286,19 +286,25 @@ def _note_other_feeds(connection: psycopg.Connection, table: Table, rows: Applie
     """Note of which feeds the records were that were updated; the batch's own is not told.
 
     Where a key says nothing of the sender, one feed replaces what another delivered, and nobody
-    would see it. A batch has one note of a feed, which each range adds its rows to.
+    would see it. A batch has one note of a feed, which each range adds its rows to. Who is bound to
+    the tenant of a batch reads its notes, and no name of a feed whose batch is not bound to it.
     """
+    theirs, mine = (f"({one}.profile::json ->> 'tenant')::bigint" for one in ("b", "m"))
     found = connection.execute(
-        f"""SELECT coalesce(b.feed, %(hidden)s), count(*),
-            min((p.extract_id::bigint << 40) + p.record_number)
-        FROM present p LEFT JOIN batch b ON b.id = p.before
-        WHERE p.verdict = 'updated' AND {untold(rows.within, "p")}
-            AND b.feed IS DISTINCT FROM (SELECT feed FROM batch WHERE id = %(batch)s)
-        GROUP BY 1 ORDER BY 1""",
-        {**rows.parameters(), "hidden": NOT_SHOWN},
+        f"""WITH known AS (
+            SELECT p.before, count(*) AS count,
+                min((p.extract_id::bigint << 40) + p.record_number) AS first
+            FROM present p WHERE p.verdict = 'updated' AND {untold(rows.within, "p")} GROUP BY 1
+        )
+        SELECT CASE WHEN {mine} IS NULL OR {mine} = {theirs} THEN b.feed END AS feed,
+            sum(count)::bigint, min(first)
+        FROM known JOIN batch m ON m.id = %(batch)s LEFT JOIN batch b ON b.id = known.before
+        WHERE b.feed IS DISTINCT FROM m.feed GROUP BY 1 ORDER BY 1""",
+        rows.parameters(),
     ).fetchall()
     of_feed = "batch_id = %s AND record = %s AND code = 'OtherFeed' AND value = %s"
-    for feed, count, first in found:
+    for named, count, first in found:
+        feed = named or NOT_SHOWN
         noted = [rows.batch_id, table.name, feed]
         if connection.execute(
             f"UPDATE note SET rows = rows + %s WHERE {of_feed}", [count, *noted]

@@ -452,6 +452,15 @@ def test_an_import_says_which_records_of_other_feeds_it_updated(
     assert (again["batch"], again["of_other_feeds"]) == (3, {"currency_rate": {"cnb": 1}})
     page = (workspace.settings.reports / "batch-3" / "report.html").read_text()
     assert "Updated what feed cnb delivered before." in page
+    for feed, rate, of in (("seven", "24.5", "(not shown)"), ("seven-too", "24.6", "seven")):
+        # Who is bound to a tenant reads its batches, and of no others whose feed they are of.
+        profile.write_text(
+            f'feed = "{feed}"\nrecord = "currency_rate"\ntenant = 7\n[constants]\nTenantsId = 7\n'
+            '[fields.Id]\nkey = ["EffectiveDate", "FromCurrenciesId", "ToCurrenciesId"]\n'
+        )
+        path.write_text(f"{RATES}2026-11-03T00:00:00Z,978,203,{rate}\n")
+        again = json.loads(recon("import", str(path), "--profile", str(profile), "--json")[1])
+        assert again["of_other_feeds"] == {"currency_rate": {of: 1}}
 
 
 def test_of_a_row_that_was_merged_before_no_other_one_is_said_to_count(
