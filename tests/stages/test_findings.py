@@ -8,7 +8,7 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from connectors.postgres import ledger
-from connectors.postgres.findings import REASONS_OF, findings
+from connectors.postgres.findings import REASONS_OF, findings, notes
 from connectors.settings import Limits
 from flows.report.html import render_html
 from flows.report.text import render_text
@@ -68,3 +68,21 @@ def test_a_report_has_the_first_of_very_many_notes(workspace: Workspace, tmp_pat
     assert {note.line - note.record_number for note in report.notes} == {1}
     assert "3 more notes are not listed" in render_html(report)
     assert "1 803 more are in the full report" in render_text(report)
+
+
+@pytest.mark.long
+def test_what_was_written_over_is_noted_before_any_number_of_values(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Each value that a reference names in vain has a note, here of a kind that stands first."""
+    head = "TenantsId,PaymentActionsId,Name,RedirectUrl\n"
+    folder, other = tmp_path / "in", tmp_path / "gateways.csv"
+    other.write_text(f"{head}7,1,card,a\n")
+    import_delivery(workspace, [str(other)], replace(DEFAULT, feed="bank"))
+    lines = [line(n).replace(",9", f",{n}") for n in range(1, 4)]
+    paths = [write(folder / "payments.csv", *lines), str(folder / "gateways.csv")]
+    (folder / "gateways.csv").write_text(f"{head}7,1,card,b\n")
+    batch = import_delivery(workspace, paths, DEFAULT).batch.id
+    with workspace.database.connect() as connection:
+        noted = [(one.record, one.code, one.value) for one in notes(connection, batch, 2)]
+    assert noted == [("payment_gateway", "OtherFeed", "bank"), ("payment", "ReferenceMissing", "1")]
