@@ -14,6 +14,7 @@ from connectors.postgres import ledger
 from connectors.postgres.ledger import Extract
 from flows.stages.opened import Opened
 from flows.stages.terms import other_terms, stated_otherwise
+from schemas.derived.sql_names import listed
 
 
 def contents_of(opened: Iterable[Opened]) -> list[str]:
@@ -140,6 +141,35 @@ def taken_otherwise(batch: ledger.Batch, given: Profile) -> str:
         f" It was opened on other terms than are stated now: {terms}. To have it judged by these, "
         f"`recon undo {batch.id} --reason ...` and import it again."
     )
+
+
+def made_otherwise(connection: psycopg.Connection, given: Profile) -> list[str]:
+    """What is said of numbers that a feed makes of other keys than in its last batch with rows.
+
+    What was delivered before and comes again has another number then, and is no update.
+    """
+    if not given.keys:
+        return []
+    row = connection.execute(
+        f"""SELECT id, profile FROM batch b WHERE feed = %s AND corrects IS NULL
+            AND state NOT IN ({listed(ledger.TAKEN_BACK)})
+            AND profile::json ->> 'record' IS NOT DISTINCT FROM %s
+            AND EXISTS (SELECT FROM receipt WHERE batch_id = b.id AND stage LIKE 'apply %%')
+        ORDER BY id DESC LIMIT 1""",
+        [given.feed, given.record],
+    ).fetchone()
+    if row is None:
+        return []
+    number, then = row[0], json.loads(row[1]).get("fields", {})
+    made = {name: (of["key"], of.get("namespace")) for name, of in then.items() if "key" in of}
+    return [
+        f"{name} is made of another key or namespace than in batch {number}, the last one of feed "
+        f"{given.feed}: a record that comes again gets another number and is inserted beside the "
+        "first. Where records may come again, undo this batch and those before it (`recon undo`), "
+        "and import their files anew."
+        for name, key in given.keys.items()
+        if made.get(name) != ([*key.names], key.namespace)
+    ]
 
 
 def refuse_other_terms(batch: ledger.Batch, given: Profile) -> None:

@@ -31,6 +31,7 @@ from flows.stages.known import (
     batch_of,
     content_id_of,
     contents_of,
+    made_otherwise,
     read_otherwise,
     refuse_other_terms,
     refuse_taken_otherwise,
@@ -281,6 +282,8 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
         # Not only when its files were read: it may have been taken back since.
         lock_corrections(connection, delivery.corrects)
         refuse_unapplied(ledger.find_batch(connection, delivery.corrects))
+    else:
+        messages += made_otherwise(connection, profile)
     terms, service = stored_profile(profile), delivery.service
     service = service and ledger.known_service(connection, service)
     batch_id = ledger.add_batch(

@@ -460,7 +460,14 @@ def test_an_import_says_which_records_of_other_feeds_it_updated(
         )
         path.write_text(f"{RATES}2026-11-03T00:00:00Z,978,203,{rate}\n")
         again = json.loads(recon("import", str(path), "--profile", str(profile), "--json")[1])
-        assert again["of_other_feeds"] == {"currency_rate": {of: 1}}
+        assert (again["of_other_feeds"], again["messages"]) == ({"currency_rate": {of: 1}}, [])
+    # The feed gets a namespace: what it delivers once more would be there twice.
+    profile.write_text(profile.read_text() + 'namespace = "seven"\n')
+    path.write_text(f"{RATES}2026-11-03T00:00:00Z,978,203,24.7\n")
+    again = json.loads(recon("import", str(path), "--profile", str(profile), "--json")[1])
+    assert again["verdicts"] == {"currency_rate": {"inserted": 1}}
+    (said,) = (one for one in again["messages"] if "delivered in batch" not in one)
+    assert said.startswith("Id is made of another key or namespace than in batch 5, the last one")
 
 
 def test_of_a_row_that_was_merged_before_no_other_one_is_said_to_count(
