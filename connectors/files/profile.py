@@ -125,8 +125,9 @@ class Profile:
     keep_only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By column the cells of rows that are taken; all other rows are left out as well."""
     duplicate: str = "conflict"
-    repeats: str = "superseded"
-    """What rows with one key are that are equal: one record, or `conflict`."""
+    repeats: str | None = None
+    """What rows with one key are that are equal: `superseded` but for one, or all in `conflict`.
+    None: superseded, or of a correction what its delivery says."""
     reference: str = "flag"
     complete: bool = False
     """Whether a delivery brings every record it refers to: what it does not bring is rejected."""

@@ -146,7 +146,7 @@ def _reject_taken(lease: Lease, table: Table, profile: Profile) -> None:
     """Reject rows with the key of what they do not repair."""
     if profile.duplicate != "last_wins" and (
         taken := mark_taken_keys(
-            lease.connection, table, lease.batch_id, merges=profile.repeats == "superseded"
+            lease.connection, table, lease.batch_id, merges=profile.repeats != "conflict"
         )
     ):
         rows = f"{quantity(taken, 'row', grouped)} with the key of a row"
@@ -168,7 +168,7 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
         table,
         lease.batch_id,
         last_wins=last_wins,
-        merges=profile.repeats == "superseded",
+        merges=profile.repeats != "conflict",
         keys=known.keys,
         made_of=sorted({one for of in made.values() for one in of}),
     )

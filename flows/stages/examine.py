@@ -69,7 +69,7 @@ def examine(
     with scratch_folder() as folder:
         rows = DeliveryRows(
             profile.duplicate == "last_wins",
-            profile.repeats == "superseded",
+            profile.repeats != "conflict",
             settings.limits.check_bytes,
         )
         run = _Examination(settings, profile, most, rows)

@@ -105,7 +105,7 @@ def terms_of_correction(
     unstated = replace(DEFAULT, **said)
     form = theirs if given == unstated else given
     terms: dict[str, Any] = {
-        name: _stated(name, given, theirs) for name in (*STATED, "budget_read")
+        name: _stated(name, given, theirs) for name in (*STATED, "budget_read", "repeats")
     }
     terms |= {name: getattr(theirs, name) for name in JUDGED}
     terms |= {CHANGE_RECORDS: given.change_records, "kept_settings": inherited(theirs)}

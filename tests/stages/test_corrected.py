@@ -343,9 +343,12 @@ def test_equal_rows_that_are_two_things_are_one_record_only_where_that_is_said(
         return states(rows, batch.id)
 
     assert repair(DEFAULT, "1", "2") == {1: "conflict", 2: "conflict"}
+    # A profile of its own says how the file is written, and not that they are one.
+    form = replace(DEFAULT, feed="bank", thousands="'")
+    assert repair(form, "1", "2", amount="10.5000") == {1: "conflict", 2: "conflict"}
     assert repair(DEFAULT, "1") == {1: "inserted"}
     assert repair(DEFAULT, "2") == {1: "rejected"}
-    assert why(rows, 4)[0][1] == "KeyOfAnother"
+    assert why(rows, 5)[0][1] == "KeyOfAnother"
     merged = replace(apart, repeats="superseded")
     assert repair(merged, "2", amount="10.500") == {1: "unchanged"}
     assert states(rows) == {1: "corrected", 2: "corrected", 3: "inserted"}
