@@ -247,3 +247,12 @@ def _refuse_others(batch: Batch, theirs: Profile, given: Profile) -> None:
             f"Batch {batch.id} is bound to tenant {theirs.tenant}, and this correction to "
             f"{given.tenant}. Leave the tenant out: a correction is bound as what it repairs."
         )
+    for name, key in theirs.keys.items():
+        now = given.keys.get(name)
+        if now is not None and now.namespace != key.namespace:
+            raise CorrectionError(
+                f"In batch {batch.id} {name} has "
+                f"{f'the namespace {key.namespace}' if key.namespace else 'no namespace'}, and in "
+                "this profile another one or none: what is repaired would get other numbers than "
+                f"the rest. Write fields.{name}.namespace as it was. Nothing was imported."
+            )

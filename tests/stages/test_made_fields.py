@@ -468,6 +468,9 @@ def test_an_import_says_which_records_of_other_feeds_it_updated(
     assert again["verdicts"] == {"currency_rate": {"inserted": 1}}
     (said,) = (one for one in again["messages"] if "delivered in batch" not in one)
     assert said.startswith("Id is made of another key or namespace than in batch 5, the last one")
+    profile.write_text(profile.read_text().replace('namespace = "seven"', 'namespace = "other"'))
+    code, _, err = recon("import", str(path), "--profile", str(profile), "--corrects", "6")
+    assert (code, "In batch 6 Id has the namespace seven, and in this profile" in err) == (2, True)
 
 
 def test_of_a_row_that_was_merged_before_no_other_one_is_said_to_count(
