@@ -335,16 +335,19 @@ class HeaderNames:
             raise self._refused("missing_column", columns=listed(absent), found=found)
 
     def _check_unknown(self, table: Table, fields: Sequence[str | None]) -> None:
-        if self.profile.unknown_columns != "refuse":
-            return
         known = self._other_names()
         unknown = [
             name or f"column {place} without a name"
             for place, (name, of) in enumerate(zip(self.names, fields, strict=True), 1)
             if of is None and folded(name) not in known
         ]
-        if unknown:
-            found = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
+        told = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
+        if self.profile.unpivots and (value := self.profile.unpivot_value) in unknown:
+            # All records of a line would have the value of a column that is kept.
+            found = f"No field is made of it, and it is unpivot.value of the feed profile. {told}"
+            raise self._refused("missing_column", columns=value, found=found)
+        if unknown and self.profile.unknown_columns == "refuse":
+            found = told
             groups = [name for name in unknown if name in group_names(self.profile.skip_lines)]
             if groups:
                 found += f" Groups of skip_lines are columns: {listed(groups)}."

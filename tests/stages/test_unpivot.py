@@ -336,6 +336,20 @@ def test_a_file_that_is_no_such_table_is_refused(
     assert said in str(caught.value)
 
 
+def test_the_cells_that_make_records_are_a_field(tmp_path: Path) -> None:
+    """A rate of a column that is kept would be that of each currency of the line."""
+    columns = {"Date": "EffectiveDate", "Currency": "ToCurrenciesId", "AUD": "ExchangeRate"}
+    unpivot = {**SHAPE["unpivot"], "keep": ["Date", "AUD"]}
+    path = write(tmp_path, "Date,AUD,USD,JPY\n2014-08-25,1.42,1.32,137.13\n")
+    profile = read_profile({**SHAPE, "unpivot": unpivot, "columns": columns})
+    with pytest.raises(ExtractRefused, match=r"Rate\. No field is made of it"):
+        read_header(open_content(Path(path)), None, profile, Limits())
+    by_cell = read_profile(
+        {**SHAPE, "unpivot": unpivot, "columns": columns, "keep_only": {"Rate": ["1.32"]}}
+    )
+    assert read_header(open_content(Path(path)), None, by_cell, Limits()).unpivot
+
+
 def test_a_column_without_a_name_is_refused_unless_others_are_ignored(tmp_path: Path) -> None:
     path = write(tmp_path, HISTORY)
     profile = replace(PROFILE, unknown_columns="refuse")
