@@ -79,7 +79,7 @@ def check(workspace: Workspace, lease: Lease) -> None:
                     lines = _no_records(receipts, table, clue)
                     note_no_records(connection, table, batch.id, code, lines)
         reach("check")
-        reason = _held_because(lease, tables, receipts, profile)
+        reason = _held_because(lease, batch, tables, receipts, profile)
         if reason:
             told = ledger_detail(connection, lease.batch_id)
             lease.set_state(State.HELD, held_because=reason, detail=told)
@@ -200,11 +200,18 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
 
 
 def _held_because(
-    lease: Lease, tables: list[Table], receipts: Iterable[Receipt], profile: Profile
+    lease: Lease,
+    batch: ledger.Batch,
+    tables: list[Table],
+    receipts: Iterable[Receipt],
+    profile: Profile,
 ) -> str | None:
     """Why somebody has to decide: a file cannot be proven, or there are too many errors."""
     return because(
-        [*_unproven(lease, receipts, profile), _over_budget(lease, tables, receipts, profile)]
+        [
+            *_unproven(lease, receipts, profile),
+            _over_budget(lease, batch, tables, receipts, profile),
+        ]
     )
 
 
@@ -219,7 +226,11 @@ def _unproven(lease: Lease, receipts: Iterable[Receipt], profile: Profile) -> It
 
 
 def _over_budget(
-    lease: Lease, tables: list[Table], receipts: Iterable[Receipt], profile: Profile
+    lease: Lease,
+    batch: ledger.Batch,
+    tables: list[Table],
+    receipts: Iterable[Receipt],
+    profile: Profile,
 ) -> str | None:
     if not has_budget(profile):
         return None
@@ -236,6 +247,7 @@ def _over_budget(
         errors=sum(rows[state] for state in ERRORS),
         excluded=rows[EXCLUDED],
         skipped=skipped,
+        headed=batch.corrects is None,  # A corrected row has in it what lines above say.
     )
 
 

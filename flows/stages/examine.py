@@ -135,6 +135,7 @@ class _Examination:
             return
         assert opened.header is not None
         verdict.record = opened.header.table.name
+        verdict.headed = opened.header.carried is not None
         if (small := self._small(number)) is None:
             self._read(number)
             return

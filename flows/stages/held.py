@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from connectors.files.linear_patterns import group_names
 from connectors.files.profile import Profile
 from flows.stages.verdicts import FileVerdict
 from flows.steps.validate.budget import over_budget
+from schemas.counting import agree, quantity
 
 
 def not_proven(name: str, why: str) -> str:
@@ -17,14 +19,26 @@ def because(reasons: Iterable[str | None]) -> str | None:
 
 
 def has_budget(profile: Profile) -> bool:
-    """Whether a feed says how much of a delivery has to be good."""
-    return (profile.budget_errors, profile.budget_rate, profile.budget_read) != (None, None, None)
+    """Whether a feed says how much of a delivery has to be good, or has headings among its rows."""
+    stated = (profile.budget_errors, profile.budget_rate, profile.budget_read)
+    return stated != (None, None, None) or bool(group_names(profile.skip_lines))
 
 
 def beyond_budget(
-    profile: Profile, *, rows: int, errors: int, excluded: int, skipped: int
+    profile: Profile, *, rows: int, errors: int, excluded: int, skipped: int, headed: bool
 ) -> str | None:
-    """Why a delivery is held by the budget of its feed; `skipped` lines are no rows."""
+    """Why a delivery is held by the budget of its feed; `skipped` lines are no rows.
+
+    `headed`: its rows have what lines above them say. One in error may be such a line that no
+    pattern fits, so none is allowed where the feed says nothing.
+    """
+    undecided = (profile.budget_errors, profile.budget_rate) == (None, None)
+    if headed and undecided and errors and group_names(profile.skip_lines):
+        return (
+            f"{errors} of {quantity(rows, 'row')} {agree(errors, 'has', 'have')} errors, and may "
+            "be a heading that no pattern of skip_lines fits: the rows below it would have what "
+            "the heading before says. Look at each; budget.errors says how many may have errors"
+        )
     return over_budget(
         rows,
         errors,
@@ -54,4 +68,5 @@ def _reasons(verdicts: list[FileVerdict], profile: Profile) -> Iterator[str | No
         errors=sum(len(one.rejects) for one in verdicts),
         excluded=sum(one.excluded for one in verdicts),
         skipped=sum(one.valueless.lines + one.comments.lines for one in verdicts),
+        headed=any(one.headed for one in verdicts),
     )

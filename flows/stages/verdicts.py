@@ -109,6 +109,8 @@ class FileVerdict:
     """Lines that are no row, as the feed says of them."""
     refused: str | None = None
     message: str | None = None
+    headed: bool = False
+    """Whether its rows have what lines above them say."""
     unproven: str | None = None
     """Why it may be the file that is stated, and an import of it is held."""
     said: tuple[str, ...] = ()

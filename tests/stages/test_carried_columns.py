@@ -17,10 +17,11 @@ from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
 from connectors.settings import Limits, Settings
 from flows.stages.examine import examine
+from flows.stages.held import would_be_held
 from flows.stages.rows.locate import Spot, locate
 from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import write_rejects
-from flows.stages.sequence import import_delivery
+from flows.stages.sequence import import_delivery, release_batch
 from flows.stages.workspace import Workspace
 from tests.examples import seeds
 from tests.recon import run
@@ -59,8 +60,11 @@ SHAPE: dict[str, Any] = {
         "DebtsId": {"from": ["Account"], "map": {"DE02": 2, "DE03": 3, "DE04": 4, "DE05": 5}}
     },
     "constants": CONSTANTS,
+    "budget": {"errors": 9},
 }
 PROFILE = read_profile(SHAPE)
+UNDECIDED = replace(PROFILE, budget_errors=None)
+"""Says nothing of how many rows may have errors."""
 DEBTS = 'SELECT "Id", "DebtsId", "PaidAmount"::text FROM payment ORDER BY 1'
 
 
@@ -86,7 +90,9 @@ def test_records_have_what_the_line_above_them_says(
 def test_a_row_is_corrected_by_itself(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
     path = tmp_path / "statement.csv"
     path.write_text(STATEMENT)
-    batch = import_delivery(workspace, [str(path)], PROFILE).batch
+    batch = import_delivery(workspace, [str(path)], UNDECIDED).batch
+    assert batch.state is State.HELD
+    release_batch(workspace, batch.id, by="A", reason="3 records, and no heading")
     (rejects,) = write_rejects(workspace, batch.id, tmp_path / "out", with_secrets=False)
     top, two, four, five = rejects.read_text().splitlines()
     assert top == "ReconRow;Zahlung;Betrag;Text;Account"
@@ -95,15 +101,28 @@ def test_a_row_is_corrected_by_itself(workspace: Workspace, rows: Any, tmp_path:
         "4;4.50;DE03",
         "5;5.50;five;",
     ]
-    again = import_delivery(workspace, [str(rejects)], PROFILE, corrects=batch.id).batch
+    again = import_delivery(workspace, [str(rejects)], UNDECIDED, corrects=batch.id).batch
     assert again.state is State.COMPLETE_WITH_ERRORS
     right = [two.replace("2,50", "2.50"), four.replace(";DE", ";;DE"), f"{five}DE05"]
     rejects.write_text("".join(f"{one}\n" for one in (top, *right)))
-    assert import_delivery(workspace, [str(rejects)], PROFILE, corrects=batch.id).batch.state is (
+    assert import_delivery(workspace, [str(rejects)], UNDECIDED, corrects=batch.id).batch.state is (
         State.COMPLETE
     )
     found = {number: debt for number, debt, _ in rows(DEBTS)}
     assert found == {1: 2, 2: 2, 3: 3, 4: 3, 5: 5, 6: 4}
+
+
+def test_a_heading_that_no_pattern_fits_lets_nothing_below_it_pass(
+    still: Workspace, tmp_path: Path
+) -> None:
+    """Nobody knows whose the rows below it are: not those of the heading before."""
+    path = tmp_path / "statement.csv"
+    path.write_text("Konto;DE02;\nZahlung;Betrag;Text\n1;1.50;one\nKonto DE03;;\n2;2.50;two\n")
+    verdicts = examine(still.settings, [str(path)], UNDECIDED)
+    assert "1 of 3 rows has errors, and may be a heading" in str(would_be_held(verdicts, UNDECIDED))
+    assert would_be_held(verdicts, PROFILE) is None
+    path.write_text("Konto;DE02;\nZahlung;Betrag;Text\n1;1.50;one\nKonto;DE03;\n2;2.50;two\n")
+    assert would_be_held(examine(still.settings, [str(path)], UNDECIDED), UNDECIDED) is None
 
 
 def test_rows_are_left_out_by_it_and_a_field_may_be_called_like_it(
