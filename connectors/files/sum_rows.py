@@ -19,7 +19,7 @@ FEWEST = 3
 _WORD = re.compile(
     r"\W*((?:(?:grand|sub|net|page)\W*)?totals?|totale|totaal|(?:gesamt|zwischen|end)?summen?|"
     r"summa|sum[as]?|somm[ae]|gesamt|saldo|solde|balance|razem|celkem|összesen|итого|всего)"
-    r"(?![^\W_])|\W*(合計|合计|小計|小计|総計|总计)",
+    r"(?![-_/.]?[^\W_])|\W*(合計|合计|小計|小计|総計|总计)",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[^\w.,]*(?:[^\W\d]{1,3}\s)?[^\w.,]*([0-9][0-9.,'\s]*)[^\d.,]{0,6}")

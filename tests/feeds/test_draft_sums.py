@@ -29,6 +29,8 @@ ROWS = [
     # A word within another, in a remark of a whole row, or in most rows.
     ("Who;Paid;Note\nSumitomo;5;Total agreed\nB;6;x\nTotalEnergies;7;y\n", [], []),
     ("Account;Paid\nBalance 1;5\nBalance 2;6\nOther;7\n", [], []),
+    # A word that is part of a number: a conversion, and no balance.
+    ("Id;Paid;On\nCARD-7;5;1\nBALANCE-9;6;2\nCARD-8;7;3\nTotal/2;1;4\nFEE-1;1;5\n", [], []),
     # What a name begins with is no pattern where it is that of a record, too.
     ("Who;Paid\nTotal;5\nB;6\nC;9\nTotal Gas;8\nTotal;1\nD;1\n", [(2, 0), (5, 0), (6, 0)],
      ["Total.*"]),
