@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from connectors.files.profile import number_form, written_of
 from connectors.files.profile_file import read_profile
+from flows.stages.draft.columns import CENTS
 from flows.steps.draft_numbers import NumberSigns
 from schemas.cells.numbers import exact_number
 from tests.feeds.test_draft import drafted
@@ -236,7 +237,7 @@ def test_what_fits_two_readings_is_marked_and_not_stated(
         (
             "PaidAmount",
             ("00000150", "00012345"),
-            "# ? NAME: implied_decimals = 2 of the field if that counts cents, such as 00000150",
+            f"# ? NAME: {CENTS}, such as 00000150",
         ),
         ("PaidAmount", ("0", "15"), None),
         ("Id", ("4711", "4712.5"), "# ? NAME: some of its cells are no whole numbers"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from connectors.files.profile_file import read_profile
+from flows.stages.draft.columns import CENTS
 from schemas.cells.reading import Unread, read
 from schemas.derived.nested import read_nested
 from schemas.field import Rule
@@ -270,6 +271,38 @@ def test_the_amount_is_what_is_called_so_or_has_decimals(
     assert [name for name, field in fields.items() if field == PAID] == [amount]
 
 
+def test_a_rate_beside_those_of_a_table_is_not_offered_for_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    names = ("USD: exchange rate", *(f"{code} per USD" for code in ("BRL", "CAD", "INR")))
+    path.write_text(f"Day,{','.join(names)}\n2026-11-02,1.5,2.5,3.5,4.5\n")
+    fields = suggested(drafted(str(path), record="currency_rate")[0])
+    assert [name for name, field in fields.items() if field == "ExchangeRate"] == ["Value"]
+
+
+@pytest.mark.parametrize(
+    ("amounts", "beside", "said"),
+    [
+        (("1.50", "2.50"), ("S", "H"), "sign of an amount"),
+        (("-1.50", "2.50"), ("DEBIT", "CREDIT"), ""),
+        (("1.50", "2.50"), ("S", "X"), ""),
+        (("1.50", "-2.50"), ("1", "100"), "for so many units"),
+        (("1.50", "2.50"), ("1", "1"), ""),
+        (("1.50", "2.50"), ("1", "20"), ""),
+    ],
+)
+def test_a_column_that_may_change_the_amounts_says_so(
+    tmp_path: Path, amounts: Sequence[str], beside: Sequence[str], said: str
+) -> None:
+    """A debit is no credit, and a rate for 100 units is not one for one."""
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "No;Betrag;Kz\n" + "".join(f"7;{a};{b}\n" for a, b in zip(amounts, beside, strict=True))
+    )
+    (line,) = (one for one in drafted(str(path))[0].splitlines() if one.startswith('# ? "Kz" ='))
+    told = ("sign of an amount", "for so many units")
+    assert [one for one in told if one in line] == ([said] if said else [])
+
+
 @pytest.mark.parametrize(
     ("cells", "is_asked"), [(("131281", "-99"), True), (("1312.81", "99"), False), (("0",), False)]
 )
@@ -278,5 +311,5 @@ def test_whole_amounts_under_the_name_of_a_field_may_count_cents(
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_text("".join(f"{line}\n" for line in ("Id;paidamount", *(f"1;{c}" for c in cells))))
-    asked = '# ? "paidamount": implied_decimals = 2 of the field if that counts cents, such as'
+    asked = f'# ? "paidamount": {CENTS}, such as'
     assert (asked in drafted(str(path))[0]) == is_asked

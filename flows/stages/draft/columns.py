@@ -36,7 +36,13 @@ _CALLED_SO = 0.3
 """How much liker the first amount of a record such a column is: less than by a name that fits."""
 _UNITS = r"\d+"
 _DECIMALS = re.compile(r"[0-9][.,][0-9]")
-CENTS = "implied_decimals = 2 of the field if that counts cents"
+CENTS = (
+    "implied_decimals = 2 of the field if that counts cents; per where some currencies have none"
+)
+_POWER = re.compile("10*")
+"""Of how many units a rate or an amount may be."""
+_FLAGS = [{"s", "h"}, {"d", "c"}, {"dr", "cr"}, {"debit", "credit"}, {"soll", "haben"}, {"d", "k"}]
+"""What says beside an amount whether it goes in or out."""
 KEY_WORDS = {"id", "no", "nr", "num", "number", "key"}
 """Last words of the names of columns that tell one record from another."""
 
@@ -111,6 +117,10 @@ def offers_of(
     """The fields that each column may be which has no field's own name; those of `sides` none."""
     names = drafted.shape.names
     left = _left(table, names)
+    if guess:
+        # One beside the cells would be that of each record of a line.
+        value = _of_cells(guess, left).field
+        left = [of for of in left if of != value]
     own = {name.casefold() for name in _fields(table)}
     places = {folded(name): place for place, name in reversed([*enumerate(names)])}
     making = guess.places if guess else ()
@@ -259,6 +269,7 @@ def column_lines(
     table: Table | None,
     offers: Mapping[int, Offer],
     guess: TableGuess | None,
+    numbers: Mapping[int, NumberSigns],
 ) -> Iterator[str]:
     """The section of columns, and that of constants where the record kind is known."""
     shape = drafted.shape
@@ -275,6 +286,10 @@ def column_lines(
         such = f"such as {drafted.shown(cells[0], 40)}" if cells else "always empty"
         if offer.field and offer.field.amount and may_count_cents(drafted.values(place)):
             such += f", with {CENTS}"
+        elif not any(signs.negative for signs in numbers.values()) and may_be_flags(cells):
+            such += "; where it is the sign of an amount, from of that joins both"
+        elif may_be_units(cells):
+            such += "; where an amount is for so many units, its per.column"
         yield _column(shape.names[place], offer, such)
     if guess:
         taken = {offer.field.name for offer in offers.values() if offer.field}
@@ -284,8 +299,7 @@ def column_lines(
         yield _column(guess.name, _named(guess.name, left, texts), such)
         first = min(making, key=lambda place: not drafted.values(place))
         such = f"by unpivot: {drafted.shown(drafted.values(first)[0], 40)}"
-        numbers = CellKinds((Kind.DOUBLE,))
-        yield _column(guess.value, _named(guess.value, left, numbers), such)
+        yield _column(guess.value, _of_cells(guess, left), such)
     if table:
         yield ""
         yield "[constants]"
@@ -296,6 +310,17 @@ def may_count_cents(cells: Sequence[str]) -> bool:
     """Whether cells are whole numbers, and not only zeros."""
     digits = [cell.strip("+-") for cell in cells]
     return all(map(str.isdigit, digits)) and any(map(_SOME.search, digits))
+
+
+def may_be_flags(cells: Sequence[str]) -> bool:
+    """Whether cells may say of amounts beside them which ones are debits."""
+    return {*map(str.casefold, cells)} in _FLAGS
+
+
+def may_be_units(cells: Sequence[str]) -> bool:
+    """Whether cells may say for how many units amounts beside them are."""
+    told = {*cells}
+    return len(told) > 1 and all(map(_POWER.fullmatch, told))
 
 
 def _table_lines(shape: Shape, guess: TableGuess) -> Iterator[str]:
@@ -333,6 +358,11 @@ def _named(name: str, left: Sequence[Field], kinds: CellKinds) -> Offer:
     likely = _alike(name, fitting) or _lone(fitting)
     made = _alike(name, [of for of in left if of.kind in kinds.maybe])
     return Offer(next(iter(likely), None), likely[1:], made)
+
+
+def _of_cells(guess: TableGuess, left: Sequence[Field]) -> Offer:
+    """What the cells that make a record each may be."""
+    return _named(guess.value, left, CellKinds((Kind.DOUBLE,)))
 
 
 def _column(name: str, offer: Offer, such: str) -> str:

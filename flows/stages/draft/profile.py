@@ -186,7 +186,7 @@ class _Draft:
             days = not named and all(len(cell) == DAY_DIGITS for cell in self.cells.values(place))
             if place in numbers and (days or not named.isdisjoint(TIMES)):
                 yield from self._digit_lines(place)
-        yield from column_lines(self.cells, self.table, offers, table)
+        yield from column_lines(self.cells, self.table, offers, table, numbers)
         yield from self._joined_section(joined)
         if sides:
             yield ""
