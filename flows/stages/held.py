@@ -35,9 +35,10 @@ def beyond_budget(
     undecided = (profile.budget_errors, profile.budget_rate) == (None, None)
     if headed and undecided and errors and group_names(profile.skip_lines):
         return (
-            f"{errors} of {quantity(rows, 'row')} {agree(errors, 'has', 'have')} errors, and may "
-            "be a heading that no pattern of skip_lines fits: the rows below it would have what "
-            "the heading before says. Look at each; budget.errors says how many may have errors"
+            f"{errors} of {quantity(rows, 'row')} {agree(errors, 'has', 'have')} errors, and "
+            "such a row may be a heading that no pattern of skip_lines fits: the rows below it "
+            "would have what the heading before says. Look at each; budget.errors says how many "
+            "may have errors"
         )
     return over_budget(
         rows,

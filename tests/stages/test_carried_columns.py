@@ -119,7 +119,9 @@ def test_a_heading_that_no_pattern_fits_lets_nothing_below_it_pass(
     path = tmp_path / "statement.csv"
     path.write_text("Konto;DE02;\nZahlung;Betrag;Text\n1;1.50;one\nKonto DE03;;\n2;2.50;two\n")
     verdicts = examine(still.settings, [str(path)], UNDECIDED)
-    assert "1 of 3 rows has errors, and may be a heading" in str(would_be_held(verdicts, UNDECIDED))
+    assert "1 of 3 rows has errors, and such a row may be a heading" in str(
+        would_be_held(verdicts, UNDECIDED)
+    )
     assert would_be_held(verdicts, PROFILE) is None
     path.write_text("Konto;DE02;\nZahlung;Betrag;Text\n1;1.50;one\nKonto;DE03;\n2;2.50;two\n")
     assert would_be_held(examine(still.settings, [str(path)], UNDECIDED), UNDECIDED) is None
