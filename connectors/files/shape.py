@@ -41,6 +41,7 @@ _MOST_SIGNS = 10
 _OF_UNITS = 3
 """Cells of currencies with their units that are rather names than amounts."""
 _UNITS = re.compile(r"10*\s?[A-Z]{3}")
+_MANY = re.compile(r"(?<![\d.,/:-])10{2,6}(?![\d.,/:-]*\d)")
 _SIGNS = re.escape("".join(DELIMITERS))
 _PLAIN = re.compile(rf"[^{_SIGNS}]*|[^\d{_SIGNS}]{{0,5}}\d[\d.,'\s]*[^\d{_SIGNS}]{{0,5}}")
 """A cell that is not likely to be several: a number, or a text without other delimiters."""
@@ -73,6 +74,8 @@ class Shape:
     """Lines between the records that can be none."""
     sums: tuple[SumRow, ...]
     """Rows that may be none, because they seem to be sums of others."""
+    of_units: tuple[str, ...] = ()
+    """Lines above the header that may say for how many units its amounts are."""
     unnamed: int = 0
     """Cells that records have behind those of the header; below 0: how many they have too few."""
     comments: int = 0
@@ -142,6 +145,7 @@ def shape_of(
         behind=tuple(record.text.strip() for record in footer),
         kinds=between + sum_kinds(sums, rows),
         sums=sums,
+        of_units=tuple(one.text for one in above[:-1] if _MANY.search(one.text)),
         unnamed=unnamed * header.headed,
         comments=sum(_is_comment(one, width) for one in records if one.line != header.line),
         may_be_comments=sum(one.text.startswith(COMMENT) for one in rows),

@@ -271,6 +271,23 @@ def test_the_amount_is_what_is_called_so_or_has_decimals(
     assert [name for name, field in fields.items() if field == PAID] == [amount]
 
 
+@pytest.mark.parametrize(
+    ("line", "is_said"),
+    [
+        ("Rates (DKK per 100 units)", True),
+        ("In 1000 EUR", True),
+        ("Account 1001", False),
+        ("As of 100.5 or 2026-100", False),
+    ],
+)
+def test_a_line_above_the_header_may_say_for_how_many_units_amounts_are(
+    tmp_path: Path, line: str, is_said: bool
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{line}\nDay;EUR;USD;SEK\n2026-11-02;1.5;2.5;3.5\n2026-11-03;1.5;2.5;3.5\n")
+    assert (f"# ? Above the header: {line}" in drafted(str(path))[0]) == is_said
+
+
 def test_a_rate_beside_those_of_a_table_is_not_offered_for_them(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     names = ("USD: exchange rate", *(f"{code} per USD" for code in ("BRL", "CAD", "INR")))

@@ -46,6 +46,9 @@ def header_lines(cells: DraftCells) -> Iterator[str]:
         )
     elif shape.header_line > 1 + shape.stated:
         yield f'header_line = {shape.header_line}  # or "found", where that differs by file'
+    for text in shape.of_units[:1]:
+        yield f"# ? Above the header: {cells.shown(text, 100)}"
+        yield "#   where amounts are for so many units, scale or per of the field"
     if shape.unnamed > 0:
         yield f'# ? unnamed_columns = {shape.unnamed}  # with unknown_columns = "ignore"'
         named = len(shape.names) - shape.unnamed
