@@ -249,6 +249,11 @@ def test_the_key_is_suggested_for_the_column_that_numbers_its_records(tmp_path: 
     draft = drafted(str(path))[0]
     assert suggested(draft) == {"Payment No": "Id", "Debt": "DebtsId", "Paid": "PaidAmount"}
     assert '"Currency" = ""  # such as EUR; by part or map CurrenciesId' in draft
+    # All rows of a settlement would be one record.
+    path.write_text("Booking No;Paid\n" + "7;2.50\n" * 2 + "8;3.50\n9;1.50\n")
+    assert suggested(drafted(str(path))[0]) == {"Booking No": "Id", "Paid": "PaidAmount"}
+    path.write_text("Booking No;Paid\n" + "7;2.50\n" * 4 + "8;3.50\n")
+    assert "Id" not in suggested(drafted(str(path))[0]).values()
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def _chosen(
         for place, fields in fitting.items()
         for of in (
             *_alike(names[place], fields),
-            *_keys(names[place], table, fields),
+            *(_keys(names[place], table, fields) if _are_many(values[place]) else ()),
             *_amounts(names[place], fields)[:1],
             *(_lone(fields) if place in lone else ()),
         )
@@ -241,6 +241,11 @@ def _keys(name: str, table: Table | None, fields: Sequence[Field]) -> list[Field
         return []
     keys = [of for of in table.key if of != table.tenant]
     return [of for of in fields if keys == [of.name]]
+
+
+def _are_many(told: Sequence[str]) -> bool:
+    """Whether most cells are of one row each, as those that number records are."""
+    return len({*told}) * 2 > len(told) or not told
 
 
 def _amounts(name: str, fields: Sequence[Field]) -> list[Field]:
