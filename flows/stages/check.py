@@ -35,7 +35,7 @@ from connectors.postgres.recount import recount
 from connectors.postgres.trail import add_event, last_of_batch
 from connectors.postgres.undo import refuse_if_corrected
 from connectors.recovery import reach
-from flows.stages.held import because, beyond_budget, has_budget, not_proven
+from flows.stages.held import because, beyond_budget, has_budget, left_blank, not_proven
 from flows.stages.kept import prove_batch, prove_held, prove_staged
 from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile
@@ -235,8 +235,10 @@ def _over_budget(
     if not has_budget(profile):
         return None
     rows: Counter[str] = Counter()
-    skipped = 0
+    skipped = blank = 0
     for table in tables:
+        for receipt in receipts:
+            blank += left_blank(receipt.clues.get(table.name, {}).get(LEFT_OUT, ()), profile)
         for clue in (VALUELESS, COMMENTS):
             skipped += sum(one.lines for one in _no_records(receipts, table, clue).values())
         for one in recount(lease.connection, table, lease.batch_id):
@@ -247,6 +249,7 @@ def _over_budget(
         errors=sum(rows[state] for state in ERRORS),
         excluded=rows[EXCLUDED],
         skipped=skipped,
+        left_blank=blank,
         headed=batch.corrects is None,  # A corrected row has in it what lines above say.
     )
 

@@ -18,6 +18,7 @@ from connectors.files.scratch import scratch_folder
 from connectors.settings import Settings
 from flows.stages.currency_names import Names, currency_names
 from flows.stages.delivery_rows import DeliveryRows
+from flows.stages.held import left_blank
 from flows.stages.opened import Opened, each_opened
 from flows.stages.small_files import (
     SMALL_BYTES,
@@ -202,6 +203,7 @@ class _Examination:
                 self.rows.add(EXTRACTS[name], validated.taken(clean))
             _keep_rejects(verdict.rejects, validated)
             verdict.excluded += len(validated.excluded)
+            verdict.left_blank += left_blank(validated.left_out, self.profile)
             verdict.merged += len(validated.superseded)
             parts += totals_read(validated.totals)
         self.numbers[number] = last

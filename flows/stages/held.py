@@ -1,6 +1,7 @@
 """Held: why somebody has to decide about a delivery, of a batch and of files that are examined."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from connectors.files.linear_patterns import group_names
 from connectors.files.profile import Profile
@@ -25,20 +26,30 @@ def has_budget(profile: Profile) -> bool:
 
 
 def beyond_budget(
-    profile: Profile, *, rows: int, errors: int, excluded: int, skipped: int, headed: bool
+    profile: Profile,
+    *,
+    rows: int,
+    errors: int,
+    excluded: int,
+    skipped: int,
+    headed: bool,
+    left_blank: int,
 ) -> str | None:
     """Why a delivery is held by the budget of its feed; `skipped` lines are no rows.
 
     `headed`: its rows have what lines above them say. One in error may be such a line that no
-    pattern fits, so none is allowed where the feed says nothing.
+    pattern fits, and so may one that is `left_blank`: none is allowed where the feed says nothing.
     """
     undecided = (profile.budget_errors, profile.budget_rate) == (None, None)
-    if headed and undecided and errors and group_names(profile.skip_lines):
+    if headed and undecided and (errors or left_blank) and group_names(profile.skip_lines):
+        have = f"{errors} of {quantity(rows, 'row')} {agree(errors, 'has', 'have')} errors"
+        if not errors:
+            are = agree(left_blank, "is", "are")
+            have = f"{left_blank} of {quantity(rows, 'row')} {are} left out by an empty cell"
         return (
-            f"{errors} of {quantity(rows, 'row')} {agree(errors, 'has', 'have')} errors, and "
-            "such a row may be a heading that no pattern of skip_lines fits: the rows below it "
-            "would have what the heading before says. Look at each; budget.errors says how many "
-            "may have errors"
+            f"{have}, and such a row may be a heading that no pattern of skip_lines fits: the rows "
+            "below it would have what the heading before says. Look at each; budget.errors says "
+            "how many may have errors"
         )
     return over_budget(
         rows,
@@ -70,4 +81,12 @@ def _reasons(verdicts: list[FileVerdict], profile: Profile) -> Iterator[str | No
         excluded=sum(one.excluded for one in verdicts),
         skipped=sum(one.valueless.lines + one.comments.lines for one in verdicts),
         headed=any(one.headed for one in verdicts),
+        left_blank=sum(one.left_blank for one in verdicts),
     )
+
+
+def left_blank(left_out: Iterable[Sequence[Any]], profile: Profile) -> int:
+    """How many rows `keep_only` leaves out by an empty cell; each is column, cell, rows, first."""
+    named = {name for name, cells in profile.leave_out.items() if "" in cells}
+    columns = profile.keep_only.keys() - named
+    return sum(of[2] for of in left_out if of[1] == "" and of[0] in columns)

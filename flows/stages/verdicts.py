@@ -111,6 +111,8 @@ class FileVerdict:
     message: str | None = None
     headed: bool = False
     """Whether its rows have what lines above them say."""
+    left_blank: int = 0
+    """Rows that `keep_only` leaves out by an empty cell."""
     unproven: str | None = None
     """Why it may be the file that is stated, and an import of it is held."""
     said: tuple[str, ...] = ()

@@ -123,6 +123,12 @@ def test_a_heading_that_no_pattern_fits_lets_nothing_below_it_pass(
         would_be_held(verdicts, UNDECIDED)
     )
     assert would_be_held(verdicts, PROFILE) is None
+    booked = replace(UNDECIDED, keep_only={"Text": ("one", "two")})
+    verdicts = examine(still.settings, [str(path)], booked)
+    assert "1 of 3 rows is left out by an empty cell" in str(would_be_held(verdicts, booked))
+    assert [len(one.rejects) for one in verdicts] == [0]
+    said = replace(booked, leave_out={"Text": ("",)})
+    assert would_be_held(examine(still.settings, [str(path)], said), said) is None
     path.write_text("Konto;DE02;\nZahlung;Betrag;Text\n1;1.50;one\nKonto;DE03;\n2;2.50;two\n")
     assert would_be_held(examine(still.settings, [str(path)], UNDECIDED), UNDECIDED) is None
 
