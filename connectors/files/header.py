@@ -260,7 +260,7 @@ def _fixed_width(
             behind=len(carried.names) if carried else 0,
         ),
         carried=carried,
-        columns=positioned_columns(reading, table, dialect),
+        columns=positioned_columns(reading, table, fields, dialect),
         rows_file=rows_file_of(content, profile, None, of_text(content, profile, limits)),
     )
 

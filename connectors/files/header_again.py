@@ -8,31 +8,27 @@ any other.
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, partial
 from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
 
 from connectors.errors import ExtractRefused
-from connectors.files.bitmask import Bytes, Flags, Places
+from connectors.files.bitmask import Places
 from connectors.files.content import refused
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.first_record import FirstRecord, cells, folded
 from connectors.files.header_names import DATA_CELL, HeaderNames
+from connectors.files.likely_headers import MARK, LikelyHeaders
 from connectors.files.positions import in_order, range_of
 from connectors.files.records import Records
 from connectors.printable import shown
 from schemas.field import Table
 from schemas.own_columns import PARENT_COLUMN
 
-MARK = "\ufeff"
-"""Begins a text that was put behind another."""
 _OTHER_WIDTH = (RecordFault.TOO_FEW_FIELDS, RecordFault.TOO_MANY_FIELDS)
 _LARGE = (RecordFault.RECORD_TOO_LARGE, RecordFault.FIELD_TOO_LARGE)
-_END = 0
-"""Stands for all that may be behind the last sign of a name."""
-_LEAD, _NAME = 1, 2
 _NONE = np.empty(0, np.int64)
 
 
@@ -64,6 +60,8 @@ class HeaderColumns:
     """Of a table: the folded names that each header of it has, whatever the others are."""
     certain: bool
     """Whether no record can have one of those in its place."""
+    no_text: Callable[[int], bool]
+    """Whether the value of a column is its whole text."""
     quotable: bool
     """Whether a cell that is no known name may be shown."""
     dialect: Dialect
@@ -83,13 +81,11 @@ class HeaderColumns:
     def _in_records(self, block: bytes, records: Records) -> Iterator[tuple[int, int, str]]:
         """In records, sound or not: where it begins, its number, and what is other."""
         text, fault = np.frombuffer(block, np.uint8), records.fault
-        rows = self._likely(block, text, records.start, records.end)
+        rows = self._lines.among(block, text, records.start, records.end)
         if fault.any():
             # Another column may be the first of them.
             odd = np.flatnonzero(np.isin(fault, _OTHER_WIDTH))
-            begun, _ = self._begun(
-                block, text, records.start[odd], records.end[odd], self._signs.word
-            )
+            begun = self._lines.with_word(block, text, records.start[odd], records.end[odd])
             rows = np.union1d(rows, odd[begun])
             rows = np.union1d(rows, self._ending_in_name(block, records))
             rows = rows[~np.isin(fault[rows], _LARGE)]
@@ -128,7 +124,7 @@ class HeaderColumns:
         text = np.frombuffer(block, np.uint8)
         for size in (0, *map(len, self.dialect.comment)):
             start = np.minimum(lines.start + size, lines.end)
-            for row in self._likely(block, text, start, lines.end).tolist():
+            for row in self._lines.among(block, text, start, lines.end).tolist():
                 line = self._cells(block[start[row] : lines.end[row]])
                 if detail := self._other(line, hidden=True):
                     yield int(lines.start[row]), int(lines.line[row]), detail
@@ -150,7 +146,7 @@ class HeaderColumns:
             return None
         if hidden and 2 * len(filled) < max(map(_filled, self._folded_rows)):
             return None
-        if meant in self._meant_rows or not self._is_header(filled):
+        if meant in self._meant_rows or not self._is_header(names):
             return None
         first = "the feed profile names" if self.line is None else f"line {self.line} has"
         rows = zip(self.rows, self._meant_rows, strict=True)
@@ -174,19 +170,25 @@ class HeaderColumns:
         except csv.Error:
             return ()
 
-    def _is_header(self, filled: Sequence[str]) -> bool:
+    def _is_header(self, names: Sequence[str]) -> bool:
         """Whether these are names of columns; those of a table are any, but for some."""
+        filled = [*filter(None, names)]
         known, others = {*filled} & self.known, [one for one in filled if one not in self.known]
         if len(known) > 1 and not others:
             return True
         named = not any(map(DATA_CELL.match, others))
-        if len(known) > max(2, len(others)) and named:
+        if len(known) > max(2, len(others)) and (named or self._is_no_record(names)):
             return True
         if not self.stated or not self.stated.issubset(filled):
             return False
         return len(filled) > len(self.stated) and (
             self.certain or (named and bool(others)) or len(known) > len(self.stated)
         )
+
+    def _is_no_record(self, names: Sequence[str]) -> bool:
+        """Whether several names stand where a number, a time or a code would."""
+        found = (self.no_text(place) for place, name in enumerate(names) if name in self.known)
+        return not self.stated and sum(found) > 1
 
     @cached_property
     def _folded_rows(self) -> tuple[tuple[str, ...], ...]:
@@ -199,83 +201,10 @@ class HeaderColumns:
     def _meant(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(self.meant.get(name, name) for name in names)
 
-    def _likely(self, block: bytes, text: Bytes, start: Places, end: Places) -> Places:
-        """Which lines may be one: those whose first text is a name, as nearly none is."""
-        if not len(start):
-            return _NONE
-        signs = self._signs
-        if self._anywhere:
-            return self._holding(block, start)
-        kind = signs.kind[text[np.minimum(start, len(text) - 1)]]
-        if not kind.any():
-            return _NONE
-        rows, at = self._begun(block, text, start, end, signs.kind)
-        pairs = self._sign(text, at, end[rows]).astype(np.int64) << 8
-        pairs |= self._sign(text, at + 1, end[rows])
-        likely = signs.pairs[pairs]
-        rows, at, pairs = rows[likely], at[likely], pairs[likely]
-        found = np.zeros(len(start), np.bool_)
-        for pair in np.unique(pairs).tolist():
-            of_pair = pairs == pair
-            for name, of in signs.names[pair].items():
-                named, behind = self._with_name(text, rows[of_pair], at[of_pair], end, name)
-                if of not in self.stated:
-                    # Behind it is another name, and no number; but for a table's, which may be any.
-                    word = np.maximum(signs.word, signs.kind)
-                    named = named[self._begun(block, text, behind, end[named], word)[0]]
-                found[named] = True
-        return np.flatnonzero(found)
-
-    def _begun(
-        self, block: bytes, text: Bytes, start: Places, end: Places, kinds: Bytes
-    ) -> tuple[Places, Places]:
-        """The lines whose first sign of a text may be that of a name, and where it stands."""
-        if not len(start):
-            return _NONE, _NONE
-        rows, at = np.arange(len(start)), start
-        mark = MARK.encode()
-        marked = np.flatnonzero(text[np.minimum(at, len(text) - 1)] == mark[0])
-        if self.dialect.encoding == "utf-8" and len(marked):
-            at = at.copy()
-            at[marked] += [len(mark) * block.startswith(mark, one) for one in at[marked].tolist()]
-        found_rows, found_at = [_NONE], [_NONE]
-        while len(rows):
-            inside = at < end[rows]
-            if not inside.all():
-                rows, at = rows[inside], at[inside]
-            kind = kinds[text[at]]
-            if kind.any():
-                found_rows.append(rows[kind == _NAME])
-                found_at.append(at[kind == _NAME])
-            lead = kind == _LEAD
-            rows, at = (rows, at + 1) if lead.all() else (rows[lead], at[lead] + 1)
-        return np.concatenate(found_rows), np.concatenate(found_at)
-
-    def _sign(self, text: Bytes, at: Places, end: Places) -> Bytes:
-        """The folded sign at a place; behind the line, what ends a name."""
-        found = self._signs.fold[text[np.minimum(at, len(text) - 1)]]
-        found[at >= end] = _END
-        return found
-
-    def _with_name(
-        self, text: Bytes, rows: Places, at: Places, end: Places, name: bytes
-    ) -> tuple[Places, Places]:
-        """The lines that have a name at a place, and where what is behind it begins."""
-        for place, sign in enumerate(name):
-            if not len(rows):
-                break
-            fits = self._sign(text, at + place, end[rows]) == sign
-            rows, at = rows[fits], at[fits]
-        return rows, at + len(name) - 1
-
-    def _holding(self, block: bytes, start: Places) -> Places:
-        """The lines with a name anywhere in them."""
-        places, at = list[int](), block.find(self._anywhere)
-        while at >= 0:
-            places.append(at)
-            at = block.find(self._anywhere, at + 1)
-        rows = np.searchsorted(start, places, "right") - 1
-        return np.unique(rows[rows >= 0])
+    @cached_property
+    def _lines(self) -> LikelyHeaders:
+        spelled = self.known.union(*self.rows) - {""}
+        return LikelyHeaders(spelled, self.stated, self._anywhere, self.dialect, self.width)
 
     @cached_property
     def _anywhere(self) -> bytes:
@@ -289,50 +218,6 @@ class HeaderColumns:
             if folded(name) in self.stated
         ]
         return next(iter(names), b"")
-
-    @cached_property
-    def _signs(self) -> "_Signs":
-        spelled = self.known.union(*self.rows) - {""}
-        return _signs_of(spelled, self.dialect.delimiter, self.dialect.quote, self.dialect.encoding)
-
-
-class _Signs(NamedTuple):
-    """How lines begin that may be headers."""
-
-    kind: Bytes
-    """By sign: whether one may be in front of a name, or its first."""
-    word: Bytes
-    """The same of any name that does not begin as a number does."""
-    fold: Bytes
-    """By sign: the one as which it counts."""
-    pairs: Flags
-    """By two folded signs: whether a name begins so."""
-    names: Mapping[int, Mapping[bytes, str]]
-    """By the same, the names, as such signs and what ends them; and each as names are compared."""
-
-
-@lru_cache(16)
-def _signs_of(spelled: frozenset[str], delimiter: bytes, quote: bytes, encoding: str) -> _Signs:
-    """How lines begin with one of these names; files of one feed have the same."""
-    between = {*delimiter, *quote, *b" \t"}
-    fold = np.arange(256, dtype=np.uint8)
-    fold[ord("A") : ord("Z") + 1] += ord("a") - ord("A")
-    fold[[*between, *b"\r\n"]] = _END
-    kind, pairs = np.zeros(256, np.uint8), np.zeros(1 << 16, np.bool_)
-    kind[[*between]] = _LEAD
-    names: dict[int, dict[bytes, str]] = {}
-    for name in {form for one in spelled for form in (one, one.upper(), one.lower())}:
-        text = name.encode(encoding, "replace") + b" "
-        kind[text[0]] = kind[text[0]] or _NAME
-        signs = fold[np.frombuffer(text, np.uint8)].tobytes()
-        pair = signs[0] << 8 | signs[1]
-        pairs[pair] = True
-        names.setdefault(pair, {})[signs] = folded(name)
-    first = MARK.encode()[0]
-    kind[first] = kind[first] or _LEAD
-    word = np.where(kind == _LEAD, _LEAD, _NAME).astype(np.uint8)
-    word[[*b"0123456789+-.("]] = 0
-    return _Signs(kind, word, fold, pairs, names)
 
 
 def header_columns(
@@ -358,6 +243,7 @@ def header_columns(
             for place, name in enumerate(reading.names)
             if folded(name) in {*map(folded, own)}
         ),
+        no_text=partial(reading.is_no_text, table, fields),
         quotable=not table.unquotable,
         dialect=dialect,
         width=len(line.names),
@@ -365,7 +251,9 @@ def header_columns(
     )
 
 
-def positioned_columns(reading: HeaderNames, table: Table, dialect: Dialect) -> HeaderColumns:
+def positioned_columns(
+    reading: HeaderNames, table: Table, fields: Sequence[str | None], dialect: Dialect
+) -> HeaderColumns:
     """The same of lines whose cells are at the positions that the feed profile says."""
     stated = in_order(reading.profile.positions)
     ranges = [range_of(text) for text in stated.values()]
@@ -376,6 +264,7 @@ def positioned_columns(reading: HeaderNames, table: Table, dialect: Dialect) -> 
         meant=reading.meant_of(table),
         stated=frozenset(),
         certain=False,
+        no_text=partial(reading.is_no_text, table, fields),
         quotable=not table.unquotable,
         dialect=dialect,
         divided=lambda line: [line[first:end] for first, end in ranges],

@@ -159,6 +159,8 @@ class HeaderNames:
 
     def is_no_text(self, table: Table, fields: Sequence[str | None], place: int) -> bool:
         """Whether the value of a column is its whole text: a number, a time, a code."""
+        if place >= len(fields):
+            return False
         name = folded(self.names[place])
         made = [of for of, columns in self.profile.sources.items() if name in map(folded, columns)]
         return name in map(folded, self._filter_columns()) or any(

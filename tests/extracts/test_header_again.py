@@ -50,6 +50,13 @@ PAID: dict[str, Any] = {
         "PaymentDate": "2026-01-01T00:00:00Z",
     },
 }
+WORDS: dict[str, Any] = {
+    "feed": "words",
+    "record": "avatar",
+    "unknown_columns": "ignore",
+    "unpivot": {"keep": ["English"], "name": "Language", "value": "Word"},
+    "columns": {"English": "Name", "Language": "Gender", "Word": "Style"},
+}
 NAMED: dict[str, Any] = PAID | {"names": ["Doc", "Amount", "Debt"]}
 AT: dict[str, Any] = {one: of for one, of in PAID.items() if one != "delimiter"} | {
     "positions": {"Doc": "1-8", "Amount": "9-16", "Debt": "17-20"}
@@ -141,6 +148,34 @@ OTHER = {
     "of a fixed width": Case(
         "1       2.50    3   \nAmount  Doc     Debt\n", AT, 2, "column 1 is 'Amount'"
     ),
+    "with another first column": Case(
+        "Pos;Doc;Amount;Debt\na;4;2.50;3\nLine;Amount;Doc;Debt\nb;5;6;7\n",
+        PAID,
+        3,
+        "column 1 is 'Line', and line 1 has 'Pos' there",
+    ),
+    "with others in front, in quotes": Case(
+        '"Pos";"Doc";Amount;" Debt"\na;4;2.50;3\nLine;" Amount";"Doc"; Debt\n',
+        PAID | {"blanks": "dropped"},
+        3,
+    ),
+    "with another first column, left out by a pattern": Case(
+        "Pos;Doc;Amount;Debt\na;4;2.50;3\nLine;Amount;Doc;Debt\nb;5;6;7\n",
+        PAID | {"skip_lines": ["Line;.*"]},
+        3,
+    ),
+    "a table with another first column": Case(
+        "Date,1 USD,1 ILS\n2026-01-01,1,2\nNr,Date,100 ILS\n", TABLE, 3
+    ),
+    "with one that begins as a value does": Case(
+        "Doc;Amount;Debt;1st\n1;2.50;3;\nDoc;Debt;Amount;2nd\n",
+        PAID,
+        3,
+        "column 2 is 'Debt', and line 1 has 'Amount' there",
+    ),
+    "a table of texts that has a column more": Case(
+        "English,German\nhouse,Haus\nEnglish,French,German\n", WORDS, 3
+    ),
     "of texts alone": Case(
         "Name,Gender,Style\na,b,c\nGender,Name\n", {"feed": "a", "record": "avatar"}, 3
     ),
@@ -174,6 +209,9 @@ NONE = {
     ),
     "within a text": Case('Doc;Amount;Debt;Text\n1;2.50;3;"a\nDoc;Debt;Amount;Text\n"\n', PAID),
     "a cell in a table": Case("Date,1 USD,1 ILS\n2026-01-01,1,Date\nDate,,\n", TABLE),
+    "a name in each of several texts": Case(
+        "Pos;Doc;Amount;Debt;A;B\na;4;2.50;3;Doc;Amount\nb;5;6;7;Debt;Doc\n", PAID
+    ),
     "one column": Case(
         "Doc\n1\nAmount\nDoc\n",
         PAID
