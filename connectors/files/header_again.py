@@ -60,6 +60,8 @@ class HeaderColumns:
     """Of a table: the folded names that each header of it has, whatever the others are."""
     certain: bool
     """Whether no record can have one of those in its place."""
+    texts: bool
+    """Whether the other cells of a table are texts: a record may hold any name there."""
     no_text: Callable[[int], bool]
     """Whether the value of a column is its whole text."""
     quotable: bool
@@ -182,7 +184,9 @@ class HeaderColumns:
         if not self.stated or not self.stated.issubset(filled):
             return False
         return len(filled) > len(self.stated) and (
-            self.certain or (named and bool(others)) or len(known) > len(self.stated)
+            self.certain
+            or (named and bool(others) and not self.texts)
+            or len(known) > len(self.stated)
         )
 
     def _is_no_record(self, names: Sequence[str]) -> bool:
@@ -243,6 +247,11 @@ def header_columns(
             for place, name in enumerate(reading.names)
             if folded(name) in {*map(folded, own)}
         ),
+        texts=not any(
+            reading.is_no_text(table, fields, place)
+            for place, name in enumerate(reading.names)
+            if folded(name) == folded(profile.unpivot_value or "")
+        ),
         no_text=partial(reading.is_no_text, table, fields),
         quotable=not table.unquotable,
         dialect=dialect,
@@ -264,6 +273,7 @@ def positioned_columns(
         meant=reading.meant_of(table),
         stated=frozenset(),
         certain=False,
+        texts=False,
         no_text=partial(reading.is_no_text, table, fields),
         quotable=not table.unquotable,
         dialect=dialect,

@@ -209,6 +209,9 @@ NONE = {
     ),
     "within a text": Case('Doc;Amount;Debt;Text\n1;2.50;3;"a\nDoc;Debt;Amount;Text\n"\n', PAID),
     "a cell in a table": Case("Date,1 USD,1 ILS\n2026-01-01,1,Date\nDate,,\n", TABLE),
+    "words in a table of texts, one of them its first column": Case(
+        "English,German,French\nhouse,Haus,maison\nEnglish,Englisch,anglais\n", WORDS
+    ),
     "a name in each of several texts": Case(
         "Pos;Doc;Amount;Debt;A;B\na;4;2.50;3;Doc;Amount\nb;5;6;7;Debt;Doc\n", PAID
     ),
