@@ -40,7 +40,7 @@ def known_batch(connection: psycopg.Connection, feed: str, opened: Sequence[Open
     taken = taken_by(connection, feed, opened)
     content_id = content_id_of(feed, opened, taken)
     batch = batch_of(connection, content_id, opened, taken)
-    remark = "" if batch is None else refused_then(batch, opened, taken)
+    remark = "" if batch is None else refused_then(connection, batch, opened, taken)
     return KnownBy(content_id, batch, remark)
 
 
@@ -79,20 +79,40 @@ def _counts(one: Opened, taken: Collection[str]) -> bool:
     return one.stored is not None and (one.refusal is None or one.stored.sha256 in taken)
 
 
-def refused_then(batch: ledger.Batch, opened: Iterable[Opened], taken: Collection[str]) -> str:
+def refused_then(
+    connection: psycopg.Connection,
+    batch: ledger.Batch,
+    opened: Iterable[Opened],
+    taken: Collection[str],
+) -> str:
     """Of a batch that has ended: which files of this content it refused, and what to do."""
-    names = [
-        one.name
+    names = {
+        one.stored.sha256: one.name
         for one in opened
         if one.stored and one.refusal is None and one.stored.sha256 not in taken
-    ]
+    }
     if not names or batch.state not in ledger.ENDED:
         return ""
-    return (
-        f" It refused {', '.join(names)}. Where the file was right and its manifest was not, "
-        f"deliver both again; without a manifest, `recon undo {batch.id} --reason ...` and import "
-        "it again."
-    )
+    refused = {
+        name: extract.refused
+        for extract in ledger.list_extracts(connection, batch.id)
+        if extract.refused and (name := names.get(str(extract.sha256)))
+    }
+    undo = f"`recon undo {batch.id} --reason ...`"
+    as_stated = [name for name, why in refused.items() if why == "incomplete_file"]
+    others = [f"{name} ({why})" for name, why in refused.items() if why != "incomplete_file"]
+    told = ""
+    if as_stated:
+        told += (
+            f" It refused {', '.join(as_stated)}. Where the file was right and its manifest was "
+            f"not, deliver both again; without a manifest, {undo} and import it again."
+        )
+    if others:
+        told += (
+            f" It refused {', '.join(others)}: to have it read anew, as by another feed profile, "
+            f"{undo} and import it again."
+        )
+    return told
 
 
 def refused_now(opened: Iterable[Opened], taken: Collection[str]) -> str:

@@ -252,7 +252,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     content_id = content_id_of(profile.feed, opened, taken)
     known = batch_of(connection, content_id, opened, taken)
     if known is not None:
-        return _known(known, delivery, taken)
+        return _known(connection, known, delivery, taken)
     messages, fresh, earlier = [], [], []
     named = ledger.find_names(connection, profile.feed, [one.name for one in opened])
     for one in opened:
@@ -302,7 +302,10 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
 
 
 def _known(
-    batch: ledger.Batch, delivery: ArchivedDelivery, taken: Mapping[str, Extract]
+    connection: psycopg.Connection,
+    batch: ledger.Batch,
+    delivery: ArchivedDelivery,
+    taken: Mapping[str, Extract],
 ) -> Received:
     refuse_other_terms(batch, delivery.given)
     ended = batch.state in ledger.ENDED
@@ -313,7 +316,7 @@ def _known(
     )
     message += read_otherwise(batch, delivery.profile, taken.values())
     message += taken_otherwise(batch, delivery.given)
-    message += refused_then(batch, delivery.opened, taken)
+    message += refused_then(connection, batch, delivery.opened, taken)
     message += refused_now(delivery.opened, taken)
     if delivery.service and batch.service is None:
         message += f" It was not to be pushed; `recon push {batch.id}` does it."

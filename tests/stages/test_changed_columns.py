@@ -41,6 +41,12 @@ def test_nothing_of_a_file_stays_whose_columns_change(
     staged = rows("SELECT record_number, state FROM staged_row ORDER BY 1")
     assert staged == [(1, "inserted"), (2, "rejected"), (3, "inserted")]
     assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(50,), (51,)]
+    # What is said when it comes again has nothing to do with a manifest.
+    (again,) = import_delivery(workspace, paths, DEFAULT).messages
+    assert again.endswith(
+        "nothing to do. It refused mixed.csv (changed_columns): to have it read anew, as by "
+        "another feed profile, `recon undo 1 --reason ...` and import it again."
+    )
     checked, whole = examine(workspace.settings, paths, DEFAULT)
     assert (checked.refused, checked.message, checked.rows_in) == ("changed_columns", message, 0)
     assert (whole.refused, whole.rows_in, len(whole.rejects)) == (None, 3, 1)
