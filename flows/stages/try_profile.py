@@ -177,7 +177,13 @@ def _rows(
     staged = validated.rows[header.table.name]
     numbers, excluded = staged.frame["record_number"], {*validated.excluded}
     first = staged.only(numbers.is_in(numbers.bottom_k(most).implode()))
-    rows = [row for piece in first.pieces() for row in piece.iter_rows(named=True)]
+    other = chunk.other_header
+    rows = [
+        row
+        for piece in first.pieces()
+        for row in piece.iter_rows(named=True)
+        if other is None or row["last_line"] < other.line
+    ]
     for row in sorted(rows, key=itemgetter("record_number")):
         cells = split_cells(row["data"] or "", header) if row["raw"] is None else []
         hidden, why = header.table.unquotable, None

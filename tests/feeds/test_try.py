@@ -65,6 +65,15 @@ def test_a_column_that_leaves_rows_out_is_used(recon: Any, tmp_path: Path) -> No
     assert "1 of 2 rows passes, 1 left out" in out
 
 
+def test_no_row_below_a_header_of_other_columns_is_shown(recon: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("TenantsId,Name,Style\n7,a,b\nTenantsId,Style,Name\n7,c,d\n")
+    code, out, _ = recon("profile", "try", str(path), "--record", "avatar", "--json")
+    tried = json.loads(out)
+    assert (code, tried["refused"]) == (1, "changed_columns")
+    assert [one["line"] for one in tried["rows"]] == [2]
+
+
 @pytest.mark.long
 def test_no_library_warns_of_how_it_is_used(recon: Any, recwarn: pytest.WarningsRecorder) -> None:
     """One that warns from compiled code is not stopped by an error."""
