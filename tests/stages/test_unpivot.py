@@ -161,6 +161,23 @@ def test_each_record_has_the_line_it_comes_from(
 
 
 @pytest.mark.long
+def test_a_row_is_held_against_what_a_version_before_made_of_its_line(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """It made records of a line with a value in a column without a name: nobody added them."""
+    shifted = "Date,USD,JPY,CYP,\n2014-08-25,1,32,137,0.5\n2014-08-22,1.3,137,0.5,\n"
+    import_delivery(workspace, [write(tmp_path, shifted)], PROFILE)
+    for text, told in (("2014-08-25,USD,1", "are not those that were staged"), ("x", "says anot")):
+        with workspace.database.connect() as connection:
+            connection.execute(
+                "UPDATE staged_currency_rate SET data = %s, byte_end = 41 WHERE record_number = 1",
+                [text],
+            )
+            with pytest.raises(EvidenceBroken, match=told):
+                locate(workspace, connection, 1, "rates.csv", Spot(record=1))
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 def test_rejected_records_and_lines_are_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile

@@ -4,6 +4,7 @@ What the database says of the row is shown with what proves it, and not where th
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ import psycopg
 from connectors.errors import BatchUnknown, EvidenceBroken
 from connectors.files.blocks import blocks
 from connectors.files.content import Content
+from connectors.files.header import Header
 from connectors.files.no_record import why_no_record
 from connectors.files.reader import first_place, read_chunks
 from connectors.postgres import ledger
@@ -73,31 +75,41 @@ class RowProof:
         return f"{HASHED.capitalize() if hashed else 'Nothing'} proves it. {gone}"
 
     def _hold_against_file(self, extract: Extract, row: Any) -> None:
-        about = f"{extract.name} of batch {extract.batch_id}"
-        there = self._in_file(extract, row.record_number)
+        content, header = open_archived(self._workspace, extract, restored_profile(self._batch))
+        fault = self._fault(extract, row, content, header)
+        # A version before took a line with a value in a column without a name for its records.
+        if fault and header.unpivot and header.unpivot.nameless:
+            then = replace(header, unpivot=replace(header.unpivot, nameless=()))
+            fault = self._fault(extract, row, content, then)
+        if fault:
+            about = f"{extract.name} of batch {extract.batch_id}"
+            raise EvidenceBroken(f"{about} {fault}, and it is not shown. {_REMEDY}")
+
+    def _fault(self, extract: Extract, row: Any, content: Content, header: Header) -> str:
+        """What a row is otherwise than its file says, read with this header; empty: nothing."""
+        number = row.record_number
+        there = self._in_file(extract, number, content, header)
         if there is None:
-            raise EvidenceBroken(
-                f"{about} has no record {row.record_number}, and the database has one: somebody "
-                f"added it there, and it is not shown. {_REMEDY}"
-            )
+            return f"has no record {number}, and the database has one: somebody added it there"
         # The text of a row that is kept by reference is read from the file.
         kept = row.data is not None or row.raw is not None
         if kept and any(getattr(row, name) != there[name] for name in _TEXT):
-            raise EvidenceBroken(
-                f"{about} says another text in record {row.record_number} than the database: "
-                f"somebody altered that there, and it is not shown. {_REMEDY}"
+            return (
+                f"says another text in record {number} than the database: somebody altered that "
+                "there"
             )
         for name in _POSITION:
             if getattr(row, name) != there[name]:
-                raise EvidenceBroken(
-                    f"{about} has record {row.record_number} elsewhere than the database says "
-                    f"({name} {there[name]}, and not {getattr(row, name)}): somebody altered that "
-                    f"there, and it is not shown. {_REMEDY}"
+                return (
+                    f"has record {number} elsewhere than the database says ({name} {there[name]}, "
+                    f"and not {getattr(row, name)}): somebody altered that there"
                 )
+        return ""
 
-    def _in_file(self, extract: Extract, number: int) -> Mapping[str, Any] | None:
+    def _in_file(
+        self, extract: Extract, number: int, content: Content, header: Header
+    ) -> Mapping[str, Any] | None:
         """The record of a number as the kept file has it, read from the chunk before it on."""
-        content, header = open_archived(self._workspace, extract, restored_profile(self._batch))
         before = [
             one
             for one in ledger.list_receipts(
