@@ -135,8 +135,8 @@ class HeaderColumns:
     def _other(self, line: Sequence[str], *, hidden: bool) -> str | None:
         """What is other in a line that is a header; None: it is none, or of the same columns.
 
-        One that is `hidden` has at least half as many columns: it may be above other lines that are
-        no records either.
+        One that is `hidden`, or may be a record of texts, has at least half as many columns: it may
+        be above other lines that are no records either.
         """
         found = [name.strip() for name in line]
         while found and not found[-1]:
@@ -146,7 +146,8 @@ class HeaderColumns:
         filled = [name for name in names if name]
         if self.parent is not None and names[self.parent : self.parent + 1] != _PARENT:
             return None
-        if hidden and 2 * len(filled) < max(map(_filled, self._folded_rows)):
+        may_be_few = bool(self.stated) or self._is_no_record(names)
+        if (hidden or not may_be_few) and 2 * len(filled) < max(map(_filled, self._folded_rows)):
             return None
         if meant in self._meant_rows or not self._is_header(names):
             return None

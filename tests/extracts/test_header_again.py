@@ -212,6 +212,10 @@ NONE = {
     "words in a table of texts, one of them its first column": Case(
         "English,German,French\nhouse,Haus,maison\nEnglish,Englisch,anglais\n", WORDS
     ),
+    "names of few columns, all of which are texts": Case(
+        "Name,Gender,AgeGroup,Style,ImageUrl\na,b,c,d,e\nStyle,Name,,,\n,,,Name,Style\n",
+        {"feed": "a", "record": "avatar"},
+    ),
     "a name in each of several texts": Case(
         "Pos;Doc;Amount;Debt;A;B\na;4;2.50;3;Doc;Amount\nb;5;6;7;Debt;Doc\n", PAID
     ),
