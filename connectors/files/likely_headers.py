@@ -65,20 +65,22 @@ class LikelyHeaders:
         return np.flatnonzero(found)
 
     def _with_names_behind(self, block: bytes, text: Bytes, start: Places, end: Places) -> Places:
-        """The lines that begin with another word, and have more names behind it than other texts.
+        """The lines that begin with any word, and have more names of columns than other texts.
 
         Each is taken for as many cells as a record has.
         """
-        worded = self.with_word(block, text, start, end) if self.width else _NONE
+        signs, sign, last = self._signs, self.dialect.delimiter[-1], len(text) - 1
+        if not self.width:
+            return _NONE
+        worded, first = self._begun(block, text, start, end, signs.word)
         if not len(worded):
             return _NONE
-        signs, sign, last = self._signs, self.dialect.delimiter[-1], len(text) - 1
         before = np.flatnonzero(text == sign)
         at = np.minimum(before + 1, last)
         kind, empty = signs.kind[text[at]], before[np.isin(text[at], [sign, *b"\r\n"])]
         quoted = at[(kind == _LEAD) & (text[at] != sign)] + 1
         quoted += signs.kind[text[np.minimum(quoted, last)]] == _LEAD
-        at = np.concatenate((at[kind == _NAME], quoted[quoted < last]))
+        at = np.concatenate((first, at[kind == _NAME], quoted[quoted < last]))
         pairs = signs.fold[text[at]].astype(np.int64) << 8
         pairs |= signs.fold[text[np.minimum(at + 1, last)]]
         likely = signs.pairs[pairs]

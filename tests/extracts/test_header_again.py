@@ -173,6 +173,9 @@ OTHER = {
         3,
         "column 2 is 'Debt', and line 1 has 'Amount' there",
     ),
+    "with such a one behind its first": Case(
+        "Doc;Amount;Debt;No\n1;2.50;3;4\nDebt;1st;Doc;Amount\n", PAID, 3
+    ),
     "a table of texts that has a column more": Case(
         "English,German\nhouse,Haus\nEnglish,French,German\n", WORDS, 3
     ),
