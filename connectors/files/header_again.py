@@ -54,6 +54,8 @@ class HeaderColumns:
     """Its rows as delivered: one, or several that make up the names."""
     known: frozenset[str]
     """Folded names of columns, in this header or in any other of its record."""
+    read: frozenset[str]
+    """Those of them that something is made of."""
     meant: Mapping[str, str]
     """By folded name the field that a column is: two names may mean the same one."""
     stated: frozenset[str]
@@ -149,7 +151,7 @@ class HeaderColumns:
         may_be_few = bool(self.stated) or self._is_no_record(names)
         if (hidden or not may_be_few) and 2 * len(filled) < max(map(_filled, self._folded_rows)):
             return None
-        if meant in self._meant_rows or not self._is_header(names):
+        if any(self._is_same(meant, row) for row in self._meant_rows) or not self._is_header(names):
             return None
         first = "the feed profile names" if self.line is None else f"line {self.line} has"
         rows = zip(self.rows, self._meant_rows, strict=True)
@@ -162,6 +164,16 @@ class HeaderColumns:
             here = repr(here)
         told = repr(there) if there else "none"
         return f"its column {place + 1} is {here or 'empty'}, and {first} {told} there"
+
+    def _is_same(self, one: Sequence[str], other: Sequence[str]) -> bool:
+        """Whether lines below either header are read alike.
+
+        Of a table each column is read, and of several rows a part of a name.
+        """
+        if self.stated or len(self.rows) > 1 or len(one) != len(other):
+            return one == other
+        read = self.read.union(self.meant.values(), [""])
+        return all(a == b or read.isdisjoint((a, b)) for a, b in zip(one, other, strict=True))
 
     def _cells(self, line: bytes) -> Sequence[str]:
         """The cells of a line; none of one that cannot be divided."""
@@ -241,6 +253,7 @@ def header_columns(
         line=None if profile.names else line.number,
         rows=line.rows,
         known=frozenset(names | reading.names_of(table)),
+        read=frozenset(reading.names_of(table)),
         meant=reading.meant_of(table),
         stated=stated,
         certain=any(
@@ -271,6 +284,7 @@ def positioned_columns(
         line=None,
         rows=(tuple(stated),),
         known=frozenset({*map(folded, stated)} | reading.names_of(table)),
+        read=frozenset(reading.names_of(table)),
         meant=reading.meant_of(table),
         stated=frozenset(),
         certain=False,

@@ -120,6 +120,15 @@ OTHER = {
         },
         4,
     ),
+    "one of several rows, in a part of a name": Case(
+        "Doc;Amount;Debt;T\n;in EUR;;\n1;2.50;3;\nDoc;Sum;Debt;T\n;in EUR;;\n",
+        PAID
+        | {
+            "header_lines": 2,
+            "columns": {"Doc": "Id", "Amount in EUR": "PaidAmount", "Debt": "DebtsId"},
+        },
+        4,
+    ),
     "a table whose kept column has a name of several rows": Case(
         "USD,ILS,Date\n1,1,of\n1,2,2026-01-01\nILS,USD,Date\n1,1,of\n",
         TABLE
@@ -176,6 +185,12 @@ OTHER = {
     "with such a one behind its first": Case(
         "Doc;Amount;Debt;No\n1;2.50;3;4\nDebt;1st;Doc;Amount\n", PAID, 3
     ),
+    "where nothing was made of a column": Case(
+        "Doc;Amount;Debt;Page 1\n1;2.50;3;\nDoc;Amount;Debt;PaidAmount\n", PAID, 3
+    ),
+    "with a column more behind, of which nothing is made": Case(
+        "Doc;Amount;Debt;Page 1\n1;2.50;3;\nDoc;Amount;Debt;Page 1;More\n", PAID, 3
+    ),
     "a table of texts that has a column more": Case(
         "English,German\nhouse,Haus\nEnglish,French,German\n", WORDS, 3
     ),
@@ -189,6 +204,9 @@ NONE = {
     "too many cells, the last of them a name": Case(f"{FULL}{line(2)},x,Id\n", PLAIN),
     "the same by the names of the fields": Case(
         "Doc;Amount;Debt\nId;PaidAmount;DebtsId\n1;2.50;3\n", PAID
+    ),
+    "the same but for the name of a column that nothing is made of": Case(
+        "Doc;Amount;Debt;Page 1\n1;2.50;3;\nDoc;Amount;Debt;Page 2\nId;Amount;Debt;page\n", PAID
     ),
     "the same with empty cells behind": Case(f"{FULL}{HEADER},,\n", PLAIN),
     "the same in several rows": Case(
