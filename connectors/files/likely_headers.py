@@ -39,14 +39,17 @@ class LikelyHeaders:
             return _NONE
         if self.anywhere:
             return self._holding(block, start)
-        first = self._with_name_first(block, text, start, end)
-        return np.union1d(first, self._with_names_behind(block, text, start, end))
+        begin = text[np.minimum(start, len(text) - 1)]
+        there = np.bincount(begin, minlength=len(self._signs.kind)) > 0
+        first = behind = _NONE
+        if self._signs.kind[there].any():
+            first = self._with_name_first(block, text, start, end)
+        if self._signs.word[there].any():
+            behind = self._with_names_behind(block, text, start, end)
+        return np.union1d(first, behind)
 
     def _with_name_first(self, block: bytes, text: Bytes, start: Places, end: Places) -> Places:
         signs = self._signs
-        kind = signs.kind[text[np.minimum(start, len(text) - 1)]]
-        if not kind.any():
-            return _NONE
         rows, at = self._begun(block, text, start, end, signs.kind)
         pairs = self._sign(text, at, end[rows]).astype(np.int64) << 8
         pairs |= self._sign(text, at + 1, end[rows])
