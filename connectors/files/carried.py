@@ -21,7 +21,7 @@ from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.linear_patterns import Groups
 from connectors.files.parts import in_parts
 from connectors.files.positions import DELIMITER, QUOTE
-from connectors.files.shadow import shadow
+from connectors.files.shadow import has_open_quote
 from connectors.files.utf8 import Utf8
 
 _NO_TEXT = re.compile("[\udc80-\udcff]")
@@ -151,8 +151,7 @@ def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:
 
 def _is_half_quoted(cell: bytes, dialect: Dialect) -> bool:
     """Whether a pattern took the begin of a quoted cell alone."""
-    begins = dialect.has_quote and cell.startswith(dialect.quote)
-    return begins and shadow(cell, dialect).count(dialect.quote) % 2 == 1
+    return cell.startswith(dialect.quote) and has_open_quote(cell, dialect)
 
 
 def _quoted(cell: bytes, dialect: Dialect) -> bytes:

@@ -21,7 +21,7 @@ from connectors.files.manifest import total_of
 from connectors.files.manifest_entries import ALL, ManifestEntry, Sums
 from connectors.files.profile import Profile
 from connectors.files.profile_made import currencies_of
-from connectors.files.shadow import shadow
+from connectors.files.shadow import has_open_quote
 from connectors.files.workbook_parts import with_remarks
 from connectors.printable import shown
 from schemas.field import Table
@@ -64,7 +64,7 @@ def read_footer(
     comments = _are_comments(content, profile, dialect, every)
     below = (line for line, comment in zip(every, comments, strict=True) if not comment)
     # The last line of a text in quotes has their end: it is of a record, whatever it says.
-    closed = takewhile(lambda line: not _has_open_quote(line, dialect), below)
+    closed = takewhile(lambda line: not has_open_quote(line.text, dialect), below)
     lines = _at_the_end(content, profile, closed)
     found = _by_pattern(profile, [_decoded(content, line) for line in lines])
     for pattern in profile.footer:
@@ -167,10 +167,6 @@ def _by_each_currency(profile: Profile) -> list[str]:
     return [pattern for pattern in profile.footer if of & {*group_names([pattern])}]
 
 
-def _has_open_quote(line: _Line, dialect: Dialect) -> bool:
-    return dialect.has_quote and shadow(line.text, dialect).count(dialect.quote) % 2 == 1
-
-
 def _are_comments(
     content: Content, profile: Profile, dialect: Dialect, lines: Sequence[_Line]
 ) -> Iterable[bool]:
@@ -186,7 +182,7 @@ def _are_comments(
     return (
         (fits or dialect.begins_comment(line.text))
         and not own
-        and not _has_open_quote(line, dialect)
+        and not has_open_quote(line.text, dialect)
         for line, fits, own in zip(lines, skipped, of_footer, strict=True)
     )
 

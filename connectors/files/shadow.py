@@ -42,6 +42,11 @@ def shadow(text: bytes, dialect: Dialect) -> bytes:
     return text
 
 
+def has_open_quote(text: bytes, dialect: Dialect) -> bool:
+    """Whether a cell in quotes begins in a text, or ends in it, and not both."""
+    return dialect.has_quote and shadow(text, dialect).count(dialect.quote) % 2 == 1
+
+
 def covered(dialect: Dialect) -> Dialect:
     """The dialect of a shadow."""
     delimiter = DELIMITER if len(dialect.delimiter) > 1 else dialect.delimiter
