@@ -167,6 +167,11 @@ class Profile:
             if told.keys() & {*parts}
         }
 
+    @property
+    def merges(self) -> bool:
+        """Whether rows with one key that are equal are one record."""
+        return self.repeats != "conflict"
+
     @cached_property
     def keys(self) -> Mapping[str, MadeKey]:
         """The fields that are a number made of the values of other fields, with their key."""

@@ -145,9 +145,7 @@ def _reject_strays(lease: Lease, tables: list[Table], corrects: int) -> None:
 def _reject_taken(lease: Lease, table: Table, profile: Profile) -> None:
     """Reject rows with the key of what they do not repair."""
     if profile.duplicate != "last_wins" and (
-        taken := mark_taken_keys(
-            lease.connection, table, lease.batch_id, merges=profile.repeats != "conflict"
-        )
+        taken := mark_taken_keys(lease.connection, table, lease.batch_id, merges=profile.merges)
     ):
         rows = f"{quantity(taken, 'row', grouped)} with the key of a row"
         log.warning("%s: %s that %s not repaired", table.title, rows, agree(taken, "is", "are"))
@@ -168,7 +166,7 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
         table,
         lease.batch_id,
         last_wins=last_wins,
-        merges=profile.repeats != "conflict",
+        merges=profile.merges,
         keys=known.keys,
         made_of=sorted({one for of in made.values() for one in of}),
     )

@@ -70,7 +70,7 @@ def examine(
     with scratch_folder() as folder:
         rows = DeliveryRows(
             profile.duplicate == "last_wins",
-            profile.repeats != "conflict",
+            profile.merges,
             settings.limits.check_bytes,
         )
         run = _Examination(settings, profile, most, rows)
