@@ -58,17 +58,17 @@ class HeaderColumns:
     """Those of them that something is made of."""
     meant: Mapping[str, str]
     """By folded name the field that a column is: two names may mean the same one."""
-    stated: frozenset[str]
-    """Of a table: the folded names that each header of it has, whatever the others are."""
-    certain: bool
-    """Whether no record can have one of those in its place."""
-    texts: bool
-    """Whether the other cells of a table are texts: a record may hold any name there."""
     no_text: Callable[[int], bool]
     """Whether the value of a column is its whole text."""
     quotable: bool
     """Whether a cell that is no known name may be shown."""
     dialect: Dialect
+    stated: frozenset[str] = frozenset()
+    """Of a table: the folded names that each header of it has, whatever the others are."""
+    certain: bool = False
+    """Whether no record can have one of those in its place."""
+    texts: bool = False
+    """Whether the other cells of a table are texts: a record may hold any name there."""
     divided: Callable[[str], Sequence[str]] | None = None
     """The cells of a line, where none are told by signs between them."""
     parent: int | None = None
@@ -229,12 +229,8 @@ class HeaderColumns:
         first = next(filter(None, self._folded_rows[0]), "") if self.stated else ""
         if not first or first in self.stated:
             return b""
-        names = [
-            name.encode(self.dialect.encoding, "replace")
-            for name in self.rows[0]
-            if folded(name) in self.stated
-        ]
-        return next(iter(names), b"")
+        name = next((one for one in self.rows[0] if folded(one) in self.stated), "")
+        return name.encode(self.dialect.encoding, "replace")
 
 
 def header_columns(
@@ -247,26 +243,25 @@ def header_columns(
     """What tells a header of other columns than those of this line, or of the feed profile."""
     profile = reading.profile
     stated = frozenset(map(folded, profile.unpivot_keep or profile.unpivot_columns))
-    own = {profile.unpivot_value or ""} if profile.unpivot_columns else stated
+    value = frozenset({folded(profile.unpivot_value or "")})
     names = {folded(name) for row in (line.names, *line.rows) for name in row} - {""}
+    read = frozenset(reading.names_of(table))
+    no_text = partial(reading.is_no_text, table, fields)
+
+    def are_no_texts(columns: frozenset[str]) -> bool:
+        places = (at for at, name in enumerate(reading.names) if folded(name) in columns)
+        return any(map(no_text, places))
+
     return HeaderColumns(
         line=None if profile.names else line.number,
         rows=line.rows,
-        known=frozenset(names | reading.names_of(table)),
-        read=frozenset(reading.names_of(table)),
+        known=read | names,
+        read=read,
         meant=reading.meant_of(table),
         stated=stated,
-        certain=any(
-            reading.is_no_text(table, fields, place)
-            for place, name in enumerate(reading.names)
-            if folded(name) in {*map(folded, own)}
-        ),
-        texts=not any(
-            reading.is_no_text(table, fields, place)
-            for place, name in enumerate(reading.names)
-            if folded(name) == folded(profile.unpivot_value or "")
-        ),
-        no_text=partial(reading.is_no_text, table, fields),
+        certain=are_no_texts(value if profile.unpivot_columns else stated),
+        texts=not are_no_texts(value),
+        no_text=no_text,
         quotable=not table.unquotable,
         dialect=dialect,
         width=len(line.names),
@@ -280,15 +275,13 @@ def positioned_columns(
     """The same of lines whose cells are at the positions that the feed profile says."""
     stated = in_order(reading.profile.positions)
     ranges = [range_of(text) for text in stated.values()]
+    read = frozenset(reading.names_of(table))
     return HeaderColumns(
         line=None,
         rows=(tuple(stated),),
-        known=frozenset({*map(folded, stated)} | reading.names_of(table)),
-        read=frozenset(reading.names_of(table)),
+        known=read.union(map(folded, stated)),
+        read=read,
         meant=reading.meant_of(table),
-        stated=frozenset(),
-        certain=False,
-        texts=False,
         no_text=partial(reading.is_no_text, table, fields),
         quotable=not table.unquotable,
         dialect=dialect,
