@@ -30,7 +30,13 @@ from connectors.postgres.ranges import (
     same,
     untold,
 )
-from schemas.derived.sql_names import content_columns, key_columns, staged_name
+from schemas.derived.sql_names import (
+    content_columns,
+    key_columns,
+    place_number,
+    place_of,
+    staged_name,
+)
 from schemas.derived.views import is_older, joined, position, quoted, same_content
 from schemas.field import Table
 from schemas.kinds import stored_columns
@@ -42,7 +48,6 @@ NOT_NEW = (*CONSTRAINT_ERRORS, psycopg.errors.DeadlockDetected)
 """What the database says when a range of new rows is not one; two that insert the same keys in
 different orders wait for each other."""
 INSERTED = "inserted"
-_NUMBERS = (1 << 40) - 1
 VERDICTS = (INSERTED, "updated", "unchanged", "stale")
 
 
@@ -293,17 +298,17 @@ def _note_other_feeds(connection: psycopg.Connection, table: Table, rows: Applie
     found = connection.execute(
         f"""WITH known AS (
             SELECT p.before, count(*) AS count,
-                min((p.extract_id::bigint << 40) + p.record_number) AS first
+                min({place_number("p")}) AS first
             FROM present p WHERE p.verdict = 'updated' AND {untold(rows.within, "p")} GROUP BY 1
         )
         SELECT CASE WHEN {mine} IS NULL OR {mine} = {theirs} THEN b.feed END AS feed,
-            sum(count)::bigint, min(first)
+            sum(count)::bigint, {place_of("min(first)")}
         FROM known JOIN batch m ON m.id = %(batch)s LEFT JOIN batch b ON b.id = known.before
         WHERE b.feed IS DISTINCT FROM m.feed GROUP BY 1 ORDER BY 1""",
         rows.parameters(),
     ).fetchall()
     of_feed = "batch_id = %s AND record = %s AND code = 'OtherFeed' AND value = %s"
-    for named, count, first in found:
+    for named, count, *first in found:
         feed = named or NOT_SHOWN
         noted = [rows.batch_id, table.name, feed]
         if connection.execute(
@@ -313,13 +318,7 @@ def _note_other_feeds(connection: psycopg.Connection, table: Table, rows: Applie
         connection.execute(
             "INSERT INTO note (batch_id, record, value, extract_id, record_number, rows, message, "
             "code, field) VALUES (%s, %s, %s, %s, %s, %s, %s, 'OtherFeed', '')",
-            [
-                *noted,
-                first >> 40,
-                first & _NUMBERS,
-                count,
-                REASONS["OtherFeed"].message(value=feed),
-            ],
+            [*noted, *first, count, REASONS["OtherFeed"].message(value=feed)],
         )
 
 

@@ -12,7 +12,13 @@ from connectors.postgres.attempts import checked_of, standing_batches
 from connectors.postgres.database import nested_loops
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.ranges import ready
-from schemas.derived.sql_names import key_columns, listed, staged_name
+from schemas.derived.sql_names import (
+    key_columns,
+    listed,
+    place_number,
+    place_of,
+    staged_name,
+)
 from schemas.derived.views import (
     COUNTS_NOT,
     STATE,
@@ -179,13 +185,13 @@ def check_reference(
     statement = f"""
         WITH named AS (
             SELECT m.value, m.elsewhere, count(*) AS rows,
-                min((s.extract_id::bigint << 40) + s.record_number) AS first
+                min({place_number("s")}) AS first
             FROM {staged_name(table)} s JOIN missing m ON {of}
             WHERE {READY} GROUP BY m.value, m.tenant, m.elsewhere
         ), told AS (
             INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value,
                 rows, message)
-            SELECT %(batch)s, first >> 40, first & ((1::bigint << 40) - 1), '{table.name}',
+            SELECT %(batch)s, {place_of("first")}, '{table.name}',
                 CASE WHEN elsewhere THEN 'ReferenceTenant' ELSE 'ReferenceMissing' END,
                 '{reference.field}', value::text, rows,
                 CASE WHEN elsewhere THEN {said("ReferenceTenant")}

@@ -25,7 +25,13 @@ from connectors.postgres.batch_keys import READY, error_data, key_value
 from connectors.postgres.corrections import lock_corrections
 from connectors.postgres.ledger import batch_span, find_batch, staged_tables
 from connectors.postgres.ranges import Range
-from schemas.derived.sql_names import TARGET_NAMES, key_columns, listed, staged_name
+from schemas.derived.sql_names import (
+    TARGET_NAMES,
+    key_columns,
+    listed,
+    place_number,
+    staged_name,
+)
 from schemas.derived.views import (
     APPLIED,
     AT_PLACES,
@@ -267,7 +273,7 @@ def _gather_claims(
         keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
         connection.execute(
             f"""INSERT INTO repair_claims
-            SELECT s.extract_id, s.record_number, (s.extract_id::bigint << 40) + s.record_number,
+            SELECT s.extract_id, s.record_number, {place_number("s")},
                 {position("first_line")}, s.parent, '{table.name} ' || ROW({keys})::text, s.parent
             FROM {staged_name(table)} s WHERE {_IS_REPAIR}""",
             batch_span(connection, batch_id),

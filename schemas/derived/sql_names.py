@@ -19,6 +19,8 @@ SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 HASH_OF = "hashtextextended({}, 0)"
 """SQL for what an index has of a text without a limit; two texts may share it."""
 IDENTITY = "identity"
+_RECORD_BITS = 40
+"""Of a number for a place, those that are the number of the record."""
 TARGET_NAMES = tuple(name for name in EXTRACTS if name != "insert_batch_data")
 """Records with a target table; insert-batch data has none: the rows of all batches are it."""
 
@@ -26,6 +28,16 @@ TARGET_NAMES = tuple(name for name in EXTRACTS if name != "insert_batch_data")
 def listed(words: Iterable[str]) -> str:
     """Words as SQL lists them."""
     return ", ".join(f"'{word}'" for word in words)
+
+
+def place_number(of: str) -> str:
+    """SQL for where a row is, as one number; rows have these in the order they were delivered."""
+    return f"({of}.extract_id::bigint << {_RECORD_BITS}) + {of}.record_number"
+
+
+def place_of(number: str) -> str:
+    """SQL for the extract_id and record_number that such a number is of."""
+    return f"{number} >> {_RECORD_BITS}, {number} & ((1::bigint << {_RECORD_BITS}) - 1)"
 
 
 def key_columns(table: Table) -> tuple[str, ...]:
