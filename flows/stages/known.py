@@ -186,7 +186,7 @@ def made_otherwise(connection: psycopg.Connection, given: Profile) -> list[str]:
         f"{name} is made of another key or namespace than in batch {number}, the last one of feed "
         f"{given.feed}: a record that comes again gets another number and is inserted beside the "
         "first. Where records may come again, undo this batch and those before it (`recon undo`), "
-        "and import their files anew."
+        "and import their files again."
         for name, key in given.keys.items()
         if made.get(name) != ([*key.names], key.namespace)
     ]

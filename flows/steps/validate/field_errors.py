@@ -142,6 +142,8 @@ class FieldErrors:
 
         Where one of them has a reason of its own, there is no other; else it is the empty ones.
         """
+        if not keys:
+            return self
         found: list[OfField] = []
         for one in self.found:
             key = keys.get(one.field)
