@@ -15,8 +15,11 @@ from schemas.cells.date_forms import DateForms
 from schemas.cells.numbers import NEGATIVE, POSITIVE, NumberForm
 from schemas.cells.reading import offset_minutes
 from schemas.cells.widths import of_usual_width
+from schemas.field import Table
 from schemas.made_keys import MadeKey
 
+BY_KEY = "by_key"
+"""What the equal rows of a feed are that does not say it."""
 ROWS = "rows"
 """In the pattern of a footer: how many records there are."""
 
@@ -125,9 +128,10 @@ class Profile:
     keep_only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By column the cells of rows that are taken; all other rows are left out as well."""
     duplicate: str = "conflict"
-    repeats: str | None = None
+    repeats: str = BY_KEY
     """What rows with one key are that are equal: `superseded` but for one, or all in `conflict`.
-    None: superseded, or of a correction what its delivery says."""
+    `BY_KEY`: the latter where their key is made of other fields; of a correction what its delivery
+    says."""
     reference: str = "flag"
     complete: bool = False
     """Whether a delivery brings every record it refers to: what it does not bring is rejected."""
@@ -167,10 +171,15 @@ class Profile:
             if told.keys() & {*parts}
         }
 
-    @property
-    def merges(self) -> bool:
-        """Whether rows with one key that are equal are one record."""
-        return self.repeats != "conflict"
+    def merges(self, table: Table) -> bool:
+        """Whether rows of a table with one key that are equal are one record.
+
+        A key that was delivered says so. One that is made of what they say cannot tell two
+        withdrawals of the same amount from one that is there twice.
+        """
+        if self.repeats != BY_KEY or self.duplicate == "last_wins":
+            return self.repeats != "conflict"
+        return not self.keys.keys() & {*table.key}
 
     @cached_property
     def keys(self) -> Mapping[str, MadeKey]:

@@ -86,7 +86,7 @@ def _check_has_effect(profile: Profile) -> None:
         raise ProfileError(
             "push and compare_only: what is only kept to be compared is not sent. Keep one of them."
         )
-    if not profile.merges and profile.duplicate == "last_wins":
+    if profile.repeats == "conflict" and profile.duplicate == "last_wins":
         raise ProfileError(
             'policy.repeats = "conflict" takes two rows with one key for two things, and '
             'policy.duplicate = "last_wins" for one. Keep one of them.'

@@ -145,7 +145,9 @@ def _reject_strays(lease: Lease, tables: list[Table], corrects: int) -> None:
 def _reject_taken(lease: Lease, table: Table, profile: Profile) -> None:
     """Reject rows with the key of what they do not repair."""
     if profile.duplicate != "last_wins" and (
-        taken := mark_taken_keys(lease.connection, table, lease.batch_id, merges=profile.merges)
+        taken := mark_taken_keys(
+            lease.connection, table, lease.batch_id, merges=profile.merges(table)
+        )
     ):
         rows = f"{quantity(taken, 'row', grouped)} with the key of a row"
         log.warning("%s: %s that %s not repaired", table.title, rows, agree(taken, "is", "are"))
@@ -166,7 +168,7 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
         table,
         lease.batch_id,
         last_wins=last_wins,
-        merges=profile.merges,
+        merges=profile.merges(table),
         keys=known.keys,
         made_of=sorted({one for of in made.values() for one in of}),
     )

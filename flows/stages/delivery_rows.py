@@ -5,7 +5,7 @@ at once as a setting says: those with one key are together, and those with one v
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -70,8 +70,8 @@ class DeliveryRows:
     """
 
     last_wins: bool
-    merges: bool
-    """Whether rows that are equal are one record."""
+    merges: Callable[[Table], bool]
+    """Whether equal rows of a table are one record."""
     bytes_at_once: int
     _kept: dict[str, _Kept] = field(default_factory=dict)
     _counting: dict[str, FrameFile] = field(default_factory=dict)
@@ -105,7 +105,8 @@ class DeliveryRows:
         """
         self._refused = list(refused)
         for name, kept in self._kept.items():
-            wanted = reference_columns(EXTRACTS[name])
+            table = EXTRACTS[name]
+            wanted, conflicts = reference_columns(table), self._conflicts(table)
             if kept.rising:
                 self._counting[name] = kept.rows
                 continue
@@ -113,36 +114,36 @@ class DeliveryRows:
             parted = kept.rows.by_hash(kept.keys, self._parts(kept.rows), self._in_memory)
             for part in parted.parts:
                 several = repeated_keys(self._taken(parted, part), kept.keys)
-                conflict = several.filter(self._conflicts())
+                conflict = several.filter(conflicts)
                 for rows in self._taken(parted, part):
                     if conflict.height:
                         yield rows.join(conflict, on=kept.keys).select(PLACE, CONFLICT)
                     if several.height:
-                        self._count_superseded(rows.join(several, on=kept.keys))
+                        self._count_superseded(rows.join(several, on=kept.keys), conflicts)
                     if wanted:
-                        counting.add(self._counted(rows, several, kept.keys).select(PLACE, *wanted))
+                        counted = self._counted(rows, several, kept.keys, conflicts)
+                        counting.add(counted.select(PLACE, *wanted))
 
-    def _count_superseded(self, rows: pl.DataFrame) -> None:
-        beside = rows.filter(~self._counts(), ~self._conflicts())
+    def _count_superseded(self, rows: pl.DataFrame, conflicts: pl.Expr) -> None:
+        beside = rows.filter(~self._wins(), ~conflicts)
         self.superseded.update(dict(beside.group_by(extract_of()).len().iter_rows()))
 
     def _counted(
-        self, rows: pl.DataFrame, several: pl.DataFrame, keys: Sequence[str]
+        self, rows: pl.DataFrame, several: pl.DataFrame, keys: Sequence[str], conflicts: pl.Expr
     ) -> pl.DataFrame:
         """Rows without those that do not count, as the import has it."""
         if several.is_empty():
             return rows
-        counts = pl.col(FIRST).is_null() | self._counts()
+        counts = pl.col(FIRST).is_null() | (self._wins() & ~conflicts)
         return rows.join(several, on=keys, how="left").filter(counts)
 
-    def _counts(self) -> pl.Expr:
-        """Whether a row counts that shares its key with others."""
-        one = LAST if self.last_wins else FIRST
-        return (pl.col(PLACE) == pl.col(one)) & ~self._conflicts()
+    def _wins(self) -> pl.Expr:
+        """Whether a row counts of those with one key, where they do not conflict."""
+        return pl.col(PLACE) == pl.col(LAST if self.last_wins else FIRST)
 
-    def _conflicts(self) -> pl.Expr:
+    def _conflicts(self, table: Table) -> pl.Expr:
         """Whether rows that share their key conflict, so that none of them counts."""
-        if not self.merges:
+        if not self.merges(table):
             return pl.lit(True)
         return pl.lit(False) if self.last_wins else pl.col(CONFLICT)
 

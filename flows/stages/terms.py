@@ -12,7 +12,7 @@ import psycopg
 
 from connectors.errors import BatchStateError, CorrectionError, EvidenceBroken, ProfileError
 from connectors.files.linear_patterns import check_pattern
-from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profile import BY_KEY, DEFAULT, Profile
 from connectors.postgres import ledger
 from connectors.postgres.evidence import are_constants_altered
 from connectors.postgres.ledger import IN_DATABASE, TAKEN_BACK, Batch, State
@@ -140,6 +140,9 @@ def stored_terms(batch: Batch) -> dict[str, Any]:
             f"profile: {shown(broken)} in its kept_settings is nothing that recon writes. Put back "
             "what stood there; or undo the batch and import its files again. Nothing was changed."
         )
+    if not values.get("repeats"):  # Of an earlier version, to which such rows were one.
+        made = any("key" in of for of in values.get("fields", {}).values())
+        values["repeats"] = "superseded" if made else BY_KEY
     comment = values.get("comment", [])
     if not isinstance(comment, list):  # Of an earlier version: one text, or none.
         values["comment"] = [comment] if comment else []

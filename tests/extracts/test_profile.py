@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from connectors.files.profile_file import LOOKUP, load_profile, read_profile, wi
 from connectors.files.profile_keys import KEYS, OF_FIELD, OF_UNITS, SECTIONS
 from connectors.files.profile_writing import WRITTEN
 from schemas.cells.dates import date_form
+from schemas.tables import EXTRACTS
 from tests.odd_toml import ODD_TOML
 from tests.stages.test_writing import MONTHS
 
@@ -94,6 +96,30 @@ def test_a_byte_order_mark_is_no_part_of_it(tmp_path: Path) -> None:
 
 def test_defaults() -> None:
     assert read_profile({"feed": "default"}) == DEFAULT
+
+
+MADE = {"fields": {"Id": {"key": ["DebtsId", "PaymentDate"]}}}
+REFERENCE = {"fields": {"DebtsId": {"key": ["TenantsId", "PaymentDate"]}}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "merges"),
+    [
+        ({}, True),
+        (REFERENCE, True),
+        (MADE, False),
+        (MADE | {"policy": {"repeats": "superseded"}}, True),
+        (MADE | {"policy": {"duplicate": "last_wins"}}, True),
+        ({"policy": {"repeats": "conflict"}}, False),
+    ],
+)
+def test_equal_rows_are_one_record_where_their_key_is_delivered_or_the_feed_says_so(
+    asked: dict[str, Any], merges: bool
+) -> None:
+    assert (
+        read_profile({"feed": "bank", "record": "payment"} | asked).merges(EXTRACTS["payment"])
+        is merges
+    )
 
 
 def test_hash_is_of_the_rules_only() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError
-from connectors.files.profile import DEFAULT
+from connectors.files.profile import BY_KEY, DEFAULT
 from connectors.files.profile_file import read_profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import State
@@ -323,4 +323,25 @@ def test_what_is_one_text_or_a_list_is_read_as_any_version_kept_it(
         assert other_terms(batch, now) == []
         assert other_terms(batch, DEFAULT) == ([] if now == DEFAULT else [key])
         assert _keys(batch)[key] == (read if isinstance(read, str) else json.dumps(list(read)))
-    assert run_batch(workspace, 1).batch.state is State.COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("kept", "repeats", "state"),
+    [(None, "superseded", State.COMPLETE), (BY_KEY, BY_KEY, State.COMPLETE_WITH_ERRORS)],
+)
+def test_equal_rows_that_an_earlier_version_received_are_one_record(
+    workspace: Workspace, tmp_path: Path, kept: object, repeats: str, state: State
+) -> None:
+    """Their number is made of what they say, and this version takes them for two things."""
+    made = replace(DEFAULT, record="payment", fields={"Id": {"key": ("DebtsId", "PaidAmount")}})
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{row.partition(',')[2]}\n" for row in (HEADER, line(1), line(1))))
+    with received(workspace, [path], made):
+        pass
+    with workspace.database.connect() as connection:
+        profile = json.loads(ledger.find_batch(connection, 1).profile)
+        received_before(workspace, profile | {"repeats": kept})
+        batch = ledger.find_batch(connection, 1)
+    assert restored_profile(batch).repeats == repeats
+    assert other_terms(batch, made) == ([] if repeats == BY_KEY else ["repeats"])
+    assert run_batch(workspace, 1).batch.state is state

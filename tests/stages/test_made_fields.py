@@ -403,20 +403,27 @@ def test_a_row_with_secrets_shows_nothing_of_its_fields(
 
 
 @pytest.mark.long
-def test_an_import_says_that_equal_rows_are_one_record(recon: Any, tmp_path: Path) -> None:
-    """Of two equal items of one order, whose number is made of what they say, one is kept."""
+def test_equal_rows_are_one_record_where_that_is_said(recon: Any, tmp_path: Path) -> None:
+    """Two equal items of one order, whose number is made of what they say, may be two."""
     profile, path = tmp_path / "shop.toml", tmp_path / "items.csv"
     profile.write_text(
         'feed = "shop"\nrecord = "invoice_file"\n[fields.Id]\nkey = ["DebtsId", "InvoiceUrl"]\n'
         "[constants]\nTenantsId = 7\n"
     )
     path.write_text("DebtsId,InvoiceUrl\n1,a\n1,a\n2,a\n")
+    given = (str(path), "--profile", str(profile))
+    assert recon("import", *given)[0] == 1
+    assert json.loads(recon("import", *given, "--json")[1])["verdicts"] == {
+        "invoice_file": {"conflict": 2, "inserted": 1}
+    }
+    assert recon("check", *given)[1].count("EqualRows") == 2
+    recon("undo", "1", "--reason", "one record")
+    profile.write_text(profile.read_text() + '[policy]\nrepeats = "superseded"\n')
     code, out, _ = recon("import", str(path), "--profile", str(profile))
     assert code == 0
     said = "invoice_file: 1 row superseded: another row of this delivery with the same key counts"
     assert said in out.splitlines()
     told = "1 superseded by another row with the same key"
-    given = (str(path), "--profile", str(profile))
     assert f"3 rows, 0 with errors, {told}" in recon("check", *given)[1]
     assert f"3 of 3 rows pass, {told}" in recon("profile", "try", *given)[1]
 

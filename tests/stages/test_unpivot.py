@@ -556,12 +556,19 @@ def test_a_cell_makes_a_record_in_either_way_where_its_field_has_a_value(
 @pytest.mark.long
 def test_a_check_shows_the_records_of_lines_that_contradict_each_other(tmp_path: Path) -> None:
     text = HISTORY + "2014-08-25,1.33,137.13,N/A,\n2014-08-20,N/A,1.5E,N/A,\n"
-    (verdict,) = examine(Settings(tmp_path / "home"), [write(tmp_path, text)], PROFILE)
-    assert [(one.line, one.data, one.errors[0]["ErrorCode"]) for one in verdict.rejects] == [
+    wanted = [
         (2, "2014-08-25,USD,1.32", "ConflictingKey"),
+        (2, "2014-08-25,JPY,137.13", "EqualRows"),
         (5, "2014-08-25,USD,1.33", "ConflictingKey"),
+        (5, "2014-08-25,JPY,137.13", "EqualRows"),
         (6, "2014-08-20,JPY,1.5E", "Number"),
     ]
+    one_rate = [one for one in wanted if one[2] != "EqualRows"]
+    for policy, told in (({}, wanted), ({"policy": {"repeats": "superseded"}}, one_rate)):
+        profile = read_profile(SHAPE | policy)
+        (verdict,) = examine(Settings(tmp_path / "home"), [write(tmp_path, text)], profile)
+        found = [(one.line, one.data, one.errors[0]["ErrorCode"]) for one in verdict.rejects]
+        assert found == told
 
 
 def test_a_break_is_about_one_record_of_its_line(workspace: Workspace, tmp_path: Path) -> None:
