@@ -2,7 +2,10 @@
 
     python -m tests.mutants --seed 1 --count 300      about two hours on two cores
     python -m tests.mutants --seed 1 --count 300 --gate      by the tests of the gate alone: an hour
-    python -m tests.mutants --seed 1 --count 300 --map FOLDER     with what an earlier run found out
+    python -m tests.mutants --seed 1 --count 300 --map FOLDER --verdicts FILE
+
+`--map` takes over what an earlier run found out of the tests; `--verdicts` goes on with one that
+was stopped.
 
 A mutant is one operator, constant, condition or return value of a pure step, a stage or a connector
 that says something else. All tests are run once, over code that notes which of them enters the
@@ -23,8 +26,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from pathlib import Path
@@ -84,12 +87,14 @@ NAMES = {
     "semi": "anti",
     "anti": "semi",
 }
+WITHOUT_SERVER = ("-m", "not flows and not e2e")
+"""Those with Prefect's are half of the time, and enter nothing else of ours."""
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SECONDS = 150
-"""Tests that take longer than this, a few dozens at a time, do not end."""
-TESTS = 250
-"""Of the tests that enter a function, so many are run: first those that are called as its module
-or its folder, then those that do the least."""
+"""Tests that take so much longer than where nothing was changed, and some more, do not end."""
+TESTS, TESTS_SECONDS = 250, 240
+"""Of the tests that enter a function, so many are run, and for so long: first those that are called
+as its module or its folder, then those that do the least."""
 
 
 class Mutant(NamedTuple):
@@ -285,36 +290,47 @@ class Tests:
             folders = Path(test.partition("::")[0].removesuffix(".py").replace("test_", ""))
             return -len(near.intersection(folders.parts)), self._weight[test]
 
-        return sorted(found, key=order)[:TESTS]
+        tests: list[str] = []
+        left = float(TESTS_SECONDS)
+        for test in sorted(found, key=order)[:TESTS]:
+            left -= self._weight[test]
+            if left >= 0 or not tests:
+                tests.append(test)
+        return tests
+
+    def seconds(self, tests: Iterable[str]) -> float:
+        return sum(self._weight[test] for test in tests)
 
 
-def tried(mutant: Mutant, tests: list[str], folder: Path, cases: Sequence[str]) -> str:
+def tried(mutant: Mutant, tests: Tests, folder: Path, cases: Sequence[str]) -> str:
     """`killed`, `endless`, `survived` or `not entered`, by the tests in a folder with the code."""
-    if not tests:
+    near = tests.of(mutant)
+    if not near:
         return "not entered"
     path = folder / mutant.path
     before = path.read_bytes()
     path.write_bytes(before[: mutant.start] + mutant.new.encode() + before[mutant.end :])
     try:
-        for some in (tests[:25], tests[25:]):
-            if some and (found := _failed([*cases, *some], folder)):
+        for some in (near[:25], near[25:]):
+            seconds = SECONDS + 5 * tests.seconds(some)
+            if some and (found := _failed([*cases, *some], folder, seconds)):
                 return found
     finally:
         path.write_bytes(before)
     return "survived"
 
 
-def _failed(asked: list[str], folder: Path) -> str:
+def _failed(asked: list[str], folder: Path, seconds: float) -> str:
     """`killed` where one of them fails, `endless` where they do not end; else empty."""
     try:
-        done = _pytest(folder, "-x", f"--basetemp={folder}/.base", *asked, timeout=SECONDS)
+        done = _pytest(folder, "-x", f"--basetemp={folder}/.base", *asked, timeout=seconds)
     except subprocess.TimeoutExpired:
         return "endless"
     return "killed" if done.returncode else ""
 
 
 def _pytest(
-    folder: Path, *asked: str, timeout: int | None = None
+    folder: Path, *asked: str, timeout: float | None = None
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", *asked]
     with subprocess.Popen(
@@ -354,8 +370,7 @@ def _mapped(
     """Run the tests over a copy of the code, and write which of them enters what."""
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     note_entries(folder, mutants)
-    server = "not flows and not e2e"  # Prefect's: half of the time, and nothing else of ours.
-    asked = ("-p", "tests.mutants", f"--map={into}", "-m", server, "-n", str(workers))
+    asked = ("-p", "tests.mutants", f"--map={into}", "-n", str(workers))
     done = _pytest(folder, *asked, *cases)
     print(done.stdout.splitlines()[-1], flush=True)
 
@@ -366,9 +381,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--verdicts", type=Path, default=Path(os.devnull))
     parser.add_argument("--gate", action="store_true")
     asked = parser.parse_args()
-    cases = () if asked.gate else ("--all-cases",)
+    cases = (*WITHOUT_SERVER, *(() if asked.gate else ("--all-cases",)))
     picked = chosen(asked.seed, asked.count)
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(asked.workers) as pool:
         home = Path(place).resolve()
@@ -384,21 +400,24 @@ def main() -> None:
         if gone := tests.leave_out_all_but(_collected(folders[0], cases)):
             print(f"{gone} tests of the map are not there", flush=True)
 
-        def work(mutant: Mutant) -> tuple[Mutant, str, int]:
+        def work(mutant: Mutant) -> tuple[Mutant, str]:
             folder = folders.pop()
             try:
-                found = tests.of(mutant)
-                return mutant, tried(mutant, found, folder, cases), len(found)
+                return mutant, tried(mutant, tests, folder, cases)
             finally:
                 folders.append(folder)
 
-        counts: dict[str, int] = defaultdict(int)
-        asked_of = [pool.submit(work, mutant) for mutant in picked]
-        for mutant, verdict, number in (one.result() for one in as_completed(asked_of)):
-            counts[verdict] += 1
-            print(f"{verdict} ({number} tests) {mutant.path}:{mutant.line}", flush=True)
+        lines = asked.verdicts.read_text().splitlines() if asked.verdicts.exists() else []
+        verdicts = {Mutant(*mutant): verdict for mutant, verdict in map(json.loads, lines)}
+        asked_of = [pool.submit(work, one) for one in picked if one not in verdicts]
+        for mutant, verdict in (one.result() for one in as_completed(asked_of)):
+            verdicts[mutant] = verdict
+            with asked.verdicts.open("a") as file:
+                file.write(json.dumps([mutant, verdict]) + "\n")
+            print(f"{verdict} {mutant.path}:{mutant.line}", flush=True)
             if verdict != "killed":
                 print(f"  - {mutant.old}\n  + {mutant.new}", flush=True)
+        counts = Counter(verdicts[one] for one in picked)
         print(f"seed {asked.seed}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
 
 
