@@ -5,6 +5,7 @@ tenant only, has the same budget, reads its files the same way and goes to the s
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import psycopg
 
 from connectors.errors import BatchStateError, CorrectionError, EvidenceBroken, ProfileError
 from connectors.files.linear_patterns import check_pattern
-from connectors.files.profile import BY_KEY, DEFAULT, Profile
+from connectors.files.profile import BY_KEY, DEFAULT, Profile, is_key_made
 from connectors.postgres import ledger
 from connectors.postgres.evidence import are_constants_altered
 from connectors.postgres.ledger import IN_DATABASE, TAKEN_BACK, Batch, State
@@ -114,6 +115,12 @@ def terms_of_correction(
     return Inherited(replace(profile, record=given.record), likely, batch.service)
 
 
+def _divides(values: Mapping[str, Any]) -> bool:
+    """Whether a profile of these values that says no `repeats` takes equal rows for several."""
+    made = is_key_made(values.get("record"), values.get("fields", {}))
+    return made and values.get("duplicate") != "last_wins"
+
+
 def _record_of(connection: psycopg.Connection, batch: Batch) -> str | None:
     """The kind that was stated of a batch, or of the one it corrects."""
     stated = restored_profile(batch).record
@@ -141,8 +148,7 @@ def stored_terms(batch: Batch) -> dict[str, Any]:
             "what stood there; or undo the batch and import its files again. Nothing was changed."
         )
     if not values.get("repeats"):  # Of an earlier version, to which such rows were one.
-        made = any("key" in of for of in values.get("fields", {}).values())
-        values["repeats"] = "superseded" if made else BY_KEY
+        values["repeats"] = "superseded" if _divides(values) else BY_KEY
     comment = values.get("comment", [])
     if not isinstance(comment, list):  # Of an earlier version: one text, or none.
         values["comment"] = [comment] if comment else []

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from connectors.postgres.ledger import State
 from flows.stages.partitions import stage_in_partitions
 from flows.stages.reconcile.profile_changes import _keys
 from flows.stages.sequence import import_delivery, run_batch
-from flows.stages.terms import other_terms, restored_profile
+from flows.stages.terms import other_terms, restored_profile, stored_profile
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.extracts.test_cell_currencies import NAMES, SHAPE, sheet, with_names
@@ -29,6 +30,7 @@ EUROS = SHAPE | {"constants": SHAPE["constants"] | {"CurrenciesId": 978}}
 OTHER = "CurrenciesId,Code\n978,GBP\n826,EUR\n"
 """A table by which each verdict is the other way round."""
 LINES = 180
+BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
 Rows = Callable[..., list[tuple[Any, ...]]]
 
 
@@ -323,6 +325,7 @@ def test_what_is_one_text_or_a_list_is_read_as_any_version_kept_it(
         assert other_terms(batch, now) == []
         assert other_terms(batch, DEFAULT) == ([] if now == DEFAULT else [key])
         assert _keys(batch)[key] == (read if isinstance(read, str) else json.dumps(list(read)))
+    assert run_batch(workspace, 1).batch.state is State.COMPLETE
 
 
 @pytest.mark.parametrize(
@@ -345,3 +348,34 @@ def test_equal_rows_that_an_earlier_version_received_are_one_record(
     assert restored_profile(batch).repeats == repeats
     assert other_terms(batch, made) == ([] if repeats == BY_KEY else ["repeats"])
     assert run_batch(workspace, 1).batch.state is state
+
+
+IDS: dict[str, Any] = {"fields": {"Id": {"key": ("DebtsId", "PaidAmount")}}}
+REFERENCES: dict[str, Any] = {"fields": {"CurrencyRatesId": {"key": ("PaymentDate",)}}}
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({}, []),
+        (IDS, ["repeats"]),
+        (IDS | {"duplicate": "last_wins"}, []),
+        (REFERENCES, []),
+        (REFERENCES | {"record": None}, []),
+    ],
+)
+def test_a_feed_is_told_as_read_otherwise_only_where_its_equal_rows_are(
+    stated: dict[str, Any], told: list[str]
+) -> None:
+    """As its batches were by an earlier version; and what no profile says is in no report."""
+    given = replace(DEFAULT, **{"record": "payment", **stated})
+    now = ledger.Batch(
+        1, "", "default", stored_profile(given), State.RECEIVED, None, None, BEFORE, None, None,
+        None, 0,
+    )  # fmt: skip
+    kept = {key: of for key, of in json.loads(now.profile).items() if key != "repeats"}
+    then = replace(now, profile=json.dumps(kept))
+    assert other_terms(then, given) == told
+    assert other_terms(now, given) == []
+    assert sorted({key for key, _ in _keys(then).items() ^ _keys(now).items()}) == told
+    assert "repeats" not in _keys(now)

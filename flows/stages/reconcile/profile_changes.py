@@ -13,7 +13,7 @@ from itertools import groupby
 
 import psycopg
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profile import BY_KEY, DEFAULT
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Batch
 from flows.stages.reconcile.held_against import Base
@@ -109,6 +109,8 @@ def _keys(batch: Batch, then: Keys | None = None) -> Keys:
 
 def _flat(values: dict[str, object]) -> Keys:
     told: dict[str, object] = {}
+    if values["repeats"] == BY_KEY:  # No profile says that: it is what one means that says nothing.
+        values = values | {"repeats": None}
     for key, value in values.items():
         if isinstance(value, dict) and key in SECTIONS:
             told |= {f"{key} {name}": text for name, text in value.items()}
