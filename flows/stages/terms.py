@@ -109,6 +109,8 @@ def terms_of_correction(
         name: _stated(name, given, theirs) for name in (*STATED, "budget_read", "repeats")
     }
     terms |= {name: getattr(theirs, name) for name in JUDGED}
+    if terms["repeats"] == BY_KEY and _divides(vars(theirs)) and not _divides(vars(form)):
+        terms["repeats"] = "conflict"  # Of rows that are numbered here, as of those they repair.
     terms |= {CHANGE_RECORDS: given.change_records, "kept_settings": inherited(theirs)}
     constants = {**secret_constants(theirs), **form.constants}
     profile = replace(form, **terms, constants=constants, feed=theirs.feed)

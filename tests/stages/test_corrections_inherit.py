@@ -119,6 +119,33 @@ def test_rows_are_judged_as_those_of_the_corrected_batch(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("numbered", [False, True])
+def test_equal_rows_of_a_correction_are_judged_as_those_of_the_corrected_batch(
+    workspace: Workspace, rows: Any, tmp_path: Path, numbered: bool
+) -> None:
+    """Whether its own rows are `numbered`, or those they repair: the other numbers are made."""
+    by_number = replace(DEFAULT, feed="bank", record="payment", thousands="'")
+    made = replace(by_number, fields={"Id": {"key": ("DebtsId", "PaymentDate")}})
+    theirs, own = (made, by_number) if numbered else (by_number, made)
+    path = tmp_path / "a.csv"
+
+    def numbered_by(profile: Profile, *lines: str) -> list[str]:
+        return [one.partition(",")[2] if profile is made else one for one in (HEADER, *lines)]
+
+    bad = numbered_by(theirs, line(1, amount="ten"), line(2, amount="ten"))
+    path.write_text("\n".join(bad) + "\n")
+    import_delivery(workspace, [str(path)], theirs)
+    names = ("ReconRow", "1:1", "1:2")
+    repairs = zip(names, numbered_by(own, line(1), line(1)), strict=True)
+    path.write_text("\n".join(map(",".join, repairs)) + "\n")
+    deliver(workspace, path, own)
+    assert rows("SELECT state, count(*) FROM staged_row GROUP BY 1 ORDER BY 1") == [
+        ("conflict", 2),
+        ("rejected", 2),
+    ]
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("stated", [None, "payment"])
 def test_a_header_that_says_little_is_of_the_record_that_is_corrected(
     workspace: Workspace, tmp_path: Path, stated: str | None
