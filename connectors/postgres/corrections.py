@@ -235,19 +235,26 @@ def _naming(table: Table) -> str:
 def _in_error(table: Table) -> str:
     """SQL for the rows of a batch that can be repaired by their key.
 
-    What was corrected before is looked at again, whatever it was corrected by.
+    What was corrected before is looked at again, whatever it was corrected by. `equal`: rejected
+    as the same as another row.
     """
+    equal = "coalesce(o.error_data::json -> 0 ->> 'ErrorCode' = 'EqualRows', FALSE) AS equal"
     columns = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
     known = " AND ".join(f"s.{quoted(name)} IS NOT NULL" for name in table.key)
-    return f"""SELECT {_name("s")} AS name, {columns}
+    return f"""SELECT {_name("s")} AS name, {columns}, {equal}
         FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")} AND {known}
         AND (s.error_data IS NOT NULL OR o.verdict IN ({listed(ERRORS)}))"""
 
 
 def _with_same_key(table: Table, among: str) -> str:
-    """SQL for those of them with the key of a row of a correction that names none."""
+    """SQL for those of them with the key of a row of a correction that names none.
+
+    It is one of several equal rows, and not all, unless the correction says that they are one.
+    """
     same = " AND ".join(f"w.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
-    return f"""SELECT w.name, ARRAY[%(batch)s]::int[] FROM {among} w WHERE EXISTS (
+    return f"""SELECT w.name, ARRAY[%(batch)s]::int[] FROM {among} w WHERE (NOT w.equal OR EXISTS (
+        SELECT FROM batch WHERE id = %(batch)s AND profile::json ->> 'repeats' = 'superseded'))
+        AND EXISTS (
         SELECT 1 FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")}
         AND {same} AND s.parent IS NULL AND {STATE} IN ({listed(SETTLING)}))"""
 

@@ -15,6 +15,7 @@ from connectors.postgres.corrections import (
     matched_by_key,
     repaired_row,
     repairs_of,
+    unrepaired,
 )
 from connectors.postgres.ledger import Batch, State, find_batch
 from connectors.postgres.overview import list_overview
@@ -352,6 +353,27 @@ def test_equal_rows_that_are_two_things_are_one_record_only_where_that_is_said(
     merged = replace(apart, repeats="superseded")
     assert repair(merged, "2", amount="10.500") == {1: "unchanged"}
     assert states(rows) == {1: "corrected", 2: "corrected", 3: "inserted"}
+
+
+@pytest.mark.long
+def test_a_row_that_names_none_does_not_repair_several_that_say_the_same(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """One of two equal withdrawals that comes so is one of them: the other is not in the books."""
+    apart = replace(DEFAULT, feed="bank", repeats="conflict")
+    bank = write(tmp_path / "bank.csv", line(1), line(1), line(2, amount="x"))
+    import_delivery(workspace, [bank], apart)
+    again = write(tmp_path / "again.csv", line(1), line(2))
+    assert import_delivery(workspace, [again], DEFAULT, corrects=1).batch.state is State.COMPLETE
+    assert states(rows, 2) == {1: "inserted", 2: "inserted"}
+    assert states(rows) == {1: "conflict", 2: "conflict", 3: "corrected"}
+    assert look(workspace, 1).exit_code == 1
+    one = write(tmp_path / "one.csv", line(1, amount="10.500"))
+    merged = replace(apart, repeats="superseded")
+    assert import_delivery(workspace, [one], merged, corrects=1).batch.state is State.COMPLETE
+    assert states(rows) == dict.fromkeys((1, 2, 3), "corrected")
+    with workspace.database.connect() as connection:
+        assert [*unrepaired(connection)] == []
 
 
 @pytest.mark.long
