@@ -180,7 +180,15 @@ class Profile:
         """
         if self.repeats != BY_KEY or self.duplicate == "last_wins":
             return self.repeats != "conflict"
-        return not self.keys.keys() & {*table.key}
+        return not self.made_keys(table)
+
+    def made_keys(self, table: Table) -> dict[str, MadeKey]:
+        """The fields of a table's key that are made of other fields of it."""
+        return {
+            name: key
+            for name, key in self.keys.items()
+            if name in table.key and {*key.names} <= {*table.columns}
+        }
 
     @cached_property
     def keys(self) -> Mapping[str, MadeKey]:

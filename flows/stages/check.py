@@ -162,7 +162,7 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
     if table is INSERT_BATCH_DATA:
         return  # Only rows without a record inside are staged as such.
     last_wins = profile.duplicate == "last_wins"
-    made = {name: key.names for name, key in profile.keys.items() if name in table.key}
+    made = {name: key.names for name, key in profile.made_keys(table).items()}
     repeated = mark_duplicates(
         lease.connection,
         table,

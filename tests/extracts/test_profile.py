@@ -122,6 +122,15 @@ def test_equal_rows_are_one_record_where_their_key_is_delivered_or_the_feed_says
     )
 
 
+def test_a_record_of_another_kind_has_no_made_key() -> None:
+    """One inside insert-batch data that corrects rates: its number is delivered."""
+    made = {"Id": {"key": ["EffectiveDate", "ToCurrenciesId"]}}
+    rates = read_profile({"feed": "rates", "record": "currency_rate", "fields": made})
+    assert [*rates.made_keys(EXTRACTS["currency_rate"])] == ["Id"]
+    assert rates.made_keys(EXTRACTS["payment"]) == {}
+    assert rates.merges(EXTRACTS["payment"])
+
+
 def test_hash_is_of_the_rules_only() -> None:
     one = read_profile(tomllib.loads(FULL))
     lines = FULL.replace('"CP1252"', '"windows-1252"').replace('["", "NULL"', '["NULL", ""')
