@@ -192,6 +192,13 @@ TABLE: dict[str, tuple[Mapping[str, bytes], Profile]] = {
     "a repeated payment, the last wins": (REPEATED, LAST),
     "a repeated payment, equal rows in conflict": (REPEATED, APART),
     "two files, equal rows in conflict": (TWO, APART),
+    "equal rows whose key is made": (
+        {
+            "a.csv": text(*(one.partition(",")[2] for one in (HEADER, line(1), line(1)))),
+            "b.csv": text(*(one.partition(",")[2] for one in (HEADER, line(1, amount="1")))),
+        },
+        replace(DEFAULT, record="payment", fields={"Id": {"key": ("DebtsId", "PaidAmount")}}),
+    ),
     "equal rows without a key in conflict": (
         {"plan.csv": text(PLAN, planned(""), planned(""), planned("", amount="2"))},
         APART,
