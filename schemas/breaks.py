@@ -221,7 +221,8 @@ BREAKS = _by_code(
     _duplicate(
         "DUPLICATE",
         "one key, more than one record",
-        "Deliver the one that counts; withdraw the others.",
+        "Deliver the one that counts; withdraw the others. Where each counts, deliver them with "
+        "keys that tell them apart.",
         money=Money.DIFFERENCE,
     ),
     _completeness(
