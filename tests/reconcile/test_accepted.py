@@ -1,14 +1,17 @@
-"""Which records are matched because every break of theirs was accepted."""
+"""Which records are matched because every break of theirs was accepted, and as what."""
 
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
 import pytest
 
+from flows.steps.breaks.frame import gather
+from flows.steps.breaks.lifecycle import CARRIED, CHANGED, DECISIONS, carry, nothing_before
 from flows.steps.frames.parts import held_rows
 from flows.steps.reconcile.conclusion import accepted_keys, with_accepted
 from schemas.tables import PAYMENT
-from tests.reconcile.records import database, extract, matched
+from tests.reconcile.records import AS_OF, database, extract, matched
 
 SMALLER, LARGER = {"PaidAmount": 1}, {"PaidAmount": 2}
 CASES = [
@@ -38,3 +41,46 @@ def test_a_record_is_matched_where_all_of_its_own_breaks_are_accepted(
     found = matched(PAYMENT, extract(PAYMENT, who | SMALLER), database(PAYMENT, who | LARGER))
     lines = with_accepted(PAYMENT, found.statuses, accepted_keys(held_rows(carried)), None)
     assert lines["status"].to_list() == [status]
+
+
+WHOLE = [
+    # the payment that is missing, what it is later, the ceiling, what becomes of the acceptance
+    ({}, {}, None, "ACCEPTED"),
+    ({}, {"PaidAmount": Decimal(-10)}, None, "REOPENED"),
+    ({}, {"DiscountAmount": Decimal("0.5")}, None, "REOPENED"),
+    ({}, {"PaidAmount": Decimal(20)}, "25", "ACCEPTED"),
+    ({}, {"PaidAmount": Decimal(-5)}, "25", "REOPENED"),
+    ({"PaidAmount": Decimal(-10)}, {"PaidAmount": Decimal("-20.5")}, "25", "ACCEPTED"),
+    ({}, {"PaidAmount": Decimal(20), "DiscountAmount": Decimal(9)}, "25", "REOPENED"),
+    ({"state": "rejected"}, {"PaidAmount": Decimal(-10), "state": "rejected"}, None, "REOPENED"),
+]
+
+
+@pytest.mark.parametrize(("seen", "now", "up_to", "state"), WHOLE)
+def test_an_acceptance_of_a_whole_record_covers_its_amounts_with_their_signs(
+    seen: dict[str, Any], now: dict[str, Any], up_to: str | None, state: str
+) -> None:
+    before = carried_on(missing(seen), nothing_before())
+    (accepted,) = carried_on(missing(now), before, up_to)["state"]
+    assert accepted == state
+    # What a run of an earlier version left says nothing of these.
+    unknown = before.with_columns(pl.lit(None, pl.String).alias("amounts"))
+    sizes = [one.get("PaidAmount", Decimal(10)).copy_abs() for one in (seen, now)]
+    covered = sizes[1] <= Decimal(up_to) if up_to else sizes[0] == sizes[1]
+    assert covered is (carried_on(missing(now), unknown, up_to)["state"][0] == "ACCEPTED")
+
+
+def missing(payment: dict[str, Any]) -> pl.DataFrame:
+    return gather([matched(PAYMENT, extract(PAYMENT, payment), database(PAYMENT)).breaks])
+
+
+def carried_on(breaks: pl.DataFrame, before: pl.DataFrame, up_to: str | None = None) -> Any:
+    """Breaks of the next run, where those of the run before were accepted on it."""
+    accepted = [
+        {"id": 1, "break_id": one, "what": "accept", "by": "ann", "reason": "agreed",
+         "until": "2026-12-31", "up_to": up_to, "reconciliation_id": 1}
+        for one in before["id"]
+    ]  # fmt: skip
+    decided = pl.DataFrame(accepted, schema=DECISIONS)
+    found = carry(breaks, before, decided, pl.DataFrame(schema=CHANGED), AS_OF)
+    return found.select(list(CARRIED))

@@ -16,7 +16,7 @@ from connectors.postgres import reconciliations
 from connectors.postgres.breaks import Decision, breaks_of, decisions_since
 from connectors.postgres.reconciliations import Reconciliation
 from flows.report.spelling import neutral
-from flows.steps.breaks.acceptance import BOUND, size, values
+from flows.steps.breaks.acceptance import BOUND, is_same, size, values
 from flows.steps.breaks.saved import from_saved
 from schemas.counting import first_of, quantity
 from schemas.life import DONE, OPEN, SIDES, Choice
@@ -134,10 +134,7 @@ def refuse_unseen(
         suffix="_then",
         maintain_order="left",
     )
-    other = joined.filter(
-        pl.col("there")
-        & pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_then")) for name in BOUND)
-    )
+    other = joined.filter(pl.col("there") & ~is_same("{}_then".format))
     then = other.select("id", *(pl.col(f"{name}_then").alias(name) for name in BOUND))
     said = values(currencies)
     told = zip(other["id"], then.select(said).to_series(), other.select(said).to_series(),

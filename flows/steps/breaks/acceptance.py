@@ -5,7 +5,7 @@ run said of it then. It holds while every value of BOUND is the same, or, with a
 difference has the same direction and is no larger than the ceiling.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
@@ -18,7 +18,7 @@ from schemas.life import BreakState
 
 BOUND = (
     *("currency", "expected", "found", "delta", f"delta{BEYOND}"),
-    *("amount", f"amount{BEYOND}", "note"),
+    *("amount", f"amount{BEYOND}", "amounts", "note"),
 )
 """What of a break an acceptance is bound to, beside what makes its id."""
 SEEN: dict[str, Dtype] = {
@@ -28,21 +28,37 @@ SEEN: dict[str, Dtype] = {
 }
 """The terms of an acceptance beside who, until and why; `seen` is null where there is none."""
 
+_FIRST_SIZE = r"^(\S+ -?)[^,]+"
+"""Of `amounts` the size of the first one, behind its name and its sign."""
 _SHOWN = {"expected": "expected", "found": "found", "delta": "difference", "amount": "amount"}
 
 
 def holds(seen: str, up_to: str) -> pl.Expr:
     """Whether a break is what was accepted; `seen` is the prefix of the columns of what was."""
-    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(seen + name)) for name in BOUND)
+    same = is_same(lambda name: seen + name)
     now, then = size(), size(seen)
     # A difference of zero has no direction, and an amount that is not there has no size.
     alike = ((now > 0) & (then > 0)) | ((now < 0) & (then < 0))
     within = (
         alike
         & pl.col("currency").eq_missing(pl.col(f"{seen}currency"))
+        & _same_amounts(seen + "amounts", lambda amounts: amounts.str.replace(_FIRST_SIZE, "${1}"))
         & (now.abs() <= pl.col(up_to))
     )
     return same | within.fill_null(value=False)
+
+
+def is_same(before: Callable[[str], str]) -> pl.Expr:
+    """Whether a break says what it said before, which the columns of these names hold."""
+    others = (name for name in BOUND if name != "amounts")
+    same = (pl.col(name).eq_missing(pl.col(before(name))) for name in others)
+    return pl.all_horizontal(*same, _same_amounts(before("amounts"), lambda amounts: amounts))
+
+
+def _same_amounts(before: str, part: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
+    """Whether the amounts of a record are the same in a part; an earlier version kept none."""
+    then = pl.col(before)
+    return then.is_null() | part(pl.col("amounts")).eq_missing(part(then))
 
 
 def size(prefix: str = "") -> pl.Expr:
@@ -111,7 +127,9 @@ def values(names: Mapping[str, str], prefix: str = "") -> pl.Expr:
         for name, word in _SHOWN.items()
     ]
     parts.append(pl.format("in {}", currency_named(f"{prefix}currency", names)))
-    note = pl.col(f"{prefix}note")
+    amounts, note = pl.col(f"{prefix}amounts"), pl.col(f"{prefix}note")
+    # Of a record with one amount above zero, the amount says it all.
+    parts.append(pl.when(amounts.str.contains(", | -")).then(amounts))
     parts.append(pl.when(note != "").then(note))
     told = pl.concat_str(parts, separator=", ", ignore_nulls=True)
     return pl.when(told == "").then(pl.lit("without a value")).otherwise(told)

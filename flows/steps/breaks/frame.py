@@ -25,6 +25,7 @@ BREAK_SCHEMA: dict[str, pl.DataType] = {
     "delta_beyond": pl.String(),
     "amount": AMOUNT,
     "amount_beyond": pl.String(),
+    "amounts": pl.String(),
     "date": pl.Date(),
     "debt": pl.Int64(),
     "file": pl.String(),
@@ -38,8 +39,9 @@ BREAK_SCHEMA: dict[str, pl.DataType] = {
 where the whole record is meant; `side` is the first truth source (E R A D G P) that differs;
 `delta` is found minus expected; `amount` the money the break is about, without a sign, in
 `currency` (`money.basis` says what it is); of either the text is beside it where it fits no exact
-column (`beyond`); `date` the business date it ages from; `debt` the debt
-of the payment it is about.
+column (`beyond`); `amounts` the amounts of the record, with their signs, where `amount` is the
+record's own (`make.amounts_of`); `date` the business date it ages from; `debt` the debt of the
+payment it is about.
 """
 
 IDENTITY = ("code", "record", "tenant", "key", "field", "side")
@@ -114,6 +116,7 @@ _OTHERS = (
     ("currency", "expected", "found"),
     ("delta",),
     ("amount",),
+    ("amounts",),
     ("date", "debt", "batch_id", "note"),
 )
 """What is read together; with amounts come the texts beside them."""

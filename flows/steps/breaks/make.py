@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks, numbered
-from flows.steps.frames.beyond import money_text, unsigned
+from flows.steps.frames.beyond import beside, money_text, unsigned
 from flows.steps.frames.parts import Load, columns_of, parts_of
 from flows.steps.frames.time_texts import time_text
 from flows.steps.totals import plain
@@ -21,6 +21,7 @@ from schemas.field import Field, Kind, Table
 from schemas.frame_types import AMOUNT
 from schemas.key_texts import EMPTY, FREE, NOT_NUMBERED, NUMBERED, READ_OTHERWISE
 from schemas.kinds import OFFSET
+from schemas.tables import EXTRACTS
 
 LINES = 1000
 """How many lines of a list a report has; how many it has not is said beside them."""
@@ -100,6 +101,10 @@ def make_breaks(
         texts = [column for column in texts if column in rows.columns]
         if texts:
             given[f"amount{BEYOND}"] = unsigned(pl.coalesce(texts))
+    if "amount" in facts and "amounts" not in facts:
+        own = [name for name in _amounts(record) if name in rows.columns]
+        if not {*facts["amount"].meta.root_names()}.isdisjoint(own):
+            given["amounts"] = amounts_of({name: amount_text(rows, name) for name in own})
     if "note" in given:
         given["note"] = given["note"].fill_null("")
     known = {*rows.columns}
@@ -112,6 +117,30 @@ def make_breaks(
         ),
         *writer,
     )
+
+
+def amounts_of(texts: Mapping[str, pl.Expr]) -> pl.Expr:
+    """The amounts of records in words, with their signs: the first, and others that are not zero.
+
+    `texts` are those of the amounts, by their fields.
+    """
+    said = [
+        pl.when(pl.lit(not place) | (text != "0")).then(pl.format(f"{name} {{}}", text))
+        for place, (name, text) in enumerate(texts.items())
+    ]
+    if not said:
+        return pl.lit(None, pl.String)
+    told = pl.concat_str(said, separator=", ", ignore_nulls=True)
+    return pl.when(told != "").then(told)
+
+
+def amount_text(rows: pl.DataFrame, name: str) -> pl.Expr:
+    """The text of an amount of these rows, or of what no exact column holds of it."""
+    return pl.coalesce(pl.lit(beside(rows, name)), money_text(pl.col(name)))
+
+
+def _amounts(record: str) -> tuple[str, ...]:
+    return EXTRACTS[record].amounts if record in EXTRACTS else ()
 
 
 def together(frames: list[pl.DataFrame]) -> pl.DataFrame:

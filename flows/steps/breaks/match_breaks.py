@@ -9,7 +9,14 @@ from collections.abc import Mapping
 import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA, PLACE_OF, no_breaks
-from flows.steps.breaks.make import joined, key_text, make_breaks, not_numbered
+from flows.steps.breaks.make import (
+    amount_text,
+    amounts_of,
+    joined,
+    key_text,
+    make_breaks,
+    not_numbered,
+)
 from flows.steps.frames.beyond import beside, unsigned
 from flows.steps.frames.statuses import EXPECTED, FOUND, Lines
 from schemas.amounts import BEYOND
@@ -73,12 +80,13 @@ def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> 
     )
     told = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
     differences = pl.coalesce(delta, told).abs(), unsigned(beyond)
+    own = ~code.is_in(_NO_MONEY)
     return {
-        name: pl.when(differs).then(difference).when(~code.is_in(_NO_MONEY)).then(whole)
+        name: pl.when(differs).then(difference).when(own).then(whole)
         for name, difference, whole in zip(
             ("amount", f"amount{BEYOND}"), differences, _money_of(table, about), strict=True
         )
-    }
+    } | {"amounts": pl.when(~differs.fill_null(value=False) & own).then(_amounts_of(table, about))}
 
 
 def _held(number: pl.Expr) -> pl.Expr:
@@ -98,6 +106,16 @@ def _money_of(table: Table, about: pl.DataFrame) -> list[pl.Expr]:
         for delivered, there in (map(pl.col, columns), texts)
     )
     return [held.abs(), unsigned(text)]
+
+
+def _amounts_of(table: Table, about: pl.DataFrame) -> pl.Expr:
+    """All amounts of records, as they were delivered or else as they are there."""
+    return amounts_of(
+        {
+            name: pl.coalesce(amount_text(about, name + side) for side in (EXPECTED, FOUND))
+            for name in table.amounts
+        }
+    )
 
 
 def line_key(table: Table, lines: pl.DataFrame) -> pl.Series:
