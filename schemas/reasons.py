@@ -303,6 +303,13 @@ REASONS = _by_code(
         "`namespace` for each sender beside the `key` in the feed profiles.",
     ),
     Reason(
+        "LaterBatch",
+        "updated record of a later batch",
+        "Updated what batch {value} delivered, which was received after this one.",
+        "Nothing, where what this batch says is to count. Otherwise undo the batch: then the "
+        "records are again as they were before it.",
+    ),
+    Reason(
         "ReferenceMissing",
         "reference to an unknown record",
         "'{field}' refers to {of} {value}, which is neither delivered nor known.",

@@ -47,6 +47,7 @@ NOT_BY_FILES = {
     "LeftOut",
     "NoValue",
     "OtherFeed",
+    "LaterBatch",
     "Text",
     "StrayEscape",
     "Comment",

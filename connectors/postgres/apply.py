@@ -30,18 +30,13 @@ from connectors.postgres.ranges import (
     same,
     untold,
 )
-from schemas.derived.sql_names import (
-    content_columns,
-    key_columns,
-    place_number,
-    place_of,
-    staged_name,
-)
+from connectors.postgres.written_over import note_written_over
+from schemas.derived.sql_names import content_columns, key_columns, staged_name
 from schemas.derived.views import is_older, joined, position, quoted, same_content
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LINEAGE
-from schemas.reasons import NOT_SHOWN, REASONS
+from schemas.reasons import REASONS
 
 CONSTRAINT_ERRORS = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
 NOT_NEW = (*CONSTRAINT_ERRORS, psycopg.errors.DeadlockDetected)
@@ -98,7 +93,7 @@ def apply_rows(
         known = _known(connection, rows, untold(rows.within, "present"))[rows.extract_id]
     applied = _applied(done + known)
     if known["updated"]:
-        _note_other_feeds(connection, table, rows)
+        note_written_over(connection, table, rows)
     _tell_exceptions(connection, table, rows, {rows.extract_id: applied})
     return applied
 
@@ -124,7 +119,7 @@ def apply_extracts(
         insert_staged(connection, table, rows)
     if work.changed:
         _change(connection, table, rows)
-        _note_other_feeds(connection, table, rows)
+        note_written_over(connection, table, rows)
     applied = {one: _applied(+Counter({INSERTED: new[one]}) + known[one]) for one in rows.extracts}
     _tell_exceptions(connection, table, rows, applied)
     return applied
@@ -285,41 +280,6 @@ def _change(connection: psycopg.Connection, table: Table, rows: AppliedTogether)
     """Update what the target has otherwise, with what was there before."""
     for statement in (_keep_images(table, rows), _update(table, rows)):
         connection.execute(statement, rows.parameters())
-
-
-def _note_other_feeds(connection: psycopg.Connection, table: Table, rows: AppliedTogether) -> None:
-    """Note of which feeds the records were that were updated; the batch's own is not told.
-
-    Where a key says nothing of the sender, one feed replaces what another delivered, and nobody
-    would see it. A batch has one note of a feed, which each range adds its rows to. Who is bound to
-    the tenant of a batch reads its notes, and no name of a feed whose batch is not bound to it.
-    """
-    theirs, mine = (f"({one}.profile::json ->> 'tenant')::bigint" for one in ("b", "m"))
-    found = connection.execute(
-        f"""WITH known AS (
-            SELECT p.before, count(*) AS count,
-                min({place_number("p")}) AS first
-            FROM present p WHERE p.verdict = 'updated' AND {untold(rows.within, "p")} GROUP BY 1
-        )
-        SELECT CASE WHEN {mine} IS NULL OR {mine} = {theirs} THEN b.feed END AS feed,
-            sum(count)::bigint, {place_of("min(first)")}
-        FROM known JOIN batch m ON m.id = %(batch)s LEFT JOIN batch b ON b.id = known.before
-        WHERE b.feed IS DISTINCT FROM m.feed GROUP BY 1 ORDER BY 1""",
-        rows.parameters(),
-    ).fetchall()
-    of_feed = "batch_id = %s AND record = %s AND code = 'OtherFeed' AND value = %s"
-    for named, count, *first in found:
-        feed = named or NOT_SHOWN
-        noted = [rows.batch_id, table.name, feed]
-        if connection.execute(
-            f"UPDATE note SET rows = rows + %s WHERE {of_feed}", [count, *noted]
-        ).rowcount:
-            continue
-        connection.execute(
-            "INSERT INTO note (batch_id, record, value, extract_id, record_number, rows, message, "
-            "code, field) VALUES (%s, %s, %s, %s, %s, %s, %s, 'OtherFeed', '')",
-            [*noted, *first, count, REASONS["OtherFeed"].message(value=feed)],
-        )
 
 
 def _keep_images(table: Table, rows: AppliedTogether) -> str:

@@ -173,6 +173,7 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
 def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
     """What `--json` prints about a batch."""
     from connectors.postgres.batch_reports import PAGE, folder_of
+    from connectors.postgres.written_over import LATER_BATCH, OTHER_FEED
     from flows.stages.push import not_sent
 
     report = ended.report
@@ -203,7 +204,8 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
             chain.record: {state: totals.as_json() for state, totals in chain.states.items()}
             for chain in report.chains
         },
-        "of_other_feeds": _of_other_feeds(report),
+        "of_other_feeds": _written_over(report, OTHER_FEED),
+        "of_later_batches": _written_over(report, LATER_BATCH),
         "pushed": {
             one.operation: {state: totals.rows for state, totals in one.states.items()}
             for one in report.pushed
@@ -224,25 +226,32 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
 
 def _of_records(report: "BatchReport") -> Iterator[str]:
     """What of each record kind is in no error, and somebody should know of."""
+    from connectors.postgres.written_over import LATER_BATCH, OTHER_FEED
+
     for chain in report.chains:
         if "superseded" in chain.states and (again := chain.states["superseded"].rows):
             rows, why = quantity(again, "row", grouped), _why_superseded(chain.record, again)
             yield f"{chain.record}: {rows} superseded: {why}"
-    of_other_feeds = _of_other_feeds(report)
-    for chain in report.chains:
-        for feed, count in of_other_feeds.get(chain.record, {}).items():
-            # Of a batch that was undone nothing is updated any more.
-            if "updated" in chain.states:
-                every = quantity(chain.states["updated"].rows, "updated record", grouped)
-                were = agree(count, "was", "were")
-                yield f"{chain.record}: {count:,} of {every} {were} delivered by feed {feed} before"
+    for code, by in (
+        (OTHER_FEED, "by feed {} before"),
+        (LATER_BATCH, "by batch {} too, which was received after this one"),
+    ):
+        of_others = _written_over(report, code)
+        for chain in report.chains:
+            for other, count in of_others.get(chain.record, {}).items():
+                # Of a batch that was undone nothing is updated any more.
+                if "updated" in chain.states:
+                    every = quantity(chain.states["updated"].rows, "updated record", grouped)
+                    were = agree(count, "was", "were")
+                    told = f"{count:,} of {every} {were} delivered"
+                    yield f"{chain.record}: {told} {by.format(other)}"
 
 
-def _of_other_feeds(report: "BatchReport") -> dict[str, dict[str, int]]:
-    """By record kind and feed, how many of the updated records another feed had delivered."""
+def _written_over(report: "BatchReport", code: str) -> dict[str, dict[str, int]]:
+    """By record kind, of how many updated records notes of a code say who delivered them."""
     found: dict[str, dict[str, int]] = {}
     for note in report.notes:
-        if note.code == "OtherFeed":
+        if note.code == code:
             found.setdefault(note.record, {})[note.value] = note.rows
     return found
 

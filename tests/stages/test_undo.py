@@ -10,6 +10,7 @@ import pytest
 from connectors.errors import BatchStateError
 from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import State
+from flows.commands.deliver import show_ended
 from flows.stages.sequence import import_delivery, release_batch
 from flows.stages.undo import undo_batch, why_not_undone
 from flows.stages.workspace import Workspace
@@ -100,6 +101,24 @@ def test_a_later_batch_that_was_applied_before_one_that_was_held_does_not_rest_o
     release_batch(workspace, 2, by="ann", reason="one row is no matter")
     assert undo(workspace, 2) == {"deleted": 0, "restored": 1}
     assert rows(RECORDS)[:1] == before
+
+
+def test_a_batch_that_is_released_says_what_later_ones_had_delivered(
+    workspace: Workspace, rows: Any, tmp_path: Path, take: Any, capsys: Any
+) -> None:
+    """What was written over, and what was found as it was; nobody would see that it is older."""
+    take("a.csv", line(2))
+    lines = (line(1, amount="1"), line(2, amount="2"), line(3), line(4, amount="x"))
+    held = write(tmp_path / "held.csv", *lines)
+    import_delivery(workspace, [held], replace(DEFAULT, budget_errors=0))
+    take("c.csv", line(1), line(2), line(3), line(5))
+    before = rows(RECORDS)
+    ended = release_batch(workspace, 2, by="ann", reason="one row is no matter")
+    show_ended(ended, tmp_path, as_json=False)
+    told = "payment: 2 of 2 updated records were delivered by batch 3 too"
+    assert f"{told}, which was received after this one" in capsys.readouterr().out.splitlines()
+    undo(workspace, 2)
+    assert rows(RECORDS) == before
 
 
 @pytest.mark.long

@@ -1,0 +1,115 @@
+"""Records that a batch updates, and who had delivered them: what is noted of it.
+
+Said of each range once its records are updated, while the temporary table `present` says which.
+"""
+
+from collections.abc import Sequence
+
+import psycopg
+
+from connectors.postgres.ledger import TAKEN_BACK
+from connectors.postgres.ranges import AppliedTogether, same, untold
+from schemas.derived.sql_names import key_columns, listed, place_number, place_of, staged_name
+from schemas.derived.views import APPLIED, STATE, apply_stage, quoted, told_joins
+from schemas.field import Table
+from schemas.reasons import NOT_SHOWN, REASONS
+
+OTHER_FEED, LATER_BATCH = "OtherFeed", "LaterBatch"
+WRITTEN_OVER = (OTHER_FEED, LATER_BATCH)
+"""The codes of these notes."""
+_MINE, _THEIRS = (f"({one}.profile::json ->> 'tenant')::bigint" for one in ("m", "b"))
+_MAY_NAME = f"{_MINE} IS NULL OR {_MINE} = {_THEIRS}"
+"""SQL: whether notes of a batch `m` name a batch `b`, or its feed.
+
+Who is bound to the tenant of a batch reads its notes, and nothing of a batch that is not bound to
+it.
+"""
+
+
+def note_written_over(connection: psycopg.Connection, table: Table, rows: AppliedTogether) -> None:
+    """Note of which feeds, and of which later batches, the records were that were updated.
+
+    A batch has one note of each, which each range adds its rows to.
+    """
+    for code, found in (
+        (OTHER_FEED, _of_other_feeds(connection, rows)),
+        (LATER_BATCH, _of_later_batches(connection, table, rows)),
+    ):
+        for named, count, *first in found:
+            value = named or NOT_SHOWN
+            noted = [rows.batch_id, table.name, code, value]
+            if connection.execute(
+                "UPDATE note SET rows = rows + %s "
+                "WHERE batch_id = %s AND record = %s AND code = %s AND value = %s",
+                [count, *noted],
+            ).rowcount:
+                continue
+            connection.execute(
+                "INSERT INTO note (batch_id, record, code, value, extract_id, record_number, rows, "
+                "message, field) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, '')",
+                [*noted, *first, count, REASONS[code].message(value=value)],
+            )
+
+
+def _of_other_feeds(
+    connection: psycopg.Connection, rows: AppliedTogether
+) -> Sequence[tuple[str | None, int, int, int]]:
+    """By feed, how many records another one had delivered, and the place of the first.
+
+    Where a key says nothing of the sender, one feed replaces what another delivered, and nobody
+    would see it. The batch's own feed is not told.
+    """
+    return connection.execute(
+        f"""WITH known AS (
+            SELECT p.before, count(*) AS count, min({place_number("p")}) AS first
+            FROM present p WHERE p.verdict = 'updated' AND {untold(rows.within, "p")} GROUP BY 1
+        )
+        SELECT CASE WHEN {_MAY_NAME} THEN b.feed END AS feed,
+            sum(count)::bigint, {place_of("min(first)")}
+        FROM known JOIN batch m ON m.id = %(batch)s LEFT JOIN batch b ON b.id = known.before
+        WHERE b.feed IS DISTINCT FROM m.feed GROUP BY 1 ORDER BY 1""",
+        rows.parameters(),
+    ).fetchall()
+
+
+def _of_later_batches(
+    connection: psycopg.Connection, table: Table, rows: AppliedTogether
+) -> Sequence[tuple[str | None, int, int, int]]:
+    """By later batch, how many records it had delivered too, and the place of the first.
+
+    A batch that was held, or whose run died, may be applied after one that was received later. It
+    may be what wrote the record, or have found it as it says.
+    """
+    later, low, high = _applied_later(connection, table, rows.batch_id)
+    if not later:
+        return []
+    keys = " AND ".join(f"s.{quoted(key)} = w.{quoted(key)}" for key in key_columns(table))
+    return connection.execute(
+        f"""SELECT CASE WHEN {_MAY_NAME} THEN b.id::text END AS later,
+            count(DISTINCT {place_number("p")}), {place_of(f"min({place_number('p')})")}
+        FROM present p JOIN {staged_name(table)} w ON {same("p", "w")} AND {rows.within("w")}
+        JOIN {staged_name(table)} s ON {keys} AND s.batch_id = ANY(%(later)s)
+            AND s.extract_id BETWEEN %(first_later)s AND %(last_later)s
+        {told_joins(table, batch=False)}
+        JOIN batch b ON b.id = s.batch_id JOIN batch m ON m.id = %(batch)s
+        WHERE p.verdict = 'updated' AND {untold(rows.within, "p")}
+            AND {STATE} IN ({listed(APPLIED)}) GROUP BY 1 ORDER BY 1""",
+        {**rows.parameters(), "later": later, "first_later": low, "last_later": high},
+    ).fetchall()
+
+
+def _applied_later(
+    connection: psycopg.Connection, table: Table, batch_id: int
+) -> tuple[list[int], int, int]:
+    """Batches that were received after this one and have applied such records, mostly none.
+
+    And the first and the last of their extracts.
+    """
+    row = connection.execute(
+        f"""SELECT array_agg(DISTINCT r.batch_id), min(r.extract_id), max(r.extract_id)
+        FROM receipt r JOIN batch b ON b.id = r.batch_id
+        WHERE r.batch_id > %s AND r.stage = %s AND b.state NOT IN ({listed(TAKEN_BACK)})""",
+        [batch_id, apply_stage(table)],
+    ).fetchone()
+    assert row is not None
+    return row[0] or [], row[1] or 0, row[2] or 0
