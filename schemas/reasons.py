@@ -310,6 +310,13 @@ REASONS = _by_code(
         "records are again as they were before it.",
     ),
     Reason(
+        "SecondRecord",
+        "second record of a repaired row",
+        "Repairs what batch {value} had repaired with another key: both are records.",
+        "Nothing, where both are. Otherwise undo the batch whose record is none, and deliver its "
+        "other repairs again.",
+    ),
+    Reason(
         "ReferenceMissing",
         "reference to an unknown record",
         "'{field}' refers to {of} {value}, which is neither delivered nor known.",

@@ -48,6 +48,7 @@ NOT_BY_FILES = {
     "NoValue",
     "OtherFeed",
     "LaterBatch",
+    "SecondRecord",
     "Text",
     "StrayEscape",
     "Comment",

@@ -23,6 +23,7 @@ from connectors.postgres.ledger import (
 )
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import (
+    APPLIED,
     AT_PLACES,
     CORRECTED,
     ERRORS,
@@ -174,6 +175,41 @@ def attempts_at(connection: psycopg.Connection, batch_id: int) -> Attempts:
     repairs, states = _repairs(connection, corrections)
     first = {row: of for of, rows in _attempts(repairs).items() for row in rows}
     return Attempts(first, states)
+
+
+class OtherRepair(NamedTuple):
+    """A repair of a row that a batch has applied, beside one of another batch."""
+
+    repair: AttemptRow
+    batch_id: int
+    known_by: AttemptRow
+    """Whose key its record has: it, or the row in error, where it names none."""
+
+
+def other_repairs(connection: psycopg.Connection, batch_id: int) -> list[OtherRepair]:
+    """Of the repairs of a batch, what other batches have applied for the same rows.
+
+    Of a line without cells each repair is a record of its own, and is beside no other.
+    """
+    others = {*standing_batches(connection, batch_id)} - {batch_id}
+    if others <= {first_batch(connection, batch_id)}:
+        return []  # Nothing else repairs anything, as it is mostly.
+    first, states = attempts_at(connection, batch_id)
+    beside: dict[AttemptRow, list[tuple[int, AttemptRow]]] = {}
+    for row, of in first.items():
+        if row.batch_id != batch_id and states[row] in APPLIED:
+            beside.setdefault(of, []).append((row.batch_id, row))
+    for row, by in _matched_by_key(connection, {row.batch_id for row in first.values()}).items():
+        if by.batch_id != batch_id:
+            beside.setdefault(row, []).append((by.batch_id, row))
+    mine = {row: of for row, of in first.items() if row.batch_id == batch_id and of in beside}
+    known = _rows_repaired(connection, {*mine.values()})
+    return [
+        OtherRepair(row, *other)
+        for row, of in mine.items()
+        if not known.get(of, _NOT_THERE).undivided
+        for other in beside[of]
+    ]
 
 
 def _attempts(

@@ -67,6 +67,14 @@ def lock_corrections(connection: psycopg.Connection, batch_id: int) -> None:
     connection.execute("SELECT lock_corrections(%s)", [batch_id])
 
 
+def lock_corrected(connection: psycopg.Connection, batch_id: int) -> None:
+    """Lock the corrections of a batch and of those it corrects, in the order of settling them."""
+    current: int | None = batch_id
+    while current is not None:
+        lock_corrections(connection, current)
+        current = _corrects(connection, current)
+
+
 class DeliveredPlace(NamedTuple):
     """Where a row is that repairs another one, is repaired by it, or wrote the same record."""
 

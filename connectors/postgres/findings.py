@@ -14,7 +14,7 @@ from connectors.files.skipped_lines import SkippedLines
 from connectors.postgres.digests import CLUES, STAGED, clues_digests
 from connectors.postgres.ledger import Extract, batch_span, list_receipts
 from connectors.postgres.trail import said_by
-from connectors.postgres.written_over import WRITTEN_OVER
+from connectors.postgres.written_over import OF_OTHERS
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import AT_PLACES, CORRECTED, at_places, of_batch, position
 from schemas.field import Table
@@ -199,21 +199,19 @@ def rows_at(
 def notes(connection: psycopg.Connection, batch_id: int, most: int) -> list[Note]:
     """The first of what was noted about a batch without rejecting rows, each with its line.
 
-    What was written over stands first. Of references each value has its note, so
+    What others delivered too stands first. Of references each value has its note, so
     these may be any number, and are left out before any other.
     """
     noted = connection.execute(
         "SELECT record, code, field, value, rows, extract_id, record_number, "
         "CASE record_number WHEN 0 THEN value::bigint ELSE record_number + 1 END, message "
-        f"FROM note WHERE batch_id = %s ORDER BY code NOT IN ({listed(WRITTEN_OVER)}), "
+        f"FROM note WHERE batch_id = %s ORDER BY code NOT IN ({listed(OF_OTHERS)}), "
         "starts_with(code, 'Reference')"
         ', record COLLATE "C", code COLLATE "C", field COLLATE "C", value COLLATE "C", extract_id '
         "LIMIT %s",
         [batch_id, most],
     ).fetchall()
-    in_order = sorted(
-        map(Note._make, noted), key=lambda of: (of.code not in WRITTEN_OVER, of.record)
-    )
+    in_order = sorted(map(Note._make, noted), key=lambda of: (of.code not in OF_OTHERS, of.record))
     found: list[Note] = []
     for record, of_record in groupby(in_order, key=attrgetter("record")):
         found += _with_lines(connection, EXTRACTS[record], batch_id, list(of_record))

@@ -1,22 +1,26 @@
-"""Records that a batch updates, and who had delivered them: what is noted of it.
+"""What is noted of records that others delivered too: a batch updates them, or has a second one.
 
-Said of each range once its records are updated, while the temporary table `present` says which.
+Of what is updated it is said of each range, while the temporary table `present` says which.
 """
 
 from collections.abc import Sequence
 
 import psycopg
 
-from connectors.postgres.ledger import TAKEN_BACK
+from connectors.postgres.attempts import other_repairs
+from connectors.postgres.corrections import lock_corrected
+from connectors.postgres.ledger import TAKEN_BACK, batch_span, staged_tables
 from connectors.postgres.ranges import AppliedTogether, same, untold
 from schemas.derived.sql_names import key_columns, listed, place_number, place_of, staged_name
-from schemas.derived.views import APPLIED, STATE, apply_stage, quoted, told_joins
+from schemas.derived.views import APPLIED, STATE, apply_stage, of_batch, quoted, told_joins
 from schemas.field import Table
 from schemas.reasons import NOT_SHOWN, REASONS
 
-OTHER_FEED, LATER_BATCH = "OtherFeed", "LaterBatch"
-WRITTEN_OVER = (OTHER_FEED, LATER_BATCH)
+OTHER_FEED, LATER_BATCH, SECOND_RECORD = "OtherFeed", "LaterBatch", "SecondRecord"
+OF_OTHERS = (OTHER_FEED, LATER_BATCH, SECOND_RECORD)
 """The codes of these notes."""
+_Found = Sequence[tuple[str | None, int, int, int]]
+"""Who else delivered some records, how many of them, and the place of the first."""
 _MINE, _THEIRS = (f"({one}.profile::json ->> 'tenant')::bigint" for one in ("m", "b"))
 _MAY_NAME = f"{_MINE} IS NULL OR {_MINE} = {_THEIRS}"
 """SQL: whether notes of a batch `m` name a batch `b`, or its feed.
@@ -35,25 +39,67 @@ def note_written_over(connection: psycopg.Connection, table: Table, rows: Applie
         (OTHER_FEED, _of_other_feeds(connection, rows)),
         (LATER_BATCH, _of_later_batches(connection, table, rows)),
     ):
-        for named, count, *first in found:
-            value = named or NOT_SHOWN
-            noted = [rows.batch_id, table.name, code, value]
-            if connection.execute(
-                "UPDATE note SET rows = rows + %s "
-                "WHERE batch_id = %s AND record = %s AND code = %s AND value = %s",
-                [count, *noted],
-            ).rowcount:
-                continue
-            connection.execute(
-                "INSERT INTO note (batch_id, record, code, value, extract_id, record_number, rows, "
-                "message, field) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, '')",
-                [*noted, *first, count, REASONS[code].message(value=value)],
-            )
+        _add_notes(connection, table, rows.batch_id, code, found)
 
 
-def _of_other_feeds(
-    connection: psycopg.Connection, rows: AppliedTogether
-) -> Sequence[tuple[str | None, int, int, int]]:
+def note_second_records(connection: psycopg.Connection, batch_id: int) -> None:
+    """Note what a batch has applied for rows of which another one has applied another record.
+
+    A row may be repaired again, with another key: what the former repair became stays. Nothing
+    else would say that one row is two records now. Call it before they end as corrected.
+    """
+    lock_corrected(connection, batch_id)  # Of two that end at once the second says it.
+    others = other_repairs(connection, batch_id)
+    for table in staged_tables(connection, batch_id) if others else ():
+        same_key = " AND ".join(f"s.{quoted(key)} = t.{quoted(key)}" for key in key_columns(table))
+        found = connection.execute(
+            f"""SELECT w.batch_id::text, count(DISTINCT {place_number("s")}),
+                {place_of(f"min({place_number('s')})")}
+            FROM unnest(%(extracts)s::int[], %(numbers)s::bigint[], %(batches)s::int[],
+                %(known_extracts)s::int[], %(known_numbers)s::bigint[])
+                AS w (extract_id, record_number, batch_id, known_extract, known_number)
+            JOIN {staged_name(table)} s ON {same("s", "w")}
+            JOIN {staged_name(table)} t
+                ON t.extract_id = w.known_extract AND t.record_number = w.known_number
+            {told_joins(table)}
+            WHERE {of_batch("s")} AND {STATE} IN ({listed(APPLIED)}) AND NOT ({same_key})
+            GROUP BY w.batch_id ORDER BY w.batch_id""",
+            {
+                **batch_span(connection, batch_id),
+                "extracts": [one.repair.extract_id for one in others],
+                "numbers": [one.repair.record_number for one in others],
+                "batches": [one.batch_id for one in others],
+                "known_extracts": [one.known_by.extract_id for one in others],
+                "known_numbers": [one.known_by.record_number for one in others],
+            },
+        ).fetchall()
+        _add_notes(connection, table, batch_id, SECOND_RECORD, found)
+
+
+def _add_notes(
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    code: str,
+    found: _Found,
+) -> None:
+    for named, count, *first in found:
+        value = named or NOT_SHOWN
+        noted = [batch_id, table.name, code, value]
+        if connection.execute(
+            "UPDATE note SET rows = rows + %s "
+            "WHERE batch_id = %s AND record = %s AND code = %s AND value = %s",
+            [count, *noted],
+        ).rowcount:
+            continue
+        connection.execute(
+            "INSERT INTO note (batch_id, record, code, value, extract_id, record_number, rows, "
+            "message, field) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, '')",
+            [*noted, *first, count, REASONS[code].message(value=value)],
+        )
+
+
+def _of_other_feeds(connection: psycopg.Connection, rows: AppliedTogether) -> _Found:
     """By feed, how many records another one had delivered, and the place of the first.
 
     Where a key says nothing of the sender, one feed replaces what another delivered, and nobody
@@ -74,7 +120,7 @@ def _of_other_feeds(
 
 def _of_later_batches(
     connection: psycopg.Connection, table: Table, rows: AppliedTogether
-) -> Sequence[tuple[str | None, int, int, int]]:
+) -> _Found:
     """By later batch, how many records it had delivered too, and the place of the first.
 
     A batch that was held, or whose run died, may be applied after one that was received later. It

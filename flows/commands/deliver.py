@@ -173,7 +173,7 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
 def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
     """What `--json` prints about a batch."""
     from connectors.postgres.batch_reports import PAGE, folder_of
-    from connectors.postgres.written_over import LATER_BATCH, OTHER_FEED
+    from connectors.postgres.written_over import LATER_BATCH, OTHER_FEED, SECOND_RECORD
     from flows.stages.push import not_sent
 
     report = ended.report
@@ -204,8 +204,9 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
             chain.record: {state: totals.as_json() for state, totals in chain.states.items()}
             for chain in report.chains
         },
-        "of_other_feeds": _written_over(report, OTHER_FEED),
-        "of_later_batches": _written_over(report, LATER_BATCH),
+        "of_other_feeds": _of_others(report, OTHER_FEED),
+        "of_later_batches": _of_others(report, LATER_BATCH),
+        "second_records": _of_others(report, SECOND_RECORD),
         "pushed": {
             one.operation: {state: totals.rows for state, totals in one.states.items()}
             for one in report.pushed
@@ -226,7 +227,7 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
 
 def _of_records(report: "BatchReport") -> Iterator[str]:
     """What of each record kind is in no error, and somebody should know of."""
-    from connectors.postgres.written_over import LATER_BATCH, OTHER_FEED
+    from connectors.postgres.written_over import LATER_BATCH, OTHER_FEED, SECOND_RECORD
 
     for chain in report.chains:
         if "superseded" in chain.states and (again := chain.states["superseded"].rows):
@@ -236,19 +237,24 @@ def _of_records(report: "BatchReport") -> Iterator[str]:
         (OTHER_FEED, "by feed {} before"),
         (LATER_BATCH, "by batch {} too, which was received after this one"),
     ):
-        of_others = _written_over(report, code)
+        found = _of_others(report, code)
         for chain in report.chains:
-            for other, count in of_others.get(chain.record, {}).items():
+            for other, count in found.get(chain.record, {}).items():
                 # Of a batch that was undone nothing is updated any more.
                 if "updated" in chain.states:
                     every = quantity(chain.states["updated"].rows, "updated record", grouped)
                     were = agree(count, "was", "were")
                     told = f"{count:,} of {every} {were} delivered"
                     yield f"{chain.record}: {told} {by.format(other)}"
+    for record, of_batches in _of_others(report, SECOND_RECORD).items():
+        for batch, count in () if report.taken_back else of_batches.items():
+            rows, repair = quantity(count, "row", grouped), agree(count, "repairs", "repair")
+            told = f"what batch {batch} had repaired with another key: both are records"
+            yield f"{record}: {rows} {repair} {told}"
 
 
-def _written_over(report: "BatchReport", code: str) -> dict[str, dict[str, int]]:
-    """By record kind, of how many updated records notes of a code say who delivered them."""
+def _of_others(report: "BatchReport", code: str) -> dict[str, dict[str, int]]:
+    """By record kind, of how many records notes of a code say who else delivered them."""
     found: dict[str, dict[str, int]] = {}
     for note in report.notes:
         if note.code == code:

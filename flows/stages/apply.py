@@ -24,6 +24,7 @@ from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.undo import refuse_if_corrected
+from connectors.postgres.written_over import note_second_records
 from connectors.recovery import reach
 from flows.stages.apply_ranges import ApplyGroup, ApplyRange, cut_ranges, in_groups
 from flows.stages.kept import prove_staged
@@ -70,6 +71,8 @@ def apply(workspace: Workspace, lease: Lease, *, proven: bool = False) -> None:
             _apply_table(workspace, lease, table, left, done, guarded=guarded)
     analyse(lease.connection, "outcome", *(table.name for table in tables if not only_listed))
     with lease.transaction() as connection:
+        if batch.corrects is not None:
+            note_second_records(connection, lease.batch_id)
         lease.set_state(State.MERGED, detail=ledger_detail(connection, lease.batch_id, APPLIED))
         settle_corrections(connection, lease.batch_id)
     reach("applied")

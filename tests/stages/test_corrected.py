@@ -19,6 +19,7 @@ from connectors.postgres.corrections import (
 )
 from connectors.postgres.ledger import Batch, State, find_batch
 from connectors.postgres.overview import list_overview
+from flows.commands.deliver import show_ended
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
@@ -74,7 +75,8 @@ def correct(workspace: Workspace, tmp_path: Path, first: Any) -> Any:
         nonlocal count
         count += 1
         path = tmp_path / f"repair-{count}.csv"
-        rows = [f"{extract}:{number},{text}" for number, text in repaired.items()]
+        named = {number: f"{extract}:{number}" if number else "" for number in repaired}
+        rows = [f"{named[number]},{text}" for number, text in repaired.items()]
         path.write_text("\n".join([REPAIRS, *rows]) + "\n")
         return import_delivery(workspace, [str(path)], DEFAULT, corrects=corrects)
 
@@ -461,6 +463,37 @@ def test_of_several_repairs_the_last_one_counts(rows: Any, correct: Any, name: s
     for corrects, extract, repaired in corrections:
         ended = correct(repaired, corrects=corrects, extract=extract)
     assert states(rows, ended.batch.id) == expected
+
+
+REPAIRED_AGAIN: dict[str, tuple[list[tuple[int, int, dict[int, str]]], list[Any]]] = {
+    # corrections as above, and what is noted of the last one: the batch of the other record, rows
+    "another key": ([(1, 1, {2: line(8), 3: line(3)}), (1, 1, {2: line(2)})], [("2", 1)]),
+    "the same key": ([(1, 1, {2: line(2)}), (1, 1, {2: line(2, amount="11")})], []),
+    "by a row that names none": ([(1, 0, {0: line(2)}), (1, 1, {2: line(8)})], [("2", 1)]),
+    "over one between": (
+        [(1, 1, {2: line(2, amount="no")}), (2, 2, {1: line(2)}), (1, 1, {2: line(8)})],
+        [("3", 1)],
+    ),
+}
+
+
+@pytest.mark.long(but=("another key",))
+@pytest.mark.parametrize("name", REPAIRED_AGAIN)
+def test_it_is_said_where_a_row_is_two_records(
+    workspace: Workspace, rows: Any, correct: Any, tmp_path: Path, capsys: Any, name: str
+) -> None:
+    """What it was repaired to first stays, and its money is there twice."""
+    corrections, expected = REPAIRED_AGAIN[name]
+    for corrects, extract, repaired in corrections:
+        ended = correct(repaired, corrects=corrects, extract=extract)
+    codes = [(one.value, one.rows) for one in ended.report.notes if one.code == "SecondRecord"]
+    assert codes == expected
+    show_ended(ended, tmp_path, as_json=False)
+    told = capsys.readouterr().out
+    for batch, _ in expected:
+        assert f"payment: 1 row repairs what batch {batch} had repaired with another key" in told
+        undo_batch(workspace, int(batch), by=None, reason="it is no record")
+    assert rows('SELECT count(*) FROM payment WHERE "Id" IN (2, 8)') == [(1,)]
 
 
 @pytest.mark.long
