@@ -1,6 +1,7 @@
 """Amounts no exact decimal column can add up end in a verdict that says so, never in a match."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -89,6 +90,24 @@ def test_a_plan_whose_amount_cannot_be_held_is_not_reconciled(
     )
     import_delivery(workspace, [str(path)], DEFAULT)
     cover = reconcile(workspace, Asked(Scope(), date(2026, 1, 9), Rules())).report.cover
+    assert cover.verdict == "INCOMPLETE"
+    assert any(TOLD in because for because in cover.because)
+
+
+@pytest.mark.long
+def test_amounts_around_a_scope_that_cannot_be_added_up_are_told(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Those of another feed: without a word of them a sum of the plans ended the run."""
+    import_delivery(workspace, [write(tmp_path / "payments.csv", line(1))], DEFAULT)
+    path = tmp_path / "plans.csv"
+    path.write_text(
+        "PaymentPlansId,PlannedDate,PlannedAmount,PlannedCurrenciesId,PaymentsId,StatusCodesId\n"
+        "1,2026-01-01,9e19,1,1,1\n2,2026-01-01,9e19,1,1,1\n"
+    )
+    import_delivery(workspace, [str(path)], replace(DEFAULT, feed="plans"))
+    asked = Asked(Scope(feeds=(DEFAULT.feed,)), date(2026, 1, 9), Rules())
+    cover = reconcile(workspace, asked).report.cover
     assert cover.verdict == "INCOMPLETE"
     assert any(TOLD in because for because in cover.because)
 

@@ -127,7 +127,8 @@ class SideFrames:
             others=self.others,
             at_once=max(self.at_once, STREAMED),
         )
-        return records_around(read, self.database, narrow=self.narrow)
+        around = records_around(read, self.database, narrow=self.narrow)
+        return {name: self._addable(EXTRACTS[name], rows)[0] for name, rows in around.items()}
 
     def _streamed(self, of_key: Ranges | None) -> int | None:
         """How many bytes of a side are read at once; None: all of it."""
