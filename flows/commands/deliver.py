@@ -233,6 +233,10 @@ def _of_records(report: "BatchReport") -> Iterator[str]:
         if "superseded" in chain.states and (again := chain.states["superseded"].rows):
             rows, why = quantity(again, "row", grouped), _why_superseded(chain.record, again)
             yield f"{chain.record}: {rows} superseded: {why}"
+        if "stale" in chain.states and (older := chain.states["stale"].rows):
+            rows, has = quantity(older, "row", grouped), agree(older, "its record", "their records")
+            later = EXTRACTS[chain.record].version
+            yield f"{chain.record}: {rows} not applied: the database has {has} with a later {later}"
     for code, by in (
         (OTHER_FEED, "by feed {} before"),
         (LATER_BATCH, "by batch {} too, which was received after this one"),

@@ -109,14 +109,17 @@ def test_a_batch_that_is_released_says_what_later_ones_had_delivered(
     """What was written over, and what was found as it was; nobody would see that it is older."""
     take("a.csv", line(2))
     lines = (line(1, amount="1"), line(2, amount="2"), line(3), line(4, amount="x"))
-    held = write(tmp_path / "held.csv", *lines)
+    held = write(tmp_path / "held.csv", *lines, line(5, amount="5"))
     import_delivery(workspace, [held], replace(DEFAULT, budget_errors=0))
-    take("c.csv", line(1), line(2), line(3), line(5))
+    take("c.csv", line(1), line(2), line(3), line(5, day=2))
     before = rows(RECORDS)
     ended = release_batch(workspace, 2, by="ann", reason="one row is no matter")
     show_ended(ended, tmp_path, as_json=False)
     told = "payment: 2 of 2 updated records were delivered by batch 3 too"
-    assert f"{told}, which was received after this one" in capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out.splitlines()
+    assert f"{told}, which was received after this one" in out
+    older = "1 row not applied: the database has its record with a later PaymentDate"
+    assert f"payment: {older}" in out
     undo(workspace, 2)
     assert rows(RECORDS) == before
 
