@@ -15,7 +15,14 @@ from schemas.accounts import MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import NOT_ALLOWED, NOT_THERE, NOT_YOURS, array, refuse, require
-from schemas.guards.decisions import BY_RULE, DECIDED, RULE_APPROVED, RULE_PROPOSED, plain_name
+from schemas.guards.decisions import (
+    BY_RULE,
+    DECIDED,
+    LARGEST,
+    RULE_APPROVED,
+    RULE_PROPOSED,
+    plain_name,
+)
 from schemas.guards.readable import is_day, is_money
 from schemas.life import BESIDE, BreakState, Choice, Role
 
@@ -33,7 +40,7 @@ _COVERS = f"""b.state IN ({listed(COVERED)}) AND b.code = terms ->> 'code'
     AND b.currency::text = terms ->> 'currency'
     AND (terms ->> 'record' IS NULL OR b.record = terms ->> 'record')
     AND (terms ->> 'tenant' IS NULL OR b.tenant::text = terms ->> 'tenant')
-    AND abs(b.amount) <= (terms ->> 'each')::numeric
+    AND b.amount IS NOT NULL AND {LARGEST} <= (terms ->> 'each')::numeric
     AND b.facts::json ->> 'amount{BEYOND}' IS NULL
     -- What people have decided about is theirs; what another rule has accepted is decided.
     AND NOT EXISTS (SELECT FROM {SCHEMA}.decision e

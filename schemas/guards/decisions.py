@@ -15,6 +15,7 @@ from typing import Any
 
 from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
+from schemas.breaks import BREAKS, Money
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import (
     NOT_ALLOWED,
@@ -94,6 +95,16 @@ NO_AMOUNT = (
 """SQL: whether the money of a break `b` is more than a column holds, or is no number.
 
 As `flows.steps.breaks.money` has it: rejected rows have a note where their record has amounts.
+"""
+_WHOLE = [code for code, of in BREAKS.items() if of.money is Money.DIFFERENCE and of.whole is None]
+_OTHERS = r"', [^ ]+ -?([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)'"
+LARGEST = f"""greatest(abs(b.amount), CASE
+    WHEN b.code IN ({listed(_WHOLE)}) AND coalesce(b.facts::json ->> 'field', '') = ''
+    THEN (SELECT max(m[1]::numeric) FROM regexp_matches(b.facts::json ->> 'amounts', {_OTHERS}, 'g')
+        AS m) END)"""
+"""SQL: the largest amount of a break `b`; of a whole record that is missing, of all it has.
+
+The amount of such a break is the first one of its record, and `amounts` has the others.
 """
 _LIMIT = f"""(SELECT a.above::numeric FROM {SCHEMA}.acceptance_limit a
     -- Money of a currency that cannot be read is held to the least limit there is.
@@ -180,7 +191,7 @@ DECISIONS_OF: Mapping[str, str] = {
             JOIN {SCHEMA}.event a ON a.what = '{RULE_APPROVED}'
                 AND b.accepted_by = 'rule ' || (a.detail::jsonb ->> 'rule')
             WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
-            AND whose IN (a."by", a.person) AND abs(b.amount) > {_LIMIT};
+            AND whose IN (a."by", a.person) AND {LARGEST} > {_LIMIT};
         IF by_rule IS NOT NULL THEN
             {refuse(NOT_ALLOWED, _APPROVED_IT, "whose, by_rule, number")};
         END IF;
@@ -252,7 +263,7 @@ DECISIONS_OF: Mapping[str, str] = {
         FROM pg_temp.draft_decision d
         JOIN {SCHEMA}.break_state b USING (reconciliation_id, break_id)
         CROSS JOIN LATERAL {_LIMIT} l
-        WHERE (abs(b.amount) > l.above OR d.up_to::numeric > l.above OR {NO_AMOUNT})
+        WHERE ({LARGEST} > l.above OR d.up_to::numeric > l.above OR {NO_AMOUNT})
         AND NOT EXISTS (SELECT FROM {SCHEMA}.decision p JOIN {SCHEMA}.event e ON e.id = p.event_id
             WHERE (p.reconciliation_id, p.break_id, p.what) =
                 (d.reconciliation_id, d.break_id, '{Choice.PROPOSE}')

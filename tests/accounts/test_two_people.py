@@ -102,6 +102,10 @@ def test_a_large_acceptance_is_proposed_and_taken_by_another(place: Workspace) -
         assert verify(connection).broken is None
 
 
+MISSING = {"code": "MISSING_IN_TARGET", "field": "", "amount": "10"}
+"""A whole record, of which all amounts are missing."""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("facts", "alone"),
@@ -116,6 +120,10 @@ def test_a_large_acceptance_is_proposed_and_taken_by_another(place: Workspace) -
         ({"amount": None, "code": "REJECTED"}, True),
         ({"amount": None, "code": "REJECTED", "note": UNREADABLE}, False),
         ({"amount": None, "code": "REJECTED", "note": UNREADABLE, "currency": None}, False),
+        (MISSING | {"amounts": "PaidAmount 10, DiscountAmount -100"}, True),
+        (MISSING | {"amounts": "PaidAmount 10, DiscountAmount -100.01"}, False),
+        (MISSING | {"amounts": "PaidAmount 10, DiscountAmount 1e308"}, False),
+        ({"amounts": "PaidAmount 10, DiscountAmount 500", "code": "VALUE"}, True),
     ],
 )
 def test_what_one_person_accepts_alone(

@@ -102,6 +102,10 @@ def test_a_run_accepts_by_its_rules_itself(
     assert again.run.previous_id == done.run.id
 
 
+MISSING, MISSING_TOO = {"code": "MISSING_IN_TARGET", "field": ""}, {"code": "MISSING_IN_TARGET"}
+"""A whole record, of which all amounts are missing."""
+
+
 @pytest.mark.long(but=("facts0-terms0-True", "facts1-terms1-True", "facts2-terms2-False"))
 @pytest.mark.parametrize(
     ("facts", "terms", "covered"),
@@ -120,6 +124,8 @@ def test_a_run_accepts_by_its_rules_itself(
         ({}, {"tenant": 8}, False),
         ({}, {"until": DAY}, True),
         ({"amount": "25"}, {"each": Decimal(25)}, True),
+        (MISSING | {"amounts": "PaidAmount 10, DiscountAmount -10"}, MISSING_TOO, True),
+        (MISSING | {"amounts": "PaidAmount 10, DiscountAmount -10.01"}, MISSING_TOO, False),
     ],
 )
 def test_what_a_rule_covers(
