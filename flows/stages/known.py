@@ -15,6 +15,8 @@ from connectors.postgres.ledger import Extract
 from flows.stages.opened import Opened
 from flows.stages.terms import other_terms, stated_otherwise
 from schemas.derived.sql_names import listed
+from schemas.derived.views import LISTING_FEED
+from schemas.reasons import NOT_SHOWN
 
 
 def contents_of(opened: Iterable[Opened]) -> list[str]:
@@ -49,6 +51,45 @@ def taken_by(
 ) -> dict[str, Extract]:
     """By SHA-256 the extract that brought the bytes of a file before."""
     return ledger.find_extracts(connection, feed, contents_of(opened))
+
+
+def taken_elsewhere(
+    connection: psycopg.Connection, profile: Profile, opened: Iterable[Opened]
+) -> dict[str, str]:
+    """By SHA-256 what is said of bytes that another feed has taken, as records of the same kind.
+
+    They may be meant for both. Where a file is imported for the wrong tenant first, or by a copy of
+    a profile, its money is there twice, and neither feed knows of the other. Who is bound to a
+    tenant is told nothing of batches that are not.
+    """
+    if profile.compare_only:
+        return {}  # None of it becomes a record.
+    records = {
+        one.stored.sha256: one.header.table.name for one in opened if one.stored and one.header
+    }
+    found = connection.execute(
+        f"""SELECT DISTINCT ON (e.sha256) e.sha256, b.id, b.feed, e.name,
+            coalesce(%(tenant)s::bigint IS NULL
+                OR %(tenant)s = (b.profile::json ->> 'tenant')::bigint, FALSE) AS shown
+        FROM unnest(%(contents)s::text[], %(records)s::text[]) AS f (sha256, record)
+        JOIN extract e ON e.sha256 = f.sha256 AND e.record = f.record AND e.refused IS NULL
+        JOIN batch b ON b.id = e.batch_id
+        WHERE b.feed NOT IN (%(feed)s, '{LISTING_FEED}')
+            AND b.state NOT IN ({listed(ledger.TAKEN_BACK)})
+        ORDER BY e.sha256, shown DESC, e.id""",
+        {
+            "tenant": profile.tenant,
+            "contents": [*records],
+            "records": [*records.values()],
+            "feed": profile.feed,
+        },
+    ).fetchall()
+    return {
+        sha256: (f"batch {batch} took these bytes in feed {feed} as {name}" if shown else
+                 f"these bytes were taken in another feed {NOT_SHOWN}")
+        + ", and they are taken once more. If they are not for both, undo one of the batches."
+        for sha256, batch, feed, name, shown in found
+    }  # fmt: skip
 
 
 def batch_of(

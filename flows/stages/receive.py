@@ -38,6 +38,7 @@ from flows.stages.known import (
     refused_now,
     refused_then,
     taken_by,
+    taken_elsewhere,
     taken_otherwise,
 )
 from flows.stages.opened import Opened, open_delivery
@@ -255,6 +256,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
         return _known(connection, known, delivery, taken)
     messages, fresh, earlier = [], [], []
     named = ledger.find_names(connection, profile.feed, [one.name for one in opened])
+    elsewhere = taken_elsewhere(connection, profile, opened)
     for one in opened:
         extract = taken.get(one.stored.sha256) if one.stored else None
         if extract:
@@ -272,6 +274,8 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
                 f"{one.name}: this name was delivered in batch {used.batch_id} with other "
                 "content; it is taken as a new extract."
             )
+        if one.stored and (told := elsewhere.get(one.stored.sha256)):
+            messages.append(f"{one.name}: {told}")
         messages += [f"{one.name}: {remark}" for remark in one.remarks]
         fresh.append(one)
     if earlier and not fresh:

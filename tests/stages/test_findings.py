@@ -13,6 +13,7 @@ from connectors.settings import Limits
 from flows.report.html import render_html
 from flows.report.text import render_text
 from flows.stages.sequence import import_delivery
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import MOST_NOTES
 from tests.stages.payments import line, write
@@ -86,3 +87,24 @@ def test_what_was_written_over_is_noted_before_any_number_of_values(
     with workspace.database.connect() as connection:
         noted = [(one.record, one.code, one.value) for one in notes(connection, batch, 2)]
     assert noted == [("payment_gateway", "OtherFeed", "bank"), ("payment", "ReferenceMissing", "1")]
+
+
+@pytest.mark.long
+def test_bytes_that_another_feed_took_are_told_as_far_as_that_is_shown(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1))
+
+    def told(feed: str, tenant: int | None) -> list[str]:
+        ended = import_delivery(workspace, [path], replace(DEFAULT, feed=feed, tenant=tenant))
+        return [one.partition(", and they are taken once more.")[0] for one in ended.messages]
+
+    assert told("one", None) == []
+    assert told("two", None) == ["a.csv: batch 1 took these bytes in feed one as a.csv"]
+    # Who is bound to a tenant is told nothing of batches that are not.
+    unshown = "a.csv: these bytes were taken in another feed (not shown)"
+    assert told("three", 7) == [unshown]
+    assert told("four", 7) == ["a.csv: batch 3 took these bytes in feed three as a.csv"]
+    for batch in (4, 3, 2, 1):
+        undo_batch(workspace, batch, by=None, reason="test")
+    assert told("five", None) == []

@@ -478,6 +478,14 @@ def test_an_import_says_which_records_of_other_feeds_it_updated(
     profile.write_text(profile.read_text().replace('namespace = "seven"', 'namespace = "other"'))
     code, _, err = recon("import", str(path), "--profile", str(profile), "--corrects", "6")
     assert (code, "In batch 6 Id has the namespace seven, and in this profile" in err) == (2, True)
+    # The same bytes, by a copy of the profile: another number, or tenant, would double its money.
+    copy = tmp_path / "copy.toml"
+    copy.write_text(profile.read_text().replace("seven-too", "eight"))
+    again = json.loads(recon("import", str(path), "--profile", str(copy), "--json")[1])
+    (told,) = again["messages"]
+    assert told.startswith(
+        "rates.csv: batch 6 took these bytes in feed seven-too as rates.csv, and"
+    )
 
 
 def test_of_a_row_that_was_merged_before_no_other_one_is_said_to_count(
