@@ -10,7 +10,9 @@ from flows.steps.breaks.frame import gather
 from flows.steps.breaks.lifecycle import CARRIED, CHANGED, DECISIONS, carry, nothing_before
 from flows.steps.frames.parts import held_rows
 from flows.steps.reconcile.conclusion import accepted_keys, with_accepted
-from schemas.tables import PAYMENT
+from flows.steps.reconcile.debts import roll_up
+from flows.steps.reconcile.documents import cover, reconcile_documents
+from schemas.tables import INVOICE_FILE, PAYMENT
 from tests.reconcile.records import AS_OF, database, extract, matched
 
 SMALLER, LARGER = {"PaidAmount": 1}, {"PaidAmount": 2}
@@ -68,6 +70,30 @@ def test_an_acceptance_of_a_whole_record_covers_its_amounts_with_their_signs(
     sizes = [one.get("PaidAmount", Decimal(10)).copy_abs() for one in (seen, now)]
     covered = sizes[1] <= Decimal(up_to) if up_to else sizes[0] == sizes[1]
     assert covered is (carried_on(missing(now), unknown, up_to)["state"][0] == "ACCEPTED")
+
+
+PAID_OF_DEBT: list[tuple[list[dict[str, Any]], str]] = [
+    ([{}], "ACCEPTED"),
+    ([{"PaidAmount": Decimal(-10)}], "REOPENED"),
+    ([{}, {"Id": 2, "CurrenciesId": 1}], "REOPENED"),
+]
+
+
+@pytest.mark.parametrize(("now", "state"), PAID_OF_DEBT)
+def test_an_acceptance_of_a_debt_without_a_file_covers_what_was_paid(
+    now: list[dict[str, Any]], state: str
+) -> None:
+    one: list[dict[str, Any]] = [{}]
+    several = [*one, {"Id": 2, "CurrenciesId": 1}]
+    more = [*now[:-1], now[-1] | {"PaidAmount": Decimal(7)}]
+    for seen, later, becomes in ((one, now, state), (several, more, "REOPENED")):
+        found = carried_on(without_file(later), carried_on(without_file(seen), nothing_before()))
+        assert found["state"].to_list() == [becomes]
+
+
+def without_file(payments: list[dict[str, Any]]) -> pl.DataFrame:
+    covered = cover(roll_up(extract(PAYMENT, *payments)), database(INVOICE_FILE))
+    return gather([reconcile_documents([covered])])
 
 
 def missing(payment: dict[str, Any]) -> pl.DataFrame:

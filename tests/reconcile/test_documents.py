@@ -1,5 +1,6 @@
 """Invoice files against payments: one case per code, and a neighbour that raises nothing."""
 
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -74,15 +75,16 @@ def test_of_several_tenants_that_have_the_debt_the_least_is_named() -> None:
 def test_the_money_without_a_file_is_that_of_a_debt_in_one_currency() -> None:
     payments = extract(
         PAYMENT,
-        {"DebtsId": 1},
+        {"DebtsId": 1, "PaidAmount": -10},
         {"Id": 2, "DebtsId": 2},
-        {"Id": 3, "DebtsId": 2, "CurrenciesId": 1},
+        {"Id": 3, "DebtsId": 2, "CurrenciesId": 1, "PaidAmount": Decimal("-0.5")},
     )
     rolled = roll_up(payments)
     found = reconcile_documents([cover(rolled, database(INVOICE_FILE))])
     assert [
-        (row["key"], row["currency"], row["amount"]) for row in found.sort("key").to_dicts()
+        (row["key"], row["currency"], row["amount"], row["amounts"])
+        for row in found.sort("key").to_dicts()
     ] == [
-        ("1", 978, 10),
-        ("2", None, None),
+        ("1", 978, -10, "paid -10"),
+        ("2", None, None, "paid -0.5 in currency 1, paid 10 in currency 978"),
     ]

@@ -11,6 +11,7 @@ import polars as pl
 from flows.steps.breaks.make import (
     NOWHERE,
     ORIGIN,
+    amount_text,
     as_text,
     key_text,
     make_breaks,
@@ -105,11 +106,22 @@ def reconcile_documents(
 def _none(without: pl.DataFrame) -> pl.DataFrame:
     one = pl.len() == 1
     paid = ["paid", *(f"{name}{BEYOND}" for name in beyond_of(without, ["paid"]))]
+    said = pl.col("amounts")
     debts = (
-        without.group_by(DEBT)
+        without.with_columns(amount_text(without, "paid").alias("amounts"))
+        .group_by(DEBT)
         .agg(
             pl.when(one).then(pl.col("currency").first()).alias("currency"),
             *(pl.when(one).then(pl.col(name).first()).alias(name) for name in paid),
+            # What an acceptance is bound to: the amount of the break has no sign.
+            pl.when(one)
+            .then(pl.format("paid {}", said).first())
+            .otherwise(
+                pl.format("paid {} in currency {}", said, "currency")
+                .sort_by("currency", nulls_last=True)
+                .str.join(", ")
+            )
+            .alias("amounts"),
             pl.col("day").min(),
         )
         .sort(DEBT)
@@ -123,6 +135,7 @@ def _none(without: pl.DataFrame) -> pl.DataFrame:
         tenant=pl.col("tenant"),
         currency=pl.col("currency"),
         amount=pl.col("paid"),
+        amounts=pl.col("amounts"),
         date=pl.col("day"),
         note=pl.format("debt {}", "debt"),
     )
