@@ -12,13 +12,13 @@ every one of them to the rule's own terms, whatever program asks.
 from collections.abc import Mapping
 
 from schemas.accounts import MAY_DECIDE, MAY_SIGN
-from schemas.amounts import BEYOND
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import NOT_ALLOWED, NOT_THERE, NOT_YOURS, array, refuse, require
 from schemas.guards.decisions import (
     BY_RULE,
     DECIDED,
     LARGEST,
+    NO_AMOUNT,
     RULE_APPROVED,
     RULE_PROPOSED,
     plain_name,
@@ -40,8 +40,7 @@ _COVERS = f"""b.state IN ({listed(COVERED)}) AND b.code = terms ->> 'code'
     AND b.currency::text = terms ->> 'currency'
     AND (terms ->> 'record' IS NULL OR b.record = terms ->> 'record')
     AND (terms ->> 'tenant' IS NULL OR b.tenant::text = terms ->> 'tenant')
-    AND b.amount IS NOT NULL AND {LARGEST} <= (terms ->> 'each')::numeric
-    AND b.facts::json ->> 'amount{BEYOND}' IS NULL
+    AND b.amount IS NOT NULL AND {LARGEST} <= (terms ->> 'each')::numeric AND NOT {NO_AMOUNT}
     -- What people have decided about is theirs; what another rule has accepted is decided.
     AND NOT EXISTS (SELECT FROM {SCHEMA}.decision e
         JOIN {SCHEMA}.reconciliation r ON r.id = e.reconciliation_id
@@ -190,7 +189,7 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
                 terms ->> 'until'
             FROM {SCHEMA}.break_state b WHERE b.reconciliation_id = number AND {_COVERS};
             GET DIAGNOSTICS meant = ROW_COUNT;
-            SELECT coalesce(sum(abs(b.amount)), 0) INTO held FROM {SCHEMA}.break_state b
+            SELECT coalesce(sum({LARGEST}), 0) INTO held FROM {SCHEMA}.break_state b
                 WHERE b.reconciliation_id = number AND b.currency::text = terms ->> 'currency'
                 AND (b.state = '{BreakState.ACCEPTED}' AND b.accepted_by = 'rule ' || rule
                     OR b.break_id IN (SELECT d.break_id FROM pg_temp.draft_decision d));

@@ -15,7 +15,6 @@ from typing import Any
 
 from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
-from schemas.breaks import BREAKS, Money
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import (
     NOT_ALLOWED,
@@ -89,22 +88,20 @@ def as_the_person(name: str) -> str:
 
 
 NO_AMOUNT = (
-    f"b.facts::json ->> 'amount{BEYOND}' IS NOT NULL "
-    "OR (b.amount IS NULL AND b.code = 'REJECTED' AND b.facts::json ->> 'note' <> '')"
+    f"(b.facts::json ->> 'amount{BEYOND}' IS NOT NULL "
+    "OR b.code = 'REJECTED' AND coalesce(b.facts::json ->> 'note', '') <> '')"
 )
-"""SQL: whether the money of a break `b` is more than a column holds, or is no number.
+"""SQL: whether an amount of a break `b` is more than a column holds, or is no number.
 
-As `flows.steps.breaks.money` has it: rejected rows have a note where their record has amounts.
+Of rejected rows the note says which of their amounts are none; one that can be read may be beside.
 """
-_WHOLE = [code for code, of in BREAKS.items() if of.money is Money.DIFFERENCE and of.whole is None]
-_OTHERS = r"', [^ ]+ -?([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)'"
-LARGEST = f"""greatest(abs(b.amount), CASE
-    WHEN b.code IN ({listed(_WHOLE)}) AND coalesce(b.facts::json ->> 'field', '') = ''
-    THEN (SELECT max(m[1]::numeric) FROM regexp_matches(b.facts::json ->> 'amounts', {_OTHERS}, 'g')
-        AS m) END)"""
-"""SQL: the largest amount of a break `b`; of a whole record that is missing, of all it has.
+_EACH = "regexp_matches(b.facts::json ->> 'amounts', '(?:^|, )[^ ]+ ([^ ,]+)', 'g')"
+LARGEST = f"""greatest(abs(b.amount), CASE WHEN coalesce(b.facts::json ->> 'field', '') = ''
+    THEN (SELECT max(abs(m[1]::numeric)) FROM {_EACH} AS m) END)"""
+"""SQL: the largest amount of a break `b`; of a whole record, of all it has.
 
-The amount of such a break is the first one of its record, and `amounts` has the others.
+The amount of such a break is the first one of its record, or is not there; `amounts` has them all.
+What is stored as no number (NaN) is larger than any.
 """
 _LIMIT = f"""(SELECT a.above::numeric FROM {SCHEMA}.acceptance_limit a
     -- Money of a currency that cannot be read is held to the least limit there is.

@@ -104,6 +104,7 @@ def test_a_run_accepts_by_its_rules_itself(
 
 MISSING, MISSING_TOO = {"code": "MISSING_IN_TARGET", "field": ""}, {"code": "MISSING_IN_TARGET"}
 """A whole record, of which all amounts are missing."""
+REJECTED = {"code": "REJECTED"}
 
 
 @pytest.mark.long(but=("facts0-terms0-True", "facts1-terms1-True", "facts2-terms2-False"))
@@ -117,7 +118,7 @@ MISSING, MISSING_TOO = {"code": "MISSING_IN_TARGET", "field": ""}, {"code": "MIS
         ({"amount": None, "amount_beyond": "1e308"}, {}, False),
         ({"currency": 2}, {}, False),
         ({"currency": None}, {}, False),
-        ({"code": "REJECTED"}, {}, False),
+        (REJECTED, {}, False),
         ({}, {"record": "payment"}, True),
         ({}, {"record": "currency_rate"}, False),
         ({}, {"tenant": 7}, True),
@@ -126,6 +127,8 @@ MISSING, MISSING_TOO = {"code": "MISSING_IN_TARGET", "field": ""}, {"code": "MIS
         ({"amount": "25"}, {"each": Decimal(25)}, True),
         (MISSING | {"amounts": "PaidAmount 10, DiscountAmount -10"}, MISSING_TOO, True),
         (MISSING | {"amounts": "PaidAmount 10, DiscountAmount -10.01"}, MISSING_TOO, False),
+        (MISSING | {"amounts": "PaidAmount 10, DiscountAmount NaN"}, MISSING_TOO, False),
+        (REJECTED | {"note": "DiscountAmount is not readable"}, REJECTED, False),
     ],
 )
 def test_what_a_rule_covers(
@@ -150,6 +153,11 @@ def test_all_that_it_would_hold_is_within_its_ceiling_or_it_accepts_none(
     assert f"Rule {number} covers 1 break" in caplog.text
     assert "would hold 30 accepted, more than its ceiling of 25" in caplog.text
     assert states(rows, reconcile(workspace, three))["3"] == ("OPEN", None)
+    in_force(workspace, replace(TERMS, code="MISSING_IN_TARGET"))
+    amounts = "PaidAmount 1, DiscountAmount -9"
+    whole = found("4", "5", "6", code="MISSING_IN_TARGET", field="", amount="1", amounts=amounts)
+    run = reconcile(workspace, whole)
+    assert apply(workspace, run)[1:] == [(3, False)], "27 would be held"
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ revision = "0047"
 down_revision = "0046"
 branch_labels = None
 depends_on = None
-derived = "7b7c78582046d095400f9e0ea727307507d011472b455fa44f89e7830f61d463"
+derived = "e2b527f95c0f47d7ef1c51fe4a607139e05fda6b5bdeec82c431787dd9d7eee8"
 
 
 def upgrade() -> None:
