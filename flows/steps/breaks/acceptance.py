@@ -129,7 +129,8 @@ def values(names: Mapping[str, str], prefix: str = "") -> pl.Expr:
     parts.append(pl.format("in {}", currency_named(f"{prefix}currency", names)))
     amounts, note = pl.col(f"{prefix}amounts"), pl.col(f"{prefix}note")
     # Of a record with one amount above zero, the amount says it all.
-    parts.append(pl.when(amounts.str.contains(", | -")).then(amounts))
+    unsaid = shown(f"{prefix}amount").is_null() & (amounts != "")
+    parts.append(pl.when(amounts.str.contains(", | -") | unsaid).then(amounts))
     parts.append(pl.when(note != "").then(note))
     told = pl.concat_str(parts, separator=", ", ignore_nulls=True)
     return pl.when(told == "").then(pl.lit("without a value")).otherwise(told)

@@ -122,7 +122,8 @@ def make_breaks(
 def amounts_of(texts: Mapping[str, pl.Expr]) -> pl.Expr:
     """The amounts of records in words, with their signs: the first, and others that are not zero.
 
-    `texts` are those of the amounts, by their fields.
+    `texts` are those of the amounts, by their fields. Empty where a record has none of them, and
+    null where its kind has none: so has what an earlier version kept.
     """
     said = [
         pl.when(pl.lit(not place) | (text != "0")).then(pl.format(f"{name} {{}}", text))
@@ -130,8 +131,7 @@ def amounts_of(texts: Mapping[str, pl.Expr]) -> pl.Expr:
     ]
     if not said:
         return pl.lit(None, pl.String)
-    told = pl.concat_str(said, separator=", ", ignore_nulls=True)
-    return pl.when(told != "").then(told)
+    return pl.concat_str(said, separator=", ", ignore_nulls=True)
 
 
 def amount_text(rows: pl.DataFrame, name: str) -> pl.Expr:
