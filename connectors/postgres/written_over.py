@@ -4,6 +4,7 @@ Of what is updated it is said of each range, while the temporary table `present`
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import psycopg
 
@@ -126,36 +127,58 @@ def _of_later_batches(
     A batch that was held, or whose run died, may be applied after one that was received later. It
     may be what wrote the record, or have found it as it says.
     """
-    later, low, high = _applied_later(connection, table, rows.batch_id)
+    later = _applied_later(connection, table, rows.batch_id)
     if not later:
         return []
-    keys = " AND ".join(f"s.{quoted(key)} = w.{quoted(key)}" for key in key_columns(table))
+    keys = [quoted(key) for key in key_columns(table)]
+    told = told_joins(table, batch=False, among=_OF_LATER)
     return connection.execute(
-        f"""SELECT CASE WHEN {_MAY_NAME} THEN b.id::text END AS later,
-            count(DISTINCT {place_number("p")}), {place_of(f"min({place_number('p')})")}
-        FROM present p JOIN {staged_name(table)} w ON {same("p", "w")} AND {rows.within("w")}
-        JOIN {staged_name(table)} s ON {keys} AND s.batch_id = ANY(%(later)s)
-            AND s.extract_id BETWEEN %(first_later)s AND %(last_later)s
-        {told_joins(table, batch=False)}
-        JOIN batch b ON b.id = s.batch_id JOIN batch m ON m.id = %(batch)s
-        WHERE p.verdict = 'updated' AND {untold(rows.within, "p")}
-            AND {STATE} IN ({listed(APPLIED)}) GROUP BY 1 ORDER BY 1""",
-        {**rows.parameters(), "later": later, "first_later": low, "last_later": high},
+        f"""WITH written AS MATERIALIZED (
+            SELECT {place_number("p")} AS place, {", ".join(f"w.{key}" for key in keys)}
+            FROM present p JOIN {staged_name(table)} w ON {same("p", "w")} AND {rows.within("w")}
+            WHERE p.verdict = 'updated' AND {untold(rows.within, "p")}
+        )
+        SELECT l.named, count(DISTINCT w.place), {place_of("min(w.place)")}
+        FROM written w
+        JOIN {staged_name(table)} s ON {" AND ".join(f"s.{key} = w.{key}" for key in keys)}
+        JOIN unnest(%(later)s::int[], %(names)s::text[]) AS l (batch_id, named)
+            ON l.batch_id = s.batch_id
+        {told}
+        WHERE {_OF_LATER.format("s")} AND {STATE} IN ({listed(APPLIED)}) GROUP BY 1 ORDER BY 1""",
+        {
+            **rows.parameters(),
+            "later": [one.batch_id for one in later],
+            "names": [one.named for one in later],
+            "first_later": min(one.first for one in later),
+            "last_later": max(one.last for one in later),
+        },
     ).fetchall()
 
 
-def _applied_later(
-    connection: psycopg.Connection, table: Table, batch_id: int
-) -> tuple[list[int], int, int]:
-    """Batches that were received after this one and have applied such records, mostly none.
+_OF_LATER = "{0}.extract_id BETWEEN %(first_later)s AND %(last_later)s"
+"""SQL that keeps rows of later batches: the range is what block range indexes know."""
 
-    And the first and the last of their extracts.
-    """
-    row = connection.execute(
-        f"""SELECT array_agg(DISTINCT r.batch_id), min(r.extract_id), max(r.extract_id)
-        FROM receipt r JOIN batch b ON b.id = r.batch_id
-        WHERE r.batch_id > %s AND r.stage = %s AND b.state NOT IN ({listed(TAKEN_BACK)})""",
-        [batch_id, apply_stage(table)],
-    ).fetchone()
-    assert row is not None
-    return row[0] or [], row[1] or 0, row[2] or 0
+
+class _Later(NamedTuple):
+    """A batch that was received after one."""
+
+    batch_id: int
+    named: str | None
+    """What it is called in notes of that; None where it is not to be named."""
+    first: int
+    """The first of its extracts."""
+    last: int
+
+
+def _applied_later(connection: psycopg.Connection, table: Table, batch_id: int) -> list[_Later]:
+    """Batches that were received after this one and have applied such records, mostly none."""
+    found = connection.execute(
+        f"""SELECT b.id, CASE WHEN {_MAY_NAME} THEN b.id::text END,
+            min(r.extract_id), max(r.extract_id)
+        FROM receipt r JOIN batch b ON b.id = r.batch_id JOIN batch m ON m.id = %(batch)s
+        WHERE r.batch_id > %(batch)s AND r.stage = %(stage)s
+            AND b.state NOT IN ({listed(TAKEN_BACK)})
+        GROUP BY b.id, m.id""",
+        {"batch": batch_id, "stage": apply_stage(table)},
+    )
+    return [_Later(*row) for row in found]
