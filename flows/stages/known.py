@@ -65,7 +65,9 @@ def taken_elsewhere(
     if profile.compare_only:
         return {}  # None of it becomes a record.
     records = {
-        one.stored.sha256: one.header.table.name for one in opened if one.stored and one.header
+        one.stored.sha256: one.header.table.name
+        for one in opened
+        if one.stored and one.header and not one.refusal
     }
     found = connection.execute(
         f"""SELECT DISTINCT ON (e.sha256) e.sha256, b.id, b.feed, e.name,
@@ -75,7 +77,11 @@ def taken_elsewhere(
         JOIN extract e ON e.sha256 = f.sha256 AND e.record = f.record AND e.refused IS NULL
         JOIN batch b ON b.id = e.batch_id
         WHERE b.feed NOT IN (%(feed)s, '{LISTING_FEED}')
+            AND (b.profile::json ->> 'compare_only')::boolean IS NOT TRUE
             AND b.state NOT IN ({listed(ledger.TAKEN_BACK)})
+            -- A file that has been read and has no row is the same in any feed.
+            AND (b.state = '{ledger.State.RECEIVED}' OR EXISTS (SELECT FROM receipt r
+                WHERE r.batch_id = b.id AND r.extract_id = e.id AND r.stage = 'stage'))
         ORDER BY e.sha256, shown DESC, e.id""",
         {
             "tenant": profile.tenant,

@@ -108,3 +108,15 @@ def test_bytes_that_another_feed_took_are_told_as_far_as_that_is_shown(
     for batch in (4, 3, 2, 1):
         undo_batch(workspace, batch, by=None, reason="test")
     assert told("five", None) == []
+    # Nothing is there twice: of no records, or of what is only compared.
+    for feed, compare_only in (("six", True), ("seven", False)):
+        profile = replace(DEFAULT, feed=feed, compare_only=compare_only)
+        for name in ("none.csv", "b.csv"):
+            delivered = write(tmp_path / name, *([line(2)] if name == "b.csv" else []))
+            assert import_delivery(workspace, [delivered], profile).messages == ()
+    assert import_delivery(workspace, [write(tmp_path / "none.csv")], DEFAULT).messages == ()
+    # Nor is what is refused.
+    delivered = write(tmp_path / "other" / "b.csv", line(2))
+    (tmp_path / "other" / "manifest.json").write_text('{"files": {"b.csv": {"bytes": 1}}}')
+    refused = import_delivery(workspace, [str(tmp_path / "other")], replace(DEFAULT, feed="eight"))
+    assert (refused.report.files[0].refused is None, refused.messages) == (False, ())
