@@ -12,9 +12,9 @@ from psycopg.rows import class_row, namedtuple_row
 from connectors.files.dialect import RecordFault
 from connectors.files.skipped_lines import SkippedLines
 from connectors.postgres.digests import CLUES, STAGED, clues_digests
-from connectors.postgres.ledger import Extract, batch_span, list_receipts
+from connectors.postgres.ledger import TAKEN_BACK, Extract, batch_span, list_receipts
 from connectors.postgres.trail import said_by
-from connectors.postgres.written_over import OF_OTHERS
+from connectors.postgres.written_over import OF_OTHERS, SECOND_RECORD
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import AT_PLACES, CORRECTED, at_places, of_batch, position
 from schemas.field import Table
@@ -196,6 +196,12 @@ def rows_at(
             )
 
 
+_NOTED = f"""note n WHERE n.batch_id = %s AND NOT (n.code = '{SECOND_RECORD}' AND EXISTS (
+    SELECT FROM batch b WHERE (b.id = n.batch_id OR b.id::text = n.value)
+    AND b.state IN ({listed(TAKEN_BACK)})))"""
+"""SQL: the notes of a batch; of two records for one row, while neither was taken back."""
+
+
 def notes(connection: psycopg.Connection, batch_id: int, most: int) -> list[Note]:
     """The first of what was noted about a batch without rejecting rows, each with its line.
 
@@ -205,7 +211,7 @@ def notes(connection: psycopg.Connection, batch_id: int, most: int) -> list[Note
     noted = connection.execute(
         "SELECT record, code, field, value, rows, extract_id, record_number, "
         "CASE record_number WHEN 0 THEN value::bigint ELSE record_number + 1 END, message "
-        f"FROM note WHERE batch_id = %s ORDER BY code NOT IN ({listed(OF_OTHERS)}), "
+        f"FROM {_NOTED} ORDER BY code NOT IN ({listed(OF_OTHERS)}), "
         "starts_with(code, 'Reference')"
         ', record COLLATE "C", code COLLATE "C", field COLLATE "C", value COLLATE "C", extract_id '
         "LIMIT %s",
@@ -220,7 +226,7 @@ def notes(connection: psycopg.Connection, batch_id: int, most: int) -> list[Note
 
 def count_notes(connection: psycopg.Connection, batch_id: int) -> int:
     """How many of them there are."""
-    row = connection.execute("SELECT count(*) FROM note WHERE batch_id = %s", [batch_id]).fetchone()
+    row = connection.execute(f"SELECT count(*) FROM {_NOTED}", [batch_id]).fetchone()
     return int(row[0]) if row else 0
 
 

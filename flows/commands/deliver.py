@@ -251,7 +251,7 @@ def _of_records(report: "BatchReport") -> Iterator[str]:
                     told = f"{count:,} of {every} {were} delivered"
                     yield f"{chain.record}: {told} {by.format(other)}"
     for record, of_batches in _of_others(report, SECOND_RECORD).items():
-        for batch, count in () if report.taken_back else of_batches.items():
+        for batch, count in of_batches.items():
             rows, repair = quantity(count, "row", grouped), agree(count, "repairs", "repair")
             told = f"what batch {batch} had repaired with another key: both are records"
             yield f"{record}: {rows} {repair} {told}"

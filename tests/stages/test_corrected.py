@@ -17,6 +17,7 @@ from connectors.postgres.corrections import (
     repairs_of,
     unrepaired,
 )
+from connectors.postgres.findings import count_notes, notes
 from connectors.postgres.ledger import Batch, State, find_batch
 from connectors.postgres.overview import list_overview
 from flows.commands.deliver import show_ended
@@ -494,6 +495,10 @@ def test_it_is_said_where_a_row_is_two_records(
         assert f"payment: 1 row repairs what batch {batch} had repaired with another key" in told
         undo_batch(workspace, int(batch), by=None, reason="it is no record")
     assert rows('SELECT count(*) FROM payment WHERE "Id" IN (2, 8)') == [(1,)]
+    with workspace.database.connect() as connection:
+        noted = notes(connection, ended.batch.id, 9)
+        assert count_notes(connection, ended.batch.id) == len(noted)
+    assert "SecondRecord" not in {one.code for one in noted}, "one of them is none any more"
 
 
 @pytest.mark.long
