@@ -221,8 +221,11 @@ def _found(
         f"{state or '-'} {effect or '-'}": after.value
         for (state, effect), after in STILL_THERE.items()
     }
+    # What an earlier version left says nothing of them: from now on they are as they are here.
+    bound = pl.when(pl.col("effect") == Standing.ACCEPTED).then("amounts")
     return found.with_columns(effect.alias("effect")).with_columns(
         key.replace_strict(transitions, return_dtype=pl.String).alias("state"),
+        pl.coalesce("seen_amounts", bound).alias("seen_amounts"),
         pl.col("first_seen").fill_null(as_of),
         pl.lit(rules, pl.String).alias("looked_rules"),
         pl.lit(as_of, pl.Date).alias("looked_as_of"),
