@@ -55,25 +55,27 @@ def taken_by(
 
 def taken_elsewhere(
     connection: psycopg.Connection, profile: Profile, opened: Iterable[Opened]
-) -> dict[str, str]:
-    """By SHA-256 what is said of bytes that another feed has taken, as records of the same kind.
+) -> list[str]:
+    """What is said of files whose bytes another feed has taken, as records of the same kind.
 
     They may be meant for both. Where a file is imported for the wrong tenant first, or by a copy of
     a profile, its money is there twice, and neither feed knows of the other. Who is bound to a
     tenant is told nothing of batches that are not.
     """
     if profile.compare_only:
-        return {}  # None of it becomes a record.
-    records = {
-        one.stored.sha256: one.header.table.name
+        return []  # None of it becomes a record.
+    files = [
+        (one.name, one.stored.sha256, one.header.table.name)
         for one in opened
         if one.stored and one.header and not one.refusal
-    }
+    ]
+    names, contents, records = zip(*files, strict=True) if files else ((), (), ())
     found = connection.execute(
-        f"""SELECT DISTINCT ON (e.sha256) e.sha256, b.id, b.feed, e.name,
+        f"""SELECT DISTINCT ON (f.at) f.name, b.id, b.feed, e.name,
             coalesce(%(tenant)s::bigint IS NULL
                 OR %(tenant)s = (b.profile::json ->> 'tenant')::bigint, FALSE) AS shown
-        FROM unnest(%(contents)s::text[], %(records)s::text[]) AS f (sha256, record)
+        FROM unnest(%(names)s::text[], %(contents)s::text[], %(records)s::text[])
+            WITH ORDINALITY AS f (name, sha256, record, at)
         JOIN extract e ON e.sha256 = f.sha256 AND e.record = f.record AND e.refused IS NULL
         JOIN batch b ON b.id = e.batch_id
         WHERE b.feed NOT IN (%(feed)s, '{LISTING_FEED}')
@@ -82,20 +84,21 @@ def taken_elsewhere(
             -- A file that has been read and has no row is the same in any feed.
             AND (b.state = '{ledger.State.RECEIVED}' OR EXISTS (SELECT FROM receipt r
                 WHERE r.batch_id = b.id AND r.extract_id = e.id AND r.stage = 'stage'))
-        ORDER BY e.sha256, shown DESC, e.id""",
+        ORDER BY f.at, shown DESC, e.id""",
         {
             "tenant": profile.tenant,
-            "contents": [*records],
-            "records": [*records.values()],
+            "names": list(names),
+            "contents": list(contents),
+            "records": list(records),
             "feed": profile.feed,
         },
     ).fetchall()
-    return {
-        sha256: (f"batch {batch} took these bytes in feed {feed} as {name}" if shown else
-                 f"these bytes were taken in another feed {NOT_SHOWN}")
+    return [
+        (f"{name}: batch {batch} took these bytes in feed {feed} as {then}" if shown else
+         f"{name}: these bytes were taken in another feed {NOT_SHOWN}")
         + ", and they are taken once more. If they are not for both, undo one of the batches."
-        for sha256, batch, feed, name, shown in found
-    }  # fmt: skip
+        for name, batch, feed, then, shown in found
+    ]  # fmt: skip
 
 
 def batch_of(

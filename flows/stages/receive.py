@@ -256,7 +256,6 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
         return _known(connection, known, delivery, taken)
     messages, fresh, earlier = [], [], []
     named = ledger.find_names(connection, profile.feed, [one.name for one in opened])
-    elsewhere = taken_elsewhere(connection, profile, opened)
     for one in opened:
         extract = taken.get(one.stored.sha256) if one.stored else None
         if extract:
@@ -274,8 +273,6 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
                 f"{one.name}: this name was delivered in batch {used.batch_id} with other "
                 "content; it is taken as a new extract."
             )
-        if one.stored and (told := elsewhere.get(one.stored.sha256)):
-            messages.append(f"{one.name}: {told}")
         messages += [f"{one.name}: {remark}" for remark in one.remarks]
         fresh.append(one)
     if earlier and not fresh:
@@ -288,6 +285,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
         refuse_unapplied(ledger.find_batch(connection, delivery.corrects))
     else:
         messages += made_otherwise(connection, profile)
+    messages += taken_elsewhere(connection, profile, fresh)
     terms, service = stored_profile(profile), delivery.service
     service = service and ledger.known_service(connection, service)
     batch_id = ledger.add_batch(
@@ -324,7 +322,9 @@ def _known(
     message += refused_now(delivery.opened, taken)
     if delivery.service and batch.service is None:
         message += f" It was not to be pushed; `recon push {batch.id}` does it."
-    return Received(batch.id, False, ended, (message,))
+    # A run that took it and died may not have said so.
+    told = () if ended else taken_elsewhere(connection, delivery.profile, delivery.opened)
+    return Received(batch.id, False, ended, (message, *told))
 
 
 def _extract(batch_id: int, one: Opened) -> Extract:

@@ -12,6 +12,7 @@ from connectors.postgres.findings import REASONS_OF, findings, notes
 from connectors.settings import Limits
 from flows.report.html import render_html
 from flows.report.text import render_text
+from flows.stages.receive import receive
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -108,6 +109,10 @@ def test_bytes_that_another_feed_took_are_told_as_far_as_that_is_shown(
     for batch in (4, 3, 2, 1):
         undo_batch(workspace, batch, by=None, reason="test")
     assert told("five", None) == []
+    # A run that goes on with a batch says it too: the one that took it may have died before.
+    for _ in range(2):
+        *_, again = receive(workspace, [path], replace(DEFAULT, feed="nine")).messages
+        assert again.startswith("a.csv: batch 5 took these bytes in feed five as a.csv")
     # Nothing is there twice: of no records, or of what is only compared.
     for feed, compare_only in (("six", True), ("seven", False)):
         profile = replace(DEFAULT, feed=feed, compare_only=compare_only)
