@@ -16,6 +16,7 @@ from connectors.files.profile_keys import FOUND
 from connectors.files.unpivot import unpivot_of
 from connectors.printable import shown
 from connectors.settings import Limits
+from schemas.counting import quantity
 from schemas.field import Table
 
 LINES_LOOKED_AT = 100
@@ -76,8 +77,8 @@ class HeaderSearch:
             return
         of = f" of {self.table.name}" if self.table else ""
         found = (
-            f"Nor is any of the first {len(looked_at)} lines a header{of}, and further down "
-            "none is looked for: if it is there, say header_line as a number."
+            f"Nor is any of the first {quantity(len(looked_at), 'line')} a header{of}, and further "
+            "down none is looked for: if it is there, say header_line as a number."
         )
         raise refused("missing_header", self.content.name, line=1, found=found) from refusal
 

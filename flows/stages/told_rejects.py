@@ -59,7 +59,8 @@ class ToldRejects:
     def lines(self) -> Iterator[tuple[str, str]]:
         """Where each fault is, with its code, and what it is."""
         for one, (first, count) in self.faults.items():
-            records = f"{count:,} records from {first} on" if count > 1 else f"record {first}"
+            several = f"{quantity(count, 'record', grouped)} from {first} on"
+            records = several if count > 1 else f"record {first}"
             yield f"line {one.line}, {records}: {one.code}", one.message
 
     def also(self) -> Iterator[str]:
