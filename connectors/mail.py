@@ -155,7 +155,6 @@ class _Answers(RawIOBase):
         self._conversation, self._sock, self._left = conversation, sock, MOST_ANSWERED
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:

@@ -213,7 +213,6 @@ class Settings:
     currencies: Path | None = None
     """CSV file `CurrenciesId,Code` that names currencies in reports."""
     service: ServiceSettings = ServiceSettings()
-    """The service that rows are pushed to."""
     time_zone: ZoneInfo = UTC
     """Where a business day begins and ends: today, and the day of a scheduled run."""
     login_file: Path | None = None

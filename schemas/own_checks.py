@@ -18,8 +18,6 @@ REFERENCES = "references."
 
 
 class KeyFault(ValueError):
-    """What is wrong with a key."""
-
     def __init__(self, key: str, said: str) -> None:
         self.key = key
         if key.startswith(REFERENCES):

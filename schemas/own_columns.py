@@ -9,5 +9,4 @@ BREAK_COLUMN = "BreakId"
 QUOTED_COLUMN = "ReconQuoted"
 """Says of a row that a sign was put before what a spreadsheet would run."""
 QUOTED = "yes"
-"""What it says."""
 OWN_COLUMNS = (PARENT_COLUMN, BREAK_COLUMN, QUOTED_COLUMN)

@@ -306,7 +306,6 @@ DOCUMENTED: dict[str, Table] = named(
 OWN: OwnTables = read_own_tables(own_folder(), DOCUMENTED, named=bool(os.environ.get(FOLDER)))
 """Record kinds of our own, behind them."""
 TABLES: dict[str, Table] = {**DOCUMENTED, **OWN.tables}
-"""Every record."""
 EXTRACTS: dict[str, Table] = {name: table for name, table in TABLES.items() if table.extract}
 """The records that can be delivered as an extract."""
 

@@ -137,7 +137,6 @@ class SqlTable:
             return self.connection.execute(statement, parameters or None).fetchall()
 
     def count(self) -> int:
-        """How many rows it has."""
         return int(self.rows(sql.SQL("SELECT count(*) FROM {}").format(self.identifier))[0][0])
 
     def estimate(self) -> int:
@@ -264,7 +263,6 @@ class Spill:
         self.rows += frame.height
 
     def side(self) -> Side:
-        """What was kept."""
         if not self.files:
             schema = {name: one.dtype for name, one in self.types.items()}
             self.add(pl.DataFrame(schema=schema))

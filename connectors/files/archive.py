@@ -125,7 +125,6 @@ class _Draft:
     file: BinaryIO
     place: Path
     path: Path
-    """Where it is to be kept."""
     sha256: str
     bytes: int
     pieces: str

@@ -19,7 +19,6 @@ class FixedWidthChunk(Chunk):
     """Lines whose cells are at the same places; one that is too short or too long is broken."""
 
     at: CellRanges = field(default_factory=CellRanges)
-    """Where the cells are."""
 
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; an empty cell is null."""

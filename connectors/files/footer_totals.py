@@ -21,8 +21,6 @@ from schemas.field import Kind
 
 
 class FooterLine(NamedTuple):
-    """What a line of a footer is."""
-
     pattern: str
     groups: Groups
 

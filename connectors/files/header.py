@@ -35,8 +35,6 @@ ONE_LINE = {*NUMBERS, Kind.BOOLEAN, *TIMES, Kind.INSTANT}
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header of one extract."""
-
     table: Table
     fields: tuple[str | None, ...]
     """Per column the field it delivers; None: a column that is not data of the record."""

@@ -61,8 +61,6 @@ class _Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeaderNames:
-    """The names of a header."""
-
     extract: str
     line: int | None
     names: tuple[str, ...]

@@ -26,8 +26,6 @@ _HOURS = re.compile(r"\[(?:h+|m+|s+)\]", re.IGNORECASE)
 
 
 class CellFormat(NamedTuple):
-    """What the number of a cell is by its format."""
-
     is_time: bool = False
     """It is a day or a time."""
     is_duration: bool = False

@@ -20,7 +20,6 @@ def is_csv(dialect: Dialect) -> bool:
 
 
 def is_plain_text(text: str, dialect: Dialect) -> bool:
-    """Whether one record is plain."""
     if len(dialect.delimiter) > 1 or (dialect.escape and "\\" in text):
         return False
     quote = re.escape(dialect.quote.decode())

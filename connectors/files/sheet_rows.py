@@ -30,7 +30,6 @@ class SheetLine(NamedTuple):
     line: bytes
     """Its cells as CSV."""
     currencies: Sequence[tuple[int, str]] = ()
-    """As those of the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,6 @@ class SheetNotes:
     """Why such a value may not be what its formula comes to; none: nothing says so."""
 
     def note_formula(self, place: str, *, has_value: bool) -> None:
-        """A cell has a formula."""
         if not has_value:
             self.uncomputed.append(place)
             return

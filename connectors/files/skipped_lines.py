@@ -8,7 +8,6 @@ class SkippedLines(NamedTuple):
 
     lines: int = 0
     first: int = 0
-    """The first of them."""
 
     def with_more(self, later: "SkippedLines") -> "SkippedLines":
         """These and those behind them."""
@@ -27,5 +26,4 @@ class LineNumbers(Protocol):
 
 
 def of_lines(numbers: LineNumbers) -> SkippedLines:
-    """The lines of these numbers."""
     return SkippedLines(len(numbers), int(numbers[0]) if len(numbers) else 0)

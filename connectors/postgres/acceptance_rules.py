@@ -17,8 +17,6 @@ from schemas.guards.decisions import RULE_APPROVED, RULE_PROPOSED
 
 
 class RuleState(StrEnum):
-    """Where a rule of acceptance is."""
-
     PROPOSED = "proposed"
     IN_FORCE = "in force"
     ENDED = "ended"
@@ -56,8 +54,6 @@ class RuleStep:
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceRule:
-    """A rule of acceptance, and who stands for it."""
-
     number: int
     terms: RuleTerms
     proposed: RuleStep
@@ -65,7 +61,6 @@ class AcceptanceRule:
     withdrawn: RuleStep | None
 
     def state(self, day: date) -> RuleState:
-        """Where it is on a day."""
         if self.withdrawn:
             return RuleState.WITHDRAWN
         if day > self.terms.until:

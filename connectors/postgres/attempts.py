@@ -312,8 +312,6 @@ def _named_repairs(
 
 
 class _Repaired(NamedTuple):
-    """A row that others repair."""
-
     state: str = ""
     undivided: bool = False
     """Whether it is a line without cells."""

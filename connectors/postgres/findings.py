@@ -225,7 +225,6 @@ def notes(connection: psycopg.Connection, batch_id: int, most: int) -> list[Note
 
 
 def count_notes(connection: psycopg.Connection, batch_id: int) -> int:
-    """How many of them there are."""
     row = connection.execute(f"SELECT count(*) FROM {_NOTED}", [batch_id]).fetchone()
     return int(row[0]) if row else 0
 

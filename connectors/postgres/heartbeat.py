@@ -39,7 +39,6 @@ Session = tuple[int, datetime]
 
 
 def lease_name(kind: Held, whose: object) -> str:
-    """Name of the lease on something."""
     return f"{kind} {whose}".rstrip()
 
 

@@ -157,7 +157,6 @@ def _zone(told: object) -> str:
 
 
 def listing_batches(connection: psycopg.Connection) -> list[int]:
-    """Every batch of listings."""
     rows = connection.execute("SELECT id FROM batch WHERE feed = %s", [LISTING_FEED]).fetchall()
     return [number for (number,) in rows]
 

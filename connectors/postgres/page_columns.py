@@ -42,8 +42,6 @@ Columns = Mapping[str, tuple[str, Dtype]]
 
 @dataclass(frozen=True, slots=True)
 class WantedRows:
-    """Rows that are wanted."""
-
     source: str
     """What follows FROM."""
     known: Mapping[str, pl.Expr] = field(default_factory=dict)

@@ -134,7 +134,6 @@ def _note_former(connection: psycopg.Connection, taken: Taken) -> None:
 
 
 def run_of_event(connection: psycopg.Connection, event: int) -> Reconciliation:
-    """The reconciliation that was saved with an event."""
     row = connection.execute(
         "SELECT id FROM reconciliation WHERE event_id = %s", [event]
     ).fetchone()

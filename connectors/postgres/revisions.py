@@ -46,7 +46,6 @@ def _files() -> list[Path]:
 
 
 def revision_of(connection: psycopg.Connection) -> str | None:
-    """The revision of the schema; None where there is none."""
     there = "SELECT FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relname = %s"
     if connection.execute(there, [SCHEMA, VERSION_TABLE]).fetchone() is None:
         return None

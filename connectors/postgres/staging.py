@@ -26,7 +26,6 @@ class CopyRows:
     parts: Callable[[], Iterable[bytes | memoryview]]
 
     def send(self, connection: psycopg.Connection) -> None:
-        """Add the rows."""
         with connection.cursor() as cursor, cursor.copy(self.statement) as copy:
             for piece in binary_copy.pieces(self.parts(), COPY_BYTES):
                 copy.write(piece)

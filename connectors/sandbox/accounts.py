@@ -163,7 +163,6 @@ def hash_password(password: str, cost: int) -> str:
 
 
 def matches(password: str, kept: str) -> bool:
-    """Whether the password is the one that was hashed."""
     _, cost, salt, derived = kept.split("$")
     found = _derive(password, bytes.fromhex(salt), int(cost))
     return hmac.compare_digest(found, bytes.fromhex(derived))

@@ -45,7 +45,6 @@ class Sessions:
         return self._accounts.get(session)
 
     def end(self, session: str) -> None:
-        """Sign out."""
         with self._lock:
             self._accounts.pop(session, None)
 

@@ -177,7 +177,6 @@ class Description:
         return Response(200, "OK", [("Content-Type", Format.JSON.value)], body)
 
     def document(self) -> Schema:
-        """The whole description."""
         paths: dict[str, Schema] = {}
         status = {self._schemas.name(RESPONSE_STATUS): self._schemas.reference(_STATUS)}
         components: Schema = {

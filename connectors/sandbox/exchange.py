@@ -49,7 +49,6 @@ class Exchange:
         self._description = Description(options)
 
     def answer(self, request: ServedRequest) -> Response | Reset:
-        """The response, or that there is none."""
         if (request.verb, request.path) == ("GET", PATH):
             return self._description.response()
         route = self._routes.find(request.verb, request.path)
@@ -127,7 +126,6 @@ class Exchange:
         return None if caller.holds_any(operation.roles) else NO_ROLE
 
     def _invalid(self, route: Route, operation: Operation, records: list[Record]) -> Failure | None:
-        """The failure of the first invalid record."""
         if operation.name in self._options.unvalidated:
             return None
         for index, record in enumerate(records):

@@ -133,5 +133,4 @@ RECORDS = {
     for name in (operation.request, operation.response)
     if name != "client_registration"
 }
-"""The records that are kept."""
 SQL_TABLES = {name: _table(table) for name, table in RECORDS.items()}

@@ -35,7 +35,6 @@ class SentRow:
         echo: str | None = None,
         service_id: str | None = None,
     ) -> Answer:
-        """What became of it."""
         return Answer(
             number=self.request.number,
             verdict=verdict,

@@ -54,7 +54,6 @@ class _Form:
     _ended: bool = False
 
     def callbacks(self) -> "MultipartCallbacks":
-        """For the parser of the form."""
         return {
             "on_part_begin": self._part,
             "on_header_field": partial(self._add, 0),

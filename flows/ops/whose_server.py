@@ -18,7 +18,6 @@ SHOWN = 80
 @dataclass(frozen=True, slots=True)
 class Answering:
     prefect: bool
-    """Whether it is a Prefect server."""
     version: str | None = None
     home: str | None = None
     """The folder the server keeps its own files in, where it says so."""

@@ -70,7 +70,6 @@ class ToldRejects:
             yield f"{code}{of} in {quantity(count, 'row', grouped)}, the first on line {line}"
 
     def codes(self) -> Iterator[str]:
-        """The codes of all that is told."""
         yield from (one.code for one in self.faults)
         yield from (code for _, code in self._unseen())
 

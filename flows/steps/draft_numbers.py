@@ -48,8 +48,6 @@ class Mark(NamedTuple):
 
 
 class NumberCell(NamedTuple):
-    """A cell that may be a number."""
-
     around: str
     """The cell with 1 for its digits."""
     digits: str

@@ -16,8 +16,6 @@ _LAST = datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001
 
 
 class Count(NamedTuple):
-    """What a number counts."""
-
     epoch: datetime
     """The time whose number is 0; an instant, or a wall clock."""
     seconds: Decimal

@@ -54,8 +54,6 @@ class NoForm(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class DateForm:
-    """A form that dates are written in."""
-
     text: str
     pattern: re.Pattern[str]
     directives: tuple[str, ...]
@@ -145,8 +143,6 @@ def _agrees(name: str, text: str, wall: datetime) -> bool:
 
 
 class DatePart(NamedTuple):
-    """A part of a form."""
-
     directive: str | None
     """None: a text that stands as it is."""
     text: str

@@ -29,8 +29,6 @@ _POSTS = tuple(one for one in PUSHES.values() if not one.keyed)
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """One declaration."""
-
     unsent: str
     """`in_doubt` or `unsent`: what rows are that the database has as unsent."""
     by: str | None

@@ -130,7 +130,6 @@ class Postmaster:
         self._await_end(STOP_SECONDS)
 
     def listens(self) -> bool:
-        """Whether the server is there."""
         return any(_connected(path) is not None for path in self._sockets())
 
     def close_to_others(self) -> bool:

@@ -75,7 +75,6 @@ class Grid(NamedTuple):
     left: int
     """Lines that are not on the page."""
     where: str
-    """Where they are."""
     none: str
     not_listed: str
     """Empty: the report has all lines."""

@@ -27,7 +27,6 @@ from schemas.life import RESOLVED
 from schemas.tables import EXTRACTS
 
 COUNTS = tuple(name + when for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE))
-"""The columns of `counts`."""
 _FIRST = {name: table.amounts[0] for name, table in EXTRACTS.items() if table.amounts}
 _RANK = {code: rank for rank, code in enumerate(BREAKS)}
 _ADDED = (COUNTED, COUNTED_BEYOND)

@@ -35,7 +35,6 @@ COUNTED_BY = (
 """What of breaks says what each adds to totals, beside `id`."""
 _FIELDS = [f"{name}.{field}" for name, table in EXTRACTS.items() for field in table.amounts]
 OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
-"""Codes of breaks about debts."""
 _BARE = [name for name, table in EXTRACTS.items() if not table.amounts]
 """Record kinds without money."""
 ROOM = Decimal(10) ** 20

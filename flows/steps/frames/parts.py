@@ -36,7 +36,6 @@ class PartedRows:
     """Rows that were put aside some thousand together: not all of a frame is there at a time."""
 
     names: list[str]
-    """Their columns."""
     read: Callable[[list[str]], Iterable[pl.DataFrame]]
     """Some columns of them, part by part."""
 

@@ -94,7 +94,6 @@ class SignatureLine:
     by: str
     """The name that was given."""
     account: str
-    """The account that typed it."""
     at: datetime
     comment: str
     accepted_changes: str = ""

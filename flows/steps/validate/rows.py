@@ -124,7 +124,6 @@ def staged_rows(
     rows: Rows,
     identity: pl.Series,
 ) -> StagedRows:
-    """Rows for the staged table of a record."""
     known = rows.positions.with_columns(
         pl.lit(batch_id, pl.Int32).alias("batch_id"),
         pl.lit(extract_id, pl.Int32).alias("extract_id"),
