@@ -12,7 +12,7 @@ from pydantic import Field
 from connectors.desk_links import DeskPage, linked
 from connectors.errors import OF_ONE_BATCH, BatchHeldElsewhere, OperationBusy, RowsUnsent
 from connectors.postgres import ledger
-from connectors.postgres.lease import is_worked_on
+from connectors.postgres.lease import worked_on
 from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import count_states
 from connectors.settings import LEAST_RATE
@@ -121,7 +121,7 @@ def waiting() -> list[int]:
 def _is_worked_on(batch_id: int) -> bool:
     """Seen before this run is noted as one of the batch: its end is none of the other run's."""
     with open_workspace().database.connect() as connection:
-        return is_worked_on(connection, batch_id)
+        return bool(worked_on(connection, batch_id))
 
 
 @task(name="push batch", task_run_name="push batch {batch.batch_id}", **FROM_LEDGER)

@@ -139,7 +139,8 @@ def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:
         fault = RecordFault.NUL_CHARACTER
     elif _NO_TEXT.search("".join(filter(None, said))):
         fault = RecordFault.ENCODING
-    elif any(_is_half_quoted(cell, dialect) for cell in cells):
+    elif any(cell.startswith(dialect.quote) and has_open_quote(cell, dialect) for cell in cells):
+        # A pattern took the begin of a quoted cell alone.
         fault = RecordFault.STRAY_QUOTE
     elif dialect.delimiter == DELIMITER and any({*DELIMITER, *QUOTE} & {*cell} for cell in cells):
         # Fixed widths know no quotes: the sign within a cell would divide it.
@@ -147,11 +148,6 @@ def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:
     elif any(len(cell) > dialect.max_field_bytes for cell in cells):
         fault, cells = RecordFault.FIELD_TOO_LARGE, [b""] * len(cells)
     return b"".join(dialect.delimiter + _quoted(cell, dialect) for cell in cells) + b"\n", fault
-
-
-def _is_half_quoted(cell: bytes, dialect: Dialect) -> bool:
-    """Whether a pattern took the begin of a quoted cell alone."""
-    return cell.startswith(dialect.quote) and has_open_quote(cell, dialect)
 
 
 def _quoted(cell: bytes, dialect: Dialect) -> bytes:

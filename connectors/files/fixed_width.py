@@ -37,14 +37,12 @@ class FixedWidthChunk(Chunk):
         width = self.at.width
         whole = np.array([self.at.is_whole(signs) for signs in range(width + 1)] + [False])
         known = whole[np.minimum(length, width + 1)]
-        others = np.flatnonzero(~known | (not self._signs_are_bytes()))
+        bytewise = self.block.isascii() or utf8_sizes(self.dialect.encoding) is not None
+        others = np.flatnonzero(~known | (not bytewise))
         if len(others):
             line = self.texts(others.tolist()).with_columns(pl.Series("fault", fault[others]))
             fault[others] = line.select(self._fault().cast(pl.UInt8)).to_series().to_numpy()
         return fault
-
-    def _signs_are_bytes(self) -> bool:
-        return self.block.isascii() or utf8_sizes(self.dialect.encoding) is not None
 
     def _fault(self) -> pl.Expr:
         at, line, fault = self.at, pl.col("data"), pl.col("fault")

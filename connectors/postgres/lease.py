@@ -144,11 +144,6 @@ class EndedBatch(Lease):
         raise BatchStateError(f"Batch {self.batch_id} has ended; nothing of it is written again.")
 
 
-def is_worked_on(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether a run has a batch and renews its lease, as it is seen without taking it."""
-    return bool(worked_on(connection, batch_id))
-
-
 def worked_on(connection: psycopg.Connection, whose: object = "%") -> list[int]:
     """The batches that runs have and renew their leases of; `whose`: this one alone."""
     rows = connection.execute(

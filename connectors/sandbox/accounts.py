@@ -42,10 +42,6 @@ class ServiceAccount:
     roles: tuple[str, ...]
     mail: str | None = None
 
-    def holds_any(self, roles: tuple[str, ...]) -> bool:
-        """Whether one of the roles is the account's."""
-        return any(role in self.roles for role in roles)
-
 
 class Accounts:
     """Finds and creates accounts."""

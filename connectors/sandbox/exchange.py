@@ -123,7 +123,7 @@ class Exchange:
             return caller
         if caller is None:
             return NO_CREDENTIALS
-        return None if caller.holds_any(operation.roles) else NO_ROLE
+        return NO_ROLE if {*caller.roles}.isdisjoint(operation.roles) else None
 
     def _invalid(self, route: Route, operation: Operation, records: list[Record]) -> Failure | None:
         if operation.name in self._options.unvalidated:

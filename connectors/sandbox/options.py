@@ -107,10 +107,6 @@ class SandboxOptions:
     def traits(self) -> Style:
         return STYLES[self.style]
 
-    @cached_property
-    def server_zone(self) -> ZoneInfo:
-        return ZoneInfo(self.zone)
-
     def name_of(self, operation: Operation) -> str:
         """What this host calls an operation."""
         return self.operation_names.get(operation.name, operation.name)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias, cast
+from zoneinfo import ZoneInfo
 
 from connectors.sandbox.moments import Time, read_datetime, read_datetime_offset
 from connectors.sandbox.numerals import read_double
@@ -85,7 +86,7 @@ class Reader:
             case Kind.BOOLEAN:
                 value = _boolean(text)
             case Kind.DATETIME:
-                zone = self.options.server_zone
+                zone = ZoneInfo(self.options.zone)
                 value = read_datetime(text, zone, as_written=self.as_written)
             case _:
                 value = read_datetime_offset(text)

@@ -77,7 +77,8 @@ def totals_read(totals: Mapping[str, Mapping[str, Totals]]) -> Iterator[TotalsRe
 
 def tied(entry: ManifestEntry, parts: Sequence[TotalsRead], profile: Profile, record: str) -> Tied:
     """How what was read agrees with what is stated; `record` is the kind of the file."""
-    read = add(part.totals for part in parts if is_added(part.state, profile))
+    every = profile.totals == "all"
+    read = add(part.totals for part in parts if every or part.state != EXCLUDED)
     amounts = (EXTRACTS[name].amounts for name in (record, *(part.record for part in parts)))
     sums: dict[str, dict[str, Decimal]] = {name: {} for of in amounts for name in of}
     for currency, values in read.amounts.items():
@@ -91,11 +92,6 @@ def tied(entry: ManifestEntry, parts: Sequence[TotalsRead], profile: Profile, re
         and total_of(stated) == total_of(sums[name])
     }
     return Tied(differences(entry, read.rows, sums, read.keys), read.unreadable, no_currency)
-
-
-def is_added(state: str, profile: Profile) -> bool:
-    """Whether rows in this state are part of what is stated."""
-    return state != EXCLUDED or profile.totals == "all"
 
 
 def tied_in_batch(extract: Extract, profile: Profile, receipts: Iterable[Receipt]) -> Tied | None:

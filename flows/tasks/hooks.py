@@ -58,7 +58,7 @@ OWN_ENDS = {
 
 def on_end(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
     """Tell how a run ended: completed, failed, with its batch held or rejected, or killed."""
-    _tell(flow.name, flow_run, _name_of(state))
+    _tell(flow.name, flow_run, str(state.name or state.type.value.capitalize()))
 
 
 def on_crash_above(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:  # noqa: ARG001
@@ -155,10 +155,6 @@ def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int, hold: int)
     except Exception as error:  # noqa: BLE001 -- whoever decides finds the run without it.
         _warn("That this run waits was not told as an event", flow_run, error)
     return False
-
-
-def _name_of(state: RunState[Any]) -> str:
-    return str(state.name or state.type.value.capitalize())
 
 
 def _tell(flow: str, flow_run: FlowRun, name: str) -> None:

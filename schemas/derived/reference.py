@@ -57,7 +57,7 @@ def page() -> str:
 def record_section(table: Table) -> str:
     """One record: what it is called, what identifies it, and its fields."""
     rows = (
-        (field.name, f"`{type_text(field)}`", _validations(field), _notes(table, field))
+        (field.name, f"`{type_text(field)}`", ", ".join(field.validations), _notes(table, field))
         for field in table.fields
     )
     fields = _markdown_table(("Field", "Type", "Validations", "Notes"), rows)
@@ -120,10 +120,6 @@ def _identity(table: Table) -> str:
         sent = table.endpoint
         key += f"; it is sent by {sent.name}: `{sent.method} {sent.path}`"
     return f"`{table.name}`: {key}."
-
-
-def _validations(field: Field) -> str:
-    return ", ".join(rule.value for rule in field.validations)
 
 
 def _notes(table: Table, field: Field) -> str:

@@ -21,7 +21,7 @@ _SECOND, _DAY = 1_000_000, 86_400_000_000
 """In microseconds."""
 MOST_VALUE = 40
 """Bytes of a value at the most, and of what stands around it."""
-_ROOM = 20
+ROOM = 20
 
 
 class KeyForm(IntEnum):
@@ -52,7 +52,7 @@ def write_keys(
 ) -> int:
     """Write the key of each column of `values` to `out`, and where it ends; returns their bytes.
 
-    `values` and `said` have a line for each value of a key; `digits` has room for those of one,
+    `values` and `said` have a line for each value of a key; `digits` has ROOM for those of one,
     `last` for where the value of each line begins and ends. A value that is that of the record
     before, such as the day of a line of a table, is copied.
     """
@@ -82,10 +82,6 @@ def write_keys(
             at = _sign(out, at, behind[place])
         ends[record] = at
     return at
-
-
-def room_for_digits() -> NDArray[np.int64]:
-    return np.empty(_ROOM, np.int64)
 
 
 @loop_part

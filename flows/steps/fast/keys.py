@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from flows.steps.fast.key_texts import MOST_VALUE, KeyForm, room_for_digits, write_keys
+from flows.steps.fast.key_texts import MOST_VALUE, ROOM, KeyForm, write_keys
 from flows.steps.fast.sha256 import first_bits
 from flows.steps.validate import key_ids
 from schemas.cells.reading import MINUTE
@@ -41,7 +41,8 @@ def key_numbers(table: Table, key: MadeKey, typed: pl.DataFrame) -> pl.Series:
     text = np.empty(most * given.height, np.uint8)
     ends = np.empty(given.height, np.int64)
     last = np.empty(2 * len(fields), np.int64)
-    size = write_keys(values, said, before, behind, room_for_digits(), last, text, ends)
+    digits = np.empty(ROOM, np.int64)
+    size = write_keys(values, said, before, behind, digits, last, text, ends)
     numbers = pl.Series(first_bits(text[:size], ends, key_ids.BITS))
     if given is typed:
         return numbers

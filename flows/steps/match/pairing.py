@@ -40,7 +40,7 @@ def key_frame(table: Table, frame: pl.DataFrame, *, wire: str | None) -> pl.Data
     """
     fields = [table.by_name[name] for name in table.identity]
     parts = [part for field in fields for part in key_parts(field, wire=wire)]
-    if may_lack_key(table):
+    if any(not table.by_name[name].required for name in table.key):
         place = pl.lit(None, pl.String)
         if {"extract_id", "row"} <= set(frame.columns):
             place = pl.concat_str("extract_id", "row", separator=":")
@@ -59,11 +59,6 @@ def written_frame(table: Table, frame: pl.DataFrame, *, wire: str | None = None)
 def _times(table: Table) -> list[str]:
     """The times among the fields by which records are told apart."""
     return [name for name in table.identity if table.by_name[name].kind in TIMES]
-
-
-def may_lack_key(table: Table) -> bool:
-    """Whether a record can be without a part of its key."""
-    return any(not table.by_name[name].required for name in table.key)
 
 
 def key_parts(field: Field, *, wire: str | None = None) -> list[pl.Expr]:
