@@ -67,11 +67,9 @@ class CarryingChunk(Chunk):
 
     @property
     def beside_csv(self) -> Flags:
-        """The records that a reader of plain CSV may read in another way than the feed means."""
         return self._with_cells.beside_csv
 
     def cells(self, width: int) -> pl.DataFrame:
-        """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
         return self._with_cells.cells(width)
 
     def texts(self, rows: Sequence[int]) -> pl.DataFrame:

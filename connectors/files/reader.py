@@ -42,8 +42,8 @@ def read_chunks(
     currencies = CellCurrencies() if content.workbook else None
     text, headers = _body(content, header, place, block_bytes, currencies), _Headers(header.columns)
     if header.unpivot:
-        settled = _settled(Pieces(text), header.unpivot.width, header.dialect, place)
-        lines = _with_records(headers.looked_for(settled), header.dialect)
+        settled = settled_chunks(Pieces(text), header.unpivot.width, header.dialect, place)
+        lines = with_records(headers.looked_for(settled), header.dialect)
         lines = _with_currencies(lines, currencies)
         whole = place == first_place(header)
         found = unpivoted(lines, header.unpivot, place, block_bytes, strict_bytes, whole=whole)
@@ -52,7 +52,7 @@ def read_chunks(
     if header.carried:
         before = _before(content, header, place, block_bytes)
         found = carrying(found, header.carried, before, place.byte, block_bytes)
-    return headers.told(_with_currencies(_with_records(found, header.dialect), currencies))
+    return headers.told(_with_currencies(with_records(found, header.dialect), currencies))
 
 
 class _Headers:
@@ -82,8 +82,10 @@ class _Headers:
 def _lines(text: Iterator[bytes], header: Header, place: Place) -> Iterator[Chunk]:
     """What is settled of a text from a place on, by the cells that lines have themselves."""
     if header.positions:
-        return of_fixed_width(_settled(Pieces(text), 1, header.dialect, place), header.positions)
-    return _settled(Pieces(text), header.line_width, header.dialect, place)
+        return of_fixed_width(
+            settled_chunks(Pieces(text), 1, header.dialect, place), header.positions
+        )
+    return settled_chunks(Pieces(text), header.line_width, header.dialect, place)
 
 
 def _body(
@@ -123,16 +125,11 @@ def _up_to(text: Iterator[bytes], size: int) -> Iterator[bytes]:
             return
 
 
-def chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:
-    """The records of these blocks, the first of which begins at `place`.
+def with_records(found: Iterator[Chunk], dialect: Dialect) -> Iterator[Chunk]:
+    """The chunks that have any, which tell of the others; of only comments the last one tells.
 
     Comments above the records of a chunk are told with it, those behind the last one with the last.
     """
-    return _with_records(_settled(pieces, width, dialect, place), dialect)
-
-
-def _with_records(found: Iterator[Chunk], dialect: Dialect) -> Iterator[Chunk]:
-    """The chunks that have any, which tell of the others; of only comments the last one tells."""
     if not dialect.skips:
         yield from (chunk for chunk in found if chunk.height)
         return
@@ -151,7 +148,7 @@ def _with_records(found: Iterator[Chunk], dialect: Dialect) -> Iterator[Chunk]:
         yield replace(chunk, comments=above)
 
 
-def _settled(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:
+def settled_chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:
     """What is settled of these blocks, piece by piece, also where it has no record."""
     held, wanted = list[bytes](), 0
     for block, final in pieces:

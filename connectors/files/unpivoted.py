@@ -57,7 +57,6 @@ class UnpivotedChunk(Chunk):
         return self.written
 
     def cells(self, width: int) -> pl.DataFrame:
-        """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
         text, start, end = self.written
         text = sound(text, replace(self.records, start=start, end=end))
         return read_cells(text, self.height - len(self.faults), width, self.dialect)

@@ -327,7 +327,8 @@ class _Pass:
         self.kept = {request.number: request for request in window}
         with self.lane.transaction() as connection:
             record_answers(self.lane, self.answers)
-            window = claim(self.lane, window, own_key=self._at_once == 1)
+            alone = self.push.workspace.settings.service.rows_at_once == 1
+            window = claim(self.lane, window, own_key=alone)
             if window and not operation.keyed:
                 count = count_window(connection, operation.name)
         self._written()
@@ -378,7 +379,3 @@ class _Pass:
                 size = PUT_WINDOW if lane.operation.keyed else self.service.window
                 yield requests[start : start + size]
                 start += size
-
-    @property
-    def _at_once(self) -> int:
-        return self.push.workspace.settings.service.rows_at_once

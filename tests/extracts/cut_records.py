@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 from itertools import chain, repeat
 
-from connectors.files.chunk import Place
+from connectors.files.chunk import Chunk, Place
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.pieces import Pieces
-from connectors.files.reader import chunks
+from connectors.files.reader import settled_chunks, with_records
 from connectors.files.records import conserved, sound, split
 from tests.extracts import slow_records
 from tests.extracts.slow_records import Record
+
+
+def chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:
+    return with_records(settled_chunks(pieces, width, dialect, place), dialect)
 
 
 def read(

@@ -15,9 +15,9 @@ from connectors.files.delivery import find_extract
 from connectors.files.dialect import Dialect
 from connectors.files.passages import Passages
 from connectors.files.pieces import Pieces, record_pattern
-from connectors.files.reader import chunks
 from connectors.settings import Limits
 from tests.examples import examples
+from tests.extracts.cut_records import chunks
 
 TEXT = "Id,Name\r\n1,Grüße 😀 支払\r\n2,\r\n"
 

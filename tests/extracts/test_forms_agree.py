@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from connectors.files.chunk import Place
 from connectors.files.dialect import NEVER, OURS, Dialect, RecordFault
 from connectors.files.pieces import Pieces
-from connectors.files.reader import chunks
 from tests.examples import examples
 from tests.extracts import slow_records
-from tests.extracts.cut_records import chunked, read
+from tests.extracts.cut_records import chunked, chunks, read
 
 
 class Signs(NamedTuple):

@@ -35,11 +35,6 @@ def folder_of(number: int) -> str:
     return f"{FOLDER}{number}"
 
 
-def is_taken(workspace: Workspace, number: int) -> bool:
-    """Whether a folder of this number is there; a restored database gives out numbers again."""
-    return (workspace.settings.reports / folder_of(number)).exists()
-
-
 def keep_signatures(
     workspace: Workspace, run: Reconciliation, signatures: Iterable[Signature]
 ) -> None:

@@ -42,7 +42,7 @@ from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.cover import gather_facts
 from flows.stages.reconcile.gone import LookedAt, known_of
-from flows.stages.reconcile.kept_signatures import folder_of, is_taken
+from flows.stages.reconcile.kept_signatures import folder_of
 from flows.stages.reconcile.mail import mail_reports
 from flows.stages.reconcile.put_aside import keeper, kept_parts
 from flows.stages.reconcile.scope import Asked, as_kept
@@ -280,7 +280,7 @@ class _Run:
     def next_number(self) -> int:
         """A number that no folder has: of a run that died, or of before a restored database."""
         number = next_number(self.connection)
-        while is_taken(self.workspace, number):
+        while (self.workspace.settings.reports / folder_of(number)).exists():
             number = next_number(self.connection)
         return number
 
