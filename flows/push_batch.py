@@ -126,12 +126,7 @@ def _is_worked_on(batch_id: int) -> bool:
 
 @task(name="push batch", task_run_name="push batch {batch.batch_id}", **FROM_LEDGER)
 def push_rows(
-    batch: BatchStatus,
-    *,
-    max_rows: int | None,
-    rate: float | None,
-    patient: bool,
-    named: bool,
+    batch: BatchStatus, *, max_rows: int | None, rate: float | None, patient: bool, named: bool
 ) -> BatchStatus:
     """Name the service if need be, and send; a service that is down is told, with the way on.
 

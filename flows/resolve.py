@@ -27,8 +27,7 @@ from schemas.counting import quantity
 from schemas.operations import PUSHES
 
 OperationName = Annotated[
-    Operation,
-    WithJsonSchema({"type": "string", "enum": [one.name for one in PUSHES.values()]}),
+    Operation, WithJsonSchema({"type": "string", "enum": [one.name for one in PUSHES.values()]})
 ]
 """Those that take records, of your own too: the form has them as they are when it is deployed."""
 

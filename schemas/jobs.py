@@ -31,13 +31,7 @@ class JobState(StrEnum):
     ENDED = "ended"
 
 
-OF_MERGER_JOBS = (
-    JobKind.RELEASE,
-    JobKind.UNDO,
-    JobKind.RESOLVE,
-    JobKind.PUSH,
-    JobKind.RECONCILE,
-)
+OF_MERGER_JOBS = (JobKind.RELEASE, JobKind.UNDO, JobKind.RESOLVE, JobKind.PUSH, JobKind.RECONCILE)
 """Jobs that only a process which may apply rows does."""
 MAY_ORDER = (AccountRole.OPERATOR,)
 ORDERING = "ordering work"

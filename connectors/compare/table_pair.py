@@ -127,10 +127,7 @@ def _joined(
         for name in columns
     ]
     rows = sql.SQL("{} l FULL JOIN {} r ON {} WHERE ({})").format(
-        left.identifier,
-        right.identifier,
-        sql.SQL(" AND ").join(on),
-        sql.SQL(" OR ").join(apart),
+        left.identifier, right.identifier, sql.SQL(" AND ").join(on), sql.SQL(" OR ").join(apart)
     )
     order = [*left.order(key, "l"), *right.order(key, "r")]
     statement = sql.SQL("SELECT {} FROM {} ORDER BY {}").format(

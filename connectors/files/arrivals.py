@@ -12,12 +12,7 @@ from pathlib import Path
 
 from connectors.errors import ReconError
 from connectors.files.delivery import Source
-from connectors.files.file_names import (
-    BESIDE_SUFFIXES,
-    CONTROL_NAME,
-    UNFINISHED,
-    is_extract_like,
-)
+from connectors.files.file_names import BESIDE_SUFFIXES, CONTROL_NAME, UNFINISHED, is_extract_like
 from connectors.files.manifest_entries import files_of
 from connectors.files.unpack import PACKED
 from connectors.printable import shown

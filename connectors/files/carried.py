@@ -83,11 +83,7 @@ class CarryingChunk(Chunk):
 
 
 def carrying(
-    chunks: Iterator[Chunk],
-    columns: CarriedColumns,
-    before: Iterator[Chunk],
-    begin: int,
-    most: int,
+    chunks: Iterator[Chunk], columns: CarriedColumns, before: Iterator[Chunk], begin: int, most: int
 ) -> Iterator[Chunk]:
     """The same records with the cells that lines above them say.
 

@@ -158,13 +158,7 @@ def open_kept(
     return replace(content, kept=kept, held=held)
 
 
-def _content(
-    path: Path,
-    encoding: str | None,
-    shown_name: str,
-    head: bytes,
-    size: int,
-) -> Content:
+def _content(path: Path, encoding: str | None, shown_name: str, head: bytes, size: int) -> Content:
     if head.startswith(ZIP):
         return Content(path, shown_name, "utf-8", "utf-8", 0, size, workbook=True)
     mark, marked = byte_order_mark(head)

@@ -26,14 +26,7 @@ from connectors.files.file_names import (
     name_fault,
     states_ending,
 )
-from connectors.files.stores import (
-    FileState,
-    FileStore,
-    Sort,
-    location_of,
-    place_of,
-    unreadable,
-)
+from connectors.files.stores import FileState, FileStore, Sort, location_of, place_of, unreadable
 from connectors.files.unpack import WINDOW_BYTES, is_broken_zip
 from connectors.printable import shown
 from connectors.settings import Limits

@@ -64,11 +64,6 @@ def of_fixed_width(chunks: Iterator[Chunk], at: CellRanges) -> Iterator[Chunk]:
     """The same chunks, whose lines are to have cells at these positions."""
     for chunk in chunks:
         lines = FixedWidthChunk(
-            chunk.block,
-            chunk.records,
-            chunk.start,
-            chunk.dialect,
-            comments=chunk.comments,
-            at=at,
+            chunk.block, chunk.records, chunk.start, chunk.dialect, comments=chunk.comments, at=at
         )
         yield replace(lines, records=replace(chunk.records, fault=lines.faults_by_length()))

@@ -10,13 +10,7 @@ from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused
 from connectors.files.dialect import Dialect
 from connectors.files.footer_totals import FooterLine, incomplete, totals_of_lines
-from connectors.files.linear_patterns import (
-    as_series,
-    decoded,
-    fitting,
-    group_names,
-    groups_of,
-)
+from connectors.files.linear_patterns import as_series, decoded, fitting, group_names, groups_of
 from connectors.files.manifest import total_of
 from connectors.files.manifest_entries import ALL, ManifestEntry, Sums
 from connectors.files.profile import Profile

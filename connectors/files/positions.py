@@ -59,11 +59,7 @@ class CellRanges:
 
 
 def positions_of(
-    stated: Mapping[str, str],
-    *,
-    short_filled: bool,
-    entire: Collection[int],
-    behind: int,
+    stated: Mapping[str, str], *, short_filled: bool, entire: Collection[int], behind: int
 ) -> CellRanges:
     """The positions that a profile states by column: `1-10`, or `11` for a single sign.
 

@@ -190,21 +190,9 @@ def _behind(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 def _chunk(
-    block: bytes,
-    width: int,
-    dialect: Dialect,
-    place: Place,
-    *,
-    final: bool,
-    endless: bool = False,
+    block: bytes, width: int, dialect: Dialect, place: Place, *, final: bool, endless: bool = False
 ) -> Chunk:
     records = split(
-        block,
-        width,
-        dialect,
-        line=place.line,
-        final=final,
-        inside=place.inside,
-        endless=endless,
+        block, width, dialect, line=place.line, final=final, inside=place.inside, endless=endless
     )
     return Chunk(block, records, place, dialect)

@@ -16,12 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from connectors.files.bitmask import Bytes, Flags, Places, pack, toggle
-from connectors.files.comments import (
-    NO_COMMENTS,
-    CommentLines,
-    may_be_comments,
-    without_comments,
-)
+from connectors.files.comments import NO_COMMENTS, CommentLines, may_be_comments, without_comments
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import no_signs
 from connectors.files.escapes import stray_escapes

@@ -117,11 +117,7 @@ def links_at(connection: psycopg.Connection, positions: Collection[int]) -> dict
 
 
 def list_events(
-    connection: psycopg.Connection,
-    most: int,
-    *,
-    what: str | None = None,
-    batch: int | None = None,
+    connection: psycopg.Connection, most: int, *, what: str | None = None, batch: int | None = None
 ) -> list[TrailEntry]:
     """The latest events, the last one first; `what` is a part of what happened.
 

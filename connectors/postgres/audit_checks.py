@@ -28,14 +28,7 @@ from schemas.guards.accounts import (
 )
 from schemas.guards.batch_states import PREFIX, RESTORED
 from schemas.guards.decisions import DECIDED, SIGNED
-from schemas.guards.jobs import (
-    JOB_AGAIN,
-    JOB_END,
-    JOB_ENDED,
-    JOB_ORDERED,
-    JOB_REFUSED,
-    job_told,
-)
+from schemas.guards.jobs import JOB_AGAIN, JOB_END, JOB_ENDED, JOB_ORDERED, JOB_REFUSED, job_told
 from schemas.guards.push_gate import LOST_HASH
 from schemas.guards.trail_functions import RUN_FACTS, SAVED
 from schemas.guards.trail_rules import Event, chain_hash
@@ -237,10 +230,7 @@ def _by_id(
     by_kind: EventsByKind, kinds: Collection[str]
 ) -> dict[int, tuple[int | None, dict[str, Any]]]:
     return {
-        event.id: (
-            position,
-            said_by(event.detail) | {"by": event.by, "reason": event.reason},
-        )
+        event.id: (position, said_by(event.detail) | {"by": event.by, "reason": event.reason})
         for what in kinds
         for position, event in by_kind.get(what, [])
     }

@@ -12,13 +12,7 @@ from connectors.postgres.attempts import checked_of, standing_batches
 from connectors.postgres.database import nested_loops
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.ranges import ready
-from schemas.derived.sql_names import (
-    key_columns,
-    listed,
-    place_number,
-    place_of,
-    staged_name,
-)
+from schemas.derived.sql_names import key_columns, listed, place_number, place_of, staged_name
 from schemas.derived.views import (
     COUNTS_NOT,
     STATE,
@@ -105,11 +99,7 @@ def mark_duplicates(
 
 
 def mark_collisions(
-    connection: psycopg.Connection,
-    table: Table,
-    batch_id: int,
-    name: str,
-    made_of: Sequence[str],
+    connection: psycopg.Connection, table: Table, batch_id: int, name: str, made_of: Sequence[str]
 ) -> int:
     """Reject rows whose number `name`, made of other fields, is that of another record there.
 

@@ -12,8 +12,7 @@ from schemas.ledger import BREAK_STATE
 def breaks_hash(connection: psycopg.Connection, number: int, table: str = BREAK_STATE.name) -> str:
     """The hash of everything the ledger keeps of a run's breaks, or is about to keep."""
     row = connection.execute(
-        f"SELECT {breaks_digest(table)} WHERE reconciliation_id = %s",
-        [number],
+        f"SELECT {breaks_digest(table)} WHERE reconciliation_id = %s", [number]
     ).fetchone()
     assert row is not None
     return str(row[0])

@@ -25,13 +25,7 @@ from connectors.postgres.batch_keys import READY, error_data, key_value
 from connectors.postgres.corrections import lock_corrections
 from connectors.postgres.ledger import batch_span, find_batch, staged_tables
 from connectors.postgres.ranges import Range
-from schemas.derived.sql_names import (
-    TARGET_NAMES,
-    key_columns,
-    listed,
-    place_number,
-    staged_name,
-)
+from schemas.derived.sql_names import TARGET_NAMES, key_columns, listed, place_number, staged_name
 from schemas.derived.views import (
     APPLIED,
     AT_PLACES,

@@ -221,10 +221,7 @@ def _digests_of(table: Table, how: str) -> sql.Composed:
         "WHERE s.batch_id = ANY(%(batches)s) AND s.extract_id "
         "BETWEEN (SELECT min(id) FROM extract WHERE batch_id = ANY(%(batches)s)) "
         "AND (SELECT max(id) FROM extract WHERE batch_id = ANY(%(batches)s)) GROUP BY 1"
-    ).format(
-        sql.SQL(_ROW_HASHES[how]).format(columns),
-        sql.Identifier(SCHEMA, staged_name(table)),
-    )
+    ).format(sql.SQL(_ROW_HASHES[how]).format(columns), sql.Identifier(SCHEMA, staged_name(table)))
 
 
 def _form(table: Table, how: str) -> str:

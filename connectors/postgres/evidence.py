@@ -368,8 +368,7 @@ def _altered_terms(connection: psycopg.Connection, records: Mapping[int, _Record
     The keys of requests hang on the times, and what may be removed.
     """
     rows = connection.execute(
-        f"SELECT b.id, {', '.join(TERMS.values())} FROM batch b WHERE b.id = ANY(%s)",
-        [[*records]],
+        f"SELECT b.id, {', '.join(TERMS.values())} FROM batch b WHERE b.id = ANY(%s)", [[*records]]
     ).fetchall()
     found = {number: dict(zip(TERMS, terms, strict=True)) for number, *terms in rows}
     for number, record in sorted(records.items()):

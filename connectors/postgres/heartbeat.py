@@ -144,10 +144,7 @@ class Taken(NamedTuple):
 
 
 def take(
-    connection: psycopg.Connection,
-    kind: Held,
-    whose: object = "",
-    wait_seconds: float | None = 0,
+    connection: psycopg.Connection, kind: Held, whose: object = "", wait_seconds: float | None = 0
 ) -> Taken | None:
     """Hold something for this session, outside of a transaction; None: another session holds it.
 

@@ -124,8 +124,7 @@ def row_beginning_at(
     extracts = [
         row[0]
         for row in connection.execute(
-            "SELECT id FROM extract WHERE batch_id = %s AND name = %s ORDER BY id",
-            [batch_id, file],
+            "SELECT id FROM extract WHERE batch_id = %s AND name = %s ORDER BY id", [batch_id, file]
         )
     ]
     first = None

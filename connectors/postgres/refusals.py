@@ -46,11 +46,7 @@ _DENIED = re.compile(r"permission denied for (table|view|function|event) '?([^':
 
 
 def told(
-    error: psycopg.Error,
-    *,
-    lost: bool,
-    user: str = "",
-    last_words: errors.Diagnostic | None = None,
+    error: psycopg.Error, *, lost: bool, user: str = "", last_words: errors.Diagnostic | None = None
 ) -> ReconError:
     """The error as text; `lost`: the connection of `user` did not outlive it.
 

@@ -15,11 +15,7 @@ import psycopg
 from connectors.postgres.accounts import sees_part
 from connectors.postgres.trail import add_event, said_by
 
-REMOVED, KEPT_AGAIN, PUT_BACK = (
-    "content removed",
-    "content kept again",
-    "kept content put back",
-)
+REMOVED, KEPT_AGAIN, PUT_BACK = ("content removed", "content kept again", "kept content put back")
 REMOVED_AT, LISTED_AT = "removed_at", "listed_at"
 """Of the detail of a removal: when it was, by this database or by what the home had listed."""
 BEGINS, SWEPT, VERIFIED = "housekeeping begins", "housekeeping", "archive verified"

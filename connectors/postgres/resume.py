@@ -12,12 +12,7 @@ from typing import TypeVar
 
 import psycopg
 
-from connectors.errors import (
-    BatchHeldElsewhere,
-    DatabaseLost,
-    DatabaseUnusable,
-    ScopeHeldElsewhere,
-)
+from connectors.errors import BatchHeldElsewhere, DatabaseLost, DatabaseUnusable, ScopeHeldElsewhere
 from connectors.postgres.database import Database
 
 ATTEMPTS = 3

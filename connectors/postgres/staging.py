@@ -32,9 +32,7 @@ class CopyRows:
 
 
 def copy_staged(
-    table: Table,
-    rows: pl.DataFrame,
-    pieces: Callable[[], Iterator[pl.DataFrame]] | None = None,
+    table: Table, rows: pl.DataFrame, pieces: Callable[[], Iterator[pl.DataFrame]] | None = None
 ) -> CopyRows:
     """Staged rows for COPY; the frame's columns are those of `sql_names.staged_columns`, in order.
 

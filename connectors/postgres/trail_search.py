@@ -68,10 +68,7 @@ def search_trail(
         f"WHERE {_FITS} AND {_SEEN} ORDER BY e.id DESC LIMIT %(most)s"
     )
     given = asdict(search) | {"most": most, "before": before}
-    with (
-        connection.transaction(),
-        connection.cursor("trail", row_factory=dict_row) as cursor,
-    ):
+    with connection.transaction(), connection.cursor("trail", row_factory=dict_row) as cursor:
         cursor.itersize = ROWS_AT_ONCE
         cursor.execute(statement, given | {"run": None if search.run is None else str(search.run)})
         for row in cursor:

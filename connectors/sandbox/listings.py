@@ -56,7 +56,7 @@ def _objects(reader: Reader, table: Table, text: str, path: Path) -> Iterator[Re
         ):
             raise ListingUnusable(
                 f"{path}: record {number} has no field of {table.name}. "
-                f"Its fields are {', '.join(table.columns)}.",
+                f"Its fields are {', '.join(table.columns)}."
             )
         try:
             yield read_members(reader, table, member, strict=True)

@@ -10,14 +10,7 @@ from zoneinfo import ZoneInfo
 
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
 from connectors.service.contract import Request, Verdict
-from connectors.service.decoding import (
-    STATUS,
-    Ambiguous,
-    Said,
-    Unreadable,
-    read_reply,
-    read_status,
-)
+from connectors.service.decoding import STATUS, Ambiguous, Said, Unreadable, read_reply, read_status
 from connectors.service.echo import (
     EchoDifference,
     check_record,
@@ -253,11 +246,7 @@ class Classifier:
         return _unreadable(reply, _NAMELESS) if said.errors else None
 
     def _echo(
-        self,
-        request: Request,
-        record: Record,
-        reply: Reply,
-        answered: Mapping[str, Any],
+        self, request: Request, record: Record, reply: Reply, answered: Mapping[str, Any]
     ) -> ClassifiedResponse:
         operation = request.operation
         try:
@@ -308,11 +297,7 @@ class Classifier:
         ]
 
     def _batch_stopped(
-        self,
-        rows: Sequence[tuple[Request, Record]],
-        reply: Reply,
-        hide: Redaction,
-        completed: int,
+        self, rows: Sequence[tuple[Request, Record]], reply: Reply, hide: Redaction, completed: int
     ) -> list[ClassifiedResponse]:
         """The service ran so many rows, failed at the next and did not look at the rest."""
         # Done, and nothing shows the record: the status of the answer says that it is no echo.

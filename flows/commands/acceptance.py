@@ -19,8 +19,7 @@ acceptance_command = App(
     name="acceptance", help="Rules of acceptance: propose, approve, withdraw and list them."
 )
 Number = Annotated[
-    int,
-    Parameter(help="Number of the rule, as `recon acceptance list` has it.", validator=ANY_ID),
+    int, Parameter(help="Number of the rule, as `recon acceptance list` has it.", validator=ANY_ID)
 ]
 
 
@@ -62,11 +61,7 @@ def propose_command(
 
 @acceptance_command.command(name="approve")
 def approve_command(
-    number: Number,
-    *,
-    reason: Reason = "approved",
-    by: By = None,
-    json: Json = False,
+    number: Number, *, reason: Reason = "approved", by: By = None, json: Json = False
 ) -> int:
     """Put a rule in force that somebody else has proposed: every run of its scope accepts by it.
 

@@ -345,12 +345,7 @@ def rerun_command(
 
 
 def release_command(
-    batch: Batch,
-    *,
-    reason: Reason,
-    by: By = None,
-    json: Json = False,
-    verbose: Verbose = False,
+    batch: Batch, *, reason: Reason, by: By = None, json: Json = False, verbose: Verbose = False
 ) -> int:
     """Let a batch that is held for its errors go on with its clean rows.
 

@@ -25,8 +25,7 @@ def compare_command(
     tolerance: Annotated[
         list[str] | None,
         Parameter(
-            negative="",
-            help="How far a column may be apart: amount=0.01, amount=0.1%, paid_at=2s.",
+            negative="", help="How far a column may be apart: amount=0.01, amount=0.1%, paid_at=2s."
         ),
     ] = None,
     ignore: Annotated[
@@ -36,8 +35,7 @@ def compare_command(
         str | None, Parameter(help="Between the columns of CSV; default: recognised.")
     ] = None,
     out_folder: Annotated[
-        Path | None,
-        Parameter(name="--out", help="Folder for the report and all differences."),
+        Path | None, Parameter(name="--out", help="Folder for the report and all differences.")
     ] = None,
     json: Json = False,
 ) -> int:

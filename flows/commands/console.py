@@ -210,11 +210,7 @@ def show_progress(*, quiet: bool) -> "Iterator[Tell]":
 
 @contextmanager
 def workspace(
-    command: str | None = None,
-    *,
-    quiet: bool = False,
-    say_held: bool = True,
-    guarded: bool = True,
+    command: str | None = None, *, quiet: bool = False, say_held: bool = True, guarded: bool = True
 ) -> "Iterator[Workspace]":
     """The workspace of a command of `schemas.guards.commands`, its database opened and migrated.
 

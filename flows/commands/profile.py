@@ -28,8 +28,7 @@ REASONS_SHOWN = 20
 File = Annotated[str, Parameter(help="One file, as `recon import` takes it.")]
 
 profile_command = App(
-    name="profile",
-    help="Draft a feed profile for a file, or try one, before anything is imported.",
+    name="profile", help="Draft a feed profile for a file, or try one, before anything is imported."
 )
 
 

@@ -186,8 +186,7 @@ def pull_command(
         str, Parameter(help="avatars, payment_plan_details, insert_batch_data; default: all.")
     ],
     compare: Annotated[
-        bool,
-        Parameter(negative="", help="Compare the insert-batch data with ours; keep nothing."),
+        bool, Parameter(negative="", help="Compare the insert-batch data with ours; keep nothing.")
     ] = False,
     json: Json = False,
 ) -> int:

@@ -38,8 +38,7 @@ def sandbox_command(
         Parameter(help="File of NAME:PASSWORD:ROLE[,ROLE], one a line; -: standard input."),
     ] = None,
     load: Annotated[
-        tuple[str, ...],
-        Parameter(help="RECORD=FILE, rows of a listing, CSV or JSON; may repeat."),
+        tuple[str, ...], Parameter(help="RECORD=FILE, rows of a listing, CSV or JSON; may repeat.")
     ] = (),
     style: Annotated[
         Literal["pascal-5", "camel-core"],

@@ -34,8 +34,7 @@ def up_command(
         Parameter(help="Of the sandbox; 0: any free one; default: 8080.", validator=PORT),
     ] = None,
     desk_port: Annotated[
-        int | None,
-        Parameter(help="Of the desk; 0: any free one; default: 8300.", validator=PORT),
+        int | None, Parameter(help="Of the desk; 0: any free one; default: 8300.", validator=PORT)
     ] = None,
     host: Annotated[
         str | None,

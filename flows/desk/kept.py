@@ -30,12 +30,7 @@ from connectors.postgres.accounts import (
     sees_breaks,
     sees_part,
 )
-from connectors.postgres.breaks import (
-    decided_after,
-    newest_decision,
-    newest_in_scope,
-    proposals_on,
-)
+from connectors.postgres.breaks import decided_after, newest_decision, newest_in_scope, proposals_on
 from connectors.postgres.ledger import ENDED, UNDER_WAY, Batch, State
 from connectors.postgres.overview import BatchSummary
 from connectors.postgres.reconciliations import Reconciliation, latest_runs
@@ -200,11 +195,7 @@ class Kept:
         return self._interested.get(key, lambda: why_interested(connection, account, run.id))
 
     def batch_report(
-        self,
-        place: Workspace,
-        connection: psycopg.Connection,
-        batch: Batch,
-        line: BatchSummary,
+        self, place: Workspace, connection: psycopg.Connection, batch: Batch, line: BatchSummary
     ) -> BatchReport | None:
         """A batch recounted; None while its rows are still being read or applied.
 

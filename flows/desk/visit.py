@@ -171,12 +171,7 @@ class Visit:
     def keep(self, response: Response, name: str, value: str, seconds: int | None = None) -> None:
         """Give the browser a cookie that no script and no other site reads."""
         response.set_cookie(
-            name,
-            value,
-            max_age=seconds,
-            httponly=True,
-            samesite="lax",
-            secure=self._by_tls,
+            name, value, max_age=seconds, httponly=True, samesite="lax", secure=self._by_tls
         )
 
 

@@ -12,10 +12,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 from prefect import Flow
-from prefect.client.schemas.objects import (
-    ConcurrencyLimitStrategy,
-    ConcurrencyOptions,
-)
+from prefect.client.schemas.objects import ConcurrencyLimitStrategy, ConcurrencyOptions
 
 POOL = "recon"
 """Name of the work pool where nothing else is said."""
@@ -93,10 +90,7 @@ DEPLOYMENTS = (
         tags=("reconcile",),
     ),
     Deployment(
-        "reconcile",
-        "any-day",
-        "The same comparison now, for any day.",
-        tags=("reconcile",),
+        "reconcile", "any-day", "The same comparison now, for any day.", tags=("reconcile",)
     ),
     Deployment(
         "resolve",

@@ -15,12 +15,7 @@ from connectors.postgres.ledger import IN_DATABASE, Batch, State
 from connectors.postgres.push.gate import pass_gate
 from connectors.postgres.push.plan import plan_anew
 from connectors.postgres.push.restores import doubt_planned
-from connectors.postgres.push.sends import (
-    SETTLED,
-    count_states,
-    is_bound_to_service,
-    is_unsettled,
-)
+from connectors.postgres.push.sends import SETTLED, count_states, is_bound_to_service, is_unsettled
 from connectors.postgres.trail import add_event
 from connectors.service import Service, open_service, read_credentials
 from flows.report.next_step import decisions

@@ -264,12 +264,7 @@ def _whole_rows(pairs: Partners) -> list[tuple[Status, str, pl.Series]]:
 
 
 def _differing(
-    left: Side,
-    right: Side,
-    name: str,
-    pairs: Partners,
-    leeway: Leeway | None,
-    verdict: Verdicts,
+    left: Side, right: Side, name: str, pairs: Partners, leeway: Leeway | None, verdict: Verdicts
 ) -> Iterator[pl.DataFrame]:
     """The differing cells of a column; `verdict` keeps the worst of what was found of each pair."""
     if pairs.left.is_empty():

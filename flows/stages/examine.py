@@ -69,9 +69,7 @@ def examine(
     """
     with scratch_folder() as folder:
         rows = DeliveryRows(
-            profile.duplicate == "last_wins",
-            profile.merges,
-            settings.limits.check_bytes,
+            profile.duplicate == "last_wins", profile.merges, settings.limits.check_bytes
         )
         run = _Examination(settings, profile, most, rows)
         for opened in each_opened(

@@ -303,10 +303,7 @@ def _reason(
 
 
 def _verdict(
-    state: State,
-    chains: Sequence[Chain],
-    pushed: Sequence[Pushed],
-    files: Iterable[FileLine],
+    state: State, chains: Sequence[Chain], pushed: Sequence[Pushed], files: Iterable[FileLine]
 ) -> str:
     if state in TAKEN_BACK:
         return str(state)

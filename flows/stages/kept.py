@@ -122,10 +122,7 @@ def open_archived(
 
 
 def open_to_stage(
-    workspace: Workspace,
-    extract: Extract,
-    profile: Profile,
-    headers: KnownHeaders | None = None,
+    workspace: Workspace, extract: Extract, profile: Profile, headers: KnownHeaders | None = None
 ) -> tuple[Content, Header]:
     """The same of one whose rows are to be read, by the definition of now; raises BatchStateError.
 

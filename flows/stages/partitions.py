@@ -9,13 +9,7 @@ in none: the run stages many of them at once, sooner than workers would one by o
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    CancelledError,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime

@@ -132,13 +132,7 @@ def prepare_chunk(
         )
     try:
         written = write_out(
-            chunk,
-            header,
-            profile,
-            extract,
-            repaired,
-            strict_bytes=limits.strict_bytes,
-            names=names,
+            chunk, header, profile, extract, repaired, strict_bytes=limits.strict_bytes, names=names
         )
     except SchemaBroken as broken:
         raise CleanRowsBroken(

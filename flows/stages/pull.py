@@ -233,11 +233,7 @@ def wanted(workspace: Workspace, scope: Scope) -> list[str]:
             "AND (b.feed = %(listings)s OR (cardinality(%(batches)s::int[]) = 0 "
             "OR b.id = ANY(%(batches)s)) AND (cardinality(%(feeds)s::text[]) = 0 "
             "OR b.feed = ANY(%(feeds)s)))",
-            {
-                "listings": LISTING_FEED,
-                "batches": list(scope.batches),
-                "feeds": list(scope.feeds),
-            },
+            {"listings": LISTING_FEED, "batches": list(scope.batches), "feeds": list(scope.feeds)},
         ).fetchall()
     before = {record for record, listed, _ in found if listed}
     brought = {record for record, listed, _ in found if not listed}

@@ -19,13 +19,7 @@ from connectors.files.uploads import uploads_folder
 from connectors.postgres.batch_reports import Noted, note_kept, note_removed, noted_reports
 from connectors.postgres.push.gate import why_held
 from connectors.postgres.push.restores import known_contents
-from connectors.postgres.removals import (
-    BEGINS,
-    ONE_BY_ONE,
-    SWEPT,
-    contents_are_back,
-    note_removal,
-)
+from connectors.postgres.removals import BEGINS, ONE_BY_ONE, SWEPT, contents_are_back, note_removal
 from connectors.postgres.retention import (
     Unneeded,
     closed_batches,
@@ -241,12 +235,7 @@ def _removed(workspace: Workspace, what: str, one: Unneeded, before: datetime | 
 
 
 def _swept(
-    workspace: Workspace,
-    what: str,
-    find: Find,
-    before: datetime | None,
-    *,
-    dry_run: bool,
+    workspace: Workspace, what: str, find: Find, before: datetime | None, *, dry_run: bool
 ) -> Swept:
     number = size = 0
     oldest: float | None = None

@@ -99,11 +99,7 @@ def _run_batch(workspace: Workspace, batch_id: int) -> Ended:
 
 
 def _go_on(
-    workspace: Workspace,
-    lease: Lease,
-    received: Received | None = None,
-    *,
-    proven: bool = False,
+    workspace: Workspace, lease: Lease, received: Received | None = None, *, proven: bool = False
 ) -> Ended:
     """`proven`: its content and its staged rows were, a moment ago and by this process."""
     refuse_if_taken_back(lease.connection, lease.batch_id)

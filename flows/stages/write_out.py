@@ -69,13 +69,7 @@ def write_out(
     validated = Validated()
     if split.rest.height:
         validated = validate_chunk(
-            split.rest,
-            header,
-            profile,
-            *ids,
-            with_texts=not binary,
-            repaired=repaired,
-            names=names,
+            split.rest, header, profile, *ids, with_texts=not binary, repaired=repaired, names=names
         )
     written = WrittenChunk(validated)
     kept = keeps_texts(chunk, header, profile)

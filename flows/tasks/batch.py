@@ -113,11 +113,7 @@ def _once_in_a_run(context: TaskRunContext, parameters: dict[str, Any]) -> str |
     return f"recon/{name}/{run}/{hashlib.sha256(asked).hexdigest()[:16]}" if run else None
 
 
-REMEMBERED: dict[str, Any] = {
-    "persist_result": True,
-    "cache_key_fn": _once_in_a_run,
-    **ATTEMPTS,
-}
+REMEMBERED: dict[str, Any] = {"persist_result": True, "cache_key_fn": _once_in_a_run, **ATTEMPTS}
 """A retry of the run goes on with what such a task found the first time."""
 
 
@@ -133,10 +129,7 @@ def receive_files(delivery: Delivery) -> BatchStatus:
 
 
 def received_from(
-    workspace: Workspace,
-    paths: Sequence[str],
-    terms: StatedTerms,
-    files_hash: str | None = None,
+    workspace: Workspace, paths: Sequence[str], terms: StatedTerms, files_hash: str | None = None
 ) -> BatchStatus:
     """Receive a delivery for this run; what was said of its files goes to the run's page."""
     log = get_run_logger()

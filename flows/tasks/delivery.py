@@ -6,14 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from prefect.exceptions import ParameterTypeError
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import load_profile, with_terms

@@ -85,10 +85,7 @@ def _typed(field: Field) -> Sequence[pl.Expr]:
             return [text.cast(FRAME_TYPES[field.kind], strict=False)]
         case Kind.DOUBLE:
             plain = pl.when(sound).then(text)
-            return [
-                plain.cast(pl.Float64, strict=False).alias(name),
-                plain.alias(name + EXACT),
-            ]
+            return [plain.cast(pl.Float64, strict=False).alias(name), plain.alias(name + EXACT)]
         case Kind.DATETIME:
             return _wall_columns(name)
         case Kind.DATETIME_OFFSET | Kind.INSTANT:

@@ -132,9 +132,7 @@ def _notes(table: Table, field: Field) -> str:
         (field.secret, "secret: never shown"),
         (field.output_only, "set by the service, not delivered"),
     ]
-    return "; ".join(
-        [*(note for applies, note in found if applies), *_references(table, field)],
-    )
+    return "; ".join([*(note for applies, note in found if applies), *_references(table, field)])
 
 
 def _references(table: Table, field: Field) -> Iterator[str]:

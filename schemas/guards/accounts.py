@@ -9,14 +9,7 @@ What is refused carries a SQLSTATE of ours, of class RC, and a message for peopl
 
 from collections.abc import Iterable, Mapping
 
-from schemas.accounts import (
-    ADDRESS,
-    FULL_NAME,
-    LONGEST_ADDRESS,
-    NAME,
-    AccountRole,
-    How,
-)
+from schemas.accounts import ADDRESS, FULL_NAME, LONGEST_ADDRESS, NAME, AccountRole, How
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.readable import is_money, or_none
 from schemas.life import RESTATED

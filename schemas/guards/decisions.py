@@ -37,10 +37,7 @@ DECIDED: Mapping[str, str] = {
     Choice.PROPOSE: "breaks proposed",
 }
 """The event of each kind of decision."""
-SIGNED: Mapping[str, str] = {
-    Role.PREPARED: "report prepared",
-    Role.APPROVED: "report approved",
-}
+SIGNED: Mapping[str, str] = {Role.PREPARED: "report prepared", Role.APPROVED: "report approved"}
 """The event of each kind of signature."""
 
 RULE_PROPOSED, RULE_APPROVED = "acceptance rule proposed", "acceptance rule approved"

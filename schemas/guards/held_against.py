@@ -61,6 +61,6 @@ HELD_AGAINST_OF: Mapping[str, str] = {
                 ORDER BY o.id DESC LIMIT 1),
             (SELECT r.rules_hash FROM {SCHEMA}.reconciliation r, run
                 WHERE r.scope = run.scope AND r.id < run.id ORDER BY r.id LIMIT 1))
-    $$""",
+    $$"""
 }
 """Head -> rest of the definition."""

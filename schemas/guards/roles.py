@@ -16,13 +16,7 @@ it, so run it as that user, and again after every upgrade: views are made anew, 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from schemas.derived.sql_names import (
-    SCHEMA,
-    SHOWN_SCHEMA,
-    TARGET_NAMES,
-    staged_name,
-    table_columns,
-)
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, TARGET_NAMES, staged_name, table_columns
 from schemas.derived.views import SHOWN, VIEWS, quoted
 from schemas.guards.batch_states import OF_MERGER
 from schemas.guards.decisions import DECIDED, SIGNED

@@ -137,11 +137,7 @@ def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:
         "INSERT INTO push_lane (operation, batch_id, owner, epoch) VALUES (%s, %s, %s, 1) "
         "ON CONFLICT (operation) DO UPDATE SET batch_id = EXCLUDED.batch_id, "
         "owner = EXCLUDED.owner, epoch = push_lane.epoch + 1 RETURNING epoch",
-        [
-            operation.name,
-            lease.batch_id,
-            holding(),
-        ],
+        [operation.name, lease.batch_id, holding()],
     ).fetchone()
     assert row is not None
     if held:

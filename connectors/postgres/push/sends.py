@@ -11,13 +11,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.ledger import batch_span
-from connectors.postgres.push.earlier import (
-    EarlierSend,
-    WhoseWord,
-    earlier_of,
-    undone_by,
-    words_of,
-)
+from connectors.postgres.push.earlier import EarlierSend, WhoseWord, earlier_of, undone_by, words_of
 from connectors.postgres.push.lane import asking_columns
 from connectors.postgres.push.plan import FOLLOWS, LEFT_BEHIND, WAITS
 from connectors.postgres.recount import Sum, key_number

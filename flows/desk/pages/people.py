@@ -29,14 +29,7 @@ from connectors.postgres.subscriptions import (
     list_subscriptions,
     scopes_to_follow,
 )
-from flows.desk.forms import (
-    LARGEST_ROW,
-    FormIncomplete,
-    read_tenant,
-    read_whole,
-    status_of,
-    taken,
-)
+from flows.desk.forms import LARGEST_ROW, FormIncomplete, read_tenant, read_whole, status_of, taken
 from flows.desk.shown import day, number
 from flows.desk.visit import Visit
 from flows.stages.witness import witnessed, witnessed_apart

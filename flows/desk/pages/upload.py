@@ -60,11 +60,7 @@ def _batch(visit: Visit) -> Batch:
 
 
 def show(
-    visit: Visit,
-    batch: Batch | None = None,
-    *,
-    said: str = "",
-    status: HTTPStatus = HTTPStatus.OK,
+    visit: Visit, batch: Batch | None = None, *, said: str = "", status: HTTPStatus = HTTPStatus.OK
 ) -> Response:
     """The form for a delivery, or for the corrected rows of a batch."""
     return visit.page(

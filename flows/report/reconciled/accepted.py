@@ -15,13 +15,7 @@ from flows.report.reconciled.table import (
     TableRow,
 )
 from flows.report.reconciled.words import currency_label
-from flows.steps.breaks.shares import (
-    OF_MONEY,
-    Shares,
-    most_money_first,
-    shares_by,
-    together,
-)
+from flows.steps.breaks.shares import OF_MONEY, Shares, most_money_first, shares_by, together
 from flows.steps.reconcile.report import ReconciliationReport
 from schemas.counting import quantity
 from schemas.life import BreakState

@@ -163,12 +163,7 @@ def idle(report: ReconciliationReport) -> list[str]:
 
 
 def _statement(
-    report: ReconciliationReport,
-    record: str,
-    field: str,
-    proofs: Sequence[Proof],
-    *,
-    further: bool,
+    report: ReconciliationReport, record: str, field: str, proofs: Sequence[Proof], *, further: bool
 ) -> GridStatement:
     heads = tuple(currency_label(report, one.currency) for one in proofs)
     texts = _in_order([line.text for line in one.lines] for one in proofs)

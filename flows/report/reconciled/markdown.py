@@ -109,8 +109,7 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
             continue
         yield f"## {escape(told.title)}"
         yield markdown_table(
-            ("What", "Before", "Now"),
-            [_change(*map(str, row.cells)) for row in told.rows[:ROWS]],
+            ("What", "Before", "Now"), [_change(*map(str, row.cells)) for row in told.rows[:ROWS]]
         )
         yield from _left(len(told.rows), ROWS)
     if report.proofs:

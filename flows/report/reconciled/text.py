@@ -27,14 +27,7 @@ from flows.report.reconciled.words import (
     verdict_of,
     with_unreadable,
 )
-from flows.report.spelling import (
-    digits,
-    neutral,
-    neutral_apart,
-    record_title,
-    shortened,
-    visible,
-)
+from flows.report.spelling import digits, neutral, neutral_apart, record_title, shortened, visible
 from flows.report.text import WIDTH, section, typewritten, wrapped
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine

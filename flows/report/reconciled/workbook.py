@@ -15,13 +15,7 @@ from flows.report.reconciled.break_sheet import BREAK_COLUMNS, MOST, columns_of,
 from flows.report.reconciled.checks import Check, checked_columns, checks
 from flows.report.reconciled.data import breaks_frame
 from flows.report.reconciled.first_page import as_signed
-from flows.report.reconciled.table import (
-    ANNEX,
-    NUMERIC,
-    ColumnKind,
-    ReportColumn,
-    ReportTable,
-)
+from flows.report.reconciled.table import ANNEX, NUMERIC, ColumnKind, ReportColumn, ReportTable
 from flows.report.reconciled.tables import tables
 from flows.report.reconciled.workbook_cells import (
     SHEETS,

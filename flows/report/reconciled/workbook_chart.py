@@ -154,11 +154,7 @@ def _series(place: int, head: int, last: int, colour: str | None) -> dict[str, o
 
 
 def _placed(
-    sheet: Worksheet,
-    chart: xlsxwriter.chart.Chart,
-    title: str,
-    line: int,
-    height: int = HEIGHT,
+    sheet: Worksheet, chart: xlsxwriter.chart.Chart, title: str, line: int, height: int = HEIGHT
 ) -> None:
     chart.set_title({"name": title, "name_font": {"size": 11}, "overlay": False})
     chart.set_size({"width": WIDTH, "height": height})

@@ -248,11 +248,7 @@ def _undo(workspace: Workspace, asked: UndoArguments, job: Job) -> Done:
             return Done(0, f"Batch {asked.batch} is undone. {BEFORE}")
         by = ordered_by(connection, job.id)
     undone = undo_and_tell(
-        workspace,
-        asked.batch,
-        by=by,
-        reason=asked.reason,
-        over_changes=asked.over_changes,
+        workspace, asked.batch, by=by, reason=asked.reason, over_changes=asked.over_changes
     )
     return Done(undone.exit_code, "\n".join(undone.lines))
 

@@ -34,9 +34,7 @@ def propose_rule(workspace: Workspace, run: int | None, terms: RuleTerms, by: st
         meant = replace(terms, scope=last.scope)
         _refuse_terms(meant, last.as_of)
         return _done(
-            workspace,
-            connection,
-            lambda: acceptance_rules.propose_rule(connection, meant, by),
+            workspace, connection, lambda: acceptance_rules.propose_rule(connection, meant, by)
         )
 
 

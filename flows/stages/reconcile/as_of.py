@@ -12,12 +12,7 @@ from zoneinfo import ZoneInfo
 import psycopg
 
 from connectors.errors import DayRefused, DecisionRefused
-from connectors.postgres.reconciliations import (
-    Reconciliation,
-    find_run,
-    latest_run,
-    scope_hash,
-)
+from connectors.postgres.reconciliations import Reconciliation, find_run, latest_run, scope_hash
 from connectors.postgres.signatures import approved_runs
 from schemas.life import RESTATED
 

@@ -33,14 +33,7 @@ from flows.stages.reconcile.decision_rules import (
 )
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.acceptance import (
-    BOUND,
-    SEEN,
-    both_values,
-    holds,
-    name_of,
-    outgrown,
-)
+from flows.steps.breaks.acceptance import BOUND, SEEN, both_values, holds, name_of, outgrown
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.counted import counted_alone
 from flows.steps.breaks.lifecycle import nothing_before, standing_now
@@ -109,10 +102,7 @@ class Decided:
 
 
 def breaks_left(
-    connection: psycopg.Connection,
-    scope: str,
-    previous: Reconciliation | None,
-    ids: pl.Series,
+    connection: psycopg.Connection, scope: str, previous: Reconciliation | None, ids: pl.Series
 ) -> pl.DataFrame:
     """What the next run of a scope starts from, CARRIED, of the breaks with these ids."""
     if previous is None:
@@ -204,8 +194,7 @@ def list_breaks(
     if chosen.ids:
         found = found.filter(pl.col("id").is_in(list(chosen.ids)))
     found = found.with_columns(
-        outgrown(),
-        *both_values(read_currencies(workspace.settings.currencies)),
+        outgrown(), *both_values(read_currencies(workspace.settings.currencies))
     )
     by = (*largest_first(), *map(pl.col, ("code", "record", "key", "field", "id")))
     return run, found.sort(*by, nulls_last=True)

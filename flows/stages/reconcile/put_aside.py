@@ -15,15 +15,7 @@ from connectors.files.system_errors import most_open
 from connectors.settings import MIB
 from flows.stages.frame_file import FrameFile
 from flows.steps.frames.beyond import texts_last
-from flows.steps.frames.parts import (
-    Change,
-    Keep,
-    KeptFrame,
-    Load,
-    PartedRows,
-    held,
-    held_rows,
-)
+from flows.steps.frames.parts import Change, Keep, KeptFrame, Load, PartedRows, held, held_rows
 from flows.steps.frames.ranges import Ranges, even_ranges
 from schemas.field import INTEGERS, Table
 from schemas.tables import INSERT_BATCH_DATA

@@ -135,11 +135,7 @@ class SideFrames:
         return None if of_key is None else max(self.at_once, STREAMED)
 
     def _extract_rows(
-        self,
-        table: Table,
-        batches: Sequence[int],
-        places: pl.DataFrame,
-        at_once: int | None,
+        self, table: Table, batches: Sequence[int], places: pl.DataFrame, at_once: int | None
     ) -> truths.Rows:
         return truths.extract_rows(self.connection, table, batches, places, self.others, at_once)
 

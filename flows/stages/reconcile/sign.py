@@ -101,10 +101,7 @@ def approve(
 
 
 def signed_sources(
-    workspace: Workspace,
-    connection: psycopg.Connection,
-    scope: str,
-    until: date | None = None,
+    workspace: Workspace, connection: psycopg.Connection, scope: str, until: date | None = None
 ) -> dict[str, pl.DataFrame]:
     """P: the records of the last approved run of a scope by kind; nothing where none was approved.
 

@@ -344,10 +344,7 @@ def _refused(connection: psycopg.Connection, delivered: _Delivered) -> pl.DataFr
 
 
 def _untied(
-    workspace: Workspace,
-    connection: psycopg.Connection,
-    delivered: _Delivered,
-    frames: SideFrames,
+    workspace: Workspace, connection: psycopg.Connection, delivered: _Delivered, frames: SideFrames
 ) -> Iterator[str]:
     """Where ledger, repairs and totals do not agree with what was read."""
     yield from altered_ledger(connection, delivered.batch_ids)

@@ -24,13 +24,7 @@ from connectors.postgres.ledger import Batch, Extract, State
 from connectors.postgres.one_moment import one_moment
 from flows.report.spelling import shortened
 from flows.stages.chunk_ranges import STAGE, place_after
-from flows.stages.kept import (
-    is_cleared,
-    open_archived,
-    prove_profile,
-    prove_staged,
-    removed_on,
-)
+from flows.stages.kept import is_cleared, open_archived, prove_profile, prove_staged, removed_on
 from flows.stages.rows.spots import Spot, of_name, places, show_command
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
@@ -225,10 +219,7 @@ def _with_last(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 def prove_ledger(connection: psycopg.Connection, batch_id: int) -> None:
     """Raise EvidenceBroken where what became of a batch is not what the audit trail says."""
-    altered = [
-        *altered_ledger(connection, [batch_id], WHOLE),
-        *unrepaired(connection, [batch_id]),
-    ]
+    altered = [*altered_ledger(connection, [batch_id], WHOLE), *unrepaired(connection, [batch_id])]
     if altered:
         raise EvidenceBroken(
             f"Somebody altered in the database what became of batch {batch_id}, and nothing of it "

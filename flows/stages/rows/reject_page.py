@@ -57,10 +57,7 @@ def shown_rejects(
 
 
 def _shown(
-    row: RejectedRow,
-    file: str,
-    elsewhere: Mapping[AttemptRow, Later],
-    batch: ledger.Batch,
+    row: RejectedRow, file: str, elsewhere: Mapping[AttemptRow, Later], batch: ledger.Batch
 ) -> ShownReject:
     later = elsewhere.get(AttemptRow(batch.id, row.extract_id, row.record_number))
     errors = tuple(json.loads(row.error_data))

@@ -30,11 +30,7 @@ _ALONE = ("RATE_MISSING", "DISCOUNT_GT_PAID", "DEBT_MIXED_CCY")
 _LETTERS = {"E": "extract", "D": "database", "A": "answers of the service", "G": "listing"}
 
 
-NEWEST: dict[str, pl.DataType] = {
-    "record": pl.String(),
-    "key": pl.String(),
-    "batch_id": pl.Int32(),
-}
+NEWEST: dict[str, pl.DataType] = {"record": pl.String(), "key": pl.String(), "batch_id": pl.Int32()}
 """Which batch brought a record, by the key breaks name it by."""
 
 

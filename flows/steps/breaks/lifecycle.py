@@ -72,10 +72,7 @@ _CLAIMS = {"source": Standing.RESOLVED_SOURCE, "service": Standing.RESOLVED_SERV
 """What it amounts to that a break is said to be resolved on a side."""
 _GONE: tuple[tuple[str, Mapping[str, BreakState]], ...] = (
     # Whatever was claimed.
-    (
-        f"side{_OF_RUN}",
-        {NEITHER: BreakState.RESOLVED_NEITHER, REPLACED: BreakState.CHANGED_INTO},
-    ),
+    (f"side{_OF_RUN}", {NEITHER: BreakState.RESOLVED_NEITHER, REPLACED: BreakState.CHANGED_INTO}),
     ("effect", {_CLAIMS["source"]: BreakState.RESOLVED_SOURCE}),
     ("effect", {_CLAIMS["service"]: BreakState.RESOLVED_SERVICE}),
     (f"side{_OF_RUN}", {"E": BreakState.RESOLVED_SOURCE}),

@@ -6,13 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flows.steps.fast.cells import (
-    Bytes,
-    byte_at,
-    read_decimal,
-    read_integer,
-    read_moment,
-)
+from flows.steps.fast.cells import Bytes, byte_at, read_decimal, read_integer, read_moment
 from flows.steps.fast.forms import Book, Form, HowRead, TimePart
 from flows.steps.fast.written import (
     find_behind,

@@ -165,12 +165,7 @@ class _Frame:
         self._made: dict[str, pl.Expr] = {}
 
     def add(
-        self,
-        of: Field,
-        found: _Values,
-        *,
-        zone: str | None = None,
-        unzoned: bool = False,
+        self, of: Field, found: _Values, *, zone: str | None = None, unzoned: bool = False
     ) -> None:
         """A field that was read; `zone`: times are its wall clock, `unzoned`: that of none."""
         values, beside, given = found

@@ -72,11 +72,7 @@ def differing(
     if not places.len():
         return pl.DataFrame(schema=CELL_SCHEMA)
     cells = pl.DataFrame(
-        {
-            "place": places,
-            "left": texts(left.gather(places)),
-            "right": texts(right.gather(places)),
-        }
+        {"place": places, "left": texts(left.gather(places)), "right": texts(right.gather(places))}
     ).with_columns(delta=pl.lit(None, pl.String), within=pl.lit(False), same=pl.lit(False))
     asked = set(readings)
     if asked <= NUMBERS:

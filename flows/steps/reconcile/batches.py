@@ -178,10 +178,7 @@ class _Inside:
 
 
 def _unpaired(
-    left: pl.DataFrame,
-    right: pl.DataFrame,
-    key: list[str],
-    found: list[pl.DataFrame] | None,
+    left: pl.DataFrame, right: pl.DataFrame, key: list[str], found: list[pl.DataFrame] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     if left.is_empty() or right.is_empty():
         return left, right
@@ -299,8 +296,7 @@ def _annex(
     service = pl.col("key").str.split("/").list.first().cast(pl.Int32, strict=False).alias(BATCH)
     groups = breaks.with_columns(service).group_by(BATCH)
     wrong = groups.agg(
-        pl.col("code").is_in(CONTRADICTIONS).sum().alias("contradictions"),
-        pl.len().alias("breaks"),
+        pl.col("code").is_in(CONTRADICTIONS).sum().alias("contradictions"), pl.len().alias("breaks")
     )
     rows = (
         pl.concat([mine.select(BATCH), theirs.select(BATCH)])

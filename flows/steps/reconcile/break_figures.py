@@ -14,10 +14,7 @@ from flows.steps.frames.light import without
 from flows.steps.frames.parts import PartedRows
 from flows.steps.reconcile.break_lines import aside_lines
 from flows.steps.reconcile.report import AsideLine
-from flows.steps.reconcile.roll_forward import (
-    RollForward,
-    roll_forward,
-)
+from flows.steps.reconcile.roll_forward import RollForward, roll_forward
 from schemas.counting import agree, quantity
 from schemas.life import RESOLVED, BreakState
 

@@ -4,12 +4,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from flows.steps.breaks.acceptance import (
-    acceptance,
-    accepted_terms,
-    both_values,
-    name_of,
-)
+from flows.steps.breaks.acceptance import acceptance, accepted_terms, both_values, name_of
 from flows.steps.breaks.carried_states import RULES, is_aside
 from flows.steps.breaks.make import LINES
 from flows.steps.breaks.money import BASIS, largest_first

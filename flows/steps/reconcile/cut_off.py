@@ -155,10 +155,7 @@ def _frames(sources: Sources, side: str) -> Mapping[str, pl.DataFrame]:
 
 
 def _late(
-    table: Table,
-    frames: Mapping[str, pl.DataFrame],
-    own: dict[str, pl.Series],
-    wire: str | None,
+    table: Table, frames: Mapping[str, pl.DataFrame], own: dict[str, pl.Series], wire: str | None
 ) -> dict[str, pl.Series]:
     """Which rows of each side are of a record after the day; `own`: which are by their own date.
 

@@ -98,13 +98,7 @@ def _with_beyond(
 
 def reconcile_debts(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """The breaks of J9; `planned` as `allotment.PLANNED_SCHEMA`, empty where no plan is known."""
-    return number_duplicates(
-        [
-            _unequal(rolled, planned, rules),
-            _mixed(rolled),
-            _discounts(rolled),
-        ]
-    )
+    return number_duplicates([_unequal(rolled, planned, rules), _mixed(rolled), _discounts(rolled)])
 
 
 def _debt_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> pl.DataFrame:

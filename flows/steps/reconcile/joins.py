@@ -34,13 +34,7 @@ from schemas.breaks import Status
 from schemas.derived.left_out import NO_LISTING
 from schemas.field import Table
 from schemas.frame_types import WORD
-from schemas.tables import (
-    CURRENCY_RATE,
-    EXTRACTS,
-    INSERT_BATCH_DATA,
-    PAYMENT,
-    PAYMENT_PLAN_DETAIL,
-)
+from schemas.tables import CURRENCY_RATE, EXTRACTS, INSERT_BATCH_DATA, PAYMENT, PAYMENT_PLAN_DETAIL
 
 
 @dataclass(frozen=True)
@@ -97,12 +91,7 @@ def reconcile_sources(
         listed = sources.listings.get(INSERT_BATCH_DATA.name)
         batches = reconcile_batches(*judged_batches(sent, listed, rules))
     tolerances = reconcile_tolerated(
-        pl.concat(
-            [
-                pl.DataFrame(schema=TOLERATED_SCHEMA),
-                *(each.tolerated for each in matched),
-            ]
-        ),
+        pl.concat([pl.DataFrame(schema=TOLERATED_SCHEMA), *(each.tolerated for each in matched)]),
         rules,
     )
     changed, unheld = _changed(sources, cut)
@@ -193,11 +182,7 @@ def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> p
 
 
 def _between(
-    sources: Sources,
-    rules: Rules,
-    as_of: date,
-    known: KnownRecords,
-    keep: Keep | None = None,
+    sources: Sources, rules: Rules, as_of: date, known: KnownRecords, keep: Keep | None = None
 ) -> tuple[Annex[RateLine], PlanAnnex, Annex[DebtLine]]:
     payments = known.own.judged(PAYMENT)
     files = sources.extract

@@ -30,13 +30,7 @@ from flows.steps.reconcile.delivered_order import in_order
 from flows.steps.reconcile.own import EVERY, Own
 from flows.steps.reconcile.series import reconcile_series
 from flows.steps.reconcile.tenants import crossings
-from flows.steps.reconcile.used_rates import (
-    FLAGS,
-    PAID_BEYOND,
-    RateLine,
-    rate_lines,
-    used_rates,
-)
+from flows.steps.reconcile.used_rates import FLAGS, PAID_BEYOND, RateLine, rate_lines, used_rates
 from flows.steps.rules.rules import Rates as RateRules
 from flows.steps.rules.rules import Rules
 from schemas.kinds import OFFSET

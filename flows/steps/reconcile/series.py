@@ -96,7 +96,7 @@ def _inverses(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
         for rate, back in near.select("ExchangeRate", "back").iter_rows()
     ]
     off = near.with_columns(
-        pl.Series("product", [format(product, "f") for product in products], pl.String),
+        pl.Series("product", [format(product, "f") for product in products], pl.String)
     ).filter(pl.Series([_is_off(product, bound) for product in products], dtype=pl.Boolean))
     return _rate_break(
         "RATE_INVERSE",

@@ -82,8 +82,7 @@ class Sides:
         groups = (*self.expected.values(), *self.found.values())
         every = {cell for sums in (self.delivered, self.counted, *groups) for cell in sums}
         return sorted(
-            every,
-            key=lambda one: (one.tenant is not None, one.tenant or 0, _number(one.currency)),
+            every, key=lambda one: (one.tenant is not None, one.tenant or 0, _number(one.currency))
         )
 
     @property

@@ -21,14 +21,7 @@ _WIDE = Context(prec=800)
 """Exact for sums and products of what frames hold, from the least double to the largest."""
 _MILLIONTH = Decimal("0.000001")
 """To what a quotient is rounded."""
-FLAGS = (
-    "RATE_MISSING",
-    "RATE_TENANT",
-    "RATE_PAIR",
-    "RATE_FUTURE",
-    "RATE_STALE",
-    "RATE_NOT_LATEST",
-)
+FLAGS = ("RATE_MISSING", "RATE_TENANT", "RATE_PAIR", "RATE_FUTURE", "RATE_STALE", "RATE_NOT_LATEST")
 """What is said of the use of a rate: of each a Boolean column of its name."""
 
 

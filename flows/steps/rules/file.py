@@ -173,8 +173,7 @@ class _Reader(Values):
             self.refuse((*path, "field"), f"{of} is part of the key: records are told apart by it.")
         if field.kind not in (*TIMES, Kind.DOUBLE):
             self.refuse(
-                (*path, "field"),
-                f"{of} is a {field.kind}. Only amounts and times have tolerances.",
+                (*path, "field"), f"{of} is a {field.kind}. Only amounts and times have tolerances."
             )
         for name in bounds:
             if field.kind in TIMES and name != "days":

@@ -172,10 +172,7 @@ class _Staging:
 
 
 def _validate_inner(
-    staging: _Staging,
-    positions: Positions,
-    checked: Checked,
-    inner_record: str | None,
+    staging: _Staging, positions: Positions, checked: Checked, inner_record: str | None
 ) -> None:
     """Insert-batch data: a row is staged as the record inside it, or as itself if it has none."""
     sound, unwrapped = positions.sound, insert_batch_records(checked.typed, inner_record)

@@ -273,9 +273,7 @@ def _numbers(key: pl.DataFrame) -> list[Numbers]:
     return [column.cast(pl.Int64).to_numpy().astype(np.uint64) ^ top for column in key]
 
 
-def gather(
-    receipts: Iterable[tuple[Mapping[str, int], Mapping[str, Clues]]],
-) -> dict[str, Known]:
+def gather(receipts: Iterable[tuple[Mapping[str, int], Mapping[str, Clues]]]) -> dict[str, Known]:
     """The clues of all chunks of a batch in order, each with its clean rows by record kind.
 
     Nothing is known of a kind when the filter of a chunk did not see all rows since it began.

@@ -123,9 +123,7 @@ def _explained_by_a_lost_cell(
         all(
             _can_be_read(table, name, cell)
             for name, cell in zip(
-                fields,
-                [*cells[:lost], None, *cells[lost:empty], *cells[empty + 1 :]],
-                strict=True,
+                fields, [*cells[:lost], None, *cells[lost:empty], *cells[empty + 1 :]], strict=True
             )
         )
         for lost in range(first + 1)

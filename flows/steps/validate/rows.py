@@ -118,11 +118,7 @@ class StagedRows:
 
 
 def staged_rows(
-    table: Table,
-    batch_id: int,
-    extract_id: int,
-    rows: Rows,
-    identity: pl.Series,
+    table: Table, batch_id: int, extract_id: int, rows: Rows, identity: pl.Series
 ) -> StagedRows:
     known = rows.positions.with_columns(
         pl.lit(batch_id, pl.Int32).alias("batch_id"),
