@@ -72,6 +72,20 @@ Which = Annotated[Filter, Parameter(name="*")]
 EVERY = Filter()
 
 
+@dataclass(frozen=True, slots=True)
+class AskedBreaks:
+    """Who decides about which breaks of which run, and for whom it is printed."""
+
+    by: By = None
+    which: Which = EVERY
+    run: Run = None
+    json: Json = False
+
+
+Deciding = Annotated[AskedBreaks, Parameter(name="*")]
+ABOUT_ALL = AskedBreaks()
+
+
 @breaks_command.command(name="list")
 def list_command(
     *ids: Annotated[str, Parameter(help="Only these.")],
@@ -138,10 +152,7 @@ def accept_command(
         Decimal | None,
         Parameter(help="Ceiling: holds while the difference is no larger, in its direction."),
     ] = None,
-    by: By = None,
-    which: Which = EVERY,
-    run: Run = None,
-    json: Json = False,
+    asked: Deciding = ABOUT_ALL,
 ) -> int:
     """Accept breaks as they are, through a day; afterwards they are open again.
 
@@ -150,9 +161,7 @@ def accept_command(
 
     Example: `recon breaks accept --code OFFSET --reason "feed tells UTC" --until 2026-12-31`
     """
-    return _decide(
-        run, which.chosen(ids), Choice.ACCEPT, reason, by, json=json, until=until, up_to=up_to
-    )
+    return _decide(ids, asked, Choice.ACCEPT, reason, until=until, up_to=up_to)
 
 
 @breaks_command.command(name="propose")
@@ -161,10 +170,7 @@ def propose_command(
     reason: Reason,
     until: Annotated[date, Parameter(help="Last day it would be accepted, YYYY-MM-DD.")],
     up_to: Annotated[Decimal | None, Parameter(help="Ceiling, as of an acceptance.")] = None,
-    by: By = None,
-    which: Which = EVERY,
-    run: Run = None,
-    json: Json = False,
+    asked: Deciding = ABOUT_ALL,
 ) -> int:
     """Propose an acceptance that takes two people: somebody else accepts with the same terms.
 
@@ -173,25 +179,16 @@ def propose_command(
 
     Example: `recon breaks propose --code OFFSET --reason "feed tells UTC" --until 2026-12-31`
     """
-    return _decide(
-        run, which.chosen(ids), Choice.PROPOSE, reason, by, json=json, until=until, up_to=up_to
-    )
+    return _decide(ids, asked, Choice.PROPOSE, reason, until=until, up_to=up_to)
 
 
 @breaks_command.command(name="reopen")
-def reopen_command(
-    *ids: Ids,
-    reason: Reason,
-    by: By = None,
-    which: Which = EVERY,
-    run: Run = None,
-    json: Json = False,
-) -> int:
+def reopen_command(*ids: Ids, reason: Reason, asked: Deciding = ABOUT_ALL) -> int:
     """Take an acceptance back, or the word that a break is resolved.
 
     Example: `recon breaks reopen 1f0c2a9b7e3d4c55 --reason "the bank has not paid"`
     """
-    return _decide(run, which.chosen(ids), Choice.REOPEN, reason, by, json=json)
+    return _decide(ids, asked, Choice.REOPEN, reason)
 
 
 @breaks_command.command(name="resolve")
@@ -199,16 +196,13 @@ def resolve_command(
     *ids: Ids,
     reason: Reason,
     at: Annotated[Literal["source", "service"], Parameter(help="Where it was put right.")],
-    by: By = None,
-    which: Which = EVERY,
-    run: Run = None,
-    json: Json = False,
+    asked: Deciding = ABOUT_ALL,
 ) -> int:
     """Say that breaks were put right; the next reconciliation looks, and reopens what was not.
 
     Example: `recon breaks resolve 1f0c2a9b7e3d4c55 --at service --reason "corrected by hand"`
     """
-    return _decide(run, which.chosen(ids), Choice.RESOLVE, reason, by, json=json, side=at)
+    return _decide(ids, asked, Choice.RESOLVE, reason, side=at)
 
 
 @breaks_command.command(name="assign")
@@ -217,44 +211,34 @@ def assign_command(
     owner: Annotated[str, Parameter(help="Who looks after them from now on.")],
     due: Annotated[date | None, Parameter(help="By when, YYYY-MM-DD.")] = None,
     reason: Reason = "assigned",
-    by: By = None,
-    which: Which = EVERY,
-    run: Run = None,
-    json: Json = False,
+    asked: Deciding = ABOUT_ALL,
 ) -> int:
     """Give breaks an owner; reports name the owner until somebody else is named.
 
     Example: `recon breaks assign --code RATE_MISSING --owner "treasury" --due 2026-12-31`
     """
-    return _decide(
-        run, which.chosen(ids), Choice.ASSIGN, reason, by, json=json, owner=owner, until=due
-    )
+    return _decide(ids, asked, Choice.ASSIGN, reason, owner=owner, until=due)
 
 
 @breaks_command.command(name="comment")
 def comment_command(
     *ids: Ids,
     reason: Annotated[str, Parameter(name="--text", help="What to say.", validator=stated)],
-    by: By = None,
-    which: Which = EVERY,
-    run: Run = None,
-    json: Json = False,
+    asked: Deciding = ABOUT_ALL,
 ) -> int:
     """Say something about breaks; where they stand does not change.
 
     Example: `recon breaks comment 1f0c2a9b7e3d4c55 --text "asked the bank"`
     """
-    return _decide(run, which.chosen(ids), Choice.COMMENT, reason, by, json=json)
+    return _decide(ids, asked, Choice.COMMENT, reason)
 
 
 def _decide(
-    run: int | None,
-    chosen: "Chosen",
+    ids: tuple[str, ...],
+    asked: AskedBreaks,
     what: Choice,
     reason: str,
-    by: str | None,
     *,
-    json: bool,
     until: date | None = None,
     side: str | None = None,
     owner: str | None = None,
@@ -264,11 +248,11 @@ def _decide(
     from connectors.postgres.breaks import Decision
     from flows.stages.reconcile.breaks import decide_breaks
 
-    decision = Decision(what, reason, by, until, side, owner, up_to)
+    decision = Decision(what, reason, asked.by, until, side, owner, up_to)
     with workspace(f"breaks {what}", quiet=True) as place:
         names = read_currencies(place.settings.currencies)
-        decided = decide_breaks(place, run, chosen, decision)
-    _show_decided(decided, names, as_json=json)
+        decided = decide_breaks(place, asked.run, asked.which.chosen(ids), decision)
+    _show_decided(decided, names, as_json=asked.json)
     return 0
 
 
