@@ -25,11 +25,11 @@ sys.path[1:1] = [str(ROOT), str(Path(__file__).parent)]
 
 from run import ROWS, write_deliveries  # noqa: E402
 
-from connectors.files.profile import DEFAULT  # noqa: E402
 from connectors.postgres.database import open_database  # noqa: E402
 from connectors.postgres.lease import hold_batch  # noqa: E402
 from connectors.settings import KIB, read_settings  # noqa: E402
 from flows.stages import sequence  # noqa: E402
+from flows.stages.terms import StatedTerms  # noqa: E402
 from flows.stages.workspace import Workspace  # noqa: E402
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ def measured(delivery: Path) -> dict[str, Sequence[float]]:
         found[stage] = Cost(*(b - a for a, b in zip(before, after, strict=True)))
         return result
 
-    archived = cost("archive", lambda: sequence.archived(place, [str(delivery)], DEFAULT))
+    archived = cost("archive", lambda: sequence.archived(place, [str(delivery)], StatedTerms()))
     with place.database.connect() as connection:
         received = cost("register", lambda: archived.register(connection))
         with hold_batch(connection, received.batch_id) as lease:

@@ -31,6 +31,7 @@ from flows.stages.check import check  # noqa: E402
 from flows.stages.receive import receive  # noqa: E402
 from flows.stages.sequence import import_delivery  # noqa: E402
 from flows.stages.stage import stage  # noqa: E402
+from flows.stages.terms import StatedTerms  # noqa: E402
 from flows.stages.workspace import Workspace  # noqa: E402
 
 TENANT = 7
@@ -104,7 +105,7 @@ def run_case(cache: Path, rates: Path, payments: int, count: int, share: str, pl
         import_delivery(workspace, [str(rates)], DEFAULT)
     else:
         paths.append(str(rates))
-    received = receive(workspace, paths, DEFAULT)
+    received = receive(workspace, paths, StatedTerms())
     with (
         workspace.database.connect() as connection,
         hold_batch(connection, received.batch_id) as lease,

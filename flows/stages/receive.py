@@ -67,21 +67,13 @@ class Received:
 
 
 def receive(
-    workspace: Workspace,
-    paths: Sequence[str],
-    profile: Profile,
-    *,
-    record: str | None = None,
-    corrects: int | None = None,
-    files_hash: str | None = None,
+    workspace: Workspace, paths: Sequence[str], stated: StatedTerms, files_hash: str | None = None
 ) -> Received:
     """Archive the files of a delivery and open a batch for them; the same bytes open it once.
 
     Raises what `archived` raises.
     """
-    delivery = archived(
-        workspace, paths, profile, record=record, corrects=corrects, files_hash=files_hash
-    )
+    delivery = archived(workspace, paths, stated, files_hash)
 
     def register() -> Received:
         with workspace.database.connect() as connection:
@@ -91,13 +83,7 @@ def receive(
 
 
 def archived(
-    workspace: Workspace,
-    paths: Sequence[str],
-    profile: Profile,
-    *,
-    record: str | None = None,
-    corrects: int | None = None,
-    files_hash: str | None = None,
+    workspace: Workspace, paths: Sequence[str], stated: StatedTerms, files_hash: str | None = None
 ) -> "ArchivedDelivery":
     """Archive the files of a delivery, for which a batch is to be opened.
 
@@ -106,21 +92,21 @@ def archived(
     CorrectionError where those that are stated are others, or where files of repairs do not come
     as one, and SettingsError for a table of currencies that a sheet needs and that cannot be used.
     """
-    given, encoding = profile, profile.encoding
-    if corrects is None and profile.change_records:
+    given, record, corrects = stated.profile, stated.record, stated.corrects
+    if corrects is None and given.change_records:
         raise CorrectionError(
             "--change-records is about rows that repair others, and the delivery corrects no "
             "batch: a row of its own changes the record with its key as it is. Leave it out, or "
             "say with --corrects which batch. Nothing was imported."
         )
-    terms = terms_taken(workspace, StatedTerms(profile, record, corrects))
+    terms = terms_taken(workspace, stated)
     profile, likely, service = terms.profile, terms.record, terms.service
     if profile.push and service is None:
         service = named_service(workspace.settings.service)
     opened = open_delivery(workspace, paths, profile, record, likely)
     if corrects is None:
         _refuse_repairs(opened)
-    elif profile.encoding is not None and profile.encoding != encoding:
+    elif profile.encoding is not None and profile.encoding != given.encoding:
         _refuse_utf8(opened, profile.encoding)
     if files_hash is not None and hash_of(contents_of(opened)) != files_hash:
         raise EvidenceBroken(

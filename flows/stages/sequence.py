@@ -31,6 +31,7 @@ from flows.stages.kept import prove_batch
 from flows.stages.push import push
 from flows.stages.receive import Received, archived
 from flows.stages.stage import stage
+from flows.stages.terms import StatedTerms
 from flows.stages.undo import discard
 from flows.stages.way_on import goes_on_by
 from flows.stages.workspace import Workspace, named_service
@@ -70,9 +71,8 @@ def import_delivery(
 
     Another run that takes in the same is waited for; raises BatchHeldElsewhere after that.
     """
-    delivery = archived(
-        workspace, paths, profile, record=record, corrects=corrects, files_hash=files_hash
-    )
+    stated = StatedTerms(profile, record, corrects)
+    delivery = archived(workspace, paths, stated, files_hash)
     received: Received | None = None
 
     def go() -> Ended:

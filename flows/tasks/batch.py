@@ -133,14 +133,7 @@ def received_from(
 ) -> BatchStatus:
     """Receive a delivery for this run; what was said of its files goes to the run's page."""
     log = get_run_logger()
-    received = receive(
-        workspace,
-        paths,
-        terms.profile,
-        record=terms.record,
-        corrects=terms.corrects,
-        files_hash=files_hash,
-    )
+    received = receive(workspace, paths, terms, files_hash)
     for message in received.messages[:MESSAGES_SHOWN]:
         log.info("%s", message)
     more = len(received.messages) - MESSAGES_SHOWN

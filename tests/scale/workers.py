@@ -16,6 +16,7 @@ from connectors.settings import Settings
 from flows.stages.partitions import Partition, Run, stage_in_partitions, stage_partition
 from flows.stages.receive import receive
 from flows.stages.sequence import run_batch
+from flows.stages.terms import StatedTerms
 from flows.stages.workspace import Workspace
 
 PASSING = {"written_at", "epoch", "opened_at", "ended_at", "lease_owner", "lease_epoch", "clues"}
@@ -52,7 +53,7 @@ def processes(settings: Settings, crash: str | None = None) -> Iterator[Run]:
 def received(
     workspace: Workspace, paths: Sequence[Path], profile: Profile = DEFAULT
 ) -> Iterator[Lease]:
-    batch = receive(workspace, [str(path) for path in paths], profile).batch_id
+    batch = receive(workspace, [str(path) for path in paths], StatedTerms(profile)).batch_id
     with workspace.database.connect() as connection, hold_batch(connection, batch) as lease:
         yield lease
 

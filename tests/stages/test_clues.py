@@ -29,6 +29,7 @@ from flows.stages.check import check
 from flows.stages.receive import receive
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.stage import stage
+from flows.stages.terms import StatedTerms
 from flows.stages.workspace import Workspace
 from flows.steps.validate.check import check as judge_cells
 from flows.steps.validate.field_errors import empty_texts
@@ -142,7 +143,7 @@ def deliver(workspace: Workspace, folder: Path, lose: Callable[[Workspace], None
         write(folder / "one.csv", *lines[:half]),
         write(folder / "two.csv", *lines[half:]),
     ]
-    received = receive(workspace, paths, DEFAULT)
+    received = receive(workspace, paths, StatedTerms())
     with (
         workspace.database.connect() as connection,
         hold_batch(connection, received.batch_id) as lease,
@@ -205,7 +206,7 @@ def test_what_is_no_record_or_left_out_is_told_by_another_version_too(
     told = []
     for form in (form_of_code(), "0123456789abcdef"):
         wipe(workspace)
-        batch = receive(workspace, [str(path)], profile).batch_id
+        batch = receive(workspace, [str(path)], StatedTerms(profile)).batch_id
         with workspace.database.connect() as connection, hold_batch(connection, batch) as lease:
             stage(workspace, lease)
             connection.execute(
@@ -230,7 +231,7 @@ def test_a_missing_reference_is_told_the_same_without_clues(
     for lose in (lambda _: None, forget_clues):
         wipe(workspace)
         paths = [write(tmp_path / f"p{len(told)}.csv", *(line(key) for key in range(1, 40)))]
-        received = receive(workspace, paths, DEFAULT)
+        received = receive(workspace, paths, StatedTerms())
         with (
             workspace.database.connect() as connection,
             hold_batch(connection, received.batch_id) as lease,

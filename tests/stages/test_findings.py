@@ -14,6 +14,7 @@ from flows.report.html import render_html
 from flows.report.text import render_text
 from flows.stages.receive import receive
 from flows.stages.sequence import import_delivery
+from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import MOST_NOTES
@@ -111,7 +112,8 @@ def test_bytes_that_another_feed_took_are_told_as_far_as_that_is_shown(
     assert told("five", None) == []
     # A run that goes on with a batch says it too: the one that took it may have died before.
     for _ in range(2):
-        *_, again = receive(workspace, [path], replace(DEFAULT, feed="nine")).messages
+        terms = StatedTerms(replace(DEFAULT, feed="nine"))
+        *_, again = receive(workspace, [path], terms).messages
         assert again.startswith("a.csv: batch 5 took these bytes in feed five as a.csv")
     # Nothing is there twice: of no records, or of what is only compared.
     for feed, compare_only in (("six", True), ("seven", False)):

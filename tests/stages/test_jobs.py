@@ -52,6 +52,7 @@ from flows.stages.reconcile.scope import Scope
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.stage import stage
+from flows.stages.terms import StatedTerms
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Exclusion, Rules
 from schemas.accounts import AccountRole
@@ -275,7 +276,7 @@ def test_failed_rows_that_were_staged_when_the_process_was_gone_go_on(
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2, amount="x"))], DEFAULT)
     with TemporaryDirectory(dir=tmp_path) as folder:
         write_rejects(workspace, 1, Path(folder), with_secrets=True)
-        made = receive(workspace, [folder], DEFAULT, corrects=1).batch_id
+        made = receive(workspace, [folder], StatedTerms(corrects=1)).batch_id
     with workspace.database.connect() as connection, hold_batch(connection, made) as lease:
         stage(workspace, lease)
     assert rows("SELECT state FROM batch WHERE id = 2") == [("staged",)]

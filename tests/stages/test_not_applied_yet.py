@@ -19,6 +19,7 @@ from flows.stages.sequence import (
     release_batch,
     run_batch,
 )
+from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.conftest import Once
@@ -65,7 +66,7 @@ def test_one_that_is_undone_meanwhile_is_not_corrected(
 ) -> None:
     release_batch(held, 1, by=None, reason="a test")
     path = write(tmp_path / "b.csv", line(2))
-    delivery = archived(held, [path], DEFAULT, corrects=1)
+    delivery = archived(held, [path], StatedTerms(corrects=1))
     undo_batch(held, 1, by=None, reason="a test")
     with held.database.connect() as connection, pytest.raises(CorrectionError, match="was undone"):
         delivery.register(connection)

@@ -13,6 +13,7 @@ from connectors.postgres.lease import hold_batch
 from flows.stages.receive import receive
 from flows.stages.sequence import import_delivery
 from flows.stages.stage import stage
+from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.stages.payments import line, write
@@ -26,11 +27,11 @@ OTHER: Mapping[str, tuple[Any, str]] = {
 
 
 def received(workspace: Workspace, path: str) -> None:
-    receive(workspace, [path], OPENED)
+    receive(workspace, [path], StatedTerms(OPENED))
 
 
 def staged(workspace: Workspace, path: str) -> None:
-    receive(workspace, [path], OPENED)
+    receive(workspace, [path], StatedTerms(OPENED))
     with workspace.database.connect() as connection, hold_batch(connection, 1) as lease:
         stage(workspace, lease)
 

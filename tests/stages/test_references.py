@@ -14,6 +14,7 @@ from flows.stages.check import check
 from flows.stages.receive import receive
 from flows.stages.sequence import import_delivery
 from flows.stages.stage import stage
+from flows.stages.terms import StatedTerms
 from flows.stages.workspace import Workspace
 from tests.stages.payments import HEADER
 
@@ -50,7 +51,7 @@ def test_a_thousand_dangling_references_are_looked_up_at_once(
         written = (f"{n},7,1,2,1.5,2026-01-01T00:00:00" for n in range(1, RATES + 1))
         head = "Id,TenantsId,FromCurrenciesId,ToCurrenciesId,ExchangeRate,EffectiveDate"
         (folder / "currency_rates.csv").write_text("\n".join([head, *written]) + "\n")
-    received = receive(workspace, [str(folder)], replace(DEFAULT, reference=policy))
+    received = receive(workspace, [str(folder)], StatedTerms(replace(DEFAULT, reference=policy)))
     with (
         workspace.database.connect() as connection,
         hold_batch(connection, received.batch_id) as lease,

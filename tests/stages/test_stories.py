@@ -28,6 +28,7 @@ from flows.stages.sequence import (
     release_batch,
     run_batch,
 )
+from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.stages.payments import HEADER, line, write
@@ -216,8 +217,8 @@ def test_the_same_delivery_again_is_the_batch_that_took_it(
     for name, number in (("a.csv", 1), ("b.csv", 2)):
         write(tmp_path / name, line(number))
     files = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
-    assert receive(workspace, files, DEFAULT).new
-    again = receive(workspace, files, DEFAULT)
+    assert receive(workspace, files, StatedTerms()).new
+    again = receive(workspace, files, StatedTerms())
     assert (again.batch_id, again.new, again.ended) == (1, False, False)
     (told,) = again.messages
     assert re.fullmatch(
@@ -225,7 +226,7 @@ def test_the_same_delivery_again_is_the_batch_that_took_it(
     )
     run_batch(workspace, 1)
     (tmp_path / "a.csv").rename(tmp_path / "c.csv")
-    last = receive(workspace, [str(tmp_path / "c.csv"), files[1]], DEFAULT)
+    last = receive(workspace, [str(tmp_path / "c.csv"), files[1]], StatedTerms())
     assert (last.batch_id, last.new, last.ended) == (1, False, True)
     assert last.messages[0].endswith("and is complete; nothing to do.")
 
@@ -252,13 +253,13 @@ def test_known_bytes_are_known_whatever_else_is_wrong_with_them(
     import_delivery(workspace, [known], DEFAULT)
     settings = replace(workspace.settings, limits=replace(workspace.settings.limits, columns=2))
     narrow = replace(workspace, settings=settings)
-    again = receive(narrow, [known], DEFAULT)
+    again = receive(narrow, [known], StatedTerms())
     assert (again.batch_id, again.new, again.ended) == (1, False, True)
     assert again.messages[0].startswith("This delivery was taken in batch 1 ")
     assert "a.csv would be refused now: " in again.messages[0]
     assert "the limit is 2" in again.messages[0]
     # With what is new: that is refused, and the known one is no part of it.
-    both = receive(narrow, [known, other], DEFAULT)
+    both = receive(narrow, [known, other], StatedTerms())
     assert (both.batch_id, both.new) == (2, True)
     assert "these bytes were taken in batch 1" in both.messages[0]
     assert "a.csv would be refused now: " in both.messages[0]
@@ -276,7 +277,7 @@ def test_a_refused_file_beside_a_known_one_is_told(
     assert rows("SELECT name, refused IS NULL FROM extract WHERE batch_id = 2") == [
         ("b.csv", False)
     ]
-    assert receive(workspace, [known, str(short)], DEFAULT).batch_id == 2
+    assert receive(workspace, [known, str(short)], StatedTerms()).batch_id == 2
 
 
 @pytest.mark.long
@@ -292,7 +293,7 @@ def test_a_delivery_of_which_a_part_was_undone_brings_that_part_again(
     assert (again.batch.id, again.new) == (3, True)
     assert rows("SELECT name FROM extract WHERE batch_id = 3") == [("ab"[undone - 1] + ".csv",)]
     assert amounts(rows) == {1: "10.50", 2: "10.50"}
-    known = receive(workspace, both, DEFAULT)
+    known = receive(workspace, both, StatedTerms())
     assert (known.batch_id, known.new) == (3, False)
 
 

@@ -13,6 +13,7 @@ from flows.__main__ import main
 from flows.stages.receive import receive
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
+from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from schemas.reasons import REASONS
@@ -115,7 +116,7 @@ def test_of_a_file_that_is_not_read_to_its_end_nothing_final_is_said(
 ) -> None:
     path = tmp_path / "avatars.csv"
     path.write_text(AVATARS)
-    receive(workspace, [str(path)], DEFAULT)
+    receive(workspace, [str(path)], StatedTerms())
     for asked, told in (
         (("--line", "3"), "Line 3 of avatars.csv is in no record so far. It is not read to its"),
         (("--record", "1"), "avatars.csv has 0 records so far, and no record 1. It is not read"),

@@ -18,6 +18,7 @@ from flows.stages.check import check
 from flows.stages.finish import finish
 from flows.stages.receive import receive
 from flows.stages.stage import stage
+from flows.stages.terms import StatedTerms
 from flows.stages.workspace import Workspace
 from schemas.derived.views import apply_stage
 
@@ -34,7 +35,7 @@ def main() -> None:
     settings = Settings(asked.home, asked.url)
     workspace = Workspace(settings, open_database(settings))
     clock = Clock(asked.server)
-    received = receive(workspace, [asked.file], replace(DEFAULT, keep=asked.keep))
+    received = receive(workspace, [asked.file], StatedTerms(replace(DEFAULT, keep=asked.keep)))
     assert received.new, received.messages
     clock.lap("receive")
     importlib.import_module("loops")
