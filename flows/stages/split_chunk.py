@@ -12,8 +12,8 @@ from connectors.files.profile import Profile
 from connectors.postgres.binary_copy import has_fixed_width
 from flows.stages.currency_names import NO_NAMES, Names, named_currencies
 from flows.stages.writing import writing_of
-from flows.steps.fast.fast_path import FastRows, read_fast
-from flows.steps.fast.typed import Delivered
+from flows.steps.fast.fast_path import FastRows, only_clean
+from flows.steps.fast.typed import Delivered, typed_records
 from flows.steps.validate.excluded import Exclusions
 from schemas.derived.pandera_schemas import validate
 
@@ -95,15 +95,15 @@ def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None
         dialect.quote,
         header.positions.ranges if header.positions else (),
     )
-    return read_fast(
+    read = typed_records(
         header.table,
         header.fields,
         delivered,
         writing_of(profile, unread_cells(header)),
         header.sources,
         Exclusions(profile.leave_out, profile.keep_only).rules(header.names),
-        tenant=profile.tenant,
     )
+    return None if read is None else only_clean(header.table, read, tenant=profile.tenant)
 
 
 def _placed(fast: FastRows, chunk: Chunk, batch_id: int, extract_id: int) -> pl.DataFrame:

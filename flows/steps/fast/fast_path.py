@@ -5,16 +5,13 @@ a fraction of what validating costs. Whatever is written in another way than mos
 `validate_rows`, which says the same of a row of the fast path.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from flows.steps.fast.typed import Delivered, typed_records
-from flows.steps.validate.excluded import KeptBy
-from flows.steps.validate.normalise import Writing
+from flows.steps.fast.typed import TypedRecords
 from schemas.field import Table
 from schemas.row_rules import row_rules
 
@@ -30,24 +27,8 @@ class FastRows:
     """Columns as SQL stores them; a double in millionths, with its digits behind the point."""
 
 
-def read_fast(
-    table: Table,
-    names: Sequence[str | None],
-    delivered: Delivered,
-    writing: Writing,
-    sources: Mapping[str, Sequence[int]],
-    kept: Sequence[KeptBy] = (),
-    *,
-    tenant: int | None,
-) -> FastRows | None:
-    """The rows of a chunk that take the fast path; None: they are few, or none can.
-
-    `names` says which field each delivered column is, `sources` which columns a field is made of
-    that is not one, `kept` by which cells a row is left out.
-    """
-    read = typed_records(table, names, delivered, writing, sources, kept)
-    if read is None:
-        return None
+def only_clean(table: Table, read: TypedRecords, *, tenant: int | None) -> FastRows | None:
+    """The rows of a chunk that take the fast path, of those that were read; None: they are few."""
     frame, rows, clean = read.frame, read.rows, read.sound
     if tenant is not None and table.tenant:
         clean &= (frame[table.tenant] == tenant).fill_null(value=True).to_numpy()

@@ -66,7 +66,11 @@ def typed_records(
     sources: Mapping[str, Sequence[int]],
     kept: Sequence[KeptBy] = (),
 ) -> TypedRecords | None:
-    """The records that can be read from their bytes; None: none of this writing."""
+    """The records that can be read from their bytes; None: none of this writing.
+
+    `names` says which field each delivered column is, `sources` which columns a field is made of
+    that is not one, `kept` by which cells a row is left out.
+    """
     # What compiles the loops takes longer to load than a small delivery to validate.
     from flows.steps.fast.plan import plan_of  # noqa: PLC0415
 
