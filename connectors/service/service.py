@@ -66,7 +66,8 @@ class Service:
         self.lines = [Line(self.loop, place, settings) for _ in range(settings.concurrency)]
         self.reader = Line(self.loop, place, settings)
         self._sending: Sending | None = None
-        self._held = False
+        self.held = False
+        """Whether the last `send` ended while POSTs were held."""
         self._undelivered: list[Answer] = []
 
     @property
@@ -83,11 +84,6 @@ class Service:
         that may have reached the service, and those that were in doubt before.
         """
         return self._undelivered
-
-    @property
-    def held(self) -> bool:
-        """Whether the last `send` ended while POSTs were held."""
-        return self._held
 
     def send(
         self,
@@ -114,7 +110,7 @@ class Service:
             self._sign_in()
             yield from sending.answers(requests, quiet)
         finally:
-            self._held = sending.outage.open
+            self.held = sending.outage.open
             self._undelivered = sending.undelivered()
             self._sending = None
 

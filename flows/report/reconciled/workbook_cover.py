@@ -66,15 +66,11 @@ def write_cover(
     line += 1
     sheet.write_string(line, 0, "Rules as used", formats["head"])
     for text in report.cover.rules_text.splitlines():
-        line = _text(sheet, line, text, formats)
+        line = write_text(sheet, line, text, WIDTHS[1], formats)
 
 
 def _fact(sheet: Worksheet, line: int, name: str, text: str, formats: Formats) -> int:
     sheet.write_string(line, 0, name, formats["label"])
-    return _text(sheet, line, text, formats)
-
-
-def _text(sheet: Worksheet, line: int, text: str, formats: Formats) -> int:
     return write_text(sheet, line, text, WIDTHS[1], formats)
 
 
@@ -86,7 +82,7 @@ def _small(sheet: Worksheet, line: int, table: ReportTable, formats: Formats) ->
         sheet.write_string(line, 1, table.none, formats["note"])
         return line + 1
     if table.name in NOTES:
-        line = _text(sheet, line, NOTES[table.name], formats)
+        line = write_text(sheet, line, NOTES[table.name], WIDTHS[1], formats)
     make_high(sheet, line, zip((one.name for one in table.columns), WIDTHS, strict=False))
     for place, column in enumerate(table.columns):
         head = formats["head n" if column.kind in NUMERIC else "head"]
