@@ -13,11 +13,7 @@ from connectors.errors import BatchStateError
 from connectors.files.profile import Profile
 from connectors.files.skipped_lines import NO_LINES, SkippedLines
 from connectors.postgres import ledger
-from connectors.postgres.batch_keys import (
-    check_reference,
-    mark_collisions,
-    mark_duplicates,
-)
+from connectors.postgres.batch_keys import check_reference, mark_collisions, mark_duplicates
 from connectors.postgres.clues import COMMENTS, LEFT_OUT, VALUELESS
 from connectors.postgres.correction_keys import (
     mark_applied_otherwise,
@@ -79,7 +75,8 @@ def check(workspace: Workspace, lease: Lease) -> None:
                     lines = _no_records(receipts, table, clue)
                     note_no_records(connection, table, batch.id, code, lines)
         reach("check")
-        reason = _held_because(lease, batch, tables, receipts, profile)
+        unproven = _unproven(lease, receipts, profile)
+        reason = because([*unproven, _over_budget(lease, batch, tables, receipts, profile)])
         if reason:
             told = ledger_detail(connection, lease.batch_id)
             lease.set_state(State.HELD, held_because=reason, detail=told)
@@ -199,23 +196,8 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
             log.warning("%s: %s", table.title, told)
 
 
-def _held_because(
-    lease: Lease,
-    batch: ledger.Batch,
-    tables: list[Table],
-    receipts: Iterable[Receipt],
-    profile: Profile,
-) -> str | None:
-    """Why somebody has to decide: a file cannot be proven, or there are too many errors."""
-    return because(
-        [
-            *_unproven(lease, receipts, profile),
-            _over_budget(lease, batch, tables, receipts, profile),
-        ]
-    )
-
-
 def _unproven(lease: Lease, receipts: Iterable[Receipt], profile: Profile) -> Iterator[str]:
+    """Of each file that cannot be proven, that somebody has to decide, and why."""
     of = ledger.by_extract(receipts)
     for extract in ledger.list_extracts(lease.connection, lease.batch_id):
         if extract.refused is None:
