@@ -16,6 +16,7 @@ from flows.report.next_step import next_step
 from flows.stages.reconcile.as_of import first_moment, today
 from flows.tasks.artifacts import publish_table
 from flows.tasks.holding import open_workspace
+from flows.tasks.hooks import UNKEPT
 from flows.tasks.missed_runs import done_since, overtaken
 from flows.tasks.run_names import called
 from schemas.counting import quantity
@@ -23,12 +24,7 @@ from schemas.counting import quantity
 DAYS = 14
 
 
-@flow(
-    name="batch-board",
-    flow_run_name=called(lambda _: "write the table of batches"),
-    persist_result=False,
-    result_serializer="json",
-)
+@flow(name="batch-board", flow_run_name=called(lambda _: "write the table of batches"), **UNKEPT)
 def batch_board(days: Annotated[int, Field(ge=1, le=3650)] = DAYS) -> RunState[Any]:
     """Write the table of batches: id, feed, state, rows, errors, why it is held, and the next step.
 

@@ -18,6 +18,7 @@ from flows.tasks.approval import DAYS_TO_DECIDE
 from flows.tasks.artifacts import publish_table
 from flows.tasks.delivery import BarePlace
 from flows.tasks.holding import open_workspace
+from flows.tasks.hooks import UNKEPT
 from flows.tasks.missed_runs import overtaken
 from flows.tasks.run_names import called
 from schemas.counting import agree, quantity
@@ -34,8 +35,7 @@ def _name(*, dry_run: bool) -> str:
 @flow(
     name="housekeeping",
     flow_run_name=called(lambda given: _name(dry_run=given["dry_run"])),
-    persist_result=False,
-    result_serializer="json",
+    **UNKEPT,
 )
 def housekeeping(
     archive_days: Days = DEFAULT.archive_days,

@@ -21,8 +21,6 @@ from flows.tasks.states import end_state
 @flow(
     name="import-batch",
     flow_run_name=called(lambda given: f"import {given['delivery'].label}"),
-    persist_result=False,
-    result_serializer="json",
     **HOOKS,
 )
 def import_batch(delivery: Delivery) -> RunState[Any]:

@@ -26,13 +26,7 @@ ListingName = Literal["avatars", "payment_plan_details", "insert_batch_data"]
 """The listings of the service; a test holds it to the operation table."""
 
 
-@flow(
-    name="pull-listings",
-    flow_run_name=called(lambda _: "pull listings"),
-    persist_result=False,
-    result_serializer="json",
-    **HOOKS,
-)
+@flow(name="pull-listings", flow_run_name=called(lambda _: "pull listings"), **HOOKS)
 def pull_listings(listings: list[ListingName] | None = None) -> RunState[Any]:
     """Take listings in as they are; one that did not come whole is not taken at all.
 

@@ -51,13 +51,7 @@ def _name(batch_id: int) -> str:
     return f"push batch {batch_id}" if batch_id else "push what is unsent"
 
 
-@flow(
-    name="push-batch",
-    flow_run_name=called(lambda given: _name(given["batch_id"])),
-    persist_result=False,
-    result_serializer="json",
-    **HOOKS,
-)
+@flow(name="push-batch", flow_run_name=called(lambda given: _name(given["batch_id"])), **HOOKS)
 def push_batch(
     batch_id: Annotated[int, Field(ge=0, lt=2**31)] = 0,
     max_rows: Rows | None = None,

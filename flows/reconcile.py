@@ -60,13 +60,7 @@ def _name(as_of: date | None) -> str:
         return "reconcile"  # The run itself says what is wrong with the setting.
 
 
-@flow(
-    name="reconcile",
-    flow_run_name=called(lambda given: _name(given["as_of"])),
-    persist_result=False,
-    result_serializer="json",
-    **HOOKS,
-)
+@flow(name="reconcile", flow_run_name=called(lambda given: _name(given["as_of"])), **HOOKS)
 def reconcile(
     as_of: date | None = None,
     rules: BarePlace | None = None,

@@ -26,8 +26,6 @@ Only = Literal["all rows", "failed rows"]
 @flow(
     name="rerun-batch",
     flow_run_name=called(lambda given: f"rerun batch {given['batch_id']}"),
-    persist_result=False,
-    result_serializer="json",
     **HOOKS,
 )
 def rerun_batch(

@@ -39,8 +39,6 @@ Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pat
 @flow(
     name="resolve",
     flow_run_name=called(lambda given: f"resolve batch {given['batch_id']}: {given['decision']}"),
-    persist_result=False,
-    result_serializer="json",
     **HOOKS,
 )
 def resolve(

@@ -25,6 +25,7 @@ from flows.stages.workspace import Workspace
 from flows.tasks.artifacts import publish_table
 from flows.tasks.delivery import BareAddress, BarePlace, Delivery, OverBudget
 from flows.tasks.holding import open_workspace
+from flows.tasks.hooks import UNKEPT
 from flows.tasks.missed_runs import overtaken
 from flows.tasks.run_names import called
 from flows.tasks.states import WITH_ERRORS
@@ -41,12 +42,7 @@ def _name(inbox: str | None) -> str:
     return f"look into {inbox}" if inbox else "look into the inbox"
 
 
-@flow(
-    name="watch-inbox",
-    flow_run_name=called(lambda given: _name(given["inbox"])),
-    persist_result=False,
-    result_serializer="json",
-)
+@flow(name="watch-inbox", flow_run_name=called(lambda given: _name(given["inbox"])), **UNKEPT)
 def watch_inbox(
     inbox: BareAddress | None = None,
     settle_seconds: Annotated[float, Field(ge=0, le=600)] = SETTLE_SECONDS,

@@ -98,16 +98,23 @@ def on_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any
     _summarise(flow_run, unsent)
 
 
-class Hooks(TypedDict):
+class Unkept(TypedDict):
     """Arguments of `@flow`."""
 
+    persist_result: bool
+    result_serializer: str
+
+
+class Hooks(Unkept):
     on_completion: list[FlowStateHook[..., Any]]
     on_failure: list[FlowStateHook[..., Any]]
     on_crashed: list[FlowStateHook[..., Any]]
     on_cancellation: list[FlowStateHook[..., Any]]
 
 
+UNKEPT: Unkept = {"persist_result": False, "result_serializer": "json"}
 HOOKS: Hooks = {
+    **UNKEPT,
     "on_completion": [on_end],
     "on_failure": [on_end],
     "on_crashed": [on_end],
