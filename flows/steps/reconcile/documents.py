@@ -26,6 +26,7 @@ from flows.steps.reconcile.left_out import AROUND, LEFT_OUT
 from flows.steps.reconcile.own import DEBT
 from flows.steps.reconcile.tenants import crossings
 from schemas.amounts import BEYOND
+from schemas.field import Table
 from schemas.tables import INVOICE_FILE, PAYMENT
 
 
@@ -80,14 +81,11 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
     unpaid = unpaid.filter(~unjudged)
     without = rolled.filter(both.partner.is_null()).join(strange, on="debt", how="anti")
     strange = strange.filter(~unjudged)
+    of_file = key_text(INVOICE_FILE)
+    other, tenant = (as_text(pl.col(name)) for name in ("other", "tenant"))
     breaks = [
-        _file_break("INV_UNPAID", unpaid),
-        _file_break(
-            "INV_TENANT",
-            strange,
-            expected=as_text(pl.col("other")),
-            found=as_text(pl.col("tenant")),
-        ),
+        _break("INV_UNPAID", INVOICE_FILE, unpaid, of_file),
+        _break("INV_TENANT", INVOICE_FILE, strange, of_file, expected=other, found=tenant),
         _several(files.filter(~out), files.filter(~unjudged), counts),
     ]
     return Coverage(_none(without), breaks, strange, counts)
@@ -126,27 +124,19 @@ def _none(without: pl.DataFrame) -> pl.DataFrame:
         )
         .sort(DEBT)
     )
-    return make_breaks(
-        "INV_NONE",
-        PAYMENT.name,
-        debts,
-        key=as_text(pl.col("debt")),
-        name="DebtsId",
-        tenant=pl.col("tenant"),
-        currency=pl.col("currency"),
-        amount=pl.col("paid"),
-        amounts=pl.col("amounts"),
-        date=pl.col("day"),
-        note=pl.format("debt {}", "debt"),
-    )
+    facts = {name: pl.col(name) for name in ("currency", "amounts")}
+    facts |= {"amount": pl.col("paid"), "date": pl.col("day")}
+    return _break("INV_NONE", PAYMENT, debts, as_text(pl.col("debt")), **facts)
 
 
-def _file_break(code: str, rows: pl.DataFrame, **facts: pl.Expr) -> pl.DataFrame:
+def _break(
+    code: str, table: Table, rows: pl.DataFrame, key: pl.Expr, **facts: pl.Expr
+) -> pl.DataFrame:
     return make_breaks(
         code,
-        INVOICE_FILE.name,
+        table.name,
         rows,
-        key=key_text(INVOICE_FILE),
+        key=key,
         name="DebtsId",
         tenant=pl.col("tenant"),
         note=pl.format("debt {}", "debt"),
@@ -179,17 +169,8 @@ def _several(files: pl.DataFrame, own: pl.DataFrame, counts: pl.DataFrame) -> pl
         .filter(pl.col("addresses") > 1)
         .sort(DEBT)
     )
-    return make_breaks(
-        "INV_MULTI",
-        INVOICE_FILE.name,
-        debts,
-        key=as_text(pl.col("debt")),
-        name="DebtsId",
-        tenant=pl.col("tenant"),
-        expected=pl.lit("1"),
-        found=as_text(pl.col("addresses")),
-        note=pl.format("debt {}", "debt"),
-    )
+    key, several = as_text(pl.col("debt")), as_text(pl.col("addresses"))
+    return _break("INV_MULTI", INVOICE_FILE, debts, key, expected=pl.lit("1"), found=several)
 
 
 def _across(strange: pl.DataFrame) -> pl.DataFrame:
