@@ -120,36 +120,22 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
     differs = pl.col("code").is_in(OF_AMOUNTS) & (money.is_not_null() | texts)
     return together(
         [
-            make_breaks(
+            _break(
                 CODE,
-                table.name,
+                table,
                 changed,
-                key=pl.col("key"),
-                side=pl.lit(NOW),
                 field=pl.col("what"),
                 expected=pl.col("expected"),
                 found=pl.col("found"),
                 delta=pl.col("delta"),
                 delta_beyond=pl.col(f"delta{BEYOND}"),
                 note=pl.lit("signed as expected, now as found"),
-                tenant=_column(table.tenant),
-                currency=_column(table.currency),
                 amount=pl.when(differs).then(money).otherwise(_money(table)),
                 amount_beyond=unsigned(
                     pl.when(differs).then(f"delta{BEYOND}").otherwise(_text(table, changed))
                 ),
             ),
-            make_breaks(
-                CODE,
-                table.name,
-                gone,
-                key=pl.col("key"),
-                side=pl.lit(NOW),
-                note=pl.lit("the signed record is gone"),
-                tenant=_column(table.tenant),
-                currency=_column(table.currency),
-                amount=_money(table),
-            ),
+            _break(CODE, table, gone, note=pl.lit("the signed record is gone")),
         ]
     )
 
@@ -191,18 +177,27 @@ def late_arrivals(
         number = pl.when(mine).then(pl.lit(run)).otherwise(number)
         day = pl.when(mine).then(pl.lit(until)).otherwise(day)
     named = _records(table, late).with_columns(number.alias("__run"), day.alias("__until"))
-    return make_breaks(
+    return _break(
         LATE,
-        table.name,
+        table,
         named,
-        key=pl.col("key"),
-        side=pl.lit(NOW),
         expected=pl.format("in reconciliation {} as of {}", "__run", "__until"),
         found=pl.format("came after it was signed, dated {}", "__day"),
         date=pl.col("__day"),
+    )
+
+
+def _break(code: str, table: Table, rows: pl.DataFrame, **facts: pl.Expr) -> pl.DataFrame:
+    """Of records with their keys: the money is theirs where the facts have no other."""
+    return make_breaks(
+        code,
+        table.name,
+        rows,
+        key=pl.col("key"),
+        side=pl.lit(NOW),
         tenant=_column(table.tenant),
         currency=_column(table.currency),
-        amount=_money(table),
+        **{"amount": _money(table), **facts},
     )
 
 
