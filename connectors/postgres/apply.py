@@ -99,10 +99,7 @@ def apply_rows(
 
 
 def apply_extracts(
-    connection: psycopg.Connection,
-    table: Table,
-    rows: WholeExtracts,
-    span: tuple[int, int] | None,
+    connection: psycopg.Connection, table: Table, rows: WholeExtracts, span: tuple[int, int] | None
 ) -> dict[int, Applied]:
     """The same of several extracts at once; by extract, what `apply_rows` says of each alone.
 

@@ -366,9 +366,7 @@ def _records(
 
 
 def _latest(
-    first: AttemptRow,
-    some: Iterable[AttemptRow],
-    records: Mapping[AttemptRow, AttemptRow],
+    first: AttemptRow, some: Iterable[AttemptRow], records: Mapping[AttemptRow, AttemptRow]
 ) -> dict[AttemptRow, AttemptRow | None]:
     """By attempt at a row, and of the row: the latest of some attempts at the same record."""
     of_record = {records[row]: row for row in sorted(some)}

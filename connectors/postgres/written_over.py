@@ -78,11 +78,7 @@ def note_second_records(connection: psycopg.Connection, batch_id: int) -> None:
 
 
 def _add_notes(
-    connection: psycopg.Connection,
-    table: Table,
-    batch_id: int,
-    code: str,
-    found: _Found,
+    connection: psycopg.Connection, table: Table, batch_id: int, code: str, found: _Found
 ) -> None:
     for named, count, *first in found:
         value = named or NOT_SHOWN
