@@ -50,13 +50,13 @@ def no_rules_and_a_null(patch: pytest.MonkeyPatch) -> None:
 
 
 def change_fast(patch: pytest.MonkeyPatch, *columns: pl.Expr) -> None:
-    read = fast_path.typed_records
+    read = split_chunk.typed_records
 
     def changed(*given: Any) -> Any:
         typed = read(*given)
         return replace(typed, frame=typed.frame.with_columns(columns))
 
-    patch.setattr(fast_path, "typed_records", changed)
+    patch.setattr(split_chunk, "typed_records", changed)
 
 
 def change_typed(patch: pytest.MonkeyPatch, *columns: pl.Expr) -> None:
