@@ -17,7 +17,6 @@ from schemas.cells.reading import offset_minutes
 from schemas.cells.widths import of_usual_width
 from schemas.field import Table
 from schemas.made_keys import MadeKey
-from schemas.tables import EXTRACTS
 
 BY_KEY = "by_key"
 """What the equal rows of a feed are that does not say it."""
@@ -236,14 +235,6 @@ TOGETHER = (
     {"true", "false"},
 )
 """Keys that say one thing together."""
-
-
-def is_key_made(record: str | None, fields: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether a profile with these `fields` makes a number by which records are known."""
-    made = {name for name, told in fields.items() if "key" in told}
-    known = EXTRACTS.get(record or "")
-    tables = [known] if known else EXTRACTS.values()
-    return any(made.intersection(table.key) for table in tables)
 
 
 def written_of(profile: Profile, name: str | None = None) -> dict[str, Any]:

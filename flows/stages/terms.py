@@ -5,7 +5,6 @@ tenant only, has the same budget, reads its files the same way and goes to the s
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,14 +12,14 @@ import psycopg
 
 from connectors.errors import BatchStateError, CorrectionError, EvidenceBroken, ProfileError
 from connectors.files.linear_patterns import check_pattern
-from connectors.files.profile import BY_KEY, DEFAULT, Profile, is_key_made
+from connectors.files.profile import BY_KEY, DEFAULT, Profile
 from connectors.postgres import ledger
 from connectors.postgres.evidence import are_constants_altered
 from connectors.postgres.ledger import IN_DATABASE, TAKEN_BACK, Batch, State
 from connectors.printable import shown
 from flows.stages.kept_settings import broken_settings, inherited, other_settings, unknown_settings
 from flows.stages.workspace import Workspace
-from schemas.tables import SECRETS
+from schemas.tables import EXTRACTS, SECRETS
 
 KEPT = "(kept in secret_constant)"
 STATED = ("tenant", "budget_errors", "budget_rate", "push")
@@ -109,7 +108,7 @@ def terms_of_correction(
         name: _stated(name, given, theirs) for name in (*STATED, "budget_read", "repeats")
     }
     terms |= {name: getattr(theirs, name) for name in JUDGED}
-    if terms["repeats"] == BY_KEY and _divides(vars(theirs)) and not _divides(vars(form)):
+    if terms["repeats"] == BY_KEY and _divides(theirs) and not _divides(form):
         terms["repeats"] = "conflict"  # Of rows that are numbered here, as of those they repair.
     terms |= {CHANGE_RECORDS: given.change_records, "kept_settings": inherited(theirs)}
     constants = {**secret_constants(theirs), **form.constants}
@@ -117,10 +116,10 @@ def terms_of_correction(
     return Inherited(replace(profile, record=given.record), likely, batch.service)
 
 
-def _divides(values: Mapping[str, Any]) -> bool:
-    """Whether a profile of these values that says no `repeats` takes equal rows for several."""
-    made = is_key_made(values.get("record"), values.get("fields", {}))
-    return made and values.get("duplicate") != "last_wins"
+def _divides(profile: Profile) -> bool:
+    """Whether equal rows are several things in a kind that the files of a profile may be of."""
+    known = EXTRACTS.get(profile.record or "")
+    return not all(map(profile.merges, [known] if known else EXTRACTS.values()))
 
 
 def _record_of(connection: psycopg.Connection, batch: Batch) -> str | None:
@@ -150,7 +149,10 @@ def stored_terms(batch: Batch) -> dict[str, Any]:
             "what stood there; or undo the batch and import its files again. Nothing was changed."
         )
     if not values.get("repeats"):  # Of an earlier version, to which such rows were one.
-        values["repeats"] = "superseded" if _divides(values) else BY_KEY
+        stated = {
+            name: values[name] for name in ("record", "fields", "duplicate") if name in values
+        }
+        values["repeats"] = "superseded" if _divides(Profile(**stated)) else BY_KEY
     comment = values.get("comment", [])
     if not isinstance(comment, list):  # Of an earlier version: one text, or none.
         values["comment"] = [comment] if comment else []
