@@ -14,15 +14,8 @@ from collections.abc import Mapping
 from schemas.accounts import MAY_DECIDE, MAY_SIGN
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import NOT_ALLOWED, NOT_THERE, NOT_YOURS, array, refuse, require
-from schemas.guards.decisions import (
-    BY_RULE,
-    DECIDED,
-    LARGEST,
-    NO_AMOUNT,
-    RULE_APPROVED,
-    RULE_PROPOSED,
-    plain_name,
-)
+from schemas.guards.break_money import LARGEST, NO_AMOUNT
+from schemas.guards.decisions import BY_RULE, DECIDED, RULE_APPROVED, RULE_PROPOSED, plain_name
 from schemas.guards.readable import is_day, is_money
 from schemas.life import BESIDE, BreakState, Choice, Role
 

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
-from schemas.amounts import BEYOND
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import (
     NOT_ALLOWED,
@@ -25,6 +24,7 @@ from schemas.guards.accounts import (
     require,
     tenants_of,
 )
+from schemas.guards.break_money import LARGEST, LIMIT, NO_AMOUNT
 from schemas.guards.readable import is_day, is_money, or_none
 from schemas.life import BESIDE, RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
 
@@ -84,27 +84,6 @@ def as_the_person(name: str) -> str:
     return f"IF person <> {name} THEN {refuse(NOT_ALLOWED, message, f'person, {name}')}; END IF;"
 
 
-NO_AMOUNT = (
-    f"(b.facts::json ->> 'amount{BEYOND}' IS NOT NULL "
-    "OR b.code = 'REJECTED' AND coalesce(b.facts::json ->> 'note', '') <> '')"
-)
-"""SQL: whether an amount of a break `b` is more than a column holds, or is no number.
-
-Of rejected rows the note says which of their amounts are none; one that can be read may be beside.
-"""
-_EACH = "regexp_matches(b.facts::json ->> 'amounts', '(?:^|, )[^ ]+ ([^ ,]+)', 'g')"
-LARGEST = f"""greatest(abs(b.amount), CASE WHEN coalesce(b.facts::json ->> 'field', '') = ''
-    THEN (SELECT max(abs(m[1]::numeric)) FROM {_EACH} AS m) END)"""
-"""SQL: the largest amount of a break `b`; of a whole record, of all it has.
-
-The amount of such a break is the first one of its record, or is not there; `amounts` has them all.
-What is stored as no number (NaN) is larger than any.
-"""
-_LIMIT = f"""(SELECT a.above::numeric FROM {SCHEMA}.acceptance_limit a
-    -- Money of a currency that cannot be read is held to the least limit there is.
-    WHERE b.currency IS NULL OR a.currency IN (b.currency::text, '*')
-    ORDER BY b.currency IS NOT NULL AND a.currency = '*', a.above::numeric LIMIT 1)"""
-"""SQL: above which amount an acceptance of the break `b` takes two people; null: never."""
 _SIGNED_THROUGH = "coalesce((saved.detail::jsonb ->> 'signed_through')::bigint, saved.id)"
 """SQL: the event up to which page one knows what is signed, by the event `saved` of its run.
 
@@ -185,7 +164,7 @@ DECISIONS_OF: Mapping[str, str] = {
             JOIN {SCHEMA}.event a ON a.what = '{RULE_APPROVED}'
                 AND b.accepted_by = 'rule ' || (a.detail::jsonb ->> 'rule')
             WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
-            AND whose IN (a."by", a.person) AND {LARGEST} > {_LIMIT};
+            AND whose IN (a."by", a.person) AND {LARGEST} > {LIMIT};
         IF by_rule IS NOT NULL THEN
             {refuse(NOT_ALLOWED, _APPROVED_IT, "whose, by_rule, number")};
         END IF;
@@ -256,7 +235,7 @@ DECISIONS_OF: Mapping[str, str] = {
         SELECT min(l.above), count(*), min(d.break_id) INTO least, larger, first
         FROM pg_temp.draft_decision d
         JOIN {SCHEMA}.break_state b USING (reconciliation_id, break_id)
-        CROSS JOIN LATERAL {_LIMIT} l
+        CROSS JOIN LATERAL {LIMIT} l
         WHERE ({LARGEST} > l.above OR d.up_to::numeric > l.above OR {NO_AMOUNT})
         AND NOT EXISTS (SELECT FROM {SCHEMA}.decision p JOIN {SCHEMA}.event e ON e.id = p.event_id
             WHERE (p.reconciliation_id, p.break_id, p.what) =
