@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.postgres.corrections import read_name
 from connectors.postgres.deliveries import FAMILY
 from connectors.postgres.ledger import (
     IN_DATABASE,
@@ -21,6 +20,7 @@ from connectors.postgres.ledger import (
     find_batch,
     staged_tables,
 )
+from connectors.postgres.repair_places import read_name
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import (
     APPLIED,

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-from connectors.postgres.corrections import DeliveredPlace, place_of, reads_staged
+from connectors.postgres.corrections import reads_staged
+from connectors.postgres.repair_places import DeliveredPlace, place_of
 from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, staged_name
 from schemas.derived.views import SHOWN, joined, json_expression, quoted
 from schemas.field import Table

@@ -251,14 +251,9 @@ def _history(connection: "psycopg.Connection", row: Any, file: str) -> dict[str,
 
 def _other_rows(connection: "psycopg.Connection", row: Any) -> dict[str, Any]:
     """Who else wrote its record last, the row that this one repairs, and those that repair it."""
-    from connectors.postgres.corrections import (
-        matched_by_key,
-        place_of,
-        repaired_row,
-        repairs_of,
-        taken_in_for,
-    )
+    from connectors.postgres.corrections import matched_by_key
     from connectors.postgres.record_rows import RowPlace, other_writer
+    from connectors.postgres.repair_places import place_of, repaired_row, repairs_of, taken_in_for
     from schemas.derived.views import CORRECTED, WRITTEN
 
     repaired = repaired_row(connection, row.batch_id, row.parent) if row.parent else None

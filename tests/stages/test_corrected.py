@@ -10,16 +10,11 @@ import pytest
 from connectors.errors import BatchStateError, CorrectionError
 from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres.audit import verify
-from connectors.postgres.corrections import (
-    DeliveredPlace,
-    matched_by_key,
-    repaired_row,
-    repairs_of,
-    unrepaired,
-)
+from connectors.postgres.corrections import matched_by_key, unrepaired
 from connectors.postgres.findings import count_notes, notes
 from connectors.postgres.ledger import Batch, State, find_batch
 from connectors.postgres.overview import list_overview
+from connectors.postgres.repair_places import DeliveredPlace, repaired_row, repairs_of
 from flows.commands.deliver import show_ended
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope

@@ -10,9 +10,9 @@ from connectors.files.content import Content
 from connectors.files.header import Header
 from connectors.files.passages import Passages
 from connectors.postgres import ledger
-from connectors.postgres.corrections import read_name
 from connectors.postgres.findings import RejectedRow, rows_at, wrong_fields
 from connectors.postgres.ledger import Batch
+from connectors.postgres.repair_places import read_name
 from flows.stages.kept import is_cleared, open_archived
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
