@@ -7,6 +7,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 FEWEST, SHARE = 10, 10
+SHARES = 8
 ALL = False
 """Whether this is the long run; import it where a test is read, not where one is set up."""
 ONLY: tuple[int, ...] = ()
@@ -50,6 +51,16 @@ def check_kept(items: list[pytest.Item]) -> None:
     for test, names in kept.items():
         if unknown := names - cases[test]:
             raise pytest.UsageError(f"{test}: long(but=...) names no case of it: {unknown}")
+
+
+def shares(name: str) -> list[ParameterSet]:
+    """The shares (which, of how many) of a test that takes hours, each for any process.
+
+    The first one has the name; outside the long run there is no other.
+    """
+    of = SHARES if ALL and not ONLY else 1
+    named = (name if not one else f"{name}, share {one + 1} of {of}" for one in range(of))
+    return [pytest.param((one, of), id=name) for one, name in enumerate(named)]
 
 
 def seeds(few: int, full: int) -> range | tuple[int, ...]:

@@ -1,5 +1,7 @@
-"""What goes to one process of pytest-xdist: a file, and the tests that share a Prefect server."""
+"""What goes to one process of pytest-xdist: a file, a share of a test that takes hours, and the
+tests that use one Prefect server."""
 
+import re
 from typing import Any
 
 import pytest
@@ -9,10 +11,16 @@ TOGETHER = ("tests/flows/e2e/", "tests/flows/")
 """Tests of these folders share what takes long to start; begun first, as they take longest."""
 
 
+SHARE = re.compile(r"share \d+ of \d+")
+"""As `examples.shares` names them."""
+
+
 class Files(LoadScopeScheduling):
     """Files in the order they were found in."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if SHARE.search(nodeid):
+            return nodeid
         return next((one for one in TOGETHER if nodeid.startswith(one)), nodeid.split("::", 1)[0])
 
 

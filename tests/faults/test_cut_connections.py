@@ -105,14 +105,21 @@ def quiet(case: Case, fresh: Fresh, server: str, folder: Path) -> Iterator[Quiet
 
 
 @pytest.mark.long(but=("import",))
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("case", "share"),
+    [
+        pytest.param(case, *share.values, id=share.id)
+        for name, case in CASES.items()
+        for share in examples.shares(name)
+    ],
+)
 def test_cut_at_any_message_it_ends_the_same(
-    fresh: Fresh, server: str, tmp_path: Path, name: str
+    fresh: Fresh, server: str, tmp_path: Path, case: Case, share: tuple[int, int]
 ) -> None:
-    case = CASES[name]
     with quiet(case, fresh, server, tmp_path) as undisturbed:
         failures = []
-        for number, (at, (cut, away)) in enumerate(chosen(undisturbed.messages, case.cuts)):
+        cuts = chosen(undisturbed.messages, case.cuts, share)
+        for number, (at, (cut, away)) in enumerate(cuts):
             home = tmp_path / str(number)
             shutil.copytree(undisturbed.home, home)
             told = f"at {at} ({undisturbed.messages[at - 1]}), {cut.value}, away: {away}"
@@ -225,15 +232,20 @@ def rerun(case: Case, url: str, home: Path, folder: Path) -> None:
             assert "is undone already" in str(error)  # noqa: PT017
 
 
-def chosen(messages: Sequence[str], cuts: int) -> list[tuple[int, tuple[Cut, bool]]]:
+def chosen(
+    messages: Sequence[str], cuts: int, share: tuple[int, int]
+) -> list[tuple[int, tuple[Cut, bool]]]:
     """Where to cut, and how: everywhere, where it was asked for, or a spread that has commits.
+
+    Of these every n-th, as the share says.
 
     Nothing hangs on the goodbye of a connection, and the last one may come too late to be counted.
     """
     while messages[-1] == "X":
         messages = messages[:-1]
     if examples.ALL or examples.ONLY:
-        return list(product(examples.ONLY or range(1, len(messages) + 1), WAYS))
+        everywhere = product(examples.ONLY or range(1, len(messages) + 1), WAYS)
+        return list(everywhere)[share[0] :: share[1]]
     commits = [at for at, told in enumerate(messages, 1) if "COMMIT" in told.upper()]
     places = [1 + place * (len(messages) - 1) // (cuts - 1) for place in range(cuts)]
     spread = [(at, WAYS[number % len(WAYS)]) for number, at in enumerate(places)]

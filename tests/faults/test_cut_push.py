@@ -21,6 +21,7 @@ from flows.stages.resolve import resolve
 from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
+from tests import examples
 from tests.faults.cases import dirty_delivery, workspace
 from tests.faults.conftest import Fresh, named
 from tests.faults.test_cut_connections import chosen
@@ -40,7 +41,10 @@ def pushed(url: str, home: Path, service: str) -> Any:
 
 
 @pytest.mark.long
-def test_cut_at_any_message_of_a_push(fresh: Fresh, server: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("share", examples.shares("push"))
+def test_cut_at_any_message_of_a_push(
+    fresh: Fresh, server: str, tmp_path: Path, share: tuple[int, int]
+) -> None:
     with (
         fresh("recon_template") as template,
         fresh("recon_template") as theirs,
@@ -52,7 +56,7 @@ def test_cut_at_any_message_of_a_push(fresh: Fresh, server: str, tmp_path: Path)
             workspace(named(server, template), imported), dirty_delivery(tmp_path), DEFAULT
         )
         messages = one_push(place, imported, tmp_path / "quiet", None)
-        for number, cut in enumerate(chosen(messages, CUTS)):
+        for number, cut in enumerate(chosen(messages, CUTS, share)):
             one_push(place, imported, tmp_path / str(number), cut)
 
 
