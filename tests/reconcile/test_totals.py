@@ -382,6 +382,30 @@ def test_severity(
     assert severities(new(no_breaks()), Rules(), as_of).to_list() == []
 
 
+@pytest.mark.parametrize(
+    ("amounts", "field", "severity"),
+    [
+        ("PaidAmount 0.01", "", "low"),
+        ("PaidAmount 0.01, DiscountAmount 99.99", "", "low"),
+        ("PaidAmount 0.01, DiscountAmount -10000, OfferDiscountAmount 1", "", "high"),
+        ("PaidAmount 0.01, DiscountAmount NaN", "", "high"),
+        (f"PaidAmount 0.01, DiscountAmount 1{'0' * 40}", "", "high"),
+        ("PaidAmount 0.01, DiscountAmount 10000", "PlanId", "low"),
+    ],
+)
+def test_a_record_is_as_severe_as_its_largest_amount(
+    amounts: str, field: str, severity: str
+) -> None:
+    line = {
+        "code": "MISSING_IN_TARGET",
+        "field": field,
+        "amount": Decimal("0.01"),
+        "amounts": amounts,
+    }
+    breaks = pl.DataFrame([line], schema=BREAK_SCHEMA)
+    assert severities(new(breaks), Rules(), date(2026, 3, 31)).to_list() == [severity]
+
+
 def test_what_cannot_be_read_is_added_and_taken_away_as_rows_are() -> None:
     one = Totals(2, 3, {"EUR": {"PaidAmount": Decimal("1.50")}}, {"PaidAmount": 1})
     other = Totals(5, 7, {"EUR": {"PaidAmount": Decimal("2.25")}}, {"PaidAmount": 2, "x": 4})

@@ -14,7 +14,7 @@ from connectors.postgres.signatures import looked_at
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.money import largest_first
-from flows.steps.breaks.severity import is_at_least
+from flows.steps.breaks.severity import is_about
 from flows.steps.rules.rules import Rules
 from schemas.life import RESOLVED, BreakState, Look
 
@@ -65,7 +65,7 @@ def not_opened(
     """What an account has not opened of a run; `breaks` are those of `breaks_now`."""
     seen = looked_at(connection, account, run.id)
     limit = (rules_of(place, connection, run.rules_hash) or Rules()).severities.high_amount
-    large = breaks.filter(is_at_least(limit), ~pl.col("state").is_in(RESOLVED))
+    large = breaks.filter(is_about(limit), ~pl.col("state").is_in(RESOLVED))
     unseen = large.filter(~pl.col("id").is_in(seen))
     others = (pl.col("state") == BreakState.ACCEPTED) & pl.col("accepted_by").ne_missing(account)
     named = unseen.sort(*largest_first(), "id", nulls_last=True)

@@ -11,22 +11,25 @@ from flows.steps.frames.beyond import reaches
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Severity
+from schemas.frame_types import AMOUNT
 
 ALWAYS_LOW = ("OFFSET",)
 """Codes behind which there is no money."""
+_AMOUNT_OF_RECORD = r"[^ ,]+ ([^ ,]+)"
+"""Each of `amounts`: a name and a number."""
 
 
 def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
     """The Severity of each of some carried breaks.
 
-    Its money is its amount, difference or gross; its age the calendar days that reports tell. The
-    severer of the two decides.
+    Its money is its amount, difference or gross, or a larger one of the same record; its age the
+    calendar days that reports tell. The severer of the two decides.
     """
     asked = rules.severities
     age = (pl.lit(as_of) - begin()).dt.total_days()
     old = [age >= asked.high_age_days, age >= asked.medium_age_days]
     high, medium = (
-        is_at_least(limit) | aged.fill_null(value=False)
+        is_about(limit) | aged.fill_null(value=False)
         for limit, aged in zip((asked.high_amount, asked.medium_amount), old, strict=True)
     )
     always = {code: Severity.HIGH.value for code, of in BREAKS.items() if of.of_class.grave}
@@ -41,6 +44,15 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
         .otherwise(pl.lit(Severity.LOW.value))
     )
     return breaks.select(pl.coalesce(fixed, judged).alias("severity")).to_series()
+
+
+def is_about(limit: Decimal) -> pl.Expr:
+    """Whether any amount of a break reaches a limit; of one about a record, all that it has."""
+    others = pl.col("amounts").str.extract_all(_AMOUNT_OF_RECORD).list.slice(1)
+    number = pl.element().str.extract(_AMOUNT_OF_RECORD, 1).cast(AMOUNT, strict=False)
+    reached = others.list.eval(number.abs().ge(limit).fill_null(value=True)).list.any()
+    of_record = pl.col("field").is_null() | (pl.col("field") == "")
+    return is_at_least(limit) | (of_record & reached).fill_null(value=False)
 
 
 def is_at_least(limit: Decimal) -> pl.Expr:
