@@ -39,7 +39,6 @@ from flows.steps.validate.chunk import Validated
 from flows.steps.validate.frame_totals import totals_of_millionths
 from flows.steps.validate.references import CODE, Unsettled, reference_errors
 from flows.steps.validate.repeats import CONFLICT, conflict_errors, extract_of, record_of
-from flows.steps.validate.rows import PIECE
 from flows.steps.validate.states import READY
 from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.field import Reference, Table
@@ -48,6 +47,8 @@ from schemas.tables import EXTRACTS
 WORTH_LOADED, WORTH_MADE = 8, 1024
 """Times `Limits.strict_bytes`: less is validated before compiled loops would be loaded; or made,
 where none were made yet, as in each run of a producer's own CI."""
+AT_ONCE = 2048
+"""Rejects of a chunk that are shown at a time, each as all of its reasons."""
 
 
 def examine(
@@ -335,8 +336,8 @@ def _keep_rejects(rejects: Rejects, validated: Validated) -> None:
     numbers = pl.concat(staged.frame["record_number"] for staged in bad.values()).sort()
     rejects.count(len(numbers))
     numbers = numbers.head(rejects.wanted(len(numbers), settled=False))
-    for first in range(0, len(numbers), PIECE):
-        piece = numbers.slice(first, PIECE)
+    for first in range(0, len(numbers), AT_ONCE):
+        piece = numbers.slice(first, AT_ONCE)
         found = [
             _shown(name, rows, rows["error_data"])
             for name, staged in bad.items()

@@ -53,6 +53,12 @@ class Prepared:
     def at(self) -> At:
         return self.extract.id, self.number
 
+    @property
+    def is_heavy(self) -> bool:
+        """Whether so much is wrong with its rows that their reasons are what takes memory."""
+        reasons = (one for of in self.validated.reasons.values() for one in of)
+        return sum(int(one[2]) for one in reasons) * 4 > self.chunk.height
+
     def look(self, key_filter: KeyFilter) -> None:
         """Gather the clues; chunks have to do so in their order."""
         self.tell(

@@ -203,11 +203,18 @@ def _in_order(
     prepare: Callable[[ReadChunk], Prepared],
     chunks: Iterator[ReadChunk],
 ) -> Iterator[Prepared]:
-    """Chunks prepared while the next ones are split and those before are written."""
+    """Chunks prepared while the next ones are split and those before are written.
+
+    Behind a heavy one nothing is read ahead: its reasons are text many times its size, and writing
+    them out and sending them takes both cores.
+    """
     waiting: deque[Future[Prepared]] = deque()
+    ahead = READ_AHEAD
     for read in chunks:
         waiting.append(reader.submit(prepare, read))
-        if len(waiting) == READ_AHEAD:
-            yield waiting.popleft().result()
+        while len(waiting) >= ahead:
+            prepared = waiting.popleft().result()
+            ahead = 1 if prepared.is_heavy else READ_AHEAD
+            yield prepared
     for one in waiting:
         yield one.result()

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from flows.steps.validate import rows as rows_module
 from flows.steps.validate.check import check
+from flows.steps.validate.rows import StagedRows
 from schemas.cells.reading import SHOWN_CHARACTERS, UNFIT, Unread, read
 from schemas.derived.nested import read_nested
 from schemas.field import Field, Kind, Rule, Table
@@ -93,6 +95,26 @@ def test_reasons_by_column_are_those_of_each_row(name: str, rows: list[Row]) -> 
     told = dict(zip(*checked.errors.error_data(lines), strict=True))
     for number, row in enumerate(rows):
         assert told.get(number) == slowly(table, row, passed[number], number + 2)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 5, 100])
+def test_reasons_that_are_made_some_at_a_time_are_all_of_them(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """No piece has more of them, but for a row that has more by itself; none is left out."""
+    monkeypatch.setattr(rows_module, "AT_ONCE", at_once)
+    bad, good = ("x", "y", "no time", "", "{"), ("7", "1", "", "a@b.cc", "")
+    given = [bad, good, good, ("x", "y", "", "a@b.cc", ""), *[good] * 5, bad, bad]
+    schema = dict.fromkeys([field.name for field in FIELDS], pl.String)
+    errors = check(TABLES["plain"], pl.DataFrame(given, schema, orient="row")).errors
+    lines = pl.Series("first_line", range(2, 2 + len(given)))
+    frame = lines.to_frame().with_columns(pl.lit(None, pl.String).alias("error_data"))
+    pieces = [*StagedRows(frame, errors).pieces()]
+    for piece in pieces:
+        reasons = [len(json.loads(told)) for told in piece["error_data"].drop_nulls()]
+        assert piece.height == 1 or max(piece.height, sum(reasons)) <= at_once
+    made = dict(zip(*errors.error_data(lines), strict=True))
+    assert pl.concat(pieces)["error_data"].to_list() == [*map(made.get, range(len(given)))]
 
 
 @pytest.mark.parametrize("size", [1, SHOWN_CHARACTERS, SHOWN_CHARACTERS + 1, 1000])

@@ -106,6 +106,13 @@ class FieldErrors:
             wrong[rows] = True
         return np.flatnonzero(wrong)
 
+    def count(self, height: int) -> NDArray[np.intp]:
+        """How many reasons each of so many rows has."""
+        found = np.zeros(height, np.intp)
+        for one in self.found:
+            found[one.rows] += 1
+        return found
+
     def without(self, rows: Rows) -> "FieldErrors":
         """The same but for all reasons of some rows."""
         if not self or not len(rows):

@@ -18,8 +18,8 @@ from schemas.frame_types import FRAME_TYPES, frame_columns
 from schemas.kinds import EXACT
 from schemas.ledger import POSITION
 
-PIECE = 2048
-"""Rows whose ErrorData is in memory at a time."""
+AT_ONCE = 8192
+"""Reasons, and rows, that are in memory as text at a time: a reason takes 1 KiB meanwhile."""
 _HASHED = json.JSONEncoder(ensure_ascii=False, default=str)
 """What a key is hashed as. One for all: making one takes longer than what it does for a row."""
 _DIVIDED = (
@@ -109,12 +109,18 @@ class StagedRows:
         return StagedRows(self.frame.filter(chosen), self.errors.among(chosen.to_numpy()))
 
     def pieces(self) -> Iterator[pl.DataFrame]:
-        """All of them with their ErrorData, some thousand at a time."""
-        for first in range(0, self.frame.height, PIECE):
-            piece = self.frame.slice(first, PIECE)
-            errors = self.errors.between(first, first + PIECE)
+        """All of them with their ErrorData, some at a time."""
+        reasons = np.cumsum(self.errors.count(self.frame.height))
+        first = 0
+        while first < self.frame.height:
+            before = int(reasons[first - 1]) if first else 0
+            beyond = int(np.searchsorted(reasons, before + AT_ONCE, "right"))
+            beyond = max(min(beyond, first + AT_ONCE), first + 1)
+            piece = self.frame[first:beyond]
+            errors = self.errors.between(first, beyond)
             rows, told = errors.error_data(piece["first_line"])
             yield piece.with_columns(piece["error_data"].scatter(rows, told))
+            first = beyond
 
 
 def staged_rows(
