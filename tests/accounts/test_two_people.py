@@ -104,6 +104,8 @@ def test_a_large_acceptance_is_proposed_and_taken_by_another(place: Workspace) -
 
 MISSING = {"code": "MISSING_IN_TARGET", "field": "", "amount": "10"}
 """A whole record, of which all amounts are missing."""
+OF_DEBT = {"code": "INV_NONE", "field": "DebtsId", "amount": None, "currency": None}
+"""A debt that was paid in several currencies, without a file."""
 
 
 @pytest.mark.long
@@ -128,6 +130,8 @@ MISSING = {"code": "MISSING_IN_TARGET", "field": "", "amount": "10"}
         (MISSING | {"amounts": "PaidAmount 10, DiscountAmount 500", "code": "NOT_SENT"}, False),
         ({"code": "REJECTED", "note": 'DiscountAmount is not readable: "12.5OO"'}, False),
         ({"amounts": "PaidAmount 10, DiscountAmount 500", "code": "VALUE"}, True),
+        (OF_DEBT | {"amounts": "paid 30 in currency 1, paid -50 in currency 2"}, True),
+        (OF_DEBT | {"amounts": "paid 30 in currency 1, paid -50.01 in currency 2"}, False),
     ],
 )
 def test_what_one_person_accepts_alone(

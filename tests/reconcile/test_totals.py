@@ -382,24 +382,30 @@ def test_severity(
     assert severities(new(no_breaks()), Rules(), as_of).to_list() == []
 
 
+IN_TWO = "paid 5 in currency 1, paid 10000 in currency 2"
+
+
 @pytest.mark.parametrize(
-    ("amounts", "field", "severity"),
+    ("amount", "amounts", "field", "severity"),
     [
-        ("PaidAmount 0.01", "", "low"),
-        ("PaidAmount 0.01, DiscountAmount 99.99", "", "low"),
-        ("PaidAmount 0.01, DiscountAmount -10000, OfferDiscountAmount 1", "", "high"),
-        ("PaidAmount 0.01, DiscountAmount NaN", "", "high"),
-        (f"PaidAmount 0.01, DiscountAmount 1{'0' * 40}", "", "high"),
-        ("PaidAmount 0.01, DiscountAmount 10000", "PlanId", "low"),
+        ("0.01", "PaidAmount 0.01", "", "low"),
+        ("0.01", "PaidAmount 0.01, DiscountAmount 99.99", "", "low"),
+        ("0.01", "PaidAmount 0.01, DiscountAmount -10000, OfferDiscountAmount 1", "", "high"),
+        ("0.01", "PaidAmount 0.01, DiscountAmount NaN", "", "high"),
+        ("0.01", f"PaidAmount 0.01, DiscountAmount 1{'0' * 40}", "", "high"),
+        ("0.01", "PaidAmount 0.01, DiscountAmount 10000", "PlanId", "low"),
+        (None, "DiscountAmount 10000", "", "high"),
+        (None, IN_TWO, "DebtsId", "high"),
+        (None, IN_TWO.replace("10000", "99"), "DebtsId", "low"),
     ],
 )
 def test_a_record_is_as_severe_as_its_largest_amount(
-    amounts: str, field: str, severity: str
+    amount: str | None, amounts: str, field: str, severity: str
 ) -> None:
     line = {
         "code": "MISSING_IN_TARGET",
         "field": field,
-        "amount": Decimal("0.01"),
+        "amount": None if amount is None else Decimal(amount),
         "amounts": amounts,
     }
     breaks = pl.DataFrame([line], schema=BREAK_SCHEMA)

@@ -15,7 +15,7 @@ from schemas.frame_types import AMOUNT
 
 ALWAYS_LOW = ("OFFSET",)
 """Codes behind which there is no money."""
-_AMOUNT_OF_RECORD = r"[^ ,]+ ([^ ,]+)"
+_EACH = r"(?:, |^)[^ ]+ ([^ ,]+)"
 """Each of `amounts`: a name and a number."""
 
 
@@ -47,11 +47,17 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
 
 
 def is_about(limit: Decimal) -> pl.Expr:
-    """Whether any amount of a break reaches a limit; of one about a record, all that it has."""
-    others = pl.col("amounts").str.extract_all(_AMOUNT_OF_RECORD).list.slice(1)
-    number = pl.element().str.extract(_AMOUNT_OF_RECORD, 1).cast(AMOUNT, strict=False)
+    """Whether any amount of a break reaches a limit: of one about a record, all that it has.
+
+    The others stand behind its own one in `amounts`, as `break_money.LARGEST` finds them.
+    """
+    alone = pl.col("amount").is_null() & pl.col(f"amount{BEYOND}").is_null()
+    of_record = alone | pl.col("field").is_null() | (pl.col("field") == "")
+    others = (
+        pl.col("amounts").str.extract_all(_EACH).list.slice(pl.when(alone).then(0).otherwise(1))
+    )
+    number = pl.element().str.extract(_EACH, 1).cast(AMOUNT, strict=False)
     reached = others.list.eval(number.abs().ge(limit).fill_null(value=True)).list.any()
-    of_record = pl.col("field").is_null() | (pl.col("field") == "")
     return is_at_least(limit) | (of_record & reached).fill_null(value=False)
 
 
