@@ -1,11 +1,13 @@
 """Everything as it is at one moment, read by several connections at the same time."""
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import psycopg
 
@@ -15,6 +17,10 @@ from schemas.derived.sql_names import SCHEMA
 
 _PATIENCE = "1s"
 """How long another connection waits for a table before there is one fewer."""
+_CANCEL_SECONDS = 1
+"""Between two requests to cancel: one that comes between two statements cancels nothing."""
+_AT_WORK: WeakKeyDictionary[psycopg.Connection, threading.Lock] = WeakKeyDictionary()
+"""Held by whoever reads by a connection in a thread. Closing one meanwhile ends the process."""
 
 Asked = TypeVar("Asked")
 Read = TypeVar("Read")
@@ -54,14 +60,15 @@ def others_at_it(
     """Other connections that see what a connection sees that is `one_moment`; at most so many.
 
     There are fewer where the server or the role is at its limit, or somebody waits for a table.
-    They are to share the work, so the server does not share out theirs once more. What they are
-    asked when the block is left is given up.
+    They are to share the work, so the server does not share out theirs once more. What any of them
+    is asked when the block is left is given up, and none is left while somebody reads by it.
     """
     found = connection.execute("SELECT pg_export_snapshot()").fetchone()
     assert found is not None
     others: list[psycopg.Connection] = []
     # What went wrong in the block is no error of theirs.
     with ExitStack() as connected, ExitStack() as asked:
+        asked.callback(_give_up, connection)
         tables = _readable(connection)
         with suppress(DatabaseUnusable, StatementRefused):
             for _ in range(most):
@@ -92,10 +99,26 @@ def _as_is(way: AbstractContextManager[psycopg.Connection]) -> Iterator[psycopg.
         way.__exit__(None, None, None)
 
 
-def _give_up(other: psycopg.Connection) -> None:
-    """Give up what a connection is asked; one whose server is gone is asked nothing any more."""
-    with suppress(psycopg.Error):
-        other.cancel_safe()
+def _give_up(connection: psycopg.Connection) -> None:
+    """Have whoever reads by a connection end; one whose server is gone is asked nothing more."""
+    at_work = _AT_WORK.setdefault(connection, threading.Lock())
+    while not at_work.acquire(blocking=False):
+        with suppress(psycopg.Error):
+            connection.cancel_safe(timeout=_CANCEL_SECONDS)
+        if at_work.acquire(timeout=_CANCEL_SECONDS):
+            break
+    at_work.release()
+
+
+def _read_by(
+    connection: psycopg.Connection, read: Callable[[], Read], *, reported: bool = True
+) -> Read:
+    """Read in a thread; `reported`: with errors in the words of `errors_reported`."""
+    with (
+        _AT_WORK.setdefault(connection, threading.Lock()),
+        errors_reported(connection) if reported else nullcontext(),
+    ):
+        return read()
 
 
 def in_turn(
@@ -108,11 +131,6 @@ def in_turn(
     Errors of the first connection are raised as they are, those of the others in the words of
     `errors_reported`.
     """
-
-    def of_other(connection: psycopg.Connection, one: Asked) -> Read:
-        with errors_reported(connection):
-            return read(connection, one)
-
     waiting: deque[Future[Read]] = deque()
     with ThreadPoolExecutor(len(connections)) as pool:
         for number, one in enumerate(asked):
@@ -120,7 +138,8 @@ def in_turn(
                 # The one that was asked first has the connection whose turn it is now.
                 yield waiting.popleft().result()
             turn = number % len(connections)
-            waiting.append(pool.submit(of_other if turn else read, connections[turn], one))
+            asked_now = partial(read, connections[turn], one)
+            waiting.append(pool.submit(_read_by, connections[turn], asked_now, reported=bool(turn)))
         while waiting:
             yield waiting.popleft().result()
 
@@ -134,13 +153,8 @@ def aside(
     if not others:
         return partial(read, connection)
     (other, *_) = others
-
-    def of_other() -> Read:
-        with errors_reported(other):
-            return read(other)
-
     pool = ThreadPoolExecutor(1)
-    reading = pool.submit(of_other)
+    reading = pool.submit(_read_by, other, partial(read, other))
     pool.shutdown(wait=False)
     return reading.result
 

@@ -1,5 +1,6 @@
 """What is read back from the database is what was delivered, to the last digit and byte."""
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -18,7 +19,7 @@ from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import read_profile
 from connectors.postgres import page_columns, sources
 from connectors.postgres.ledger import list_extracts
-from connectors.postgres.one_moment import one_moment, others_at_it
+from connectors.postgres.one_moment import aside, in_turn, one_moment, others_at_it
 from connectors.postgres.page_columns import texts_fit
 from flows.stages.rows.batch_rows import delivered_batch_rows
 from flows.stages.sequence import import_delivery
@@ -281,6 +282,34 @@ def test_another_connection_that_is_lost_is_told_as_a_lost_one(
         connection.execute("SELECT pg_terminate_backend(%s, 10000)", [others[0].info.backend_pid])
         with pytest.raises(DatabaseLost):
             database_rows(connection, TABLES["payment"], others)
+
+
+@pytest.mark.parametrize("which", ["the first", "another one"])
+def test_no_connection_is_left_while_somebody_reads_by_it(workspace: Workspace, which: str) -> None:
+    """Whatever ends the block: closing one that a thread reads by ended the process."""
+    begun, read = threading.Event(), list[object]()
+
+    def slowly(connection: psycopg.Connection, _: object = None) -> None:
+        begun.set()
+        with suppress(psycopg.errors.QueryCanceled):
+            connection.execute("SELECT pg_sleep(60)")
+        connection.execute("ROLLBACK")
+        read.extend(connection.execute("SELECT 1").fetchone() for _ in range(20))
+
+    with workspace.database.connect() as connection:
+        with (
+            suppress(ZeroDivisionError),
+            one_moment(connection),
+            others_at_it(connection, workspace.database, 1) as others,
+        ):
+            if which == "the first":
+                turns = in_turn([connection], slowly, ["once"])
+                threading.Thread(target=list, args=(turns,)).start()
+            else:
+                aside(connection, others, slowly)
+            assert begun.wait(60)
+            raise ZeroDivisionError
+        assert read == [(1,)] * 20
 
 
 @contextmanager
