@@ -552,7 +552,10 @@ def test_an_odd_row_hides_neither_the_header_nor_the_delimiter(data: st.DataObje
     counts = Counter(line.count(";") for line in lines)
     # Else others may be the records, or those above may be.
     assume(all(counts[usual] > count for signs, count in counts.items() if signs != usual))
-    assume(sum(line.count(";") == usual for line in above) < len(rows) - 1)
+    alike = sum(line.count(";") == usual for line in above)
+    assume(alike < len(rows) - 1)
+    # With as many cells as the records it may be their header, and the header an odd row.
+    assume(not (alike and unnamed))
     shape = shape_of("\n".join(lines))
     assert (shape.delimiter, shape.headed, shape.header_line) == (";", True, len(above) + 1)
     assert len(shape.rows) == len(rows) - 1
