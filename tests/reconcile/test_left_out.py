@@ -76,6 +76,15 @@ def test_what_was_signed_before_it_was_left_out_is_not_judged_either() -> None:
     assert ("CHANGED_AFTER_SIGNOFF", "9/999") in told(judged(Rules(), kinds, known=signed))
 
 
+def test_what_was_signed_and_is_left_out_by_what_it_became_since_has_changed() -> None:
+    """Its money is in no total any more, and no rule was changed: nothing else would say so."""
+    signed = Sources({}, {}, signed={"payment": database(PAYMENT, {}, {"Id": 2, "DebtsId": 79})})
+    moved = (PAYMENT, [{"DebtsId": 79}, {"Id": 2, "DebtsId": 79, "PaidAmount": Decimal(3)}])
+    result = judged(without(PAYMENT, "DebtsId", "79"), moved, known=signed)
+    assert told(result) == [("CHANGED_AFTER_SIGNOFF", "1/1")]
+    assert (result.changed_since, result.compared) == (1, 2)
+
+
 @pytest.mark.long(but=("rates1-6-codes1",))
 @pytest.mark.parametrize(
     ("rates", "out", "codes"),

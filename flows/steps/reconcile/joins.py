@@ -21,7 +21,7 @@ from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.debts import DebtLine
 from flows.steps.reconcile.delivered_order import in_order
-from flows.steps.reconcile.left_out import judged_batches, left_out
+from flows.steps.reconcile.left_out import judged_batches, left_out, left_out_as_signed
 from flows.steps.reconcile.plans import of_plans, reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.reconcile.records import Matched, match
@@ -95,7 +95,7 @@ def reconcile_sources(
         rules,
     )
     changed, unheld = _changed(sources, cut)
-    changed = out.unjudged(changed)
+    changed = left_out_as_signed(sources, rules, out).unjudged(changed)
     late = [
         late_arrivals(tables[record], signed, load(), sources.approved)
         for record, signed in sources.signed.items()

@@ -19,6 +19,7 @@ from flows.steps.frames.statuses import STATUS
 from flows.steps.match.pairing import keyless, pair_records
 from flows.steps.reconcile.batches import told_apart
 from flows.steps.reconcile.eligibility import excluded, standing
+from flows.steps.reconcile.signed import as_defined
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
 from schemas.frame_types import WORD
@@ -115,6 +116,21 @@ def left_out(sources: Sources, rules: Rules) -> LeftOut:
         if any(mask.any() for mask in masks):
             rows[record] = masks
     return LeftOut(rows, pl.concat(keys).unique())
+
+
+def left_out_as_signed(sources: Sources, rules: Rules, out: LeftOut) -> LeftOut:
+    """Of what is left out of the sources what the rules leave out as it was signed, too.
+
+    A record that an exclusion names since it was signed has changed, and is in no total any more.
+    """
+    keys = [LeftOut().keys]
+    for record in out.rows.keys() & sources.signed.keys():
+        table = EXTRACTS[record]
+        signed = as_defined(table, sources.signed[record]).with_columns(pl.lit("").alias("file"))
+        some = signed.filter(_by_values(table, signed, rules))
+        keys.append(some.select(pl.lit(record).alias("record"), line_key(table, some)))
+    as_signed = out.keys.join(pl.concat(keys), on=["record", "key"], how="semi")
+    return LeftOut(out.rows, as_signed)
 
 
 def judged_batches(
