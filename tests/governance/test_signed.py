@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from flows.report.reconciled.data import GROUP, write_parquet, write_parts
+from flows.steps.frames.beyond import money_text
 from flows.steps.frames.parts import PartedSide
 from flows.steps.frames.sources import LINEAGE, Sources, complete, record_schema
 from flows.steps.reconcile.cut_off import cut_off
@@ -78,6 +79,33 @@ def test_a_changed_field_is_one_break(field: str, old: Any, new: Any, told: Any)
     assert line["expected"] != line["found"]
     if told is not None:
         assert (line["expected"], line["found"], line["delta"]) == told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "amounts"),
+    [
+        ({"DiscountAmount": Decimal(5)}, {"DiscountAmount": Decimal(6), "PaidAmount": 20},
+         {"PaidAmount": "9.5", "DiscountAmount": "1"}),
+        # One that was not there is none of it.
+        ({}, {"DiscountAmount": Decimal(-3)}, {"DiscountAmount": "3"}),
+        ({"DiscountAmount": Decimal(4)}, {"DiscountAmount": None}, {"DiscountAmount": "4"}),
+        # Between two currencies there is no difference: of each amount what was signed is gone.
+        ({"DiscountAmount": Decimal(5)},
+         {"DiscountAmount": Decimal(6), "PaidAmount": 20, "CurrenciesId": 2},
+         {"PaidAmount": "10.5", "DiscountAmount": "5", "CurrenciesId": "10.5"}),
+        ({}, {"DebtsId": 3}, {"DebtsId": "10.5"}),
+    ],
+)  # fmt: skip
+def test_a_change_comes_to_what_changed_of_its_own_amount(
+    old: dict[str, Any], new: dict[str, Any], amounts: dict[str, str]
+) -> None:
+    """The second amount of a record is not told with the money of the first."""
+    optional = [replace(one, required=one.name != "DiscountAmount") for one in PAYMENT.fields]
+    table = replace(PAYMENT, fields=tuple(optional))
+    sides = frame("payment", payment(**old)), frame("payment", payment(**(old | new)))
+    found = changed_after_signoff(table, *sides)
+    told = found.select("field", money_text(pl.col("amount"))).rows()
+    assert dict(told) == amounts
 
 
 def test_what_is_the_same_is_no_break() -> None:

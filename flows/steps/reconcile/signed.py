@@ -115,9 +115,7 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
     differing = lines.rename({"field": "what", "row": "number"})
     changed = pl.concat([differing, _records(table, signed[lines["row"]])], how="horizontal")
     gone = _records(table, signed.filter(both.partner.is_null()))
-    money = pl.col("delta").abs()
-    texts = pl.col(f"delta{BEYOND}").is_not_null()
-    differs = pl.col("code").is_in(OF_AMOUNTS) & (money.is_not_null() | texts)
+    amount, text = _amount_of(table, changed)
     return together(
         [
             _break(
@@ -130,13 +128,38 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
                 delta=pl.col("delta"),
                 delta_beyond=pl.col(f"delta{BEYOND}"),
                 note=pl.lit("signed as expected, now as found"),
-                amount=pl.when(differs).then(money).otherwise(_money(table)),
-                amount_beyond=unsigned(
-                    pl.when(differs).then(f"delta{BEYOND}").otherwise(_text(table, changed))
-                ),
+                amount=amount,
+                amount_beyond=unsigned(text),
             ),
             _break(CODE, table, gone, note=pl.lit("the signed record is gone")),
         ]
+    )
+
+
+def _amount_of(table: Table, changed: pl.DataFrame) -> tuple[pl.Expr, pl.Expr]:
+    """What a change comes to, and the text of what no exact column holds.
+
+    Of an amount its difference, one that is not there being none; in another currency, or to what
+    is no number, there is none, and what was signed of it is gone. Of another field it is the money
+    of the record.
+    """
+    of_amount = pl.col("code").is_in(OF_AMOUNTS)
+    absent = of_amount & pl.any_horizontal(pl.col("expected", "found").is_null())
+    differs = of_amount & pl.any_horizontal(pl.col("delta", f"delta{BEYOND}").is_not_null())
+    there = pl.coalesce("expected", "found")
+    held = there.cast(AMOUNT, strict=False).abs()
+    amount, text = _money(table), _text(table, changed)
+    for name in table.amounts:
+        own = pl.col("what") == name
+        amount = pl.when(own).then(_column(name).cast(AMOUNT).abs()).otherwise(amount)
+        text = pl.when(own).then(pl.lit(beside(changed, name))).otherwise(text)
+    return (
+        pl.when(differs).then(pl.col("delta").abs()).when(absent).then(held).otherwise(amount),
+        pl.when(differs)
+        .then(f"delta{BEYOND}")
+        .when(absent)
+        .then(pl.when(held.is_null()).then(there))
+        .otherwise(text),
     )
 
 
