@@ -2,6 +2,7 @@
 
 from datetime import date, timedelta
 from decimal import Decimal
+from typing import Any
 
 import polars as pl
 import pytest
@@ -50,6 +51,23 @@ def test_an_age_in_calendar_and_business_days(
 
 
 @pytest.mark.parametrize(
+    ("facts", "days"),
+    [
+        # One more payment for a debt, and a record that is dated later now.
+        ({"code": "DEBT_UNDER", "side": ""}, 3),
+        ({}, 3),
+        # A plan detail of another day is another one, and this one was seen before it was due.
+        ({"code": "PLAN_EARLY", "record": "payment_plan_detail", "side": ""}, 0),
+    ],
+)
+def test_no_break_is_younger_than_it_is_known(facts: dict[str, Any], days: int) -> None:
+    aged = with_ages(carried(found("1", date=MONDAY, **facts), FRIDAY), MONDAY, None)
+    assert aged["age_days"].to_list() == [days]
+    rules = Rules(severities=Severities(medium_age_days=3))
+    assert severities(aged, rules, MONDAY).to_list() == ["medium" if days else "low"]
+
+
+@pytest.mark.parametrize(
     ("days", "severity"), [(6, "low"), (7, "medium"), (29, "medium"), (30, "high")]
 )
 def test_a_break_is_as_severe_as_the_age_that_is_told(days: int, severity: str) -> None:
@@ -69,7 +87,7 @@ def test_a_break_is_as_severe_as_the_age_that_is_told(days: int, severity: str) 
 )  # fmt: skip
 def test_both_ends_of_every_bucket(days: int, bucket: str) -> None:
     begin = date.fromordinal(MONDAY.toordinal() - days)
-    (line,) = ageing(with_ages(carried(found("1", date=begin), FRIDAY), MONDAY, None))
+    (line,) = ageing(with_ages(carried(found("1", date=begin), MONDAY), MONDAY, None))
     assert dict(zip(BUCKETS, line.counts, strict=True)) == {
         name: int(name == bucket) for name in BUCKETS
     }

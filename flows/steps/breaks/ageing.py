@@ -10,6 +10,7 @@ from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.rules.calendar import business_ages, calendar_ages
+from schemas.tables import EXTRACTS
 
 UPPER = (1, 3, 7, 30, 60, 90)
 """Last day of every bucket of `BUCKETS` but the open one."""
@@ -17,6 +18,9 @@ UPPER = (1, 3, 7, 30, 60, 90)
 
 BUCKETS = ("0-1", "2-3", "4-7", "8-30", "31-60", "61-90", "> 90")
 """Ages of breaks in calendar days."""
+
+_OF_CONTENT = [name for name, table in EXTRACTS.items() if not table.key]
+"""Record kinds without a key, which are what they say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +35,18 @@ class AgeingLine:
 
 
 def begin() -> pl.Expr:
-    """The day a break ages from: its business date, or else when it was seen first."""
-    return pl.coalesce("date", "first_seen")
+    """The day a break ages from: its business date, or when it was first seen if that is earlier.
+
+    What moves the date on, such as one more payment for a debt, makes no break younger. A record
+    without a key would be another one on another day: it ages from its own.
+    """
+    own = pl.col("record").is_in(_OF_CONTENT)
+    earlier = pl.min_horizontal("date", "first_seen")
+    return pl.when(own).then(pl.coalesce("date", "first_seen")).otherwise(earlier)
 
 
 def with_ages(carried: pl.DataFrame, as_of: date, calendar: str | None) -> pl.DataFrame:
-    """Add AGES, from the business date or else the first sighting.
+    """Add AGES, from the day that a break begins.
 
     A break about a day to come has no age yet: 0.
     """
