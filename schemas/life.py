@@ -26,7 +26,7 @@ class BreakState(StrEnum):
     RESOLVED_NEITHER = "RESOLVED_NEITHER"
     """Gone, and neither side changed: the day of the report moved on, or it was signed since."""
     CHANGED_INTO = "CHANGED_INTO"
-    """Gone, and nothing was resolved: another break says now how the same field differs."""
+    """Gone, and nothing was resolved: another break says now what is wrong there."""
     NOT_LOOKED_AT = "NOT_LOOKED_AT"
     """The run did not look: its rules leave it out, or a source of it is not there."""
     WAIVED_BY_RULE = "WAIVED_BY_RULE"
@@ -116,7 +116,7 @@ GONE: Mapping[str, str] = {
     BreakState.RESOLVED_SOURCE: "resolved at the source",
     BreakState.RESOLVED_SERVICE: "resolved at the target (database or service)",
     BreakState.RESOLVED_NEITHER: "gone, neither side having changed",
-    BreakState.CHANGED_INTO: "changed into another break of the same field",
+    BreakState.CHANGED_INTO: "changed into another break of the same field or row",
 }
 """The states of breaks that a run does not find any more, in words."""
 PLACES: Mapping[str, str] = {side: GONE[of].removeprefix("resolved ") for side, of in SIDES.items()}

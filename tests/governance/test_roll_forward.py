@@ -202,6 +202,9 @@ def test_a_month_told_line_by_line() -> None:
     ]
 
 
+ROW: dict[str, Any] = {
+    "code": "REJECTED", "field": "", "side": "E", "batch_id": 1, "file": "a.csv", "line": 2,
+}  # fmt: skip
 OTHERS: list[tuple[dict[str, Any], list[dict[str, Any]], bool]] = [
     # what is gone; what is there in its place; whether the one has changed into the other
     ({}, [{"code": "VALUE"}], True),
@@ -221,6 +224,13 @@ OTHERS: list[tuple[dict[str, Any], list[dict[str, Any]], bool]] = [
     ({}, [{"code": "ECHO", "side": "A"}], False),
     ({"code": "ECHO", "side": "A"}, [{}], False),
     ({"code": "ECHO", "side": "A"}, [{"code": "CHANGED_AFTER_SIGNOFF"}], False),
+    # The same row, which is no longer the only one with its key, or is so again.
+    (ROW, [ROW | {"key": "0#1:a.csv:1"}, ROW | {"key": "0#2:a.csv:1", "batch_id": 2}], True),
+    (ROW | {"key": "0#1:a.csv:1"}, [ROW], True),
+    (ROW, [ROW | {"key": "0#2:a.csv:1", "batch_id": 2}], False),
+    (ROW, [ROW | {"key": "1"}], False),
+    (ROW, [ROW | {"key": "0#1:a.csv:1", "code": "KEY_MISSING"}], False),
+    (ROW | {"line": None}, [ROW | {"line": None, "key": "0#2"}], False),
 ]
 
 
@@ -235,7 +245,7 @@ def test_a_break_whose_field_has_another_one_is_not_resolved(
         kept_parts(now.iter_slices(1) if now.height else [now]),
         lambda _: first.clear(),
         _decisions([], {}, FIRST),
-        Gone(first),
+        Gone(first, batches={1}),
         sources=Sources(extract=of, database=of, answers=of),
         rules=Rules(),
         as_of=FIRST,
@@ -247,7 +257,7 @@ def test_a_break_whose_field_has_another_one_is_not_resolved(
     others = changed_into(held_rows(second), {})
     assert others["id"].to_list() == (ids(first) if into else [])
     (forward,) = roll_forward(second)
-    assert ("- changed into another break of the same field" in lines(forward)) is into
+    assert ("- changed into another break of the same field or row" in lines(forward)) is into
     assert ("- resolved at the target (database or service)" in lines(forward)) is not into
     assert lines(forward).get("closing", (0, ""))[0] == len(there)
 

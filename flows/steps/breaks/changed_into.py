@@ -1,8 +1,11 @@
-"""Breaks that are gone because another break says the same field differs otherwise.
+"""Breaks that are gone because another break says the same field, or the same row, otherwise.
 
 The code is part of what a break is: where an amount that differed has another currency now, its
 break is gone and there is a new one. Nothing was resolved, and an acceptance covers none of it. The
 other one holds the same two sources against each other, and was not there before.
+
+So is the key, which has its place behind it where several rows have a break with one key: that of a
+row is another one once it is no longer alone, and once it is alone again.
 """
 
 from collections.abc import Mapping
@@ -11,6 +14,7 @@ import polars as pl
 
 from flows.steps.breaks.acceptance import name_of, values
 from flows.steps.breaks.carried_states import BEFORE
+from flows.steps.breaks.frame import without_number
 from flows.steps.breaks.lifecycle import REPLACED
 from flows.steps.frames.light import as_texts
 from flows.steps.frames.parts import PartedRows
@@ -21,6 +25,8 @@ _FIELD = ("record", "tenant", "key", "field")
 _COMPARED = "_compared"
 _SAME = (*_FIELD, _COMPARED)
 """What a break and the one that it has changed into have in common."""
+_ROW = ("code", "record", "tenant", "own", "field", "side", "batch_id", "file", "line")
+"""Likewise of two breaks of one row, which have different keys."""
 _SOURCES = {code: of.compared.value for code, of in BREAKS.items()}
 _NONE = pl.DataFrame(
     schema=dict.fromkeys(("id", f"state{BEFORE}", "what", "was", "is_now"), pl.String())
@@ -28,9 +34,8 @@ _NONE = pl.DataFrame(
 
 
 def replaced(gone: pl.DataFrame, carried: pl.DataFrame) -> pl.Series:
-    """Ids of breaks not found again whose field has one that came, of some breaks of this run."""
-    came, of_field = _about(carried.filter(_came())), _about(gone.filter(_has_field()))
-    return of_field.join(came, on=_SAME, how="semi", nulls_equal=True)["id"]
+    """Ids of breaks not found again whose field or row has one that came, of some of this run."""
+    return _pairs(_about(gone), _about(carried.filter(_came())))["id"].unique()
 
 
 def with_replaced(changed: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
@@ -54,7 +59,7 @@ def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
     if ids.is_empty():
         return _NONE
     came = carried.filter(_came())
-    pairs = ids.join(_about(came), on=_SAME, nulls_equal=True, suffix="_new")
+    pairs = _pairs(ids, _about(came))
     was = _those(gone, pairs["id"]).select(
         "id", f"state{BEFORE}", name_of(), values(names).alias("was")
     )
@@ -74,18 +79,25 @@ def accepted_among(others: pl.DataFrame) -> pl.DataFrame:
 def _came() -> pl.Expr:
     """Whether the run before had no such break."""
     before = pl.col(f"state{BEFORE}")
-    return (before.is_null() | before.is_in(RESOLVED)) & _has_field()
+    return before.is_null() | before.is_in(RESOLVED)
 
 
 def _about(rows: pl.DataFrame | PartedRows) -> pl.DataFrame:
-    """Breaks by their ids, with the field they are about and which sources differ in it."""
+    """Breaks by their ids, with what they are about and which sources differ in it."""
     sources = pl.col("code").replace_strict(_SOURCES, default=None, return_dtype=pl.String)
-    about = as_texts(rows.select("id", "code", *_FIELD))
-    return about.select("id", *_FIELD, sources.alias(_COMPARED))
+    about = as_texts(rows.select("id", "key", *(name for name in _ROW if name != "own")))
+    own = without_number(pl.col("key")).alias("own")
+    return about.with_columns(sources.alias(_COMPARED), own)
 
 
-def _has_field() -> pl.Expr:
-    return pl.col("field") != ""
+def _pairs(gone: pl.DataFrame, came: pl.DataFrame) -> pl.DataFrame:
+    """Breaks that are gone (`id`) beside those that say now what is wrong there (`id_new`)."""
+    both = []
+    for same, told in ((_SAME, pl.col("field") != ""), (_ROW, pl.col("line").is_not_null())):
+        some, others = (rows.filter(told).select("id", *same) for rows in (gone, came))
+        joined = some.join(others, on=same, nulls_equal=True, suffix="_new")
+        both.append(joined.select("id", "id_new"))
+    return pl.concat(both).unique(maintain_order=True)
 
 
 def _those(rows: PartedRows, ids: pl.Series) -> pl.DataFrame:
