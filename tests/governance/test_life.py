@@ -1,6 +1,7 @@
 """What becomes of a break from run to run: the whole table, then the stories it makes."""
 
 from datetime import date
+from typing import Any
 
 import polars as pl
 import pytest
@@ -223,6 +224,27 @@ def test_a_debt_or_plan_is_not_the_record_whose_key_is_written_like_its_own(code
     sides = resolved_sides(before, newest).join(before, on="id")
     told = sides.select(pl.col("side_right"), "side")
     assert dict(told.iter_rows()) == {"": "D", "E": "E"}
+
+
+def test_of_a_plan_detail_to_come_a_run_has_looked_at_what_it_looks_for() -> None:
+    """Else a plan that was put right would keep every report from being signed until its day."""
+    later: dict[str, Any] = {"record": "payment_plan_detail", "side": "", "date": date(2026, 6, 1)}
+    codes = ("PLAN_CURRENCY", "PLAN_EARLY", "PLAN_MIXED_CCY", "PLAN_UNPAID")
+    breaks = pl.concat([found("1/2026-06-01", code=code, **later) for code in codes])
+    before = carry(breaks, nothing_before(), NOBODY, changed(), DAY).select(list(CARRIED))
+    of = dict.fromkeys(("payment", "payment_plan_detail"), NOTHING)
+    aside = set_aside(
+        Gone(before, apart=before.select("record", "key").unique()),
+        sources=Sources(extract=of, database=of),
+        rules=Rules(),
+        as_of=DAY,
+        tolerated=pl.DataFrame(schema=TOLERATED_SCHEMA),
+    )
+    carried = carry(NOTHING, before, NOBODY, aside, DAY)
+    assert dict(carried.select("code", "state").iter_rows()) == {
+        **dict.fromkeys(codes, "RESOLVED_SERVICE"),
+        "PLAN_UNPAID": "NOT_LOOKED_AT",
+    }
 
 
 def test_what_could_not_be_looked_at_is_not_resolved() -> None:

@@ -27,6 +27,8 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 _ALONE = ("RATE_MISSING", "DISCOUNT_GT_PAID", "DEBT_MIXED_CCY")
 """Codes that are looked for without the record kind that others of their class need."""
+_AHEAD = ("PLAN_CURRENCY", "PLAN_EARLY", "PLAN_MIXED_CCY")
+"""Codes that are looked for on plan details to come, too."""
 _LETTERS = {"E": "extract", "D": "database", "A": "answers of the service", "G": "listing"}
 
 
@@ -129,7 +131,8 @@ def set_aside(
         there.unique(), on=["record", "own"], how="left", maintain_order="left"
     ).with_columns(pl.col("there").fill_null(value=False))
     other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != own_rules)
-    after = _about_records(gone.breaks, gone.apart)
+    apart = _about_records(gone.breaks, gone.apart)
+    after = (pl.col("date") > as_of) | pl.col("id").is_in(apart.implode())
     unsure = pl.Series([], dtype=pl.String) if gone.doubted is None else gone.doubted
     still = pl.col("id").is_in(_found_then(gone).implode())
     unknown = other_rules & ~pl.col("looked_rules").is_in(list(gone.found_then))
@@ -149,7 +152,7 @@ def set_aside(
         .then(pl.lit("the rules by which it was found are not known any more"))
         .when(still)
         .then(pl.format("found as of {}, a later day than that of this run", "looked_as_of"))
-        .when((pl.col("date") > as_of) | pl.col("id").is_in(after.implode()))
+        .when(after & ~pl.col("code").is_in(_AHEAD))
         .then(pl.lit("dated after the day of this run"))
         .when(pl.col("id").is_in(unsure.implode()))
         .then(pl.lit("an extract it hangs on is not kept as it was delivered"))
