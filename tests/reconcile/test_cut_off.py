@@ -131,12 +131,16 @@ def test_a_record_without_a_key_is_after_where_every_side_says_so(
 ) -> None:
     """Near midnight two clocks say two days of one moment."""
     name = PAYMENT_PLAN_DETAIL.name
-    row = {"PlannedDate": delivered, "PlannedDate_offset": offset}
+    unpaid = {"PaymentsId": None, "StatusCodesId": None}
+    row = {"PlannedDate": delivered, "PlannedDate_offset": offset, **unpaid}
     sources = Sources(
         {name: extract(PAYMENT_PLAN_DETAIL, row)},
         {name: database(PAYMENT_PLAN_DETAIL, row)},
         listings={
-            name: extract(PAYMENT_PLAN_DETAIL, {"PlannedDate": listed, "PlannedDate_offset": shown})
+            name: extract(
+                PAYMENT_PLAN_DETAIL,
+                {"PlannedDate": listed, "PlannedDate_offset": shown, **unpaid},
+            )
         },
         zones={name: zone},
     )

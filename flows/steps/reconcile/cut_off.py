@@ -163,6 +163,9 @@ def _late(
     """
     keys = {side: key_frame(table, frame, wire=wire) for side, frame in frames.items()}
     names = next(iter(keys.values())).columns
+    # What a record without a key leaves empty is part of what it is. A row that lacks its key is
+    # alone.
+    equal = not table.key or "place" in names
     rows = pl.concat(
         keys[side].with_columns(
             late.alias("__late"),
@@ -174,10 +177,10 @@ def _late(
     )
     # Only records that some row dates after the day, and some row does not, are to be looked at.
     told = rows.filter("__late").select(names).unique()
-    both = rows.filter(~pl.col("__late")).join(told, on=names, how="semi")
+    both = rows.filter(~pl.col("__late")).join(told, on=names, how="semi", nulls_equal=equal)
     if both.is_empty():
         return own
-    mixed = rows.join(both.select(names).unique(), on=names, how="semi")
+    mixed = rows.join(both.select(names).unique(), on=names, how="semi", nulls_equal=equal)
     newest = pl.col("__batch").filter("__counts").max().over(*names, "__side")
     counting = pl.col("__counts") & (pl.col("__batch") == newest)
     after = (
@@ -192,7 +195,7 @@ def _late(
     return {
         side: keys[side]
         .with_columns(late.alias("__late"))
-        .join(after, on=names, how="left", maintain_order="left")
+        .join(after, on=names, how="left", nulls_equal=equal, maintain_order="left")
         .select(pl.coalesce("__after", "__late").alias("late"))
         .to_series()
         for side, late in own.items()
