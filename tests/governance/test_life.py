@@ -247,6 +247,29 @@ def test_of_a_plan_detail_to_come_a_run_has_looked_at_what_it_looks_for() -> Non
     }
 
 
+def test_of_a_record_that_is_dated_later_now_it_is_known_what_is_signed() -> None:
+    """Else an acceptance that ran out since would keep the next report from being signed."""
+    codes = ("AMOUNT", "CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL")
+    breaks = pl.concat([found("1/7", code=code) for code in codes])
+    before = carry(breaks, nothing_before(), NOBODY, changed(), DAY).select(list(CARRIED))
+
+    def after(*sides: str) -> list[str]:
+        of = {"payment": NOTHING}
+        told = pl.DataFrame({"code": codes, "side": sides}).join(before.drop("side"), on="code")
+        aside = set_aside(
+            Gone(before, apart=before.select("record", "key").unique(),
+                 sides=told.select("id", "side")),
+            sources=Sources(extract=of, database=of),
+            rules=Rules(),
+            as_of=DAY,
+            tolerated=pl.DataFrame(schema=TOLERATED_SCHEMA),
+        )  # fmt: skip
+        return carry(NOTHING, before, NOBODY, aside, DAY).sort("code")["state"].to_list()
+
+    assert after("D", "-", "-") == ["NOT_LOOKED_AT", "RESOLVED_NEITHER", "RESOLVED_NEITHER"]
+    assert after("D", "D", "D") == ["NOT_LOOKED_AT", "RESOLVED_SERVICE", "NOT_LOOKED_AT"]
+
+
 def test_what_could_not_be_looked_at_is_not_resolved() -> None:
     """A listing that was not pulled this time says nothing about what was missing in it."""
     breaks = pl.concat([found(side, side=side) for side in ("D", "A", "G", "")])

@@ -15,7 +15,7 @@ import polars as pl
 
 from flows.steps.breaks.carried_states import RULES, SOURCE
 from flows.steps.breaks.frame import without_number
-from flows.steps.breaks.lifecycle import CHANGED
+from flows.steps.breaks.lifecycle import CHANGED, NEITHER
 from flows.steps.breaks.make import about_one_record
 from flows.steps.frames.sources import Sources
 from flows.steps.rules.canonical import rules_hash
@@ -27,8 +27,9 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 _ALONE = ("RATE_MISSING", "DISCOUNT_GT_PAID", "DEBT_MIXED_CCY")
 """Codes that are looked for without the record kind that others of their class need."""
-_AHEAD = ("PLAN_CURRENCY", "PLAN_EARLY", "PLAN_MIXED_CCY")
-"""Codes that are looked for on plan details to come, too."""
+_AHEAD = ("CHANGED_AFTER_SIGNOFF", "PLAN_CURRENCY", "PLAN_EARLY", "PLAN_MIXED_CCY")
+"""Codes that are looked for on records after the day, too: what was signed, plan details to come.
+"""
 _LETTERS = {"E": "extract", "D": "database", "A": "answers of the service", "G": "listing"}
 
 
@@ -133,6 +134,8 @@ def set_aside(
     other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != own_rules)
     apart = _about_records(gone.breaks, gone.apart)
     after = (pl.col("date") > as_of) | pl.col("id").is_in(apart.implode())
+    # What is signed since is settled, wherever its record is now.
+    after &= ~pl.col("code").is_in(_AHEAD) & pl.col("changed").ne_missing(NEITHER)
     unsure = pl.Series([], dtype=pl.String) if gone.doubted is None else gone.doubted
     still = pl.col("id").is_in(_found_then(gone).implode())
     unknown = other_rules & ~pl.col("looked_rules").is_in(list(gone.found_then))
@@ -152,7 +155,7 @@ def set_aside(
         .then(pl.lit("the rules by which it was found are not known any more"))
         .when(still)
         .then(pl.format("found as of {}, a later day than that of this run", "looked_as_of"))
-        .when(after & ~pl.col("code").is_in(_AHEAD))
+        .when(after)
         .then(pl.lit("dated after the day of this run"))
         .when(pl.col("id").is_in(unsure.implode()))
         .then(pl.lit("an extract it hangs on is not kept as it was delivered"))
