@@ -116,6 +116,15 @@ def test_a_record_is_after_where_every_side_says_so(
     assert [0 if one is None else one.height for one in rows] == [len(ours), len(theirs)]
 
 
+def test_what_stands_apart_is_dated_after_the_day() -> None:
+    """By the row that counts, and not by those it took the place of, whatever they are in."""
+    before = {"PaymentDate": at(5), "CurrenciesId": 840}
+    cut = payments([before, {"PaymentDate": at(9, 2), "batch_id": 2}], [{"PaymentDate": at(9, 2)}])
+    told = [(one.side, one.currency, one.rows, one.first, one.last) for one in cut.lines]
+    day = date(2026, 2, 9)
+    assert told == [("E", "840", 1, day, day), ("E", "978", 1, day, day), ("D", "978", 1, day, day)]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("delivered", "offset", "listed", "shown", "zone"),

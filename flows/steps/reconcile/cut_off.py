@@ -43,7 +43,11 @@ class AfterLine:
     rows: int
     first: date
     last: date
-    """Their first and last business date."""
+    """Their first and last business date, of rows that say that they are after the day.
+
+    Where others alone are in this currency, which a later row of the record took the place of, it
+    is that of the kind.
+    """
     amounts: Amounts
     unreadable: Mapping[str, int] = field(default_factory=dict)
     """Amount field -> in how many of the rows it cannot be read."""
@@ -56,6 +60,7 @@ class Cut:
     kept: Sources
     after: Sources = field(default_factory=lambda: Sources({}, {}))
     """Frames of the sides that have such records, and no others."""
+    as_of: date = date.min
 
     def whole(self, side: str, record: str) -> pl.DataFrame | None:
         """A side with what is after the cut-off too, for what refers to it or was signed."""
@@ -82,7 +87,9 @@ class Cut:
             for record in EXTRACTS
             for side, letter in SIDES.items()
             if record in _frames(self.after, side)
-            for line in _lines(EXTRACTS[record], letter, _frames(self.after, side)[record])
+            for line in _lines(
+                EXTRACTS[record], letter, _frames(self.after, side)[record], self.as_of
+            )
         )
 
 
@@ -110,6 +117,7 @@ def cut_off(sources: Sources, as_of: date, tables: Mapping[str, Table] = EXTRACT
             listings=PartedSide(after["listings"]),
             zones=sources.zones,
         ),
+        as_of,
     )
 
 
@@ -234,14 +242,17 @@ def _placed(frame: pl.DataFrame) -> pl.DataFrame:
     return frame if "file" in frame.columns else frame.with_columns(pl.lit("").alias("file"))
 
 
-def _lines(table: Table, side: str, frame: pl.DataFrame) -> list[AfterLine]:
+def _lines(table: Table, side: str, frame: pl.DataFrame, as_of: date) -> list[AfterLine]:
     currency = pl.col(table.currency) if table.currency else pl.lit(None)
     day = business_date(table, frame)
+    day = day.zip_with(day > as_of, day.clear(day.len()))
+    first, last = pl.col("__day").min(), pl.col("__day").max()
     beyond, unread = (of(frame, table.amounts) for of in (beyond_of, unreadable_of))
     groups = (
         frame.with_columns(day.alias("__day"))
         .group_by(currency.cast(pl.String).fill_null("").alias("__currency"))
-        .agg(pl.len(), pl.col("__day").min().alias("first"), pl.col("__day").max().alias("last"),
+        .agg(pl.len(), first.fill_null(day.min()).alias("first"),
+             last.fill_null(day.max()).alias("last"),
              *(pl.col(name).sum() for name in table.amounts),
              *(pl.col(name + BEYOND).drop_nulls() for name in beyond),
              *(pl.col(name + UNREADABLE).count() for name in unread))
