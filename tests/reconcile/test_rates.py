@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flows.steps.breaks.acceptance import BOUND
+from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex
 from flows.steps.frames.parts import held
@@ -17,7 +19,7 @@ from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.rules.rules import Direction, Rates, Rules, Window
 from schemas.tables import CURRENCY_RATE, PAYMENT
 from tests.examples import examples
-from tests.reconcile.records import database, extract
+from tests.reconcile.records import database, extract, new
 
 RULES = Rules(rates=Rates(daily=True))
 FIRST_DAY = date(2026, 3, 1)
@@ -176,6 +178,16 @@ def test_a_series_that_ends_before_the_day_of_the_report(
     ends = found.filter(pl.col("field") == "").select("key", "expected").rows()
     assert sorted(ends) == sorted(each for each in missing if each[1])
     assert found.height == len(missing)
+
+
+def test_that_a_series_has_ended_is_accepted_once() -> None:
+    """What an acceptance is bound to is the same on each day; the missing days are the age."""
+    days = (date(2026, 3, 9), date(2026, 3, 10), date(2026, 12, 31))
+    found = [judged([], [rate(5, 6)], RULES, day).breaks for day in days]
+    first, *others = (one.select("code", "key", *BOUND).rows() for one in found)
+    assert [len(first), *others] == [1, first, first]
+    aged = [with_ages(new(one), day, None) for one, day in zip(found, days, strict=True)]
+    assert [one["age_business_days"].item() for one in aged] == [1, 2, 214]
 
 
 @pytest.mark.parametrize(

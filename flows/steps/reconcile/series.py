@@ -296,7 +296,8 @@ def _missing(before: date, after: date, calendar: str | None) -> int:
 def _ends(sound: pl.DataFrame, rules: Rules, as_of: date) -> pl.DataFrame:
     """Series whose last rate is of an earlier business day than the report; told of that rate.
 
-    What is expected stays the same from day to day, so that the end of a series is accepted once.
+    What is said stays the same from day to day, so that the end of a series is accepted once: how
+    many days are missing is its age in business days.
     """
     last = sound.unique(list(PAIR), keep="last", maintain_order=True).filter(pl.col("day") < as_of)
     due = next_business_days(last["day"], rules.calendar)
@@ -304,8 +305,8 @@ def _ends(sound: pl.DataFrame, rules: Rules, as_of: date) -> pl.DataFrame:
     late = (missing > 0) & ~waiting(RECORD, due, rules, as_of)
     return _rate_break(
         "RATE_GAP",
-        last.with_columns(due.alias("due"), missing.alias("missing")).filter(late),
+        last.with_columns(due.alias("due")).filter(late),
         "",
         expected=as_text(pl.col("due")),
-        note=pl.format("business days without a rate since {}: {}", "day", "missing"),
+        note=pl.format("no rate since {}", "day"),
     )
