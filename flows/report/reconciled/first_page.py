@@ -194,7 +194,11 @@ def changed(report: ReconciliationReport) -> ReportTable:
     rows = [*signed, *others]
     if rows and as_a_whole:
         rows = [(as_a_whole, "", ""), *rows]
-    return _since("changes", report, "Records and breaks", rows, as_a_whole)
+    by_then = ""
+    if report.cover.restates and sign is not None and sign.compared is not None:
+        # Later ones may be signed: they decide how figures are made, and not what was there.
+        by_then = f"{sign.report}, the last one approved up to that day"
+    return _since("changes", report, "Records and breaks", rows, as_a_whole, by_then)
 
 
 def _since(
@@ -203,7 +207,9 @@ def _since(
     title: str,
     rows: Iterable[tuple[str, str, str]],
     none: str,
+    of: str = "",
 ) -> ReportTable:
+    """A table of what is other than in the report that changes are held against, or in another."""
     columns = (
         ReportColumn("What", TEXT, 52),
         ReportColumn("Before", TEXT, 30),
@@ -212,7 +218,7 @@ def _since(
     since = report.changes.since if report.changes else ""
     return ReportTable(
         name,
-        f"{title}: changes since {since or 'the last signed run'}",
+        f"{title}: changes since {of or since or 'the last signed run'}",
         columns,
         [TableRow(cells) for cells in rows],
         none=none if since else FIRST_RUN,

@@ -57,6 +57,19 @@ def test_what_signed_records_say_is_told_whatever_else_there_is_to_tell(
     assert table.none or told[0] == "records"
 
 
+def test_the_records_of_a_restatement_are_held_against_what_was_signed_up_to_its_day() -> None:
+    report = reconciled()
+    cover = replace(report.cover, restates="This is a restatement")
+    changes = Changes(since="reconciliation 9 as of 2026-04-30, the last one approved", signed=True)
+    restated = replace(report, cover=cover, changes=changes, sign_off=replace(SIGN, compared=2))
+    assert changed(restated).title == (
+        "Records and breaks: changes since reconciliation 3 as of 2026-03-06, the last one "
+        "approved up to that day"
+    )
+    for one in (replace(restated, cover=report.cover), replace(restated, sign_off=SIGN)):
+        assert changed(one).title == f"Records and breaks: changes since {changes.since}"
+
+
 def test_a_report_that_nobody_signed_has_no_signatures_of_the_one_before() -> None:
     report = replace(reconciled(), sign_off=SIGN)
     assert signatures(report).title == "Signatures of the report before"
