@@ -127,6 +127,15 @@ def test_what_was_signed_since_is_no_change_of_the_service(
     deliver(workspace, tmp_path, 1)
     sign(workspace, run(workspace, EARLY, BARE))
     change(workspace, 'UPDATE payment SET "PaidAmount" = 14.5')
+    run(workspace, EARLY, BARE)
+    # Somebody puts the database right, and another time a delivery does.
+    change(workspace, 'UPDATE payment SET "PaidAmount" = 10.5')
+    assert gone(run(workspace, EARLY, BARE)) == {SERVICE: 2}
+    change(workspace, 'UPDATE payment SET "PaidAmount" = 14.5')
+    run(workspace, EARLY, BARE)
+    deliver(workspace, tmp_path / "again", 1, 1)
+    assert gone(run(workspace, EARLY, BARE)) == {SOURCE: 2}
+    change(workspace, 'UPDATE payment SET "PaidAmount" = 14.5')
     found = run(workspace, EARLY, BARE)
     decide_breaks(workspace, found.run.id, Chosen(state="open"), AGREED)
     accepted = run(workspace, EARLY, BARE)

@@ -7,7 +7,7 @@ longer dated after the day of the report. That is tried: without the rows of the
 since, it would still be there; or as of the day before.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -158,8 +158,11 @@ def _changed_sides(gone: pl.DataFrame, newest: pl.DataFrame, run: LookedAt) -> p
     """`resolved_sides`, with what is tried of breaks between records and of what was signed."""
     sides = resolved_sides(gone, newest)
     found = dict.fromkeys(gone.filter(pl.col("code") == REFUSED_FILE)["id"], "E")
-    if _signed_since(run):
-        found |= dict.fromkeys(gone.filter(pl.col("code").is_in([CODE, LATE]))["id"], NEITHER)
+    of_signed = gone.filter(pl.col("code").is_in([CODE, LATE]))
+    if of_signed.height:
+        signed = _signed_since(run)
+        found |= dict.fromkeys(of_signed["id"], NEITHER if signed else "D")
+        found |= {} if signed else dict.fromkeys(_delivered_since(of_signed, newest, run), "E")
     between = [code for code, of in BREAKS.items() if of.of_class.tried_again]
     unsure = gone.join(sides.filter(pl.col("side") == "D"), on="id", how="semi").filter(
         pl.col("code").is_in(between), pl.col("looked_rules") == rules_hash(run.rules)
@@ -204,13 +207,28 @@ def _signed_since(run: LookedAt) -> bool:
     )
 
 
+def _delivered_since(gone: pl.DataFrame, newest: pl.DataFrame, run: LookedAt) -> pl.Series:
+    """Which breaks are about records that a batch brought which came after the run before.
+
+    Those of what was signed do not say which batch had brought it when they were found.
+    """
+    new = _came_since(run, newest["batch_id"].unique())
+    brought = newest.filter(pl.col("batch_id").is_in(list(new))).rename({"key": "own"})
+    return with_own(gone, newest).join(brought, on=["record", "own"], how="semi")["id"]
+
+
+def _came_since(run: LookedAt, batches: Iterable[int]) -> set[int]:
+    """Those of some batches that came after the run before."""
+    since = run.previous.opened_at
+    return {one.id for one in batches_of(run.connection, {*batches}) if one.opened_at > since}
+
+
 def _tried(unsure: pl.DataFrame, run: LookedAt) -> dict[str, str]:
     found: dict[str, str] = {}
-    sources, since = run.gathered.sources, run.previous.opened_at
+    sources = run.gathered.sources
     around = sources.around.values()
     wrote = run.gathered.batches.union(*(rows["batch_id"].drop_nulls().unique() for rows in around))
-    new = {one.id for one in batches_of(run.connection, wrote) if one.opened_at > since}
-    if new:
+    if new := _came_since(run, wrote):
         found |= dict.fromkeys(_still(_without(sources, new), unsure, run.rules, run.as_of), "E")
     rest = unsure.filter(~pl.col("id").is_in(list(found)), pl.col("looked_as_of") < run.as_of)
     for (day,), mine in rest.group_by("looked_as_of"):
