@@ -27,6 +27,7 @@ _SAME = (*_FIELD, _COMPARED)
 """What a break and the one that it has changed into have in common."""
 _ROW = ("code", "record", "tenant", "own", "field", "side", "batch_id", "file", "line")
 """Likewise of two breaks of one row, which have different keys."""
+_ABOUT = ("id", "key", *(name for name in _ROW if name != "own"))
 _SOURCES = {code: of.compared.value for code, of in BREAKS.items()}
 _NONE = pl.DataFrame(
     schema=dict.fromkeys(("id", f"state{BEFORE}", "what", "was", "is_now"), pl.String())
@@ -55,11 +56,12 @@ def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
     `names` are those of currencies.
     """
     gone = carried.filter(pl.col("state") == BreakState.CHANGED_INTO)
-    ids = _about(gone)
+    ids = _about(gone.select(*_ABOUT))
     if ids.is_empty():
         return _NONE
     came = carried.filter(_came())
-    pairs = _pairs(ids, _about(came))
+    # Nearly all may have come: they are paired part by part.
+    pairs = pl.concat(_pairs(ids, _about(part)) for part in came.read([*_ABOUT]))
     was = _those(gone, pairs["id"]).select(
         "id", f"state{BEFORE}", name_of(), values(names).alias("was")
     )
@@ -82,10 +84,10 @@ def _came() -> pl.Expr:
     return before.is_null() | before.is_in(RESOLVED)
 
 
-def _about(rows: pl.DataFrame | PartedRows) -> pl.DataFrame:
+def _about(rows: pl.DataFrame) -> pl.DataFrame:
     """Breaks by their ids, with what they are about and which sources differ in it."""
     sources = pl.col("code").replace_strict(_SOURCES, default=None, return_dtype=pl.String)
-    about = as_texts(rows.select("id", "key", *(name for name in _ROW if name != "own")))
+    about = as_texts(rows.select(_ABOUT))
     own = without_number(pl.col("key")).alias("own")
     return about.with_columns(sources.alias(_COMPARED), own)
 
