@@ -17,6 +17,7 @@ from connectors.postgres.breaks import Decision
 from flows.stages.reconcile.before_approval import waits_in_full
 from flows.stages.reconcile.breaks import Chosen, breaks_now, decide_breaks, list_breaks
 from flows.stages.workspace import Workspace
+from flows.steps.breaks.acceptance import BOUND, holds
 from schemas.life import Choice
 from tests.governance.runs import DAY, found, ids, names, reconcile, tamper
 
@@ -95,6 +96,30 @@ CEILINGS = [
     ("25", {"amount": "11", "delta": Decimal(-11), "currency": 2}, "REOPENED"),
     ("10", {}, "ACCEPTED"),
 ]
+
+
+WITHIN: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
+    # what was accepted up to 25, what the break becomes, whether the acceptance holds
+    (SEEN, {"found": "80", "delta": Decimal(-20), "amount": "20"}, True),
+    ({"field": ""}, {"amount": "20"}, True),
+    ({"code": "ECHO", "expected": "9", "found": "7"}, {"found": "6", "amount": "20"}, True),
+    ({"code": "TOLERANCE_BUDGET", "found": "10"}, {"found": "20", "amount": "20"}, True),
+    # An amount in another currency, whose own size nobody held against anything.
+    ({"code": "VALUE", "expected": "10", "found": "12"}, {"found": "1000000"}, False),
+    ({"code": "VALUE", "field": "DebtsId", "expected": "5", "found": "7"}, {"found": "9"}, False),
+    ({"code": "ECHO", "field": "DebtsId", "expected": "5", "found": "7"}, {"found": "9"}, False),
+    ({"code": "RATE_STALE", "found": "2026-01-02"}, {"found": "2020-01-02"}, False),
+    ({"code": "CHANGED_AFTER_SIGNOFF", "found": "12"}, {"found": "1000000"}, False),
+]
+
+
+@pytest.mark.parametrize(("seen", "becomes", "held"), WITHIN)
+def test_a_ceiling_is_for_amounts_and_for_nothing_else(
+    seen: dict[str, Any], becomes: dict[str, Any], *, held: bool
+) -> None:
+    then = found("1", **seen).select(pl.col(BOUND).name.prefix("seen_"))
+    both = found("1", **(seen | becomes)).hstack(then).with_columns(up_to=Decimal(25))
+    assert both.select(holds("seen_", "up_to")).item() is held
 
 
 @pytest.mark.long

@@ -167,7 +167,9 @@ def taken_back(
     reopened = _last_of(since, Choice.REOPEN)
     found = shown.join(reopened.select("id", "on", "by", "reason"), on="id").sort("id")
     left = from_saved(breaks_of(connection, run.id, [*found["id"]]))
-    again = _last_of(since, Choice.ACCEPT).join(left.select("id", "accepted_by", *BOUND), on="id")
+    again = _last_of(since, Choice.ACCEPT).join(
+        left.select("id", "accepted_by", "code", "record", "field", *BOUND), on="id"
+    )
     then = accepted_on(connection, run.scope_hash, _ANY, [*again["id"]])
     at = from_saved(then).select("id", pl.col(BOUND).name.prefix(_THEN))
     covered = (

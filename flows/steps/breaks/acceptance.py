@@ -2,7 +2,8 @@
 
 An acceptance names a break (code, record kind, tenant, key, field and side are its id) and what the
 run said of it then. It holds while every value of BOUND is the same, or, with a ceiling, while the
-difference has the same direction and is no larger than the ceiling.
+difference has the same direction and is no larger than the ceiling. Values that are no amounts of
+one currency, such as a debt or the day of a rate, have to be the same there, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,9 +11,10 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA
-from flows.steps.breaks.money import currency_named
+from flows.steps.breaks.money import currency_named, is_amount_field
 from flows.steps.frames.beyond import money_text, shown
 from schemas.amounts import BEYOND
+from schemas.breaks import OF_AMOUNTS
 from schemas.frame_types import Dtype
 from schemas.life import BreakState
 
@@ -30,11 +32,16 @@ SEEN: dict[str, Dtype] = {
 
 _FIRST_SIZE = r"^(\S+ -?)[^,]+"
 """Of `amounts` the size of the first one, behind its name and its sign."""
+_OF_SUMS = ("DISCOUNT_GT_PAID", "TOLERANCE_BUDGET")
+"""Codes whose values are sums, and have no difference beside them."""
 _SHOWN = {"expected": "expected", "found": "found", "delta": "difference", "amount": "amount"}
 
 
 def holds(seen: str, up_to: str) -> pl.Expr:
-    """Whether a break is what was accepted; `seen` is the prefix of the columns of what was."""
+    """Whether a break is what was accepted; `seen` is the prefix of the columns of what was.
+
+    Of the break, `code`, `record` and `field` are asked as well.
+    """
     same = is_same(lambda name: seen + name)
     now, then = size(), size(seen)
     # A difference of zero has no direction, and an amount that is not there has no size.
@@ -43,9 +50,22 @@ def holds(seen: str, up_to: str) -> pl.Expr:
         alike
         & pl.col("currency").eq_missing(pl.col(f"{seen}currency"))
         & _same_amounts(seen + "amounts", lambda amounts: amounts.str.replace(_FIRST_SIZE, "${1}"))
+        & (_of_amounts() | _same_values(seen))
         & (now.abs() <= pl.col(up_to))
     )
     return same | within.fill_null(value=False)
+
+
+def _of_amounts() -> pl.Expr:
+    """Whether what is expected and found of a break are amounts, whose difference is its size."""
+    code = pl.col("code")
+    told = code.is_in([*OF_AMOUNTS, *_OF_SUMS]) | ((code == "ECHO") & is_amount_field())
+    return pl.col("delta").is_not_null() | told
+
+
+def _same_values(seen: str) -> pl.Expr:
+    values = (pl.col(name).eq_missing(pl.col(seen + name)) for name in ("expected", "found"))
+    return pl.all_horizontal(values)
 
 
 def is_same(before: Callable[[str], str]) -> pl.Expr:
