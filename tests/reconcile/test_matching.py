@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from connectors.postgres.lost_references import LOST
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
+from flows.steps.breaks.severity import severities
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, reconcile_tolerated
 from flows.steps.frames.statuses import FOUND, PARTNER, line_schema
 from flows.steps.match.same_text import same
@@ -31,11 +32,13 @@ from schemas.tables import (
     USER_ACCOUNT,
 )
 from tests.reconcile.records import (
+    AS_OF,
     DAY,
     answers,
     database,
     extract,
     matched,
+    new,
     statuses,
     told,
 )
@@ -144,9 +147,21 @@ def test_there_is_no_difference_between_two_currencies(found: str) -> None:
     fields = ["PaidAmount", "CurrenciesId"] if found != "10" else ["CurrenciesId"]
     assert statuses(result) == ["MISMATCH"]
     assert result.tolerated.is_empty()
-    assert result.breaks.select("code", "field", "delta", "amount").rows() == [
-        ("VALUE", field, None, Decimal(10)) for field in fields
+    both = f"PaidAmount 10, PaidAmount {found} in currency 840"
+    assert result.breaks.select("code", "field", "delta", "amount", "amounts").rows() == [
+        ("VALUE", field, None, None, both)
+        if field == "PaidAmount"
+        else ("VALUE", field, None, Decimal(10), "PaidAmount 10")
+        for field in fields
     ]
+
+
+def test_an_amount_in_another_currency_is_as_grave_as_the_larger_one() -> None:
+    """That the delivered one is small says nothing of what is there."""
+    target = database(PAYMENT, {"PaidAmount": Decimal(1_000_000), "CurrenciesId": 840})
+    breaks = new(matched(PAYMENT, extract(PAYMENT, {}), target).breaks)
+    told = breaks.select("field", severities(breaks, Rules(), AS_OF))
+    assert dict(told.iter_rows()) == {"PaidAmount": "high", "CurrenciesId": "medium"}
 
 
 def test_the_narrowest_tolerance_decides() -> None:
@@ -573,6 +588,9 @@ def test_an_echo_in_another_currency_has_no_difference(
     told = result.breaks.filter(code="ECHO").sort("field")
     assert dict(told.select("field", "found").iter_rows()) == found
     assert told["amount"].to_list() == money
+    # Of one without money both values are there, for severity and limits.
+    bare = told.filter(pl.col("amount").is_null())["amounts"].to_list()
+    assert bare == ["PaidAmount 10, PaidAmount 12 in another currency"] * money.count(None)
 
 
 def test_an_echo_is_looked_at_where_its_record_is_compared() -> None:

@@ -25,6 +25,8 @@ from schemas.derived.views import ERRORS
 from schemas.field import Table
 from schemas.frame_types import AMOUNT
 
+_IN_ANOTHER = r"^(-?[0-9]+(?:\.[0-9]+)?) in "
+"""An echoed amount with its currency, which is another one (`answers.echo_differences`)."""
 _LARGE = 10**19
 """The difference of two amounts below it can be held."""
 _DIFFERENCES, _NO_MONEY = (
@@ -65,7 +67,10 @@ def line_breaks(
 
 
 def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
-    """The difference where an amount differs; elsewhere the money of the whole record."""
+    """The difference where an amount differs; elsewhere the money of the whole record.
+
+    Of an amount in another currency there is none, and `amounts` has both values.
+    """
     code, field, expected, found, delta, beyond = (
         facts.get(name, pl.lit(None)).cast(BREAK_SCHEMA[name])
         for name in ("code", "field", "expected", "found", "delta", f"delta{BEYOND}")
@@ -80,13 +85,40 @@ def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> 
     )
     told = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
     differences = pl.coalesce(delta, told).abs(), unsigned(beyond)
-    own = ~code.is_in(_NO_MONEY)
+    across = across_currencies(table, code, field)
+    both = both_amounts(field, expected, found, pl.col("currency_found"))
+    echoed = pl.when(differs & (code == "ECHO")).then(found.str.extract(_IN_ANOTHER))
+    own = ~code.is_in(_NO_MONEY) & ~across
+    amounts = pl.when(~differs.fill_null(value=False) & own).then(_amounts_of(table, about))
     return {
         name: pl.when(differs).then(difference).when(own).then(whole)
         for name, difference, whole in zip(
             ("amount", f"amount{BEYOND}"), differences, _money_of(table, about), strict=True
         )
-    } | {"amounts": pl.when(~differs.fill_null(value=False) & own).then(_amounts_of(table, about))}
+    } | {
+        "amounts": pl.when(across)
+        .then(both)
+        .when(echoed.is_not_null())
+        .then(pl.format("{} {}, {} {} in another currency", field, expected, field, echoed))
+        .otherwise(amounts)
+    }
+
+
+def across_currencies(table: Table, code: pl.Expr, field: pl.Expr) -> pl.Expr:
+    """Whether two values are amounts in two currencies (`comparison.differences`)."""
+    return (field.is_in(table.amounts) & (code == "VALUE")).fill_null(value=False)
+
+
+def both_amounts(field: pl.Expr, expected: pl.Expr, found: pl.Expr, other: pl.Expr) -> pl.Expr:
+    """Two values of an amount, the second in another currency, as `make.amounts_of` writes them.
+
+    Limits and severity look at the larger one.
+    """
+    sides = (
+        pl.format("{} {}", field, expected),
+        pl.format("{} {} in currency {}", field, found, other),
+    )
+    return pl.concat_str(sides, separator=", ", ignore_nulls=True)
 
 
 def _held(number: pl.Expr) -> pl.Expr:

@@ -6,8 +6,8 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.breaks.make import make_breaks, together
-from flows.steps.breaks.match_breaks import line_key
+from flows.steps.breaks.make import amount_text, amounts_of, make_breaks, together
+from flows.steps.breaks.match_breaks import across_currencies, both_amounts, line_key
 from flows.steps.frames.beyond import beside, unsigned
 from flows.steps.frames.parts import parts_of
 from flows.steps.frames.sources import LINEAGE, complete, record_schema
@@ -113,9 +113,15 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
     both = pair_records(table, signed, now)
     lines = differences(compared, signed, now, both.partner)
     differing = lines.rename({"field": "what", "row": "number"})
-    changed = pl.concat([differing, _records(table, signed[lines["row"]])], how="horizontal")
+    there = now[both.partner.gather(lines["row"])]
+    there = there.with_columns(_column(table.currency).alias("now_in")).select("now_in")
+    records = _records(table, signed[lines["row"]])
+    changed = pl.concat([differing, records, there], how="horizontal")
     gone = _records(table, signed.filter(both.partner.is_null()))
-    amount, text = _amount_of(table, changed)
+    across = across_currencies(table, pl.col("code"), pl.col("what"))
+    amount, text = (pl.when(~across).then(one) for one in _amount_of(table, changed))
+    values = both_amounts(*map(pl.col, ("what", "expected", "found", "now_in")))
+    amounts = amounts_of({name: amount_text(changed, name) for name in table.amounts})
     return together(
         [
             _break(
@@ -130,6 +136,7 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
                 note=pl.lit("signed as expected, now as found"),
                 amount=amount,
                 amount_beyond=unsigned(text),
+                amounts=pl.when(across).then(values).otherwise(amounts),
             ),
             _break(CODE, table, gone, note=pl.lit("the signed record is gone")),
         ]
@@ -139,9 +146,8 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
 def _amount_of(table: Table, changed: pl.DataFrame) -> tuple[pl.Expr, pl.Expr]:
     """What a change comes to, and the text of what no exact column holds.
 
-    Of an amount its difference, one that is not there being none; in another currency, or to what
-    is no number, there is none, and what was signed of it is gone. Of another field it is the money
-    of the record.
+    Of an amount its difference, one that is not there being none; to what is no number there is
+    none, and what was signed of it is gone. Of another field it is the money of the record.
     """
     of_amount = pl.col("code").is_in(OF_AMOUNTS)
     absent = of_amount & pl.any_horizontal(pl.col("expected", "found").is_null())
