@@ -8,7 +8,7 @@ So is the key, which has its place behind it where several rows have a break wit
 row is another one once it is no longer alone, and once it is alone again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -27,7 +27,7 @@ _SAME = (*_FIELD, _COMPARED)
 """What a break and the one that it has changed into have in common."""
 _ROW = ("code", "record", "tenant", "own", "field", "side", "batch_id", "file", "line")
 """Likewise of two breaks of one row, which have different keys."""
-_ABOUT = ("id", "key", *(name for name in _ROW if name != "own"))
+_ABOUT = ("id", "first_seen", "key", *(name for name in _ROW if name != "own"))
 _SOURCES = {code: of.compared.value for code, of in BREAKS.items()}
 _NONE = pl.DataFrame(
     schema=dict.fromkeys(("id", f"state{BEFORE}", "what", "was", "is_now"), pl.String())
@@ -35,8 +35,25 @@ _NONE = pl.DataFrame(
 
 
 def replaced(gone: pl.DataFrame, carried: pl.DataFrame) -> pl.Series:
-    """Ids of breaks not found again whose field or row has one that came, of some of this run."""
-    return _pairs(_about(gone), _about(carried.filter(_came())))["id"].unique()
+    """Ids of breaks not found again whose field or row has one that came, of some of this run.
+
+    Of those that are gone it is asked what they are `about`.
+    """
+    return _pairs(gone, about(carried.filter(_came())))["id"].unique()
+
+
+def known_as_long(gone: pl.DataFrame, carried: pl.DataFrame) -> pl.DataFrame:
+    """Some breaks of this run, of which those of a row under another key were seen when it was.
+
+    Of those that are gone as for `replaced`.
+    """
+    pairs = _same(gone, about(carried.filter(_came())), _ROW, _has_row())
+    seen = gone.select("id", pl.col("first_seen").alias("__seen"))
+    first = pairs.join(seen, on="id").group_by("id_new").agg(pl.col("__seen").min())
+    told = carried.join(first, left_on="id", right_on="id_new", how="left", maintain_order="left")
+    return told.with_columns(pl.min_horizontal("first_seen", "__seen").alias("first_seen")).drop(
+        "__seen"
+    )
 
 
 def with_replaced(changed: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
@@ -56,12 +73,12 @@ def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
     `names` are those of currencies.
     """
     gone = carried.filter(pl.col("state") == BreakState.CHANGED_INTO)
-    ids = _about(gone.select(*_ABOUT))
+    ids = about(gone.select(*_ABOUT))
     if ids.is_empty():
         return _NONE
     came = carried.filter(_came())
     # Nearly all may have come: they are paired part by part.
-    pairs = pl.concat(_pairs(ids, _about(part)) for part in came.read([*_ABOUT]))
+    pairs = pl.concat(_pairs(ids, about(part)) for part in came.read([*_ABOUT]))
     was = _those(gone, pairs["id"]).select(
         "id", f"state{BEFORE}", name_of(), values(names).alias("was")
     )
@@ -84,22 +101,31 @@ def _came() -> pl.Expr:
     return before.is_null() | before.is_in(RESOLVED)
 
 
-def _about(rows: pl.DataFrame) -> pl.DataFrame:
+def about(rows: pl.DataFrame) -> pl.DataFrame:
     """Breaks by their ids, with what they are about and which sources differ in it."""
     sources = pl.col("code").replace_strict(_SOURCES, default=None, return_dtype=pl.String)
-    about = as_texts(rows.select(_ABOUT))
+    told = as_texts(rows.select(_ABOUT))
     own = without_number(pl.col("key")).alias("own")
-    return about.with_columns(sources.alias(_COMPARED), own)
+    return told.with_columns(sources.alias(_COMPARED), own)
 
 
 def _pairs(gone: pl.DataFrame, came: pl.DataFrame) -> pl.DataFrame:
     """Breaks that are gone (`id`) beside those that say now what is wrong there (`id_new`)."""
-    both = []
-    for same, told in ((_SAME, pl.col("field") != ""), (_ROW, pl.col("line").is_not_null())):
-        some, others = (rows.filter(told).select("id", *same) for rows in (gone, came))
-        joined = some.join(others, on=same, nulls_equal=True, suffix="_new")
-        both.append(joined.select("id", "id_new"))
-    return pl.concat(both).unique(maintain_order=True)
+    of_field = _same(gone, came, _SAME, pl.col("field") != "")
+    of_row = _same(gone, came, _ROW, _has_row())
+    return pl.concat([of_field, of_row]).unique(maintain_order=True)
+
+
+def _same(
+    gone: pl.DataFrame, came: pl.DataFrame, same: Sequence[str], told: pl.Expr
+) -> pl.DataFrame:
+    some, others = (rows.filter(told).select("id", *same) for rows in (gone, came))
+    joined = some.join(others, on=same, nulls_equal=True, suffix="_new")
+    return joined.select("id", "id_new")
+
+
+def _has_row() -> pl.Expr:
+    return pl.col("line").is_not_null()
 
 
 def _those(rows: PartedRows, ids: pl.Series) -> pl.DataFrame:
