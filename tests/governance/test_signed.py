@@ -12,10 +12,11 @@ import pytest
 
 from flows.report.reconciled.data import GROUP, write_parquet, write_parts
 from flows.steps.frames.beyond import money_text
-from flows.steps.frames.parts import PartedSide
-from flows.steps.frames.sources import LINEAGE, Sources, complete, record_schema
+from flows.steps.frames.parts import PartedSide, held
+from flows.steps.frames.sources import DELIVERED, LINEAGE, Sources, complete, record_schema
 from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.reconcile.signed import (
+    ELSEWHERE,
     PART,
     changed_after_signoff,
     packed_parts,
@@ -141,6 +142,17 @@ def test_a_record_that_is_gone_is_one_break() -> None:
         Decimal("10.50"),
     )
     assert line["batch_id"] is None
+
+
+def test_a_record_that_has_left_the_scope_is_not_told_as_gone() -> None:
+    """Of a feed, what another one delivers is that one's."""
+    states = {1: ["superseded"], 2: ["superseded", "inserted"], 3: ["inserted"]}
+    rows = [payment(number) | {"state": state} for number in states for state in states[number]]
+    delivered = pl.DataFrame(rows, schema={**record_schema(PAYMENT), **DELIVERED})
+    signed = frame("payment", *map(payment, states))
+    found = changed_after_signoff(PAYMENT, signed, signed.clear(), [held(delivered)])
+    gone = "the signed record is gone"
+    assert found["note"].to_list() == [ELSEWHERE, gone, gone]
 
 
 def test_the_same_number_of_another_tenant_is_another_record() -> None:

@@ -272,5 +272,6 @@ def _changed(sources: Sources, cut: Cut) -> tuple[pl.DataFrame, dict[str, int]]:
         if now is None:
             unheld[record] = signed.height
         else:
-            parts.append(changed_after_signoff(EXTRACTS[record], signed, now))
+            rows = parts_of(sources.extract, record)
+            parts.append(changed_after_signoff(EXTRACTS[record], signed, now, rows))
     return together(parts), unheld

@@ -9,13 +9,15 @@ import polars as pl
 from flows.steps.breaks.make import amount_text, amounts_of, make_breaks, together
 from flows.steps.breaks.match_breaks import across_currencies, both_amounts, line_key
 from flows.steps.frames.beyond import beside, unsigned
-from flows.steps.frames.parts import parts_of
+from flows.steps.frames.parts import Load, parts_of
 from flows.steps.frames.sources import LINEAGE, complete, record_schema
 from flows.steps.match.comparison import SECRET, differences
 from flows.steps.match.pairing import pair_records
+from flows.steps.reconcile.countable import among, applied
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND
 from schemas.breaks import OF_AMOUNTS
+from schemas.derived.left_out import SUPERSEDED
 from schemas.field import Field, Table
 from schemas.frame_types import AMOUNT
 from schemas.tables import EXTRACTS
@@ -24,6 +26,7 @@ NOW = "D"
 RECORD = "record"
 PART = 100_000
 """Packed records that are made together."""
+ELSEWHERE = "it is not of this scope any more: another delivery has written it since"
 CODE, LATE = "CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL"
 """Of records that are other than they were signed, and of those that came since."""
 
@@ -101,11 +104,15 @@ def unpack_records(packed: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return empty | found
 
 
-def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
+def changed_after_signoff(
+    table: Table, signed: pl.DataFrame, now: pl.DataFrame, rows: Sequence[Load] = ()
+) -> pl.DataFrame:
     """One break per field of a signed record that is another now, with old and new value.
 
     A signed record that is gone is one break of its own. What came later is for `late_arrivals`. A
     field that the record kind did not have when it was signed was not signed, and is not compared.
+    `rows` are those of the extracts: they tell of a record that a delivery outside of the scope
+    has written since.
     """
     now = _veiled(table, now)
     compared = replace(table, fields=tuple(one for one in table.fields if _had(signed, one, now)))
@@ -117,7 +124,9 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
     there = there.with_columns(_column(table.currency).alias("now_in")).select("now_in")
     records = _records(table, signed[lines["row"]])
     changed = pl.concat([differing, records, there], how="horizontal")
-    gone = _records(table, signed.filter(both.partner.is_null()))
+    gone = signed.filter(both.partner.is_null())
+    elsewhere = pl.lit(_written_over(table, gone, rows))
+    left = pl.when(elsewhere).then(pl.lit(ELSEWHERE)).otherwise(pl.lit("the signed record is gone"))
     across = across_currencies(table, pl.col("code"), pl.col("what"))
     amount, text = (pl.when(~across).then(one) for one in _amount_of(table, changed))
     values = both_amounts(*map(pl.col, ("what", "expected", "found", "now_in")))
@@ -138,9 +147,22 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
                 amount_beyond=unsigned(text),
                 amounts=pl.when(across).then(values).otherwise(amounts),
             ),
-            _break(CODE, table, gone, note=pl.lit("the signed record is gone")),
+            _break(CODE, table, _records(table, gone), note=left),
         ]
     )
+
+
+def _written_over(table: Table, gone: pl.DataFrame, rows: Sequence[Load]) -> pl.Series:
+    """Of which records that are gone every row of the scope was written over by one outside of it.
+
+    Of all deliveries there is always one that is not.
+    """
+    over, stays = (pl.Series([False]).new_from_index(0, gone.height) for _ in range(2))
+    for load in rows if gone.height else ():
+        some = load()
+        over |= among(table, gone, some.filter(pl.col("state") == SUPERSEDED))
+        stays |= among(table, gone, some.filter(applied()))
+    return over & ~stays
 
 
 def _amount_of(table: Table, changed: pl.DataFrame) -> tuple[pl.Expr, pl.Expr]:
