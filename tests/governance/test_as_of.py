@@ -11,16 +11,19 @@ import pytest
 
 from connectors.errors import DayRefused
 from connectors.files.profile import DEFAULT
+from connectors.postgres.breaks import Decision
 from flows.report.reconciled.first_page import changed
 from flows.report.reconciled.markdown import reconciliation_markdown
 from flows.report.spelling import digits
 from flows.stages.reconcile.as_of import PARAMETERS, later_run, today
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
+from schemas.life import Choice
 from tests.stages.payments import line, write
 
 JANUARY, FEBRUARY = date(2026, 1, 31), date(2026, 2, 28)
@@ -199,9 +202,19 @@ def test_no_day_to_come(two_months: Workspace, recon: Any) -> None:
 def test_a_break_whose_record_is_dated_later_now_is_not_resolved(
     workspace: Workspace, tmp_path: Path, rows: Any
 ) -> None:
-    deliver(workspace, tmp_path / "a.csv", (1, "2026-01-10T00:00:00+00:00"))
-    rows('UPDATE payment SET "PaidAmount" = 99 RETURNING 1')
+    january = "2026-01-10T00:00:00+00:00"
+    deliver(workspace, tmp_path / "a.csv", (1, january), (2, january))
+    rows('UPDATE payment SET "PaidAmount" = 99 WHERE "Id" = 1 RETURNING 1')
     assert [one[0] for one in told(run(workspace, JANUARY))] == ["AMOUNT"]
     deliver(workspace, tmp_path / "b.csv", (1, "2026-02-10T00:00:00+00:00"))
-    rows('UPDATE payment SET "PaidAmount" = 99 RETURNING 1')
-    assert told(run(workspace, JANUARY)) == [("AMOUNT", "1/7", "NOT_LOOKED_AT")]
+    rows('UPDATE payment SET "PaidAmount" = 99 WHERE "Id" = 1 RETURNING 1')
+    later = run(workspace, JANUARY)
+    assert told(later) == [("AMOUNT", "1/7", "NOT_LOOKED_AT")]
+    agreed = Decision(Choice.ACCEPT, "agreed", "ann", until=FEBRUARY)
+    decide_breaks(
+        workspace, later.run.id, Chosen(ids=[one.id for one in later.report.breaks]), agreed
+    )
+    accepted = run(workspace, JANUARY)
+    assert accepted.run.verdict == "RECONCILED_WITH_ACCEPTED"
+    why = "1 accepted break of runs before was not looked at: dated after the day of this run"
+    assert accepted.report.cover.because == (why,)

@@ -26,10 +26,14 @@ def is_aside() -> pl.Expr:
     return pl.col("state").is_in(ASIDE)
 
 
-def is_unseen() -> pl.Expr:
-    """Whether a source of a carried break is not there, and nobody has accepted it as it was."""
+def is_unseen(*, accepted: bool = False) -> pl.Expr:
+    """Whether a source of a carried break is not there, and nobody has accepted it as it was.
+
+    `accepted`: whether somebody has.
+    """
+    nobody = pl.col("accepted_by").is_null()
     return (
         is_aside()
         & (pl.col("aside_by") != RULES).fill_null(value=True)
-        & (pl.col("accepted_by").is_null())
+        & (~nobody if accepted else nobody)
     )

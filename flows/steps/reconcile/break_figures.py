@@ -32,11 +32,13 @@ class BreakFigures:
     """Accepted ones that are other than what was accepted, or have changed into others."""
     aside: tuple[AsideLine, ...]
     not_looked_at: tuple[str, ...]
-    """Breaks of which a source is not there, in the reader's words."""
+    """Breaks of which a source is not there, and that nobody accepted, in the reader's words."""
     ageing: tuple[AgeingLine, ...]
     roll_forward: tuple[RollForward, ...]
     accepted_forward: tuple[RollForward, ...]
     aside_forward: tuple[RollForward, ...]
+    accepted_unseen: tuple[str, ...] = ()
+    """The same of accepted ones."""
 
 
 def break_figures(carried: PartedRows, others: pl.DataFrame) -> BreakFigures:
@@ -51,15 +53,18 @@ def break_figures(carried: PartedRows, others: pl.DataFrame) -> BreakFigures:
         accepted=int((there["state"] == BreakState.ACCEPTED).sum()),
         outgrown=int(there.select(outgrown().sum()).item()) + accepted_among(others).height,
         aside=aside_lines(there),
-        not_looked_at=tuple(_not_looked_at(there)),
+        not_looked_at=tuple(_not_looked_at(there.filter(is_unseen()))),
         ageing=ageing(there),
         roll_forward=roll_forward(breaks),
         accepted_forward=roll_forward(breaks, "accepted"),
         aside_forward=roll_forward(breaks, "aside"),
+        accepted_unseen=tuple(
+            _not_looked_at(there.filter(is_unseen(accepted=True)), "accepted break")
+        ),
     )
 
 
-def _not_looked_at(there: pl.DataFrame) -> Iterator[str]:
-    for one in aside_lines(there.filter(is_unseen())):
+def _not_looked_at(unseen: pl.DataFrame, called: str = "break") -> Iterator[str]:
+    for one in aside_lines(unseen):
         was = agree(one.breaks, "was", "were")
-        yield f"{quantity(one.breaks, 'break')} of runs before {was} not looked at: {one.because}"
+        yield f"{quantity(one.breaks, called)} of runs before {was} not looked at: {one.because}"

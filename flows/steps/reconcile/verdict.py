@@ -50,6 +50,7 @@ def reached(
         *_unreadable(proven),
         *_outgrown(breaks.outgrown),
         *_accepted(breaks.accepted),
+        *breaks.accepted_unseen,
         *_waived(breaks.aside),
     )
     return Opinion(name, because)
