@@ -13,7 +13,7 @@ import psycopg
 
 from connectors.postgres.copy_out import copied, in_pieces
 from connectors.postgres.page_columns import WantedRows, paged
-from connectors.postgres.push.plan import TWIN
+from connectors.postgres.push.changed_records import TWIN
 from schemas.amounts import BEYOND, UNREADABLE, spelled
 from schemas.derived.sql_names import SCHEMA, listed, staged_name
 from schemas.derived.views import (

@@ -15,6 +15,7 @@ from psycopg.rows import class_row
 
 from connectors.postgres.corrections import reads_staged
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.push.changed_records import part_decided
 from connectors.postgres.push.earlier import (
     NUMBER,
     SAYS,
@@ -118,6 +119,8 @@ def decide(
     for operation, state, *_ in rows:
         of_operation = counts.setdefault(operation, {})
         of_operation[state] = of_operation.get(state, 0) + 1
+    for operation in counts:
+        part_decided(connection, table_of(operation), chosen.batch_id, number)
     named = sorted((extract_id, number) for *_, extract_id, number in rows)[:MOST_NAMED]
     return {
         "decision": decision.value,

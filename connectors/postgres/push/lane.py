@@ -189,9 +189,9 @@ def asking_columns(table: Table) -> str:
         {reading if table.secrets else "''"}"""
 
 
-def unanswered_error(operation: Operation) -> str:
-    """ErrorData of a row whose answer nobody has read."""
-    message = REASONS["InDoubt"].message(value=operation.name)
+def unanswered_error(operation: Operation, why: str = "") -> str:
+    """ErrorData of a row whose answer nobody has read, or of which something else leaves doubt."""
+    message = REASONS["InDoubt"].message(value=why or operation.name)
     meta = {"stage": "push", "operation": operation.name}
     error = {"ErrorCode": "InDoubt", "FieldName": "", "Message": message, "Meta": meta}
     return json.dumps([error])

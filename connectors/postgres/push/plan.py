@@ -13,11 +13,16 @@ import psycopg
 from connectors.postgres.database import nested_loops
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.push.changed_records import (
+    TWIN,
+    part_from_changed,
+    same_stored,
+    supersede_changed,
+)
 from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
 from schemas.derived.sql_names import listed, staged_name
-from schemas.derived.views import STATE, WRITTEN, joined, of_batch, quoted, told_joins
+from schemas.derived.views import STATE, WRITTEN, joined, of_batch, told_joins
 from schemas.field import Table
-from schemas.kinds import stored_columns
 from schemas.operations import PUSHES, Operation
 from schemas.reasons import REASONS
 from schemas.tables import EXTRACTS
@@ -61,6 +66,8 @@ def _mark_by_others(
     connection.execute(_MARK_SENT_BY_TWINS, values)
     if not PUSHES[table.name].keyed:
         _mark_sent_before(connection, table, values)
+    part_from_changed(connection, table, values)
+    if not PUSHES[table.name].keyed:
         _note_doubts(connection, table, values)
 
 
@@ -71,6 +78,7 @@ def settle_duplicates(connection: psycopg.Connection, operation: Operation, batc
     PUT does no harm, so its twin waits for nobody.
     """
     lock_sends(connection)
+    supersede_changed(connection, table_of(operation.name), batch_id)
     values = {"operation": operation.name, "batch": batch_id}
     known = _KEYED if operation.keyed else _POSTED
     connection.execute(_settle(known), values)
@@ -113,16 +121,6 @@ def table_of(operation: str) -> Table:
     return next(EXTRACTS[name] for name, one in PUSHES.items() if one.name == operation)
 
 
-def same_stored(table: Table) -> str:
-    """SQL for whether a row `t` says of its record in every column what a staged row `s` says."""
-    return " AND ".join(
-        f"t.{quoted(name)} IS NOT DISTINCT FROM s.{quoted(name)}" for name in stored_columns(table)
-    )
-
-
-TWIN = "(o.writer_extract_id, o.writer_record_number) <> (o.extract_id, o.record_number)"
-"""The condition of the index `send_twins`."""
-
 WRITTEN_BEFORE = """(i.image::json ->> 'extract_id')::integer,
     (i.image::json ->> 'record_number')::bigint"""
 """SQL for extract and record number of the row that had written what a before-image `i` shows."""
@@ -138,11 +136,6 @@ what never left but alone is sent again: of a batch the host knows one key for a
 """
 WAITS = f"(x.state = 'sending' OR {TO_SEND})"
 """SQL for whether a row `x` is to be sent, or is with a run that may have died with it."""
-
-OVERWRITTEN = """x.state = 'superseded' AND x.twin
-    AND (x.writer_extract_id, x.writer_record_number) = (x.extract_id, x.record_number)"""
-"""Rows `x` that found their record unchanged, and another body in it when they were planned."""
-
 # The batch that wrote a record may be pushed after the one that delivered it once more.
 _MARK_SENT_BY_TWINS = f"""UPDATE send x SET twin = TRUE FROM send o
     WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state = 'unsent'

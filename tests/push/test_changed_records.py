@@ -1,0 +1,118 @@
+"""A record that somebody changed in the database: no row ends as one that says otherwise."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import ConservationError
+from connectors.files.profile import DEFAULT
+from connectors.postgres.evidence import altered_ledger
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.push.plan import plan_sends
+from connectors.postgres.push.sends import SendDecision
+from flows.stages.batch_service import ask_for_service
+from flows.stages.chosen_sends import ChosenSends
+from flows.stages.resolve import resolve
+from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from schemas.tables import PAYMENT
+from tests.push.conftest import deliver, towards
+from tests.push.deliveries import GATEWAYS
+from tests.push.test_undone import amounts
+from tests.service.faulty_server import FaultyServer
+from tests.stages.payments import line, write
+
+
+def test_a_put_is_sent_where_only_the_database_was_made_to_say_the_same(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        deliver(place, write(tmp_path / "a.csv", line(1, amount="1")))
+        _change(workspace, "payment", "PaidAmount", 2)
+        deliver(place, write(tmp_path / "b.csv", line(1, amount="2")))
+        assert amounts(server) == [1, 2]
+
+
+@pytest.mark.long
+def test_an_older_put_of_a_changed_record_never_follows(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
+) -> None:
+    """Neither one that waited, nor after the undo of what was delivered last."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        for name, amount in (("a.csv", "1"), ("b.csv", "1")):
+            path = write(tmp_path / name, line(1, amount=amount), line(ord(name[0])))
+            import_delivery(place, [path], DEFAULT)
+        with place.database.connect() as connection, hold_batch(connection, 1) as lease:
+            ask_for_service(place, lease)
+            with lease.transaction():
+                plan_sends(lease, PAYMENT)
+        _change(workspace, "payment", "PaidAmount", 2)
+        import_delivery(place, [write(tmp_path / "c.csv", line(1, amount="2"))], DEFAULT)
+        for batch in (3, 1, 2):
+            with suppress(ConservationError):  # What batch 1 wrote is changed.
+                push_batch(place, batch)
+        assert amounts(server) == [2]
+        deliver(place, write(tmp_path / "d.csv", line(1, amount="3")))
+        undo_batch(place, 4, by=None, reason="wrong month")
+        for batch in (3, 1, 2):
+            with suppress(ConservationError):
+                push_batch(place, batch)
+        assert amounts(server) == [2, 3, 2]
+        assert rows("SELECT batch_id, state FROM send WHERE record_number = 1 ORDER BY 1") == [
+            (1, "superseded"),
+            (2, "superseded"),
+            (3, "acknowledged"),
+            (4, "acknowledged"),
+        ]
+        with workspace.database.connect() as connection:
+            assert altered_ledger(connection, [1, 2, 3, 4]) == ()
+
+
+@pytest.mark.long
+def test_a_row_follows_its_writer_where_the_record_was_changed_behind_both(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        import_delivery(place, [write(tmp_path / "a.csv", line(1, amount="1"))], DEFAULT)
+        again = write(tmp_path / "b.csv", line(1, amount="1"), line(2))
+        import_delivery(place, [again], DEFAULT)
+        _change(workspace, "payment", "PaidAmount", 2)
+        with suppress(ConservationError):
+            push_batch(place, 2)
+        assert sent(2) == {1: "acknowledged", 2: "acknowledged"}
+        assert amounts(server) == [1]
+
+
+@pytest.mark.long
+def test_a_post_of_a_changed_record_is_in_doubt_until_somebody_says(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        deliver(place, _gateway(tmp_path / "a.csv", "https://a"))
+        _change(workspace, "payment_gateway", "NotifyUrl", "https://b")
+        deliver(place, _gateway(tmp_path / "b.csv", "https://b"))
+        push_batch(place, 2)
+        assert (sent(2), len(server.effects)) == ({1: "in_doubt"}, 1)
+        chosen = ChosenSends(states=("in_doubt",))
+        resolve(place, 2, chosen, SendDecision.RESEND, by="a", reason="not there")
+        push_batch(place, 2)
+        assert sent(2) == {1: "acknowledged"}
+        assert ["https://b" in effect.body for effect in server.effects] == [False, True]
+
+
+def _change(workspace: Workspace, table: str, column: str, value: object) -> None:
+    """As somebody does it beside all batches."""
+    with workspace.database.connect() as connection:
+        connection.execute(f'UPDATE {table} SET "{column}" = %s', [value])
+
+
+def _gateway(path: Path, notify: str) -> str:
+    path.write_text(f"{GATEWAYS}\n7,1,main,,{notify},\n")
+    return str(path)
