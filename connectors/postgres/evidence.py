@@ -166,6 +166,12 @@ def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[st
     return [_NAMES[part] for part in LEDGER if recorded.get(part, present[part]) != present[part]]
 
 
+def altered_since_applied(connection: psycopg.Connection, batch_id: int) -> list[str]:
+    """What of files, receipts and outcomes is another than once the rows were applied; in words."""
+    parts = (FILES, RECEIPTS, OUTCOMES)
+    return [_NAMES[one] for one in parts if _is_altered(connection, batch_id, one, _FINAL)]
+
+
 def answers_detail(
     connection: psycopg.Connection, batch_id: int, name: str = ANSWERS
 ) -> dict[str, object]:

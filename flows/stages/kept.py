@@ -19,7 +19,7 @@ from connectors.files.header import Header
 from connectors.files.known_headers import KnownHeaders
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
-from connectors.postgres.corrections import reads_staged
+from connectors.postgres.corrections import reads_staged, unrepaired
 from connectors.postgres.digests import (
     changed_receipts,
     differing,
@@ -27,7 +27,11 @@ from connectors.postgres.digests import (
     recorded,
     row_digests,
 )
-from connectors.postgres.evidence import altered_since_held, is_profile_altered
+from connectors.postgres.evidence import (
+    altered_since_applied,
+    altered_since_held,
+    is_profile_altered,
+)
 from connectors.postgres.ledger import Extract
 from connectors.postgres.removals import removed_contents
 from connectors.settings import Settings
@@ -35,6 +39,7 @@ from flows.stages.chunk_ranges import STAGE
 from flows.stages.kept_settings import limits_of
 from flows.stages.terms import prove_constants
 from flows.stages.workspace import Workspace
+from schemas.counting import first_of
 from schemas.derived.sql_names import staged_name
 from schemas.tables import EXTRACTS
 
@@ -42,6 +47,9 @@ IMPORT_AGAIN = (
     "Import the same file again: that puts its bytes back and is taken as known; then run "
     "this command again. `recon archive verify` lists every kept file that does not match."
 )
+
+FAULTS_TOLD = 3
+"""Of what was altered, an error tells so many; it counts the others."""
 
 
 def evidence_of(workspace: Workspace, extract: Extract) -> Evidence:
@@ -170,7 +178,7 @@ def prove_held(connection: psycopg.Connection, batch_id: int) -> None:
 
 
 def prove_staged(connection: psycopg.Connection, batch_id: int) -> None:
-    """Raise EvidenceBroken where the rows to be applied are not those that were staged.
+    """Raise EvidenceBroken where the rows to be applied or sent are not those that were staged.
 
     What an earlier version staged without hashing it is taken as it is.
     """
@@ -198,10 +206,23 @@ def prove_staged(connection: psycopg.Connection, batch_id: int) -> None:
         return
     raise EvidenceBroken(
         f"Since batch {batch_id} was staged, somebody altered {what} in the database. Nothing more "
-        "was decided or applied. Put back what stood there, then run this again. Else, if nothing "
-        f"of it is applied yet, `recon rerun {batch_id} --from-start` reads its files again; if "
-        "something is, undo the batch and import them again."
+        "was decided, applied or sent. Put back what stood there, then run this again. Else, if "
+        f"nothing of it is applied yet, `recon rerun {batch_id} --from-start` reads its files "
+        "again; if something is, undo the batch and import them again."
     )
+
+
+def prove_to_send(connection: psycopg.Connection, batch_id: int) -> None:
+    """Raise EvidenceBroken where the rows to be sent are not those that were staged and applied."""
+    prove_staged(connection, batch_id)
+    altered = [*altered_since_applied(connection, batch_id), *unrepaired(connection, [batch_id])]
+    if altered:
+        raise EvidenceBroken(
+            f"Since the rows of batch {batch_id} were applied, somebody altered in the database "
+            f"what became of them: {first_of(altered, FAULTS_TOLD, by='; ')}. Nothing more of it "
+            "is sent. `recon audit verify` tells more. Put back what stood there; or undo the "
+            "batch and import its files again."
+        )
 
 
 def prove_extracts(workspace: Workspace, extracts: Iterable[Extract]) -> None:

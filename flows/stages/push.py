@@ -39,6 +39,7 @@ from connectors.recovery import reach
 from connectors.service import Answer, Request, Service, Verdict
 from flows.stages.advised import advised
 from flows.stages.batch_service import go_over, open_for
+from flows.stages.kept import prove_to_send
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
 from schemas.counting import agree, quantity
@@ -78,13 +79,16 @@ def push(
     One row that is refused costs one row. A service that refuses us or does not answer at all
     stops the run once; what is unsent stays so and a later run goes on with it. `most` limits the
     rows of this run. Only a batch that somebody `named` goes to another service: of all that wait
-    nobody says that each is for the one that is set.
+    nobody says that each is for the one that is set. Raises EvidenceBroken where somebody altered
+    the rows, or what became of them.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.service is None or batch.state not in ledger.UNDER_WAY:
         return
     staged = ledger.staged_tables(lease.connection, lease.batch_id)
     tables = [table for table in staged if table.name in PUSHES]
+    if tables:
+        prove_to_send(lease.connection, lease.batch_id)
     if named:
         batch = go_over(workspace, lease, batch, tables)
     for table in staged:

@@ -1,4 +1,4 @@
-"""A record that somebody changed in the database: no row ends as one that says otherwise."""
+"""What somebody changed in the database: records, which no row ends against, or staged rows."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from connectors.errors import ConservationError
+from connectors.errors import ConservationError, EvidenceBroken
 from connectors.files.profile import DEFAULT
 from connectors.postgres.evidence import altered_ledger
 from connectors.postgres.lease import hold_batch
@@ -105,6 +105,45 @@ def test_a_post_of_a_changed_record_is_in_doubt_until_somebody_says(
         push_batch(place, 2)
         assert sent(2) == {1: "acknowledged"}
         assert ["https://b" in effect.body for effect in server.effects] == [False, True]
+
+
+ALTERED = {
+    "a reference": (
+        'UPDATE staged_payment SET "DebtsId" = 9',
+        'UPDATE staged_payment SET "DebtsId" = 2',
+    ),
+    "what became of a row": (
+        "INSERT INTO outcome VALUES (1, 1, 2, 'stale', NULL)",
+        "DELETE FROM outcome",
+    ),
+    "that it was repaired": (
+        "INSERT INTO outcome VALUES (1, 1, 2, 'corrected', NULL)",
+        "DELETE FROM outcome",
+    ),
+    "what became of all": (
+        "UPDATE receipt SET verdict = 'stale' WHERE stage = 'apply payment'",
+        "UPDATE receipt SET verdict = 'inserted' WHERE stage = 'apply payment'",
+    ),
+}
+
+
+@pytest.mark.long(but=("a reference",))
+@pytest.mark.parametrize("what", ALTERED)
+def test_what_somebody_altered_behind_the_import_is_not_sent(
+    workspace: Workspace, tmp_path: Path, what: str
+) -> None:
+    """Whoever loads files may write these tables, and sends nothing."""
+    with FaultyServer() as server, workspace.database.connect() as connection:
+        place = towards(workspace, server.url)
+        import_delivery(place, [write(tmp_path / "a.csv", line(1), line(2))], DEFAULT)
+        alter, put_back = ALTERED[what]
+        connection.execute(alter)
+        with pytest.raises(EvidenceBroken, match="omebody altered"):
+            push_batch(place, 1)
+        assert server.requests == []
+        connection.execute(put_back)
+        assert push_batch(place, 1).report.verdict == "complete"
+        assert len(server.effects) == 2
 
 
 def _change(workspace: Workspace, table: str, column: str, value: object) -> None:
