@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import ConservationError, EvidenceBroken
-from connectors.files.profile import DEFAULT
+from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres.evidence import altered_ledger
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.push.plan import plan_sends
@@ -19,7 +19,7 @@ from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from schemas.tables import PAYMENT
-from tests.push.conftest import deliver, towards
+from tests.push.conftest import PUSHED, deliver, towards
 from tests.push.deliveries import GATEWAYS
 from tests.push.test_undone import amounts
 from tests.service.faulty_server import FaultyServer
@@ -152,6 +152,21 @@ def _change(workspace: Workspace, table: str, column: str, value: object) -> Non
         connection.execute(f'UPDATE {table} SET "{column}" = %s', [value])
 
 
-def _gateway(path: Path, notify: str) -> str:
-    path.write_text(f"{GATEWAYS}\n7,1,main,,{notify},\n")
+def _gateway(path: Path, notify: str, end: str = "") -> str:
+    path.write_text(f"{GATEWAYS}\n7,1,main,,{notify},\n{end}")
     return str(path)
+
+
+@pytest.mark.parametrize("first", [PUSHED, DEFAULT])
+def test_a_post_is_sent_once_where_its_record_was_changed_in_between(
+    workspace: Workspace, sent: Any, tmp_path: Path, first: Profile
+) -> None:
+    """The whole is delivered each night: it puts back what somebody changed, and is not new."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        import_delivery(place, [_gateway(tmp_path / "a.csv", "https://a")], first)
+        deliver(place, _gateway(tmp_path / "b.csv", "https://a", "\n"))
+        assert len(server.effects) == 1
+        _change(workspace, "payment_gateway", "NotifyUrl", "https://b")
+        deliver(place, _gateway(tmp_path / "c.csv", "https://a", "\n\n"))
+        assert (sent(3), len(server.effects)) == ({1: "acknowledged"}, 1)

@@ -1,7 +1,8 @@
-"""Rows that found their record as they say it, and no delivery had made it so.
+"""Rows whose record somebody has changed in the database, beside all batches.
 
-Whoever changes a record in the database beside all batches leaves the name of the row that wrote it
-there. What that row has sent is another body, so a row that says otherwise does not end as it does.
+That leaves the name of the row that wrote the record. What this row has sent is another body than
+the record says: a row that found the record as it says itself does not end as the writer did, and
+one that puts back what the writer had said does.
 """
 
 from collections.abc import Mapping
@@ -21,6 +22,9 @@ TWIN = "(o.writer_extract_id, o.writer_record_number) <> (o.extract_id, o.record
 OVERWRITTEN = """x.state = 'superseded' AND x.twin
     AND (x.writer_extract_id, x.writer_record_number) = (x.extract_id, x.record_number)"""
 """Rows `x` that found their record unchanged, and another body in it when they were planned."""
+WRITTEN_BEFORE = """(i.image::json ->> 'extract_id')::integer,
+    (i.image::json ->> 'record_number')::bigint"""
+"""SQL for extract and record number of the row that had written what a before-image `i` shows."""
 
 _OF_OPERATION = "x.batch_id = %(batch)s AND x.operation = %(operation)s"
 _OWN = f"{_OF_OPERATION} AND x.state = 'unsent'"
@@ -39,6 +43,14 @@ def same_stored(table: Table, row: str = "t") -> str:
     """SQL for whether a row says of its record in every column what a staged row `s` says."""
     columns = map(quoted, stored_columns(table))
     return " AND ".join(f"{row}.{name} IS NOT DISTINCT FROM s.{name}" for name in columns)
+
+
+def written_over(table: Table) -> str:
+    """SQL for the rows of a batch that changed a record, each with the row that wrote it before."""
+    return f"""SELECT i.extract_id, i.record_number, w.writer_extract_id, w.writer_record_number
+        FROM before_image i CROSS JOIN LATERAL (SELECT {WRITTEN_BEFORE})
+            w (writer_extract_id, writer_record_number)
+        WHERE {of_batch("i")} AND i.record = '{table.name}'"""
 
 
 def part_from_changed(

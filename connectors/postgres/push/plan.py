@@ -15,9 +15,11 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.changed_records import (
     TWIN,
+    WRITTEN_BEFORE,
     part_from_changed,
     same_stored,
     supersede_changed,
+    written_over,
 )
 from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
 from schemas.derived.sql_names import listed, staged_name
@@ -121,10 +123,6 @@ def table_of(operation: str) -> Table:
     return next(EXTRACTS[name] for name, one in PUSHES.items() if one.name == operation)
 
 
-WRITTEN_BEFORE = """(i.image::json ->> 'extract_id')::integer,
-    (i.image::json ->> 'record_number')::bigint"""
-"""SQL for extract and record number of the row that had written what a before-image `i` shows."""
-
 CURRENT = """(t.extract_id, t.record_number) IS NOT DISTINCT FROM
     (x.writer_extract_id, x.writer_record_number)"""
 """SQL for whether the target's row `t` says what a row `x` is to send: no later batch wrote it."""
@@ -173,9 +171,10 @@ def _mark_sent_before(
     """Let POSTs end as those of the same records that a batch sent which was undone.
 
     The same record says the same in every column, whatever file and row it came in. So does the
-    same row of the same file that any batch sent, where it was read as the same record.
+    same row of the same file that any batch sent, where it was read as the same record; and what
+    the row sent that a record was by last, where somebody else has changed it since.
     """
-    earlier = connection.execute(_EARLIER, values).fetchall()
+    earlier = connection.execute(_earlier(table), values).fetchall()
     if not earlier:
         return
     sent = {
@@ -196,6 +195,7 @@ def _end_as_before(table: Table) -> str:
             service_id = told.service_id, status = told.status, echo = told.echo,
             decision = told.decision, carried_out = told.carried_out
         FROM (
+            WITH before AS MATERIALIZED ({written_over(table)})
             SELECT DISTINCT ON (y.number) y.number,
                 CASE WHEN here AND o.state <> 'sending' THEN o.state ELSE 'in_doubt' END AS state,
                 CASE WHEN NOT here THEN {_elsewhere("ob.service")}
@@ -215,9 +215,12 @@ def _end_as_before(table: Table) -> str:
             JOIN send o ON o.extract_id = t.extract_id AND o.record_number = t.record_number
                 AND o.operation = y.operation AND o.batch_id = ANY(%(batches)s)
             JOIN extract earlier ON earlier.id = o.extract_id
-            JOIN batch ob ON ob.id = o.batch_id AND (ob.state = 'undone'
+            LEFT JOIN before w ON (w.extract_id, w.record_number) = (y.extract_id, y.record_number)
+                AND (w.writer_extract_id, w.writer_record_number) =
+                    (o.writer_extract_id, o.writer_record_number)
+            JOIN batch ob ON ob.id = o.batch_id AND (ob.state = 'undone' OR w.extract_id IS NOT NULL
                 OR earlier.sha256 = mine.sha256 AND o.record_number = y.record_number)
-            CROSS JOIN LATERAL (SELECT ob.service IS NOT DISTINCT FROM b.service AS here) w
+            CROSS JOIN LATERAL (SELECT ob.service IS NOT DISTINCT FROM b.service AS here) h
             WHERE y.batch_id = %(batch)s AND y.operation = %(operation)s AND y.state = 'unsent'
                 AND o.state IN ({listed(_SENT_BEFORE)})
                 AND (here OR o.state IN ({listed(_AT_SERVICE)}))
@@ -264,13 +267,25 @@ _BESIDE = (
     "was to be posted: the service may have both. `recon sends 0 --state in_doubt` lists those "
     "that still are."
 )
-_EARLIER = f"""SELECT e.id, b.id FROM extract e JOIN batch b ON b.id = e.batch_id
-    WHERE e.batch_id <> %(batch)s AND (b.state = 'undone' OR e.sha256 IN
-            (SELECT sha256 FROM extract WHERE batch_id = %(batch)s))
-        AND EXISTS (SELECT FROM send o WHERE o.batch_id = b.id AND o.extract_id = e.id
-            AND o.operation = %(operation)s AND o.state IN ({listed(_SENT_BEFORE)}))
-    ORDER BY e.id"""
-"""Extracts of which a row may have been sent before."""
+
+
+def _earlier(table: Table) -> str:
+    """SQL for the extracts, with their batches, of which a row may have been sent before."""
+    may_be = f"o.operation = %(operation)s AND o.state IN ({listed(_SENT_BEFORE)})"
+    return f"""WITH before AS MATERIALIZED ({written_over(table)})
+        SELECT e.id, b.id FROM extract e JOIN batch b ON b.id = e.batch_id
+        WHERE e.batch_id <> %(batch)s AND (b.state = 'undone' OR e.sha256 IN
+                (SELECT sha256 FROM extract WHERE batch_id = %(batch)s))
+            AND EXISTS (SELECT FROM send o WHERE o.batch_id = b.id AND o.extract_id = e.id
+                AND {may_be})
+        UNION SELECT o.extract_id, o.batch_id FROM before w JOIN send o
+            ON (o.extract_id, o.record_number) = (w.writer_extract_id, w.writer_record_number)
+            AND {may_be}
+        UNION SELECT o.extract_id, o.batch_id FROM before w JOIN send o
+            ON o.writer_extract_id = w.writer_extract_id
+            AND o.writer_record_number = w.writer_record_number AND {TWIN} AND {may_be}
+        ORDER BY 1"""
+
 
 _WRITER = "(o.extract_id, o.record_number) = (x.writer_extract_id, x.writer_record_number)"
 _TWINS = f"""o.writer_extract_id = x.writer_extract_id

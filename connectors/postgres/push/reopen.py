@@ -9,11 +9,10 @@ import psycopg
 
 from connectors.postgres.database import nested_loops
 from connectors.postgres.ledger import batch_span
-from connectors.postgres.push.changed_records import OVERWRITTEN, TWIN, same_stored
+from connectors.postgres.push.changed_records import OVERWRITTEN, TWIN, WRITTEN_BEFORE, same_stored
 from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
-from connectors.postgres.push.plan import WRITTEN_BEFORE
 from connectors.postgres.push.restores import DOUBTFUL
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, of_batch
