@@ -1,15 +1,18 @@
 """Resolve: what operators decide about sends that nobody else can settle, with who and why."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import psycopg
 
 from connectors.errors import BatchStateError
 from connectors.postgres import ledger
 from connectors.postgres.evidence import answers_detail
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
-from connectors.postgres.push.decisions import decide, decided_by
+from connectors.postgres.push.decisions import decide, decided_by, settled_by
+from connectors.postgres.push.earlier import NUMBER
 from connectors.postgres.push.sends import Selection, SendDecision
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event
@@ -20,9 +23,12 @@ from flows.stages.sequence import Ended, refuse_if_taken_back
 from flows.stages.way_on import goes_on_by
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
-from schemas.counting import grouped, quantity
+from schemas.counting import first_of, grouped, quantity
 from schemas.guards.batch_states import RESOLVE
 from schemas.guards.ledger_digests import BEFORE
+
+MOST_NAMED = 5
+"""Rows that a refusal names; it counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +77,10 @@ def resolve(
 
     `confirm`: the service has it as sent. `resend`: it has not, so the next push sends it, under
     the push key it had. `abandon`: it is not to be sent. Each may be followed by another one, until
-    the service answers. Raises BatchStateError where no row is
-    chosen, so that a mistyped choice is never taken for done, nor where they are
-    not as many as `expected`: something else was looked at. `run` of Prefect, which may be tried
-    again, decides once.
+    the service answers. Raises BatchStateError where no row is chosen, or one that is named is
+    not settled, so that a mistyped choice is never taken for done; and where they are not as many
+    as `expected`: something else was looked at. `run` of Prefect, which may be tried again, decides
+    once.
     """
     tried: dict[int, dict[str, Any]] = {}
 
@@ -86,7 +92,7 @@ def resolve(
                 refuse_if_taken_back(connection, batch_id)
                 selection = selection_of(connection, batch_id, chosen)
                 detail = _decide(
-                    lease, selection, decision, expected, tried, run, by=by, reason=reason
+                    lease, selection, chosen, decision, expected, tried, run, by=by, reason=reason
                 )
             with goes_on_by(f"recon rerun {batch_id}"):
                 reach("resolved")
@@ -100,6 +106,7 @@ def resolve(
 def _decide(
     lease: Lease,
     selection: Selection,
+    chosen: ChosenSends,
     decision: SendDecision,
     expected: int | None,
     tried: dict[int, dict[str, Any]],
@@ -124,6 +131,12 @@ def _decide(
                 f"{expected} were looked at: some have moved since, or cannot be settled by "
                 f"{decision.value}. Look again; nothing was changed."
             )
+        if left := [*_left(connection, batch_id, chosen, decision, detail[NUMBER])]:
+            raise BatchStateError(
+                f"Of batch {batch_id}, {first_of(left, MOST_NAMED)} cannot be settled by "
+                f"{decision.value}, or is none of those chosen; nothing was changed. "
+                f"`recon sends {batch_id}` says what became of each row."
+            )
         event = add_event(
             connection,
             RESOLVE,
@@ -135,3 +148,17 @@ def _decide(
         tried[event] = detail
         lease.set_state(State.MERGED)
     return detail
+
+
+def _left(
+    connection: psycopg.Connection,
+    batch_id: int,
+    chosen: ChosenSends,
+    decision: SendDecision,
+    number: int,
+) -> Iterator[str]:
+    """The rows that were named by themselves and are not as a decision has them."""
+    for row in chosen.rows:
+        selection = selection_of(connection, batch_id, ChosenSends((row,)))
+        if not settled_by(connection, selection, decision, number):
+            yield row

@@ -135,6 +135,11 @@ def test_every_decision_may_be_followed_by_every_other(
         for decision in SendDecision:
             with pytest.raises(BatchStateError, match="nothing was changed"):
                 settle(place, decision, rows=("a.csv:record:1",))
+        # Of rows that are named each is settled, or none.
+        aside = next(row for row, (_, last) in pairs.items() if last is SendDecision.ABANDON)
+        with pytest.raises(BatchStateError, match="record:1 cannot be settled by resend"):
+            settle(place, SendDecision.RESEND, rows=(f"a.csv:record:{aside}", "a.csv:record:1"))
+        assert sent(1)[aside] == "abandoned"
 
 
 @pytest.mark.long

@@ -138,6 +138,19 @@ def decide(
     }
 
 
+def settled_by(
+    connection: psycopg.Connection, chosen: Selection, decision: SendDecision, number: int
+) -> set[tuple[int, int]]:
+    """Extract and record number of the chosen rows that are as a decision of a batch has it."""
+    where, values = where_chosen(chosen)
+    rows = connection.execute(
+        f"SELECT x.extract_id, x.record_number FROM send x WHERE {where} "
+        "AND (x.decision_number = %(number)s OR x.state = %(to)s)",
+        values | {"number": number, "to": _LEADS_TO[decision]},
+    )
+    return set(rows.fetchall())
+
+
 def _followers(connection: psycopg.Connection, batch_id: int, number: int) -> list[int]:
     """Other batches of which a row ended as one had whose confirmation a decision took back."""
     rows = connection.execute(
