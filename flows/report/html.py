@@ -56,7 +56,7 @@ PUSHED: Mapping[str, str] = {
     "differs": "The service took it, but what it repeated is not what was sent.",
     "in_doubt": "Sent, and the answer is lost: nobody knows whether the service has it.",
     "abandoned": "Somebody decided that it is not to be sent.",
-    "superseded": "A later batch has written the record since; the newer one is sent instead.",
+    "superseded": "A later batch has written the record since; an older version is never sent.",
     "sending": "On its way, or left behind by a run that died.",
     "unsent": "Still to be sent.",
 }
