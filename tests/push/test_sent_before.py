@@ -12,7 +12,7 @@ from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve
 from flows.stages.sequence import push_batch
-from flows.stages.undo import undo_and_tell
+from flows.stages.undo import undo_and_tell, undo_batch
 from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import GATEWAYS, row_of
@@ -94,3 +94,25 @@ def test_a_corrected_delivery_posts_only_what_the_undone_one_had_not(
                 push_batch(place, batch)
         counted = Counter(row_of(seen.body) for seen in server.requests[begun:])
         assert counted == Counter([*POSTED_ANEW, 2, 6])
+
+
+def test_a_row_without_a_key_is_posted_once_though_its_file_is_imported_again(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """The same in another file is a record of its own, as in any other batch."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        path = replies(tmp_path / "a.csv", ",,good,", "g,5,good,", ",,good,")
+        deliver(place, path)
+        undo_batch(place, 1, by=None, reason="wrong month")
+        deliver(place, path)
+        assert (sent(2), len(server.effects)) == (dict.fromkeys((1, 2, 3), "acknowledged"), 3)
+        deliver(place, replies(tmp_path / "b.csv", ",,good,"))
+        assert (sent(3), len(server.effects)) == ({1: "acknowledged"}, 4)
+
+
+def replies(path: Path, *lines: str) -> Path:
+    """Replies to forms; each is a POST."""
+    head = "CommsGuid,CampaignActionsRequestsId,Comments,CampaignActionFiles"
+    path.write_text("\n".join([head, *lines]) + "\n")
+    return path

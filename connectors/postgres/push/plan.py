@@ -23,7 +23,7 @@ from connectors.postgres.push.changed_records import (
 )
 from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
 from schemas.derived.sql_names import listed, staged_name
-from schemas.derived.views import STATE, WRITTEN, joined, of_batch, told_joins
+from schemas.derived.views import STATE, WRITTEN, joined, of_batch, quoted, told_joins
 from schemas.field import Table
 from schemas.operations import PUSHES, Operation
 from schemas.reasons import REASONS
@@ -172,7 +172,8 @@ def _mark_sent_before(
 
     The same record says the same in every column, whatever file and row it came in. So does the
     same row of the same file that any batch sent, where it was read as the same record; and what
-    the row sent that a record was by last, where somebody else has changed it since.
+    the row sent that a record was by last, where somebody else has changed it since. A record that
+    lacks a part of its key is known by that row of its file alone.
     """
     earlier = connection.execute(_earlier(table), values).fetchall()
     if not earlier:
@@ -186,11 +187,23 @@ def _mark_sent_before(
     # No statistics know the rows that were planned just now; taken for one, each would be looked
     # for in all rows of before.
     with nested_loops(connection, on=False):
-        connection.execute(_end_as_before(table), sent)
+        connection.execute(_end_as_before(table, joined(table), "ob.state = 'undone'"), sent)
+        if not table.has_plain_key:
+            connection.execute(_end_as_before(table, _same_nameless(table), "FALSE"), sent)
 
 
-def _end_as_before(table: Table) -> str:
-    """SQL that lets sends end as those of the batches `earlier`, the best known of each."""
+def _same_nameless(table: Table) -> str:
+    """SQL to find the staged row `t` of the place of `s`, where that lacks a part of its key."""
+    lacks = " OR ".join(f"s.{quoted(name)} IS NULL" for name in table.key)
+    return f"t.record_number = s.record_number AND ({lacks or 'FALSE'})"
+
+
+def _end_as_before(table: Table, same: str, anywhere: str) -> str:
+    """SQL that lets sends end as those of the batches `earlier`, the best known of each.
+
+    `same`: SQL to find the record of `s` in another staged row `t`; `anywhere`: SQL for whether it
+    counts in whatever file and row of a batch `ob`.
+    """
     return f"""UPDATE send x SET state = told.state, error_data = told.error_data,
             service_id = told.service_id, status = told.status, echo = told.echo,
             decision = told.decision, carried_out = told.carried_out
@@ -210,7 +223,7 @@ def _end_as_before(table: Table) -> str:
             JOIN extract mine ON mine.id = y.extract_id
             JOIN {staged_name(table)} s
                 ON s.extract_id = y.extract_id AND s.record_number = y.record_number
-            JOIN {staged_name(table)} t ON {joined(table)} AND {same_stored(table)}
+            JOIN {staged_name(table)} t ON {same} AND {same_stored(table)}
                 AND t.extract_id = ANY(%(earlier)s)
             JOIN send o ON o.extract_id = t.extract_id AND o.record_number = t.record_number
                 AND o.operation = y.operation AND o.batch_id = ANY(%(batches)s)
@@ -218,7 +231,7 @@ def _end_as_before(table: Table) -> str:
             LEFT JOIN before w ON (w.extract_id, w.record_number) = (y.extract_id, y.record_number)
                 AND (w.writer_extract_id, w.writer_record_number) =
                     (o.writer_extract_id, o.writer_record_number)
-            JOIN batch ob ON ob.id = o.batch_id AND (ob.state = 'undone' OR w.extract_id IS NOT NULL
+            JOIN batch ob ON ob.id = o.batch_id AND ({anywhere} OR w.extract_id IS NOT NULL
                 OR earlier.sha256 = mine.sha256 AND o.record_number = y.record_number)
             CROSS JOIN LATERAL (SELECT ob.service IS NOT DISTINCT FROM b.service AS here) h
             WHERE y.batch_id = %(batch)s AND y.operation = %(operation)s AND y.state = 'unsent'
