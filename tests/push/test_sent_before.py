@@ -3,18 +3,21 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connectors.errors import ServiceUnusable
+from connectors.files.profile import DEFAULT
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve
-from flows.stages.sequence import push_batch
+from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_and_tell, undo_batch
 from flows.stages.workspace import Workspace
-from tests.push.conftest import deliver, towards
+from tests.push.conftest import PUSHED, deliver, towards
 from tests.push.deliveries import GATEWAYS, row_of
 from tests.service.faulty_server import LOST, OK, FaultyServer, Reply, Seen, status
 
@@ -116,3 +119,36 @@ def replies(path: Path, *lines: str) -> Path:
     head = "CommsGuid,CampaignActionsRequestsId,Comments,CampaignActionFiles"
     path.write_text("\n".join([head, *lines]) + "\n")
     return path
+
+
+NEVER_THERE = {
+    "imported only": (DEFAULT, OK),
+    "refused": (PUSHED, status(400, error_code="NotEmpty")),
+    "unsent": (PUSHED, status(401)),
+}
+
+
+@pytest.mark.long(but=("refused",))
+@pytest.mark.parametrize("case", NEVER_THERE)
+def test_a_record_that_is_put_back_before_the_service_had_another_is_posted_once(
+    workspace: Workspace, sent: Any, tmp_path: Path, case: str
+) -> None:
+    profile, reply = NEVER_THERE[case]
+    with FaultyServer(lambda seen: reply if '"https://m"' in seen.body else OK) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, gateways(tmp_path / "a.csv", [CHANGED, 1]))
+        for number in (2, 3):
+            # Each brings one of its own too.
+            path = gateways(tmp_path / f"b{number}.csv", [CHANGED, number], changed=True)
+            with suppress(ServiceUnusable):
+                import_delivery(place, [str(path)], profile)
+        deliver(place, gateways(tmp_path / "c.csv", [CHANGED, 4]))
+        assert sent(4) == {1: "acknowledged", 2: "acknowledged"}
+        # Nor by one that finds it put back by a batch that goes to no service.
+        with suppress(ServiceUnusable):
+            path = gateways(tmp_path / "d.csv", [CHANGED, 5], changed=True)
+            import_delivery(place, [str(path)], profile)
+        import_delivery(place, [str(gateways(tmp_path / "e.csv", [CHANGED, 6]))], DEFAULT)
+        deliver(place, gateways(tmp_path / "f.csv", [CHANGED, 8]))
+        assert sent(7) == {1: "acknowledged", 2: "acknowledged"}
+        assert [row_of(effect.body) for effect in server.effects].count(CHANGED) == 1

@@ -1,8 +1,7 @@
 """Rows whose record somebody has changed in the database, beside all batches.
 
 That leaves the name of the row that wrote the record. What this row has sent is another body than
-the record says: a row that found the record as it says itself does not end as the writer did, and
-one that puts back what the writer had said does.
+the record says: a row that found the record as it says itself does not end as the writer did.
 """
 
 from collections.abc import Mapping
@@ -43,14 +42,6 @@ def same_stored(table: Table, row: str = "t") -> str:
     """SQL for whether a row says of its record in every column what a staged row `s` says."""
     columns = map(quoted, stored_columns(table))
     return " AND ".join(f"{row}.{name} IS NOT DISTINCT FROM s.{name}" for name in columns)
-
-
-def written_over(table: Table) -> str:
-    """SQL for the rows of a batch that changed a record, each with the row that wrote it before."""
-    return f"""SELECT i.extract_id, i.record_number, w.writer_extract_id, w.writer_record_number
-        FROM before_image i CROSS JOIN LATERAL (SELECT {WRITTEN_BEFORE})
-            w (writer_extract_id, writer_record_number)
-        WHERE {of_batch("i")} AND i.record = '{table.name}'"""
 
 
 def part_from_changed(

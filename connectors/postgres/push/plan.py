@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import psycopg
 
-from connectors.postgres.database import nested_loops
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.changed_records import (
@@ -19,14 +18,13 @@ from connectors.postgres.push.changed_records import (
     part_from_changed,
     same_stored,
     supersede_changed,
-    written_over,
 )
-from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
+from connectors.postgres.push.lane import lock_sends
+from connectors.postgres.push.sent_before import AT_SERVICE, elsewhere, in_order, mark_sent_before
 from schemas.derived.sql_names import listed, staged_name
-from schemas.derived.views import STATE, WRITTEN, joined, of_batch, quoted, told_joins
+from schemas.derived.views import STATE, WRITTEN, joined, of_batch, told_joins
 from schemas.field import Table
 from schemas.operations import PUSHES, Operation
-from schemas.reasons import REASONS
 from schemas.tables import EXTRACTS
 
 
@@ -67,7 +65,7 @@ def _mark_by_others(
     """Let planned rows end as others that have sent their content, or are to send it."""
     connection.execute(_MARK_SENT_BY_TWINS, values)
     if not PUSHES[table.name].keyed:
-        _mark_sent_before(connection, table, values)
+        mark_sent_before(connection, table, values)
     part_from_changed(connection, table, values)
     if not PUSHES[table.name].keyed:
         _note_doubts(connection, table, values)
@@ -146,103 +144,6 @@ _FORGET = """UPDATE send x SET state = 'unsent', attempts = 0, changed_at = now(
         follows = NULL, own_key = NULL, decision = NULL, decision_number = NULL
     WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state <> 'superseded'"""
 
-_AT_SERVICE = ("acknowledged", "in_doubt", "differs", "sending")
-"""States of a row that its service has, or may have."""
-_SENT_BEFORE = ("acknowledged", "in_doubt", "differs", "sending", "abandoned")
-"""States of a row that is not to be sent again by itself. Nobody sends any more what is `sending`
-in a batch that was undone: its run has died, and whoever has the next turn finds it in doubt."""
-
-
-def _elsewhere(service: str) -> str:
-    """SQL for the ErrorData of a row whose content went to another service, which is a column."""
-    before, after = REASONS["InDoubt"].message(value="it was sent to \0").split("\0")
-    return f"""json_build_array(json_build_object('ErrorCode', 'InDoubt', 'FieldName', '',
-        'Message', '{before}' || {service} || '{after}', 'Meta', json_build_object('stage', 'push',
-        'value', 'sent to ' || {service})))::text"""
-
-
-def _in_order(states: tuple[str, ...], name: str) -> str:
-    return f"array_position(ARRAY[{listed(states)}], {name})"
-
-
-def _mark_sent_before(
-    connection: psycopg.Connection, table: Table, values: Mapping[str, object]
-) -> None:
-    """Let POSTs end as those of the same records that a batch sent which was undone.
-
-    The same record says the same in every column, whatever file and row it came in. So does the
-    same row of the same file that any batch sent, where it was read as the same record; and what
-    the row sent that a record was by last, where somebody else has changed it since. A record that
-    lacks a part of its key is known by that row of its file alone.
-    """
-    earlier = connection.execute(_earlier(table), values).fetchall()
-    if not earlier:
-        return
-    sent = {
-        **values,
-        "earlier": [extract for extract, _ in earlier],
-        "batches": sorted({batch for _, batch in earlier}),
-        "error": unanswered_error(PUSHES[table.name]),
-    }
-    # No statistics know the rows that were planned just now; taken for one, each would be looked
-    # for in all rows of before.
-    with nested_loops(connection, on=False):
-        connection.execute(_end_as_before(table, joined(table), "ob.state = 'undone'"), sent)
-        if not table.has_plain_key:
-            connection.execute(_end_as_before(table, _same_nameless(table), "FALSE"), sent)
-
-
-def _same_nameless(table: Table) -> str:
-    """SQL to find the staged row `t` of the place of `s`, where that lacks a part of its key."""
-    lacks = " OR ".join(f"s.{quoted(name)} IS NULL" for name in table.key)
-    return f"t.record_number = s.record_number AND ({lacks or 'FALSE'})"
-
-
-def _end_as_before(table: Table, same: str, anywhere: str) -> str:
-    """SQL that lets sends end as those of the batches `earlier`, the best known of each.
-
-    `same`: SQL to find the record of `s` in another staged row `t`; `anywhere`: SQL for whether it
-    counts in whatever file and row of a batch `ob`.
-    """
-    return f"""UPDATE send x SET state = told.state, error_data = told.error_data,
-            service_id = told.service_id, status = told.status, echo = told.echo,
-            decision = told.decision, carried_out = told.carried_out
-        FROM (
-            WITH before AS MATERIALIZED ({written_over(table)})
-            SELECT DISTINCT ON (y.number) y.number,
-                CASE WHEN here AND o.state <> 'sending' THEN o.state ELSE 'in_doubt' END AS state,
-                CASE WHEN NOT here THEN {_elsewhere("ob.service")}
-                    WHEN o.state = 'sending' THEN %(error)s ELSE o.error_data END AS error_data,
-                CASE WHEN here THEN o.service_id END AS service_id,
-                CASE WHEN here THEN o.status END AS status, CASE WHEN here THEN o.echo END AS echo,
-                CASE WHEN here THEN o.decision END AS decision,
-                CASE WHEN here AND (o.state = 'abandoned' OR o.carried_out IS NOT NULL)
-                    THEN o.carried_out ELSE '{CarriedOut.MAYBE}' END AS carried_out
-            FROM send y
-            JOIN batch b ON b.id = y.batch_id
-            JOIN extract mine ON mine.id = y.extract_id
-            JOIN {staged_name(table)} s
-                ON s.extract_id = y.extract_id AND s.record_number = y.record_number
-            JOIN {staged_name(table)} t ON {same} AND {same_stored(table)}
-                AND t.extract_id = ANY(%(earlier)s)
-            JOIN send o ON o.extract_id = t.extract_id AND o.record_number = t.record_number
-                AND o.operation = y.operation AND o.batch_id = ANY(%(batches)s)
-            JOIN extract earlier ON earlier.id = o.extract_id
-            LEFT JOIN before w ON (w.extract_id, w.record_number) = (y.extract_id, y.record_number)
-                AND (w.writer_extract_id, w.writer_record_number) =
-                    (o.writer_extract_id, o.writer_record_number)
-            JOIN batch ob ON ob.id = o.batch_id AND ({anywhere} OR w.extract_id IS NOT NULL
-                OR earlier.sha256 = mine.sha256 AND o.record_number = y.record_number)
-            CROSS JOIN LATERAL (SELECT ob.service IS NOT DISTINCT FROM b.service AS here) h
-            WHERE y.batch_id = %(batch)s AND y.operation = %(operation)s AND y.state = 'unsent'
-                AND o.state IN ({listed(_SENT_BEFORE)})
-                AND (here OR o.state IN ({listed(_AT_SERVICE)}))
-                AND {of_batch("s")}
-            ORDER BY y.number, here DESC, {_in_order(_SENT_BEFORE, "o.state")},
-                o.decision IS NOT NULL, o.extract_id, o.record_number
-        ) told
-        WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.number = told.number"""
-
 
 def _note_doubts(
     connection: psycopg.Connection, table: Table, values: Mapping[str, object]
@@ -280,26 +181,6 @@ _BESIDE = (
     "was to be posted: the service may have both. `recon sends 0 --state in_doubt` lists those "
     "that still are."
 )
-
-
-def _earlier(table: Table) -> str:
-    """SQL for the extracts, with their batches, of which a row may have been sent before."""
-    may_be = f"o.operation = %(operation)s AND o.state IN ({listed(_SENT_BEFORE)})"
-    return f"""WITH before AS MATERIALIZED ({written_over(table)})
-        SELECT e.id, b.id FROM extract e JOIN batch b ON b.id = e.batch_id
-        WHERE e.batch_id <> %(batch)s AND (b.state = 'undone' OR e.sha256 IN
-                (SELECT sha256 FROM extract WHERE batch_id = %(batch)s))
-            AND EXISTS (SELECT FROM send o WHERE o.batch_id = b.id AND o.extract_id = e.id
-                AND {may_be})
-        UNION SELECT o.extract_id, o.batch_id FROM before w JOIN send o
-            ON (o.extract_id, o.record_number) = (w.writer_extract_id, w.writer_record_number)
-            AND {may_be}
-        UNION SELECT o.extract_id, o.batch_id FROM before w JOIN send o
-            ON o.writer_extract_id = w.writer_extract_id
-            AND o.writer_record_number = w.writer_record_number AND {TWIN} AND {may_be}
-        ORDER BY 1"""
-
-
 _WRITER = "(o.extract_id, o.record_number) = (x.writer_extract_id, x.writer_record_number)"
 _TWINS = f"""o.writer_extract_id = x.writer_extract_id
     AND o.writer_record_number = x.writer_record_number AND {TWIN}"""
@@ -368,8 +249,8 @@ def sent_by_another(which: str) -> str:
 _TOLD_NOW = f"""SELECT DISTINCT ON (extract_id, record_number) extract_id, record_number, state
     FROM (SELECT extract_id, record_number, here,
             CASE WHEN here THEN state ELSE 'in_doubt' END AS state
-        FROM ({_others(_BY_ANOTHER)}) o WHERE tells AND (here OR state IN ({listed(_AT_SERVICE)}))
-    ) o ORDER BY extract_id, record_number, here DESC, {_in_order(_POSTED, "state")}"""
+        FROM ({_others(_BY_ANOTHER)}) o WHERE tells AND (here OR state IN ({listed(AT_SERVICE)}))
+    ) o ORDER BY extract_id, record_number, here DESC, {in_order(_POSTED, "state")}"""
 LEFT_BEHIND = f"""SELECT x.batch_id FROM earlier_send e
     JOIN send o ON (o.extract_id, o.record_number) = (e.extract_id, e.record_number)
     JOIN {_ALIKE} WHERE e.decision = 'confirm' AND {_FORMERLY}
@@ -386,9 +267,9 @@ and they are as many as rows that came twice. What the other one is to be sent b
 _OTHERS = _others(_WAITING)
 _KNOWN = f"""
     SELECT o.number, here, CASE WHEN here THEN o.state ELSE 'in_doubt' END AS state,
-        CASE WHEN here THEN o.error_data ELSE {_elsewhere("o.service")} END AS error_data
+        CASE WHEN here THEN o.error_data ELSE {elsewhere("o.service")} END AS error_data
     FROM ({_OTHERS}) o
-    WHERE tells AND (here OR o.state IN ({listed(_AT_SERVICE)}))"""
+    WHERE tells AND (here OR o.state IN ({listed(AT_SERVICE)}))"""
 """What the others say of this batch's service."""
 
 _KEEP_OWN = f"""UPDATE send x SET twin = FALSE
@@ -404,6 +285,6 @@ def _settle(known: tuple[str, ...]) -> str:
             SELECT DISTINCT ON (number) number, replace(state, 'sending', 'unsent') AS state,
                 CASE WHEN state <> 'unsent' THEN error_data END AS error_data
             FROM ({_KNOWN}) o WHERE state IN ({listed(known)})
-            ORDER BY number, here DESC, {_in_order(known, "o.state")}
+            ORDER BY number, here DESC, {in_order(known, "o.state")}
         ) told
         WHERE {_WAITING} AND told.number = x.number AND told.state <> x.state"""

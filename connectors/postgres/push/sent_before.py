@@ -1,0 +1,195 @@
+"""POSTs that were sent before: a row that says the same of the same record ends as they did."""
+
+from collections.abc import Mapping
+from itertools import count
+
+import psycopg
+
+from connectors.postgres.database import nested_loops
+from connectors.postgres.heartbeat import lease_name, who_holds
+from connectors.postgres.push.changed_records import TWIN, WRITTEN_BEFORE, same_stored
+from connectors.postgres.push.lane import CarriedOut, unanswered_error
+from schemas.derived.sql_names import listed, staged_name
+from schemas.derived.views import joined, of_batch, quoted
+from schemas.field import Table
+from schemas.guards.leases import Held
+from schemas.operations import PUSHES
+from schemas.reasons import REASONS
+
+AT_SERVICE = ("acknowledged", "in_doubt", "differs", "sending")
+"""States of a row that its service has, or may have."""
+_SENT_BEFORE = ("acknowledged", "in_doubt", "differs", "sending", "abandoned")
+"""States of a row that is not to be sent again by itself. Nobody sends any more what is `sending`
+in a batch that was undone: its run has died, and whoever has the next turn finds it in doubt."""
+
+
+def elsewhere(service: str) -> str:
+    """SQL for the ErrorData of a row whose content went to another service, which is a column."""
+    before, after = REASONS["InDoubt"].message(value="it was sent to \0").split("\0")
+    return f"""json_build_array(json_build_object('ErrorCode', 'InDoubt', 'FieldName', '',
+        'Message', '{before}' || {service} || '{after}', 'Meta', json_build_object('stage', 'push',
+        'value', 'sent to ' || {service})))::text"""
+
+
+def in_order(states: tuple[str, ...], name: str) -> str:
+    return f"array_position(ARRAY[{listed(states)}], {name})"
+
+
+def mark_sent_before(
+    connection: psycopg.Connection, table: Table, values: Mapping[str, object]
+) -> None:
+    """Let POSTs end as those of the same records that a batch sent which was undone.
+
+    The same record says the same in every column, whatever file and row it came in. So does the
+    same row of the same file that any batch sent, where it was read as the same record. And so does
+    the row that a record was by, where the service had nothing else of it since: somebody changed
+    it in the database, or what a later batch said was not sent. A record that lacks a part of its
+    key is known by the row of its file alone.
+    """
+    _find_written_over(connection, table, values)
+    earlier = connection.execute(_EARLIER, values).fetchall()
+    if earlier:
+        sent = {
+            **values,
+            "earlier": [extract for extract, _ in earlier],
+            "batches": sorted({batch for _, batch in earlier}),
+            "error": unanswered_error(PUSHES[table.name]),
+        }
+        # No statistics know the rows that were planned just now; taken for one, each would be
+        # looked for in all rows of before.
+        with nested_loops(connection, on=False):
+            connection.execute(_end_as_before(table, joined(table), "ob.state = 'undone'"), sent)
+            if not table.has_plain_key:
+                connection.execute(_end_as_before(table, _same_nameless(table), "FALSE"), sent)
+    connection.execute("DROP TABLE written_over")
+
+
+def _find_written_over(
+    connection: psycopg.Connection, table: Table, values: Mapping[str, object]
+) -> None:
+    """The temporary table `written_over`: by which rows the records of a batch were before it.
+
+    That is who had written a record; and where the service never had what that one said, who had
+    written it before. A row that waits may be on its way all the same, where somebody has the turn:
+    it was read when it was the last one.
+    """
+    connection.execute(
+        f"""CREATE TEMP TABLE written_over ON COMMIT DROP AS
+        SELECT 0 AS step, i.extract_id, i.record_number, {_WRITER_OF}
+        WHERE {of_batch("i")} AND i.record = '{table.name}'
+        UNION ALL
+        SELECT {_FOUND}, x.extract_id, x.record_number, x.writer_extract_id, x.writer_record_number
+        FROM send x WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.twin
+            AND x.state = 'unsent' AND {TWIN.replace("o.", "x.")} AND NOT EXISTS (SELECT FROM send o
+                WHERE (o.extract_id, o.record_number) =
+                    (x.writer_extract_id, x.writer_record_number))""",
+        values,
+    )
+    moving = who_holds(connection, lease_name(Held.PUSH, PUSHES[table.name].name)) != ""
+    given = {"there": [*AT_SERVICE, *(["unsent"] if moving else [])]}
+    for step in count(_FOUND):
+        extracts = connection.execute(
+            f"SELECT DISTINCT v.writer_extract_id FROM written_over v WHERE step = %(step)s "
+            f"AND {_NEVER_THERE}",
+            {**given, "step": step},
+        ).fetchall()
+        if extracts:
+            connection.execute(
+                f"""INSERT INTO written_over
+                SELECT v.step + 1, v.extract_id, v.record_number, {_WRITER_OF}
+                JOIN written_over v ON (i.extract_id, i.record_number) =
+                    (v.writer_extract_id, v.writer_record_number)
+                WHERE i.extract_id = ANY(%(extracts)s) AND i.record = '{table.name}'
+                    AND v.step = %(step)s AND {_NEVER_THERE}""",
+                {**given, "step": step, "extracts": [extract for (extract,) in extracts]},
+            )
+        elif step > _FOUND:
+            break
+    # A row ends as the one that it follows by itself.
+    connection.execute(f"DELETE FROM written_over WHERE step = {_FOUND}")
+
+
+_FOUND = -1
+"""The step of rows that found their record as they say, by a row that goes to no service."""
+_WRITER_OF = f"""w.writer_extract_id, w.writer_record_number
+    FROM before_image i CROSS JOIN LATERAL (SELECT {WRITTEN_BEFORE})
+        w (writer_extract_id, writer_record_number)"""
+_OF_WRITER = (
+    "(o.extract_id, o.record_number) = (v.writer_extract_id, v.writer_record_number)",
+    f"""o.writer_extract_id = v.writer_extract_id
+        AND o.writer_record_number = v.writer_record_number AND {TWIN}""",
+)
+"""Conditions of rows `o` that say what a writer in `written_over` `v` said; each uses an index."""
+_NEVER_THERE = " AND ".join(
+    f"""NOT EXISTS (SELECT FROM send o WHERE {one}
+        AND (o.state = ANY(%(there)s) OR o.carried_out IS NOT NULL))"""
+    for one in _OF_WRITER
+)
+_MAY_BE = f"o.operation = %(operation)s AND o.state IN ({listed(_SENT_BEFORE)})"
+_EARLIER = " UNION ".join(
+    (
+        f"""SELECT e.id, b.id FROM extract e JOIN batch b ON b.id = e.batch_id
+        WHERE e.batch_id <> %(batch)s AND (b.state = 'undone' OR e.sha256 IN
+                (SELECT sha256 FROM extract WHERE batch_id = %(batch)s))
+            AND EXISTS (SELECT FROM send o WHERE o.batch_id = b.id AND o.extract_id = e.id
+                AND {_MAY_BE})""",
+        *(
+            f"""SELECT o.extract_id, o.batch_id FROM written_over v
+            JOIN send o ON {one} AND {_MAY_BE}"""
+            for one in _OF_WRITER
+        ),
+    )
+)
+"""Extracts, with their batches, of which a row may have been sent before."""
+
+
+def _same_nameless(table: Table) -> str:
+    """SQL to find the staged row `t` of the place of `s`, where that lacks a part of its key."""
+    lacks = " OR ".join(f"s.{quoted(name)} IS NULL" for name in table.key)
+    return f"t.record_number = s.record_number AND ({lacks or 'FALSE'})"
+
+
+def _end_as_before(table: Table, same: str, anywhere: str) -> str:
+    """SQL that lets sends end as those of the batches `earlier`, the best known of each.
+
+    `same`: SQL to find the record of `s` in another staged row `t`; `anywhere`: SQL for whether it
+    counts in whatever file and row of a batch `ob`.
+    """
+    return f"""UPDATE send x SET state = told.state, error_data = told.error_data,
+            service_id = told.service_id, status = told.status, echo = told.echo,
+            decision = told.decision, carried_out = told.carried_out
+        FROM (
+            SELECT DISTINCT ON (y.number) y.number,
+                CASE WHEN here AND o.state <> 'sending' THEN o.state ELSE 'in_doubt' END AS state,
+                CASE WHEN NOT here THEN {elsewhere("ob.service")}
+                    WHEN o.state = 'sending' THEN %(error)s ELSE o.error_data END AS error_data,
+                CASE WHEN here THEN o.service_id END AS service_id,
+                CASE WHEN here THEN o.status END AS status, CASE WHEN here THEN o.echo END AS echo,
+                CASE WHEN here THEN o.decision END AS decision,
+                CASE WHEN here AND (o.state = 'abandoned' OR o.carried_out IS NOT NULL)
+                    THEN o.carried_out ELSE '{CarriedOut.MAYBE}' END AS carried_out
+            FROM send y
+            JOIN batch b ON b.id = y.batch_id
+            JOIN extract mine ON mine.id = y.extract_id
+            JOIN {staged_name(table)} s
+                ON s.extract_id = y.extract_id AND s.record_number = y.record_number
+            JOIN {staged_name(table)} t ON {same} AND {same_stored(table)}
+                AND t.extract_id = ANY(%(earlier)s)
+            JOIN send o ON o.extract_id = t.extract_id AND o.record_number = t.record_number
+                AND o.operation = y.operation AND o.batch_id = ANY(%(batches)s)
+            JOIN extract earlier ON earlier.id = o.extract_id
+            LEFT JOIN written_over v
+                ON (v.extract_id, v.record_number) = (y.extract_id, y.record_number)
+                AND (v.writer_extract_id, v.writer_record_number) =
+                    (o.writer_extract_id, o.writer_record_number)
+            JOIN batch ob ON ob.id = o.batch_id AND ({anywhere} OR v.extract_id IS NOT NULL
+                OR earlier.sha256 = mine.sha256 AND o.record_number = y.record_number)
+            CROSS JOIN LATERAL (SELECT ob.service IS NOT DISTINCT FROM b.service AS here) h
+            WHERE y.batch_id = %(batch)s AND y.operation = %(operation)s AND y.state = 'unsent'
+                AND o.state IN ({listed(_SENT_BEFORE)})
+                AND (here OR o.state IN ({listed(AT_SERVICE)}))
+                AND {of_batch("s")}
+            ORDER BY y.number, here DESC, {in_order(_SENT_BEFORE, "o.state")},
+                o.decision IS NOT NULL, o.extract_id, o.record_number
+        ) told
+        WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.number = told.number"""
