@@ -57,6 +57,7 @@ REFERENCE_VALUES = (
 TEMPORARY = {
     *("used", "met", "missing", "offered", "told_keys"),
     *("present", "repaired", "in_error", "named_repairs", "repair_claims", "sends_reopened"),
+    "written_over",
 }
 """Names of tables of a moment: PostgreSQL would find these instead."""
 TAKEN = {*LEDGER, *TEMPORARY, "alembic_version", "shown_row", "position", "lineage"}
