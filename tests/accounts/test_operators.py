@@ -68,7 +68,7 @@ def test_rows_in_doubt_are_settled_by_operators(
     rows(
         "INSERT INTO send (batch_id, extract_id, record_number, operation, number, state, twin, "
         "writer_extract_id, writer_record_number, attempts, epoch, changed_at) "
-        "VALUES (1, 1, 1, 'payment', 1, 'in_doubt', FALSE, 1, 1, 1, 1, now()) RETURNING 1"
+        "VALUES (1, 1, 1, 'EditPayment', 1, 'in_doubt', FALSE, 1, 1, 1, 1, now()) RETURNING 1"
     )
     add(workspace, OTTO, ANNA)
     settled = (1, ChosenSends(), SendDecision.ABANDON)
