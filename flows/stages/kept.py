@@ -50,6 +50,8 @@ IMPORT_AGAIN = (
 
 FAULTS_TOLD = 3
 """Of what was altered, an error tells so many; it counts the others."""
+PUT_BACK = "Put back what stood there; or undo the batch and import its files again."
+"""What whoever altered something of a batch in the database can do."""
 
 
 def evidence_of(workspace: Workspace, extract: Extract) -> Evidence:
@@ -220,8 +222,7 @@ def prove_to_send(connection: psycopg.Connection, batch_id: int) -> None:
         raise EvidenceBroken(
             f"Since the rows of batch {batch_id} were applied, somebody altered in the database "
             f"what became of them: {first_of(altered, FAULTS_TOLD, by='; ')}. Nothing more of it "
-            "is sent. `recon audit verify` tells more. Put back what stood there; or undo the "
-            "batch and import its files again."
+            f"is sent. `recon audit verify` tells more. {PUT_BACK}"
         )
 
 

@@ -24,7 +24,15 @@ from connectors.postgres.ledger import Batch, Extract, State
 from connectors.postgres.one_moment import one_moment
 from flows.report.spelling import shortened
 from flows.stages.chunk_ranges import STAGE, place_after
-from flows.stages.kept import is_cleared, open_archived, prove_profile, prove_staged, removed_on
+from flows.stages.kept import (
+    FAULTS_TOLD,
+    PUT_BACK,
+    is_cleared,
+    open_archived,
+    prove_profile,
+    prove_staged,
+    removed_on,
+)
 from flows.stages.rows.spots import Spot, of_name, places, show_command
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
@@ -32,12 +40,9 @@ from schemas.counting import first_of, quantity
 from schemas.derived.sql_names import staged_name
 from schemas.tables import EXTRACTS
 
-FAULTS_TOLD = 3
-"""Of what was altered, an error tells so many; it counts the others."""
 HASHED = "the hash of all rows that were staged with it"
 _POSITION = ("byte_start", "byte_end", "first_line", "last_line")
 _TEXT = ("data", "raw")
-_REMEDY = "Put back what stood there; or undo the batch and import its files again."
 BLOCK_BYTES = 1 << 20
 NAMED = 20
 """Files an error names; it counts the others."""
@@ -59,7 +64,7 @@ class RowProof:
                 f"The rows of {extract.name} of batch {extract.batch_id} (table "
                 f"{staged_name(table)}) are not those that were staged: somebody altered them in "
                 f"the database, and nothing tells which. Record {row.record_number} is not shown. "
-                f"{_REMEDY}"
+                f"{PUT_BACK}"
             )
         if not cleared:
             rest = f"{HASHED} proves" if hashed else "nothing proves"
@@ -77,7 +82,7 @@ class RowProof:
             fault = self._fault(extract, row, content, then)
         if fault:
             about = f"{extract.name} of batch {extract.batch_id}"
-            raise EvidenceBroken(f"{about} {fault}, and it is not shown. {_REMEDY}")
+            raise EvidenceBroken(f"{about} {fault}, and it is not shown. {PUT_BACK}")
 
     def _fault(self, extract: Extract, row: Any, content: Content, header: Header) -> str:
         """What a row is otherwise than its file says, read with this header; empty: nothing."""
@@ -224,7 +229,7 @@ def prove_ledger(connection: psycopg.Connection, batch_id: int) -> None:
         raise EvidenceBroken(
             f"Somebody altered in the database what became of batch {batch_id}, and nothing of it "
             f"is shown: {first_of(altered, FAULTS_TOLD, by='; ')}. `recon audit verify` tells "
-            f"more. {_REMEDY}"
+            f"more. {PUT_BACK}"
         )
 
 
