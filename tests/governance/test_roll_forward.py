@@ -13,7 +13,7 @@ from flows.stages.reconcile.put_aside import kept_parts
 from flows.steps.breaks.aside import Gone
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.carry_forward import carry_forward
-from flows.steps.breaks.changed_into import about, changed_into, known_as_long, replaced
+from flows.steps.breaks.changed_into import about, changed_into, known_as_long, replacements
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
 from flows.steps.breaks.saved import from_saved
@@ -268,7 +268,9 @@ def test_a_row_that_is_known_under_another_key_is_known_as_long() -> None:
     now = pl.concat([found("0#1:a.csv:1", **ROW), beside])
     there = carry(now, first.clear(), _decisions([], {}, FIRST), _changed({}, {}),
                   FIRST + timedelta(9))  # fmt: skip
-    told = dict(known_as_long(about(first), there).select("key", "first_seen").iter_rows())
+    gone = about(first)
+    seen = known_as_long(replacements(gone, there).of_row, gone, there).select("key", "first_seen")
+    told = dict(seen.iter_rows())
     assert told == {"0#1:a.csv:1": FIRST, "0#2:a.csv:1": FIRST + timedelta(9)}
 
 
@@ -295,7 +297,7 @@ def test_a_break_that_was_there_all_the_time_is_not_what_another_has_changed_int
     gone = run(found("0"))
     beside = run(found("0", code="VALUE")).with_columns(pl.lit(left, pl.String).alias("state"))
     there = run(found("0", code="VALUE"), beside.filter(pl.col("state").is_not_null()))
-    assert replaced(about(gone), there).to_list() == (ids(gone) if came else [])
+    assert replacements(about(gone), there).ids.to_list() == (ids(gone) if came else [])
 
 
 def test_an_acceptance_that_runs_out_is_open_again_under_its_own_line() -> None:

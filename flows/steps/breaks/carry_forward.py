@@ -9,7 +9,7 @@ import polars as pl
 from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.aside import Gone, set_aside
 from flows.steps.breaks.causes import Causes, Moments, find_causes
-from flows.steps.breaks.changed_into import about, known_as_long, replaced, with_replaced
+from flows.steps.breaks.changed_into import about, known_as_long, replacements, with_replaced
 from flows.steps.breaks.counted import counts
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.lifecycle import CHANGED, carry
@@ -53,8 +53,9 @@ def carry_forward(
     for part, decided in zip(found, _of_parts(found, decisions), strict=True):
         carried = carry(part, left(part["id"]), decided, changed, as_of, own)
         if gone.breaks.height:
-            others.append(replaced(left_behind, carried))
-            carried = known_as_long(left_behind, carried)
+            both = replacements(left_behind, carried)
+            others.append(both.ids)
+            carried = known_as_long(both.of_row, left_behind, carried)
         yield told(carried)
     if gone.breaks.height:
         changed = set_aside(gone, sources=sources, rules=rules, as_of=as_of, tolerated=tolerated)

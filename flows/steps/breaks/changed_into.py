@@ -9,6 +9,7 @@ row is another one once it is no longer alone, and once it is alone again.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import polars as pl
 
@@ -34,22 +35,37 @@ _NONE = pl.DataFrame(
 )
 
 
-def replaced(gone: pl.DataFrame, carried: pl.DataFrame) -> pl.Series:
-    """Ids of breaks not found again whose field or row has one that came, of some of this run.
+class Replacements(NamedTuple):
+    """Breaks that are gone (`id`) beside those that say now what is wrong there (`id_new`)."""
+
+    of_field: pl.DataFrame
+    of_row: pl.DataFrame
+
+    @property
+    def whole(self) -> pl.DataFrame:
+        return pl.concat(self).unique(maintain_order=True)
+
+    @property
+    def ids(self) -> pl.Series:
+        """Ids of those that are gone."""
+        return self.whole["id"].unique()
+
+
+def replacements(gone: pl.DataFrame, carried: pl.DataFrame) -> Replacements:
+    """Breaks not found again whose field or row has one that came, of some breaks of this run.
 
     Of those that are gone it is asked what they are `about`.
     """
-    return _pairs(gone, about(carried.filter(_came())))["id"].unique()
+    return _paired(gone, about(carried.filter(_came())))
 
 
-def known_as_long(gone: pl.DataFrame, carried: pl.DataFrame) -> pl.DataFrame:
+def known_as_long(of_row: pl.DataFrame, gone: pl.DataFrame, carried: pl.DataFrame) -> pl.DataFrame:
     """Some breaks of this run, of which those of a row under another key were seen when it was.
 
-    Of those that are gone as for `replaced`.
+    `of_row` and `gone` as for `replacements`.
     """
-    pairs = _same(gone, about(carried.filter(_came())), _ROW, _has_row())
     seen = gone.select("id", pl.col("first_seen").alias("__seen"))
-    first = pairs.join(seen, on="id").group_by("id_new").agg(pl.col("__seen").min())
+    first = of_row.join(seen, on="id").group_by("id_new").agg(pl.col("__seen").min())
     told = carried.join(first, left_on="id", right_on="id_new", how="left", maintain_order="left")
     return told.with_columns(pl.min_horizontal("first_seen", "__seen").alias("first_seen")).drop(
         "__seen"
@@ -57,7 +73,7 @@ def known_as_long(gone: pl.DataFrame, carried: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_replaced(changed: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    """What became of breaks that were not found again (CHANGED), as `replaced` has found.
+    """What became of breaks that were not found again (CHANGED), as `Replacements.ids` has them.
 
     One that is set aside this run could not find, so it has become nothing.
     """
@@ -78,15 +94,15 @@ def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
         return _NONE
     came = carried.filter(_came())
     # Nearly all may have come: they are paired part by part.
-    pairs = pl.concat(_pairs(ids, about(part)) for part in came.read([*_ABOUT]))
-    was = _those(gone, pairs["id"]).select(
+    both = pl.concat(_paired(ids, about(part)).whole for part in came.read([*_ABOUT]))
+    was = _those(gone, both["id"]).select(
         "id", f"state{BEFORE}", name_of(), values(names).alias("was")
     )
-    now = _those(came, pairs["id_new"]).select(
+    now = _those(came, both["id_new"]).select(
         pl.col("id").alias("id_new"),
         pl.format("changed into {}: {}", "code", values(names)).alias("now"),
     )
-    told = pairs.join(now, on="id_new").group_by("id").agg(pl.col("now").sort().str.join("; "))
+    told = both.join(now, on="id_new").group_by("id").agg(pl.col("now").sort().str.join("; "))
     return was.join(told.rename({"now": "is_now"}), on="id").sort("what", "id")
 
 
@@ -109,11 +125,11 @@ def about(rows: pl.DataFrame) -> pl.DataFrame:
     return told.with_columns(sources.alias(_COMPARED), own)
 
 
-def _pairs(gone: pl.DataFrame, came: pl.DataFrame) -> pl.DataFrame:
-    """Breaks that are gone (`id`) beside those that say now what is wrong there (`id_new`)."""
-    of_field = _same(gone, came, _SAME, pl.col("field") != "")
-    of_row = _same(gone, came, _ROW, _has_row())
-    return pl.concat([of_field, of_row]).unique(maintain_order=True)
+def _paired(gone: pl.DataFrame, came: pl.DataFrame) -> Replacements:
+    return Replacements(
+        _same(gone, came, _SAME, pl.col("field") != ""),
+        _same(gone, came, _ROW, pl.col("line").is_not_null()),
+    )
 
 
 def _same(
@@ -122,10 +138,6 @@ def _same(
     some, others = (rows.filter(told).select("id", *same) for rows in (gone, came))
     joined = some.join(others, on=same, nulls_equal=True, suffix="_new")
     return joined.select("id", "id_new")
-
-
-def _has_row() -> pl.Expr:
-    return pl.col("line").is_not_null()
 
 
 def _those(rows: PartedRows, ids: pl.Series) -> pl.DataFrame:
