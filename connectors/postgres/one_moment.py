@@ -12,15 +12,15 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from connectors.errors import DatabaseUnusable, StatementRefused
+from connectors.postgres.cancelling import give_up
 from connectors.postgres.database import Database, errors_reported
 from schemas.derived.sql_names import SCHEMA
 
 _PATIENCE = "1s"
 """How long another connection waits for a table before there is one fewer."""
-_CANCEL_SECONDS = 1
-"""Between two requests to cancel: one that comes between two statements cancels nothing."""
 _AT_WORK: WeakKeyDictionary[psycopg.Connection, threading.Lock] = WeakKeyDictionary()
-"""Held by whoever reads by a connection in a thread. Closing one meanwhile ends the process."""
+"""Held from when a thread is to read by a connection until it has. Closing one meanwhile ends the
+process."""
 
 Asked = TypeVar("Asked")
 Read = TypeVar("Read")
@@ -68,7 +68,7 @@ def others_at_it(
     others: list[psycopg.Connection] = []
     # What went wrong in the block is no error of theirs.
     with ExitStack() as connected, ExitStack() as asked:
-        asked.callback(_give_up, connection)
+        asked.callback(_end_reading, connection)
         tables = _readable(connection)
         with suppress(DatabaseUnusable, StatementRefused):
             for _ in range(most):
@@ -80,7 +80,7 @@ def others_at_it(
                     other.execute(f"SET LOCAL lock_timeout = '{_PATIENCE}'")
                     other.execute(tables)
                     other.execute("SET LOCAL max_parallel_workers_per_gather = 0")
-                asked.callback(_give_up, other)
+                asked.callback(_end_reading, other)
                 others.append(other)
         yield others
 
@@ -99,26 +99,39 @@ def _as_is(way: AbstractContextManager[psycopg.Connection]) -> Iterator[psycopg.
         way.__exit__(None, None, None)
 
 
-def _give_up(connection: psycopg.Connection) -> None:
-    """Have whoever reads by a connection end; one whose server is gone is asked nothing more."""
-    at_work = _AT_WORK.setdefault(connection, threading.Lock())
-    while not at_work.acquire(blocking=False):
-        with suppress(psycopg.Error):
-            connection.cancel_safe(timeout=_CANCEL_SECONDS)
-        if at_work.acquire(timeout=_CANCEL_SECONDS):
-            break
+def _at_work(connection: psycopg.Connection) -> threading.Lock:
+    return _AT_WORK.setdefault(connection, threading.Lock())
+
+
+def _end_reading(connection: psycopg.Connection) -> None:
+    """Have whoever reads by a connection end, or be done."""
+    at_work = _at_work(connection)
+    give_up(lambda: [connection], lambda seconds: at_work.acquire(timeout=seconds))
     at_work.release()
 
 
-def _read_by(
-    connection: psycopg.Connection, read: Callable[[], Read], *, reported: bool = True
-) -> Read:
-    """Read in a thread; `reported`: with errors in the words of `errors_reported`."""
-    with (
-        _AT_WORK.setdefault(connection, threading.Lock()),
-        errors_reported(connection) if reported else nullcontext(),
-    ):
-        return read()
+def _submit(
+    pool: ThreadPoolExecutor,
+    connection: psycopg.Connection,
+    read: Callable[[], Read],
+    *,
+    reported: bool = True,
+) -> Future[Read]:
+    """Read by a connection in a thread; `reported`: with errors in words of `errors_reported`."""
+    at_work = _at_work(connection)
+
+    def reading() -> Read:
+        with errors_reported(connection) if reported else nullcontext():
+            return read()
+
+    at_work.acquire()
+    try:
+        future = pool.submit(reading)
+    except BaseException:  # As where there may be no more threads.
+        at_work.release()
+        raise
+    future.add_done_callback(lambda _: at_work.release())
+    return future
 
 
 def in_turn(
@@ -138,8 +151,8 @@ def in_turn(
                 # The one that was asked first has the connection whose turn it is now.
                 yield waiting.popleft().result()
             turn = number % len(connections)
-            asked_now = partial(read, connections[turn], one)
-            waiting.append(pool.submit(_read_by, connections[turn], asked_now, reported=bool(turn)))
+            now = partial(read, connections[turn], one)
+            waiting.append(_submit(pool, connections[turn], now, reported=bool(turn)))
         while waiting:
             yield waiting.popleft().result()
 
@@ -154,7 +167,7 @@ def aside(
         return partial(read, connection)
     (other, *_) = others
     pool = ThreadPoolExecutor(1)
-    reading = pool.submit(_read_by, other, partial(read, other))
+    reading = _submit(pool, other, partial(read, other))
     pool.shutdown(wait=False)
     return reading.result
 

@@ -5,18 +5,15 @@ One server process is most of what a large load waits for, and two do not take t
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TypeVar
 
-import psycopg
-
 from connectors.errors import DatabaseUnusable
+from connectors.postgres.cancelling import give_up
 from connectors.postgres.database import Database, errors_reported
 from connectors.postgres.lease import Lease
 
 LANES = 2
-CANCEL_SECONDS = 1
-"""Between two requests to cancel: one that comes between two statements cancels nothing."""
 
 T = TypeVar("T")
 
@@ -69,9 +66,8 @@ def _ended(under_way: dict[Future[T], Lease], free: list[Lease]) -> Iterator[T]:
 
 
 def _stop(under_way: dict[Future[T], Lease]) -> None:
-    """Take back what is on its way: it may wait for a lock that is held for long."""
-    while left := wait(under_way, timeout=0).not_done:
-        for future in left:
-            with suppress(psycopg.Error):
-                under_way[future].connection.cancel_safe(timeout=CANCEL_SECONDS)
-        wait(left, timeout=CANCEL_SECONDS)
+    """Take back what is on its way."""
+    give_up(
+        lambda: (one.connection for future, one in under_way.items() if not future.done()),
+        lambda seconds: not wait(under_way, timeout=seconds).not_done,
+    )
