@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,8 @@ from typing import Any
 
 import pytest
 from websockets.sync.client import ClientConnection, connect
+
+from tests.ports import own_port
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 needed = pytest.mark.skipif(BROWSER is None, reason="there is no chromium on this machine")
@@ -100,9 +101,7 @@ class Tab:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[str]:
     """Where a browser that runs is asked for its tabs."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = own_port()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         process = subprocess.Popen(
             [

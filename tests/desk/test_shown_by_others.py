@@ -1,7 +1,6 @@
 """Who somebody is, by the word of a real OpenID Connect provider or of a proxy before the desk."""
 
 import hashlib
-import socket
 import subprocess
 import sys
 from base64 import urlsafe_b64encode
@@ -24,6 +23,7 @@ from schemas.accounts import How
 from tests.accounts.people import ANNA, BO, PASSWORD, add, logged_in
 from tests.desk.browser import NO_AUTHORITIES, Browser, desk_of
 from tests.governance.runs import found, ids, reconcile
+from tests.ports import own_port
 
 SECRET = "a secret of the proxy alone"
 BACK = "http://localhost/login/back"
@@ -32,8 +32,7 @@ BACK = "http://localhost/login/back"
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[str]:
     """A provider that runs on this machine, in a process of its own."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = own_port()
     verified = '{"sub": "4711", "email": "anna@example.com", "email_verified": true}'
     claimed = '{"sub": "4712", "email": "anna@example.com", "email_verified": false}'
     command = ["-m", "oidc_provider_mock", "--port", str(port), "--require-nonce", "true"]

@@ -23,6 +23,7 @@ from flows.stages.partitions import MOST_PARTITIONS, Partition
 from flows.stages.workspace import Workspace
 from tests.conftest import Databases
 from tests.flows.runs import flow_run, kept_files, kept_results, log_lines, run
+from tests.ports import LOOPBACK, own_port
 from tests.scale.conftest import new_workspace  # noqa: F401 - A fixture.
 from tests.scale.workers import left_behind
 
@@ -209,9 +210,7 @@ def test_something_else_answers_where_the_cluster_should_be() -> None:
 
 @pytest.mark.long
 def test_nothing_answers_where_the_cluster_should_be() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    assert "no cluster is to be reached there" in refused(f"tcp://127.0.0.1:{port}")
+    assert "no cluster is to be reached there" in refused(f"tcp://{LOOPBACK}:{own_port()}")
 
 
 def test_a_cluster_behind_tls_without_certificates() -> None:

@@ -3,7 +3,6 @@
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from socket import socket
 from typing import Any, get_args
 
 import pytest
@@ -18,6 +17,7 @@ from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from schemas.tables import MESSAGE_TONE
 from tests.flows.runs import artifact, run
+from tests.ports import LOOPBACK, own_port
 from tests.push.conftest import USER, sandbox_at
 from tests.push.conftest import towards as at_service
 from tests.push.deliveries import payments, tones
@@ -328,10 +328,8 @@ def test_a_service_that_is_down_is_told_with_cause_and_number(
             push_batch(1, max_rows=answered, return_state=True)
     else:
         run(tones(tmp_path / "tones.csv", 3))
-    with socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # Nobody listens, and nobody else may.
-        towards(f"http://127.0.0.1:{taken.getsockname()[1]}" if not answered else server.url)
-        ended = push_batch(1, return_state=True)
+    towards(server.url if answered else f"http://{LOOPBACK}:{own_port()}")
+    ended = push_batch(1, return_state=True)
     assert ended.type.value == "FAILED", ended.message
     told = "3 rows of batch 1 are unsent and nothing is lost. `recon push 1` goes on"
     assert told in str(ended.message)

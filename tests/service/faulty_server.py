@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, Self
 import h11
 
 from schemas.derived import jsv
+from tests.ports import LOOPBACK, own_port
 
 HEALTH = "/auth"
 PATIENCE_SECONDS = 20.0
@@ -202,7 +203,7 @@ class Accept(StrEnum):
 
 @dataclass
 class FaultyServer:
-    """Runs while its `with` block does."""
+    """Runs while its `with` block does; later nobody answers at its place."""
 
     plan: Plan = field(default_factory=lambda: always(OK))
     accept: Callable[[int], Accept] = lambda number: Accept.SERVE
@@ -225,9 +226,9 @@ class FaultyServer:
         self._open: dict[threading.Thread, socket.socket] = {}
         self._in_flight: Counter[str] = Counter()
         self._attempts: Counter[str] = Counter()
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        scheme = "https" if self.tls else "http"
-        self.url = f"{scheme}://127.0.0.1:{self._socket.getsockname()[1]}"
+        port = own_port()
+        self._socket = socket.create_server((LOOPBACK, port), backlog=1024)
+        self.url = f"{'https' if self.tls else 'http'}://{LOOPBACK}:{port}"
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
         return self

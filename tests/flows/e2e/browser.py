@@ -13,7 +13,8 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-from tests.flows.e2e.machine import ENDS, SECONDS, Machine, free_port
+from tests.flows.e2e.machine import ENDS, SECONDS, Machine
+from tests.ports import own_port
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
@@ -199,7 +200,7 @@ class Browser:
 
 @contextmanager
 def browsing(machine: Machine, profile: Path, pictures: Path | None) -> Iterator[Browser]:
-    port = free_port()
+    port = own_port()
     process = subprocess.Popen(
         [
             *(str(BROWSER), *FLAGS, f"--window-size={WIDTH},{HEIGHT}"),

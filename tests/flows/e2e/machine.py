@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,16 +17,11 @@ import psutil
 import psycopg
 
 from connectors.postgres.server.postmaster import Postmaster
+from tests.ports import own_port
 
 ENDS = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 SECONDS = 180
 """Longest wait for anything; two cores may be busy with other things."""
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def clean_environment(home: Path, **more: str) -> dict[str, str]:
@@ -80,8 +74,8 @@ class Machine:
         self.home = home
         self.notices = notices
         """What the webhook of RECON_NOTIFY_URL was told."""
-        self.port, self.sandbox_port = free_port(), free_port()
-        self.desk_port = free_port()
+        self.port, self.sandbox_port = own_port(), own_port()
+        self.desk_port = own_port()
         self.environment = clean_environment(home, **environment)
         self.url = f"http://127.0.0.1:{self.port}"
         self.api = httpx.Client(base_url=f"{self.url}/api", trust_env=False, timeout=30)

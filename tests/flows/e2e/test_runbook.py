@@ -15,8 +15,9 @@ import pytest
 
 from connectors.sandbox import Fault, FaultKind, Faults, Sandbox, SandboxOptions, User
 from tests.flows.e2e.browser import BROWSER, Browser, browsing
-from tests.flows.e2e.machine import Machine, free_port
+from tests.flows.e2e.machine import Machine
 from tests.flows.e2e.test_story import over
+from tests.ports import own_port
 from tests.push.deliveries import tones
 from tests.stages.payments import line, write
 
@@ -33,7 +34,7 @@ Serving = Callable[..., AbstractContextManager[None]]
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    return free_port()
+    return own_port()
 
 
 @pytest.fixture(scope="module")

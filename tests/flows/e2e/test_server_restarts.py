@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from flows.ops.laptop import SERVER
-from tests.flows.e2e.machine import clean_environment, free_port
+from tests.flows.e2e.machine import clean_environment
+from tests.ports import own_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
@@ -21,7 +22,7 @@ class Server:
     """A server on a port of this machine, its API as a worker of Prefect 3.8.8 asks it."""
 
     def __init__(self, home: Path) -> None:
-        self.home, self.port = home, free_port()
+        self.home, self.port = home, own_port()
         self.api = httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}/api",
             headers={"User-Agent": "prefect/3.8.8 (API 0.8.4)"},

@@ -18,7 +18,8 @@ from flows.ops.laptop import prefect_environment
 from flows.ops.running import children_of
 from flows.ops.up_options import UpOptions
 from tests.flows.e2e.conftest import CANARY
-from tests.flows.e2e.machine import ENDS, Machine, free_port
+from tests.flows.e2e.machine import ENDS, Machine
+from tests.ports import own_port
 from tests.stages.payments import line, write
 
 pytestmark = pytest.mark.e2e
@@ -213,7 +214,7 @@ def test_a_service_that_is_down_fails_the_run_and_its_retry_pushes(
     machine: Machine, folder: Path
 ) -> None:
     path, good = payments(folder / "pushed.csv", 6000, 25, 4)
-    port = free_port()
+    port = own_port()
     login = {"user": "ann", "secret": "not-a-secret"}
     block = machine.block(
         "service-credentials", "service", {"base_url": f"http://127.0.0.1:{port}", **login}
