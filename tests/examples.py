@@ -7,7 +7,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 FEWEST, SHARE = 10, 10
-SHARES = 8
+SHARES = 4
 ALL = False
 """Whether this is the long run; import it where a test is read, not where one is set up."""
 ONLY: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ def check_kept(items: list[pytest.Item]) -> None:
 
 
 def shares(name: str) -> list[ParameterSet]:
-    """The shares (which, of how many) of a test that takes hours, each for any process.
+    """The shares (which, of how many) of a test that takes minutes, each for any process.
 
     The first one has the name; outside the long run there is no other.
     """

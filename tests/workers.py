@@ -1,4 +1,4 @@
-"""What goes to one process of pytest-xdist: a file, a share of a test that takes hours, and the
+"""What goes to one process of pytest-xdist: a file, a share of a test that takes minutes, and the
 tests that use one Prefect server."""
 
 import re

@@ -1,11 +1,12 @@
 """The connection to the database is cut at the n-th message: the end is that of a quiet run.
 
 Once cut, the server is there again at once, and the run itself goes on; or it is away until a plain
-rerun. The long run cuts at every message, `--only 12,57` at these.
+rerun. The long run cuts wherever the end may be another one (`everywhere`), `--only 12,57` at these
+messages.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -27,7 +28,7 @@ from flows.steps.rules.rules import Rules
 from tests import examples
 from tests.faults.cases import differences, dirty_delivery, first_delivery, truth, workspace
 from tests.faults.conftest import Fresh, named
-from tests.faults.wire import Cut, Proxy, proxy
+from tests.faults.wire import ASKS, Cut, Proxy, proxy
 
 WAYS = tuple(product(Cut, (False, True)))
 """Before or after the server has executed it; whether the server stays away then."""
@@ -35,6 +36,11 @@ WAYS = tuple(product(Cut, (False, True)))
 FEWER = 40
 """Messages that a run may have less than another one: it works over two connections at once, and
 what it asks follows from how fast they are, five messages at a time."""
+
+PREPARED = ("P", "B", "D", "C", "H", "S")
+"""A statement parsed, bound, described, closed; flushed; and the sync behind its execution."""
+ENDS = (*ASKS, "c")
+"""What may end a transaction: a query, a sync, the startup; the end of a COPY."""
 
 Run = Callable[[Workspace, Path], object]
 
@@ -86,6 +92,7 @@ class Quiet:
     home: Path
     truth: dict[str, Any]
     messages: list[str]
+    kept: set[int]
 
 
 @contextmanager
@@ -101,7 +108,7 @@ def quiet(case: Case, fresh: Fresh, server: str, folder: Path) -> Iterator[Quiet
         mine = folder / "quiet"
         shutil.copytree(home, mine)
         case.run(workspace(wire.url(copy), mine), folder)
-        yield Quiet(template, home, truth(named(server, copy), mine), wire.seen)
+        yield Quiet(template, home, truth(named(server, copy), mine), wire.seen, wire.kept)
 
 
 @pytest.mark.long(but=("import",))
@@ -118,7 +125,7 @@ def test_cut_at_any_message_it_ends_the_same(
 ) -> None:
     with quiet(case, fresh, server, tmp_path) as undisturbed:
         failures = []
-        cuts = chosen(undisturbed.messages, case.cuts, share)
+        cuts = chosen(undisturbed.messages, undisturbed.kept, case.cuts, share)
         for number, (at, (cut, away)) in enumerate(cuts):
             home = tmp_path / str(number)
             shutil.copytree(undisturbed.home, home)
@@ -135,6 +142,31 @@ def test_cut_at_any_message_it_ends_the_same(
             if wrong := differences(undisturbed.truth, found):
                 failures.append(f"{told}: {wrong}")
     assert not failures, "\n".join([f"{len(failures)} of {number + 1}", *failures])
+
+
+def test_where_it_is_cut(server: str) -> None:
+    """A statement of its own, one within a transaction, and a COPY: where the end may differ."""
+    with proxy(server) as wire:
+        with psycopg.connect(wire.url("postgres")) as connection:
+            connection.execute("CREATE TEMP TABLE t (a int)")
+            connection.execute("SELECT %s", [1])
+            with connection.cursor().copy("COPY t FROM STDIN") as copy:
+                copy.write("1\n")
+        with psycopg.connect(wire.url("postgres"), autocommit=True) as connection:
+            connection.execute("SELECT %s", [1])
+        told = [
+            (wire.seen[at - 1].partition(" TABLE")[0], cut.value)
+            for at, (cut, away) in everywhere(wire.seen, wire.kept)
+            if away and wire.seen[at - 1] != "X"  # It may come too late to be counted.
+        ]
+    assert told == [
+        *(("startup", "before"), ("startup", "after")),
+        *(("Q BEGIN", "before"), ("Q CREATE TEMP", "before"), ("E", "before")),
+        *(("Q COPY t FROM STDIN", "before"), ("d", "before"), ("c", "before")),
+        *(("Q COMMIT", "before"), ("Q COMMIT", "after")),
+        *(("startup", "before"), ("startup", "after")),
+        *(("E", "before"), ("S", "after")),
+    ]
 
 
 @pytest.mark.long
@@ -233,7 +265,7 @@ def rerun(case: Case, url: str, home: Path, folder: Path) -> None:
 
 
 def chosen(
-    messages: Sequence[str], cuts: int, share: tuple[int, int]
+    messages: Sequence[str], kept: Collection[int], cuts: int, share: tuple[int, int]
 ) -> list[tuple[int, tuple[Cut, bool]]]:
     """Where to cut, and how: everywhere, where it was asked for, or a spread that has commits.
 
@@ -243,11 +275,28 @@ def chosen(
     """
     while messages[-1] == "X":
         messages = messages[:-1]
-    if examples.ALL or examples.ONLY:
-        everywhere = product(examples.ONLY or range(1, len(messages) + 1), WAYS)
-        return list(everywhere)[share[0] :: share[1]]
+    if examples.ONLY:
+        return list(product(examples.ONLY, WAYS))
+    if examples.ALL:
+        return list(everywhere(messages, kept))[share[0] :: share[1]]
     commits = [at for at, told in enumerate(messages, 1) if "COMMIT" in told.upper()]
     places = [1 + place * (len(messages) - 1) // (cuts - 1) for place in range(cuts)]
     spread = [(at, WAYS[number % len(WAYS)]) for number, at in enumerate(places)]
     lost = [(at, (Cut.AFTER, bool(number % 2))) for number, at in enumerate(commits[::5])]
     return [*spread, *lost]
+
+
+def everywhere(
+    messages: Sequence[str], kept: Collection[int]
+) -> Iterator[tuple[int, tuple[Cut, bool]]]:
+    """Every cut whose end may be another one than that of the cut before it.
+
+    Before whatever the server acts on. It does nothing for PREPARED, and a client sends that and
+    what executes it at once: it cannot tell one of these cuts from another. After what has ended
+    outside of a transaction: within one, nothing is left of what was done, as if it was never sent.
+    """
+    for at, told in enumerate(messages, 1):
+        if told[0] not in PREPARED:
+            yield from product([at], product([Cut.BEFORE], (False, True)))
+        if told[0] in ENDS and at in kept:
+            yield from product([at], product([Cut.AFTER], (False, True)))

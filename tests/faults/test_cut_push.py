@@ -25,7 +25,7 @@ from tests import examples
 from tests.faults.cases import dirty_delivery, workspace
 from tests.faults.conftest import Fresh, named
 from tests.faults.test_cut_connections import chosen
-from tests.faults.wire import Cut, proxy
+from tests.faults.wire import Cut, Proxy, proxy
 from tests.push.conftest import deliver, sandbox_at, towards
 from tests.push.deliveries import tones
 from tests.service.faulty_server import DROPPED, FaultyServer
@@ -55,8 +55,8 @@ def test_cut_at_any_message_of_a_push(
         import_delivery(
             workspace(named(server, template), imported), dirty_delivery(tmp_path), DEFAULT
         )
-        messages = one_push(place, imported, tmp_path / "quiet", None)
-        for number, cut in enumerate(chosen(messages, CUTS, share)):
+        quiet = one_push(place, imported, tmp_path / "quiet", None)
+        for number, cut in enumerate(chosen(quiet.seen, quiet.kept, CUTS, share)):
             one_push(place, imported, tmp_path / str(number), cut)
 
 
@@ -71,8 +71,8 @@ class Place:
     service: str
 
 
-def one_push(place: Place, imported: Path, home: Path, cut: Any) -> list[str]:
-    """Push, cut it as told, and push again; gives the messages."""
+def one_push(place: Place, imported: Path, home: Path, cut: Any) -> Proxy:
+    """Push, cut it as told, and push again; gives what went over the wire."""
     shutil.copytree(imported, home)
     with psycopg.connect(place.theirs) as connection:
         connection.execute("TRUNCATE sandbox.payment, sandbox.message_tone")
@@ -90,7 +90,7 @@ def one_push(place: Place, imported: Path, home: Path, cut: Any) -> list[str]:
         told = cut and f"{cut}: {wire.seen[cut[0] - 1]}"
         pushed(ours, home, place.service)
         check(ours, place.theirs, stayed_down=bool(cut and wire.stays_down), told=told)
-        return list(wire.seen)
+        return wire
 
 
 def check(ours: str, theirs: str, *, stayed_down: bool, told: object) -> None:

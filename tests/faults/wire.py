@@ -16,6 +16,10 @@ from urllib.parse import parse_qs, urlsplit
 
 READ_BYTES = 1 << 16
 SHOWN = 60
+READY, IDLE = b"Z", b"I"
+"""What ends the server's answer, and that no transaction is open then."""
+ASKS = ("Q", "S", "s")
+"""What READY answers: a query, a sync, the startup."""
 
 
 class Cut(Enum):
@@ -38,6 +42,8 @@ class Proxy:
     """Whether nobody gets through any more after the cut."""
     seen: list[str] = field(default_factory=list)
     """Every message of the client: its type, and the text of a statement."""
+    kept: set[int] = field(default_factory=set)
+    """Numbers of those after which the server stood outside of a transaction: what it did stays."""
     done: bool = False
     port: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -70,13 +76,14 @@ class Proxy:
             self._open |= {client, server}
         muted = threading.Event()
         gone = threading.Event()
+        sent: list[int] = []
         back = threading.Thread(
-            target=self._answers, args=(server, client, muted, gone), daemon=True
+            target=self._answers, args=(server, client, muted, gone, sent), daemon=True
         )
         back.start()
         with suppress(OSError):
             for message in _messages(client):
-                if not self._is_cut(message):
+                if not self._is_cut(message, sent):
                     server.sendall(message)
                     continue
                 muted.set()
@@ -95,9 +102,10 @@ class Proxy:
         with self._lock:
             self._open -= {client, server}
 
-    def _is_cut(self, message: bytes) -> bool:
+    def _is_cut(self, message: bytes, sent: list[int]) -> bool:
         with self._lock:
             self.seen.append(_described(message))
+            sent.append(len(self.seen))
             if len(self.seen) != self.at:
                 return False
             self.done = True
@@ -109,14 +117,30 @@ class Proxy:
         client: socket.socket,
         muted: threading.Event,
         gone: threading.Event,
+        sent: list[int],
     ) -> None:
+        """Hand on what the server says; `sent` are the numbers of what it was told so far."""
+        answers = Messages(typed=True)
         with suppress(OSError):
             while data := server.recv(READ_BYTES):
+                for answer in answers.of(data):
+                    if answer[:1] == READY:
+                        self._is_ready(answer, sent)
                 if not muted.is_set():
                     client.sendall(data)
         gone.set()
         with suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
+
+    def _is_ready(self, answer: bytes, sent: list[int]) -> None:
+        with self._lock:
+            if answer[5:6] == IDLE:
+                self.kept |= set(sent)
+                sent.clear()
+                return
+            first, *more = [at for at in sent if self.seen[at - 1][:1] in ASKS]
+            # Of several that were sent at once it is the first one's answer.
+            sent[:] = [at for at in sent if more and at > first]
 
     def close(self) -> None:
         """Cut whatever is left."""
@@ -148,15 +172,26 @@ def proxy(server: str) -> Iterator[Proxy]:
 
 def _messages(client: socket.socket) -> Iterator[bytes]:
     """The client's messages: the first has a length only, every other a type before it."""
-    waiting, typed = b"", 0
+    messages = Messages(typed=False)
     while data := client.recv(READ_BYTES):
-        waiting += data
-        while len(waiting) >= typed + 4:
-            size = typed + struct.unpack_from(">i", waiting, typed)[0]
-            if len(waiting) < size:
-                break
-            yield waiting[:size]
-            waiting, typed = waiting[size:], 1
+        yield from messages.of(data)
+
+
+class Messages:
+    """What comes in pieces of any size, message by message."""
+
+    def __init__(self, *, typed: bool) -> None:
+        self._waiting, self._typed = b"", int(typed)
+
+    def of(self, data: bytes) -> Iterator[bytes]:
+        """Those that are whole with this piece."""
+        self._waiting += data
+        while len(self._waiting) >= self._typed + 4:
+            size = self._typed + struct.unpack_from(">i", self._waiting, self._typed)[0]
+            if len(self._waiting) < size:
+                return
+            yield self._waiting[:size]
+            self._waiting, self._typed = self._waiting[size:], 1
 
 
 def _described(message: bytes) -> str:
