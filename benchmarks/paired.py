@@ -1,7 +1,7 @@
 """Measure two checkouts beside each other: what a change costs, or has saved.
 
     python benchmarks/paired.py ../recon-before --rounds 5
-    python benchmarks/paired.py ../recon-before --only import --rows 200000
+    python benchmarks/paired.py ../recon-before --only import reconcile --rows 200000
 
 Each has its own `.venv` and its own benchmarks, and is measured by these, in turn, so that what
 the machine does besides comes over both. A ratio is the median of the rounds' own, this one
@@ -9,6 +9,7 @@ beside the other.
 """
 
 import argparse
+import ast
 import json
 import subprocess
 import sys
@@ -26,6 +27,8 @@ IMPORT = ("ours_clean", "ours_dirty", "read_ours", "read_ours_dirty")
 LOADED = ", loaded"
 """What a case costs without the loading of what compiles the loops, once a process."""
 PUSH = ("ours-1", "ours-32", "ours_written_ahead-32")
+TOLD = "reconcile/four_records.py"
+"""What tells of each run as it ends, and writes none down."""
 Run = dict[str, Any]
 
 
@@ -33,8 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure both, round by round, and print a table."""
     asked = _parser().parse_args(arguments)
     programs = {
-        "import": ("import", "--rows", str(asked.rows), "--only", *IMPORT),
-        "push": ("push", "--only", *PUSH),
+        "import": ("import/run.py", "--rows", str(asked.rows), "--only", *IMPORT),
+        "push": ("push/run.py", "--only", *PUSH),
+        "reconcile": (TOLD, "--payments", str(asked.rows), "--only", "reconcile"),
     }
     runs: dict[str, list[tuple[Run, Run]]] = defaultdict(list)
     for number in range(asked.rounds):
@@ -59,25 +63,31 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("other", type=Path, help="the checkout that is measured beside this one")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=("import", "push"), default=["import", "push"])
+    stages = ("import", "push", "reconcile")
+    parser.add_argument("--only", nargs="+", choices=stages, default=stages)
     return parser
 
 
 def _runs(checkout: Path, program: str, *arguments: str) -> Iterator[tuple[str, Run]]:
     """One round of a checkout's benchmark, by case."""
     with tempfile.TemporaryDirectory() as out:
-        command = [".venv/bin/python", f"benchmarks/{program}/run.py", *arguments]
-        subprocess.run(
-            [*command, "--rounds", "1", "--out", out],
+        command = [".venv/bin/python", f"benchmarks/{program}", *arguments, "--rounds", "1"]
+        done = subprocess.run(
+            [*command, *(() if program == TOLD else ("--out", out))],
             cwd=checkout,
             check=True,
             stdout=subprocess.DEVNULL,
-            stderr=sys.stderr,
+            stderr=subprocess.PIPE if program == TOLD else sys.stderr,
+            text=True,
         )
-        (told,) = Path(out).glob("*.json")
-        for case, (run,) in json.loads(told.read_text(encoding="utf-8"))["runs"].items():
+        if program == TOLD:
+            told = (line.partition(" {") for line in done.stderr.splitlines())
+            yield from ((case, ast.literal_eval(sign[1:] + run)) for case, sign, run in told if run)
+            return
+        (written,) = Path(out).glob("*.json")
+        for case, (run,) in json.loads(written.read_text(encoding="utf-8"))["runs"].items():
             yield case, run
-            if program == "import":
+            if program.startswith("import"):
                 loading = run.get("parts", {}).get("load", {})
                 yield case + LOADED, run | {one: run[one] - loading.get(one, 0) for one in SECONDS}
 
