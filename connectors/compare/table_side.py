@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -18,6 +18,7 @@ from connectors.addresses import address_problem
 from connectors.compare.sides import Side, first_line, spill
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
+from connectors.postgres.cancelling import give_up
 from connectors.postgres.copy_out import copied_blocks, parsed
 from connectors.postgres.database import (
     SILENT_CLIENT,
@@ -30,8 +31,6 @@ from schemas.cells.readings import Column, Reading, column
 from schemas.frame_types import Dtype
 
 T = TypeVar("T")
-CANCEL_SECONDS = 0.2
-"""How often what is under way is asked to end."""
 _INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
 _TIMES = ("timestamptz", "timestamp")
 _ORDERED = frozenset({*_INTEGERS, *_FLOATS, *_TIMES, "numeric", "date", "bool", "uuid", "bytea"})
@@ -232,11 +231,10 @@ def in_parallel(works: Sequence[Callable[[], T]], *tables: SqlTable) -> list[T]:
         except BaseException:
             left.set()
             begin.set()
-            # A statement that was on its way to the server is only there the next time.
-            while tables and wait(under_way, timeout=CANCEL_SECONDS).not_done:
-                for table in tables:
-                    with suppress(psycopg.Error):
-                        table.connection.cancel_safe(timeout=CONNECT_SECONDS)
+            give_up(
+                lambda: [table.connection for table in tables],
+                lambda seconds: not wait(under_way, timeout=seconds).not_done,
+            )
             raise
 
 
