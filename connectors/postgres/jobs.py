@@ -115,6 +115,14 @@ def ordered_jobs(connection: psycopg.Connection) -> list[int]:
     return [job.id for job in jobs if may[job.kind]]
 
 
+def awaited_uploads(connection: psycopg.Connection) -> set[str]:
+    """Tokens of the uploads of jobs that have not ended: nobody has read them to their end."""
+    rows = connection.execute(
+        "SELECT arguments::json ->> 'upload' FROM job WHERE state <> %s", [JobState.ENDED]
+    )
+    return {token for (token,) in rows if token}
+
+
 def may_do_jobs(connection: psycopg.Connection) -> bool:
     """Whether the account of this connection may do what is asked for."""
     row = connection.execute(

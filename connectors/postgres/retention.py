@@ -4,11 +4,12 @@ Each removal is one rename or one unlink, so a run that is killed leaves nothing
 the next one would not finish.
 """
 
+import hashlib
 import math
 import shutil
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,7 @@ import psycopg
 from connectors.files.atomic import GOING
 from connectors.files.listed import OnError, files_below, listed, raised
 from connectors.postgres.attempts import settled_by_others
-from connectors.postgres.batch_reports import folder_of
+from connectors.postgres.batch_reports import MANIFEST, folder_of
 from connectors.postgres.ledger import ENDED, TAKEN_BACK
 from connectors.postgres.overview import COUNTED
 from schemas.derived.views import LISTING_FEED
@@ -171,22 +172,38 @@ def is_delivery_closed(connection: psycopg.Connection, content_id: str, before: 
 
 
 def unneeded_contents(
-    archive: Path, needed: Collection[str], before: float, onerror: OnError
+    archive: Path, unneeded: Collection[str], before: float, onerror: OnError
 ) -> Iterator[Unneeded]:
-    """Archived contents that no batch needs and that were not delivered lately."""
+    """Archived contents of batches none of which needs them, and that were not delivered lately.
+
+    What no batch knows stays: the database may be another one, or older than the archive.
+    """
     for path in listed(archive, "??", "*.csv", onerror=onerror):
-        if path.stem not in needed:
+        if path.stem in unneeded:
             yield from _old(path, before, onerror)
 
 
 def unneeded_reports(
-    reports: Path, closed: Collection[int], before: float, onerror: OnError
+    reports: Path, closed: Mapping[int, str | None], before: float, onerror: OnError
 ) -> Iterator[Unneeded]:
-    """What an earlier removal left, and the report folders of closed batches."""
+    """What an earlier removal left, and the report folders of closed batches.
+
+    Of each is told which manifest it was written with, if that is known. A folder with another one
+    stays: somebody altered it, or it is of a batch of another database, with the same number.
+    """
     for path in listed(reports, f"{GOING}*", onerror=onerror):
         yield from _old(path, math.inf, onerror)
-    for batch in sorted(closed):
-        yield from _old(folder_of(reports, batch), before, onerror)
+    for batch, manifest in sorted(closed.items()):
+        folder = folder_of(reports, batch)
+        try:
+            if manifest is not None and _hash(folder / MANIFEST) != manifest:
+                continue
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            onerror(error)
+            continue
+        yield from _old(folder, before, onerror)
 
 
 def unneeded_spools(spool: Path, ended: Collection[int], onerror: OnError) -> Iterator[Unneeded]:
@@ -220,10 +237,16 @@ def unneeded_deliveries(
             yield from _old(path, before, onerror)
 
 
-def old_folders(folder: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
-    """What an earlier removal left, and folders in which nothing came or went since a time."""
+def old_folders(
+    folder: Path, before: float, awaited: Collection[str], onerror: OnError
+) -> Iterator[Unneeded]:
+    """What an earlier removal left, and folders in which nothing came or went since a time.
+
+    Those stay whose names are awaited.
+    """
     for path in listed(folder, "*", onerror=onerror):
-        yield from _old(path, before, onerror)
+        if path.name not in awaited:
+            yield from _old(path, before, onerror)
 
 
 def old_files(folder: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
@@ -270,6 +293,10 @@ def _old(path: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
         onerror(error)
         return
     yield Unneeded(path, size, status.st_mtime)
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _folder_bytes(folder: Path) -> int:

@@ -16,8 +16,14 @@ from connectors.files.archive import hold_archive
 from connectors.files.listed import OnError
 from connectors.files.removed_contents import forget_long_removed, list_removed
 from connectors.files.uploads import uploads_folder
-from connectors.postgres.batch_reports import Noted, note_kept, note_removed, noted_reports
-from connectors.postgres.push.gate import why_held
+from connectors.postgres.batch_reports import (
+    MANIFEST,
+    Noted,
+    note_kept,
+    note_removed,
+    noted_reports,
+)
+from connectors.postgres.jobs import awaited_uploads
 from connectors.postgres.push.restores import known_contents
 from connectors.postgres.removals import BEGINS, ONE_BY_ONE, SWEPT, contents_are_back, note_removal
 from connectors.postgres.retention import (
@@ -141,22 +147,15 @@ def _unneeded(
     )
     with workspace.database.connect() as connection:
         closed = closed_batches(connection, archived)
-        needed = needed_contents(connection, closed)
+        unneeded = known_contents(connection) - needed_contents(connection, closed)
         deliveries = closed_deliveries(connection, closed)
-        told = closed_batches(connection, reported)
+        told = dict.fromkeys(closed_batches(connection, reported))
+        for one in noted_reports(connection, told):
+            told[one.batch_id] = one.hashes.get(MANIFEST)
         ended = ended_batches(connection)
-        held = why_held(connection, settings.home)
-        known = known_contents(connection) if held else None
+        awaited = awaited_uploads(connection)
     old = archived.timestamp()
-
-    def contents(onerror: OnError) -> Iterator[Unneeded]:
-        for one in unneeded_contents(settings.archive, needed, old, onerror):
-            # By what no batch knows, `recon restored` tells which deliveries a restored database
-            # has lost.
-            if known is None or one.path.stem in known:
-                yield one
-
-    yield CONTENTS, contents, archived
+    yield CONTENTS, partial(unneeded_contents, settings.archive, unneeded, old), archived
     if inbox is not None:
         yield DELIVERIES, partial(unneeded_deliveries, Inbox(inbox), deliveries, old), archived
     reports = partial(unneeded_reports, settings.reports, told, reported.timestamp())
@@ -164,7 +163,8 @@ def _unneeded(
     if (spool := settings.spool).is_dir():
         yield "spooled rows of ended batches", partial(unneeded_spools, spool, ended), None
     if (uploads := uploads_folder(settings)).is_dir():
-        yield "uploads that no job took in", partial(old_folders, uploads, kept.timestamp()), None
+        idle = partial(old_folders, uploads, kept.timestamp(), awaited)
+        yield "uploads that no job took in", idle, None
     if results is not None:
         yield "results of runs", partial(old_files, results, kept.timestamp()), None
 

@@ -21,6 +21,7 @@ from connectors.files.profile import DEFAULT
 from connectors.files.spool import spool_path
 from connectors.files.uploads import Upload, uploads_folder
 from connectors.postgres import retention
+from connectors.postgres.jobs import order_job
 from connectors.postgres.ledger import State
 from connectors.postgres.overview import list_overview
 from flows.report.next_step import next_step
@@ -33,6 +34,8 @@ from flows.stages.sequence import discard_batch, import_delivery, push_batch, ru
 from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from schemas.jobs import JobKind
+from tests.conftest import Databases, workspace_of
 from tests.faults.test_full_disks import small_disk
 from tests.push.conftest import towards
 from tests.recon import run
@@ -347,21 +350,6 @@ def test_a_batch_whose_content_is_gone_is_recounted_and_delivered_again_all_the_
 
 
 @pytest.mark.long
-def test_what_no_batch_knows_goes_when_it_is_old(
-    workspace: Workspace, tmp_path: Path, swept: Any
-) -> None:
-    stray = workspace.settings.archive / "ab" / f"{'ab' * 32}.csv"
-    stray.parent.mkdir(parents=True)
-    stray.touch()
-    draft = workspace.settings.archive / "incoming" / "draft"
-    draft.parent.mkdir()
-    draft.touch()
-    assert swept(NOW)["archived contents"] == 0
-    assert swept()["archived contents"] == 1
-    assert draft.exists()
-
-
-@pytest.mark.long
 def test_an_inbox_loses_old_deliveries_of_closed_batches_only(
     workspace: Workspace, tmp_path: Path, swept: Any, rows: Any
 ) -> None:
@@ -445,9 +433,12 @@ def test_an_upload_that_no_job_took_in_goes(
     elsewhere = workspace.settings.home / "elsewhere"
     elsewhere.mkdir()
     (uploads_folder(workspace.settings) / "linked").symlink_to(elsewhere)
+    waiting = Upload.begin(workspace.settings)
+    with workspace.database.connect() as connection:
+        order_job(connection, JobKind.IMPORT, {"upload": waiting.token, "tenant": 7}, "ann")
     assert swept(NOW)["uploads that no job took in"] == 0
     assert swept()["uploads that no job took in"] == 2
-    assert [*uploads_folder(workspace.settings).iterdir()] == []
+    assert [*uploads_folder(workspace.settings).iterdir()] == [waiting.folder]
     assert elsewhere.is_dir(), "of a link nothing else goes"
 
 
@@ -566,6 +557,28 @@ def test_what_a_killed_sweep_left_is_no_obstacle(
     shutil.copytree(report, report.with_name(".removing-batch-1"))
     assert swept()["batch reports"] == 2
     assert reports(workspace) == []
+
+
+def test_what_another_database_has_brought_stays(
+    workspace: Workspace, tmp_path: Path, swept: Any, databases: Databases
+) -> None:
+    """An address that was left out or mistaken: of no batch there is known what it needs."""
+    take(workspace, tmp_path / "a.csv", line(1))
+    stray = workspace.settings.archive / "ab" / f"{'ab' * 32}.csv"
+    stray.parent.mkdir(parents=True)
+    stray.touch()
+    before = contents(workspace), reports(workspace)
+    with databases.new() as url:
+        other = workspace_of(replace(workspace.settings, database_url=url))
+        assert {one.number for one in sweep(other, RETENTION, now=LATER, dry_run=False)} == {0}
+        # Its own batch has the same number, and another home.
+        elsewhere = replace(other.settings, home=tmp_path / "elsewhere")
+        take(workspace_of(elsewhere), tmp_path / "b.csv", line(2))
+        assert {one.number for one in sweep(other, RETENTION, now=LATER, dry_run=False)} == {0}
+    assert (contents(workspace), reports(workspace)) == before
+    gone = swept()
+    assert gone["archived contents"] == gone["batch reports"] == 1
+    assert stray.exists(), "nor is what no database knows"
 
 
 def test_what_another_sweep_removes_meanwhile_is_gone(
