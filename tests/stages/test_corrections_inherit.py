@@ -289,9 +289,11 @@ def test_a_secret_that_cannot_be_told_is_never_taken_for_none(
 ) -> None:
     before = rows(KEYS)
     path = tmp_path / "repair.csv"
-    path.write_text(f"ReconRow,{GATEWAYS}\n{text}\n")
-    ended = import_delivery(workspace, [str(path)], DEFAULT, corrects=2)
-    assert [reason.code for reason in ended.report.reasons] == ["SecretLeftOut"]
+    for corrects, row in ((2, text), (3, "3:1" + text[text.index(",") :])):
+        path.write_text(f"ReconRow,{GATEWAYS}\n{row}\n")
+        ended = import_delivery(workspace, [str(path)], DEFAULT, corrects=corrects)
+        told = [reason.code for reason in ended.report.reasons]
+        assert told == ["SecretLeftOut"], "also of what was refused for it"
     assert rows(KEYS) == before
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import psycopg
 
@@ -39,7 +40,7 @@ class RepairedRows:
         return self._corrects is not None
 
     def rows(self, names: Iterable[str]) -> Mapping[str, DeliveredRow]:
-        """The rows that can be read; secrets that they left out are those of what they repair."""
+        """The rows that can be read; those that left out a secret with the rows they repair."""
         if self._corrects is None:
             return {}
         with self._workspace.database.connect() as connection:
@@ -52,7 +53,7 @@ class RepairedRows:
         if not wanted:
             return {}
         batch = ledger.find_batch(connection, batch_id)
-        reading = _Reading(self._workspace, connection, batch)
+        reading, corrected = _Reading(self._workspace, connection, batch), _corrected_by(batch)
         found: dict[str, DeliveredRow] = {}
         left_out: dict[str, str] = {}
         extracts, numbers = zip(*wanted, strict=True)
@@ -62,14 +63,17 @@ class RepairedRows:
             for row in rows_at(connection, table, batch_id, extracts, numbers):
                 name = wanted[row.extract_id, row.record_number]
                 for delivered, parent in reading.read(row):
-                    found[name] = delivered
+                    # One that says no name may repair a row all the same, and leave out a secret.
+                    unnamed = corrected is not None and any(
+                        secret in delivered.cells for secret in _secrets(delivered)
+                    )
+                    found[name] = replace(delivered, repairs=bool(parent) or unnamed)
                     if parent and any(not delivered.cells.get(s) for s in _secrets(delivered)):
                         left_out[name] = parent
-        corrected = _corrected_by(batch)
         if left_out and corrected is not None:
             before = self._rows(connection, corrected, left_out.values())
             for name, parent in left_out.items():
-                found[name] = _with_secrets(found[name], before.get(parent))
+                found[name] = replace(found[name], before=before.get(parent))
         return found
 
 
@@ -80,16 +84,6 @@ def _corrected_by(batch: Batch) -> int | None:
 
 def _secrets(row: DeliveredRow) -> tuple[str, ...]:
     return EXTRACTS[row.record].secrets
-
-
-def _with_secrets(row: DeliveredRow, before: DeliveredRow | None) -> DeliveredRow:
-    """A row that left out its secrets, with those of the row it repairs."""
-    if before is None or before.record != row.record:
-        return row
-    kept = {name: row.cells.get(name) or before.cells.get(name) for name in _secrets(row)}
-    return DeliveredRow(
-        row.record, {**row.cells, **kept}, row.wrong, row.in_place and before.in_place
-    )
 
 
 class _Reading:

@@ -30,6 +30,19 @@ class DeliveredRow:
     """Fields that its ErrorData names."""
     in_place: bool
     """Whether nothing suggests that its cells stand in other columns than their own."""
+    repairs: bool = False
+    """Whether it repairs another row itself, so that a secret it left out is one of that row."""
+    before: "DeliveredRow | None" = None
+    """That row; None where it cannot be told or read."""
+
+    def writing(self, secret: str) -> "DeliveredRow | None":
+        """The row that a secret was written in, of those that repair one another, or the first.
+
+        None: nobody can tell.
+        """
+        if self.cells.get(secret) or not self.repairs:
+            return self
+        return self.before and self.before.writing(secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +78,8 @@ def fill_secrets(
         if parent is None and not (repaired.correction and name in repaired.columns):
             continue  # It repairs nothing, so that empty means what it says.
         delivered = repaired.rows.get(parent or "")
+        # What a row in between left out as well was never held against where it comes from.
+        delivered = delivered and delivered.writing(name)
         if delivered is None or not _is_certain(table, frame, row, delivered):
             unknown.setdefault(name, []).append(row)
         elif text := delivered.cells.get(name):
