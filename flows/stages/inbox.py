@@ -26,6 +26,7 @@ from connectors.recovery import reach
 from connectors.settings import SETTLE_SECONDS
 from flows.stages.known import contents_of, known_batch
 from flows.stages.opened import Opened, open_delivery
+from flows.stages.put_right import PutRight, note_back
 from flows.stages.sequence import import_delivery
 from flows.stages.terms import StatedTerms, terms_taken
 from flows.stages.workspace import Workspace
@@ -171,6 +172,10 @@ class Watch:
             content_id, known, remark = known_batch(connection, terms.profile.feed, opened)
             if content_id is None:
                 return self._put_aside(folder, arrival.names, _refusals(opened))
+            # The import will find the good bytes there, as if they had never been others.
+            storing = PutRight(connection, opened)
+            note_back(connection, self.workspace.settings.archive, opened)
+            put_right = storing.told(connection, known.id if known else None)
             reach("inbox-opened")
             gone = taken_back(connection, content_id)
         # What was undone, discarded or refused may come again, and is then another thing to start.
@@ -179,7 +184,7 @@ class Watch:
         if known is not None:
             self.inbox.keep(folder, key, by_name=False)
             detail = f"batch {known.id} took this content and is {known.state.replace('_', ' ')}"
-            told = f"{detail}.{remark}" if remark else detail
+            told = "\n".join([f"{detail}.{remark}" if remark else detail, *put_right])
             return InboxLine(name, "known", told, int(known.state != ledger.State.COMPLETE))
         place, files = self.inbox.place_of(key, arrival.names), tuple(contents_of(opened))
         waiting = Waiting(key, place, arrival.names, files)
@@ -187,7 +192,8 @@ class Watch:
         reach("inbox-marked")
         self.inbox.keep(folder, key)
         reach("inbox-archived")
-        return self._start(waiting)
+        line = self._start(waiting)
+        return replace(line, detail="\n".join(filter(None, (line.detail, *put_right))))
 
     def _displaced(self, one: Displaced) -> InboxLine:
         if one.trouble is None:

@@ -2,30 +2,25 @@
 
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 
 from connectors.errors import CorrectionError, EvidenceBroken
-from connectors.files.archive import Stored
 from connectors.files.encodings import is_utf8
-from connectors.files.evidence import MISSING
 from connectors.files.inbox import hash_of
 from connectors.files.manifest_entries import entry_text
 from connectors.files.profile import Profile
-from connectors.files.removed_contents import list_removed, listed_among
 from connectors.postgres import ledger
 from connectors.postgres.corrections import lock_corrections
 from connectors.postgres.evidence import received_detail
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
 from connectors.postgres.push.gate import note_birth
-from connectors.postgres.removals import PUT_BACK, contents_are_back, expected_of
 from connectors.postgres.resume import resumed
-from connectors.postgres.trail import add_event, last_event, last_of_batch
+from connectors.postgres.trail import add_event
 from flows.stages.kept_settings import with_settings
 from flows.stages.known import (
     batch_of,
@@ -42,6 +37,7 @@ from flows.stages.known import (
     taken_otherwise,
 )
 from flows.stages.opened import Opened, open_delivery
+from flows.stages.put_right import PutRight, note_back
 from flows.stages.terms import (
     StatedTerms,
     refuse_unapplied,
@@ -165,7 +161,7 @@ class ArchivedDelivery:
     corrects: int | None
     service: str | None
     archive: Path
-    _before: "_Before | None" = None
+    _put_right: PutRight | None = None
 
     def register(self, connection: psycopg.Connection) -> Received:
         """Open a batch for the files, or find the one that took them.
@@ -179,52 +175,11 @@ class ArchivedDelivery:
         ):
             note_birth(connection)
             # Asked once: where the answer to the commit is lost, the ledger knows the contents.
-            self._before = self._before or _Before(connection, self.opened)
-            contents = contents_of(self.opened)
-            # A restored database may not know that the home has one listed as removed.
-            back = {*contents_are_back(connection, contents), *listed_among(self.archive, contents)}
-            for sha256 in sorted(back):
-                list_removed(self.archive, sha256, datetime.now(UTC), kept=True)
+            self._put_right = self._put_right or PutRight(connection, self.opened)
+            note_back(connection, self.archive, self.opened)
             received = _register(connection, self)
-            told = self._before.told(connection, received.batch_id)
+            told = self._put_right.told(connection, received.batch_id)
             return replace(received, messages=received.messages + told)
-
-
-class _Before:
-    """What was wrong with kept copies that a delivery puts right, before it is registered."""
-
-    def __init__(self, connection: psycopg.Connection, opened: Sequence[Opened]) -> None:
-        lost = [
-            one.stored.sha256
-            for one in opened
-            if one.stored is not None and not one.stored.known and not one.stored.replaced
-        ]
-        missing = expected_of(connection, lost) if lost else set()
-        self._wrong = [
-            (one, one.stored.sha256, why)
-            for one in opened
-            if one.stored is not None and (why := self._why(one.stored, missing)) is not None
-        ]
-        self._event = last_event(connection) if self._wrong else 0
-
-    @staticmethod
-    def _why(stored: Stored, missing: Collection[str]) -> str | None:
-        if stored.known:
-            return None
-        return stored.replaced or (MISSING if stored.sha256 in missing else None)
-
-    def told(self, connection: psycopg.Connection, batch_id: int) -> tuple[str, ...]:
-        """Write down what was put right, once; gives it in words."""
-        if self._wrong and last_of_batch(connection, PUT_BACK, batch_id) <= self._event:
-            for one, sha256, why in self._wrong:
-                detail = {"name": one.name, "sha256": sha256, "found": why}
-                add_event(connection, PUT_BACK, batch_id=batch_id, detail=detail)
-                log.warning("%s: its kept copy was not as delivered (%s), put back", one.name, why)
-        return tuple(
-            f"{one.name}: the copy in the archive was not what was delivered ({why}); the bytes "
-            "delivered now are in its place."
-            for one, _, why in self._wrong
-        )
 
 
 def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Received:

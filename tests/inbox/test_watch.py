@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,8 @@ from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT
 from flows.commands import inbox as command
 from flows.stages.inbox import InboxLine, Started, Watch, import_here
+from flows.stages.retention import Retention, sweep
+from flows.stages.sequence import import_delivery
 from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -156,6 +159,29 @@ def test_the_same_content_again_is_known_and_taken_out_of_the_way(
     assert rows("SELECT count(*) FROM batch") == [(1,)]
     assert archived(folder) == ["a.csv"]
     assert left(folder) == []
+
+
+@pytest.mark.long(but=("altered-known",))
+@pytest.mark.parametrize("known", [True, False], ids=["known", "new"])
+@pytest.mark.parametrize("cleared", [True, False], ids=["cleared", "altered"])
+def test_a_kept_copy_that_a_delivery_puts_right_is_told_of(
+    workspace: Workspace, folder: Path, look: Any, rows: Any, known: bool, cleared: bool
+) -> None:
+    """The copy is stored before the import looks, which finds it as it should be."""
+    first = write(folder.parent / "first.csv", line(1))
+    import_delivery(workspace, [first], DEFAULT if known else replace(DEFAULT, feed="other"))
+    (kept,) = workspace.settings.archive.glob("??/*.csv")
+    if cleared:
+        later = datetime.now(UTC) + timedelta(days=100)
+        sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
+    else:
+        kept.write_bytes(kept.read_bytes().replace(b"10.50", b"99.50"))
+    write(folder / "payments.csv", line(1))
+    (told,) = look()
+    assert ("was not what was delivered" in told.detail) is not cleared
+    what = "content kept again" if cleared else "kept content put back"
+    assert len(rows("SELECT 1 FROM event WHERE what = %s", [what])) == 1
+    assert rows("SELECT count(*) FROM extract WHERE cleared_at IS NOT NULL") == [(0,)]
 
 
 @pytest.mark.long
