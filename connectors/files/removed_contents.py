@@ -1,7 +1,8 @@
 """What housekeeping removed from an archive, written down beside it: `archive/removed.jsonl`.
 
 The ledger says so too. One that is brought back from a backup does not know what was removed since,
-nor what was delivered again after that; this goes with the home.
+nor what was delivered again after that; this goes with the home. The report of a batch is listed by
+the hash of its manifest.
 """
 
 import fcntl
@@ -28,7 +29,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def list_removed(archive: Path, sha256: str, at: datetime, *, kept: bool = False) -> None:
-    """Add a line for a content that is about to be removed; `kept`: for one that is kept again.
+    """Add a line for what is about to be removed; `kept`: for what is kept again.
 
     A full disk keeps nobody from making room on it.
     """
@@ -75,7 +76,7 @@ def _alone(archive: Path) -> Iterator[BinaryIO]:
 
 
 def listed_as_removed(archive: Path) -> dict[str, datetime]:
-    """When each content was removed last, and not kept again since.
+    """When each content, or report, was removed last, and not kept again since.
 
     What cannot be read says nothing.
     """

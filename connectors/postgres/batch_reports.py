@@ -3,6 +3,7 @@
 And those that are to be written again: what makes them false is committed before they are written.
 """
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,25 @@ def note_removed(connection: psycopg.Connection, batch_id: int) -> None:
     """Write down that a report is about to be removed: one that is missing else was lost."""
     if noted_reports(connection, [batch_id]):
         add_event(connection, REMOVED, batch_id=batch_id)
+
+
+def take_over_removed(
+    connection: psycopg.Connection, reports: Path, listed: Collection[str]
+) -> list[int]:
+    """Write down that reports were removed which a restored database has as written.
+
+    `listed` are hashes of manifests that the home says went with their reports.
+    """
+    gone = [
+        one.batch_id
+        for one in noted_reports(connection)
+        if not one.removed
+        and one.hashes.get(MANIFEST) in listed
+        and not os.path.lexists(folder_of(reports, one.batch_id))
+    ]
+    for batch_id in gone:
+        note_removed(connection, batch_id)
+    return gone
 
 
 def note_kept(connection: psycopg.Connection, noted: Noted) -> None:

@@ -245,8 +245,8 @@ def restored_command(
     rows = done.in_doubt
     if json:
         lost = [asdict(one) for one in done.lost]
-        shape = {"in_doubt": rows, "lost": lost, "removed": done.removed}
-        print_json({"unsent": unsent.value} | shape)
+        removed = {"removed": done.removed, "removed_reports": done.removed_reports}
+        print_json({"unsent": unsent.value, "in_doubt": rows, "lost": lost} | removed)
         return 0
     told = ", ".join(f"{count} of {operation}" for operation, count in rows.items())
     out().print(f"Pushes go on from here. Rows in doubt now: {told or 'none'}.")
@@ -254,9 +254,10 @@ def restored_command(
         out().print(
             "`recon sends BATCH --state in_doubt` lists them, `recon resolve` settles them."
         )
-    if done.removed:
-        told = quantity(done.removed, "content", grouped)
-        out().print(f"{told} that housekeeping removed since the backup: marked so.")
+    for number, what in ((done.removed, "content"), (done.removed_reports, "batch report")):
+        if number:
+            told = quantity(number, what, grouped)
+            out().print(f"{told} that housekeeping removed since the backup: marked so.")
     if done.lost:
         told = quantity(len(done.lost), "content", grouped)
         out().print(f"{told} of the archive that no batch knows. Import what was lost again:")

@@ -5,10 +5,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from connectors.files.archive import kept_path
 from connectors.files.listed import listed, raised
 from connectors.files.removed_contents import listed_as_removed
+from connectors.postgres.batch_reports import take_over_removed
 from connectors.postgres.push.gate import going_on
 from connectors.postgres.push.restores import Restore, declare, known_contents
 from connectors.postgres.removals import take_over
@@ -26,6 +28,8 @@ class WentOn:
     """Contents that the archive has and the database does not know."""
     removed: int
     """Contents that housekeeping removed, by what the home says, and the database did not know."""
+    removed_reports: int
+    """The same of reports of batches."""
 
 
 def go_on_after_restore(
@@ -40,14 +44,15 @@ def go_on_after_restore(
         going_on(connection, settings.home, settings.service.turn_seconds),
     ):
         lost = kept - known_contents(connection)
-        removed = take_over(connection, _gone(workspace))
+        listed_gone = listed_as_removed(settings.archive)
+        removed = take_over(connection, _not_there(settings.archive, listed_gone))
+        reports = take_over_removed(connection, settings.reports, listed_gone.keys())
         in_doubt = declare(connection, Restore(unsent, by, reason, lost))
     with workspace.database.connect() as connection:
-        return WentOn(in_doubt, unknown_contents(workspace, connection, lost), len(removed))
+        unknown = unknown_contents(workspace, connection, lost)
+        return WentOn(in_doubt, unknown, len(removed), len(reports))
 
 
-def _gone(workspace: Workspace) -> Mapping[str, datetime]:
-    """Contents that the home says housekeeping removed, and that are not there."""
-    archive = workspace.settings.archive
-    listed = listed_as_removed(archive)
+def _not_there(archive: Path, listed: Mapping[str, datetime]) -> Mapping[str, datetime]:
+    """Those of what the home says was removed that the archive does not have."""
     return {one: at for one, at in listed.items() if not os.path.lexists(kept_path(archive, one))}

@@ -188,6 +188,8 @@ def _noted(connection: psycopg.Connection, archive: Path, what: str, path: Path)
     elif what == REPORTS and batch is not None:
         before = noted_reports(connection, [batch])
         note_removed(connection, batch)
+        for manifest in _manifests(before):
+            list_removed(archive, manifest, datetime.now(UTC))
     try:
         yield
     except OSError:
@@ -198,7 +200,14 @@ def _noted(connection: psycopg.Connection, archive: Path, what: str, path: Path)
                     list_removed(archive, sha256, datetime.now(UTC), kept=True)
                 for one in before:
                     note_kept(connection, one)
+                for manifest in _manifests(before):
+                    list_removed(archive, manifest, datetime.now(UTC), kept=True)
         raise
+
+
+def _manifests(noted: Sequence[Noted]) -> list[str]:
+    """What a home lists removed reports by."""
+    return [one.hashes[MANIFEST] for one in noted if MANIFEST in one.hashes]
 
 
 def _is_still_unneeded(

@@ -305,7 +305,7 @@ def test_what_housekeeping_removed_since_the_backup_is_taken_over(
         deliver(now, path)
         before = copied(now)
         later = datetime.now(UTC) + timedelta(days=100)
-        sweep(now, Retention(archive_days=90), now=later, dry_run=False)
+        sweep(now, Retention(archive_days=90, report_days=90), now=later, dry_run=False)
         old = before
         if again:
             deliver(now, path)
@@ -315,6 +315,7 @@ def test_what_housekeeping_removed_since_the_backup_is_taken_over(
         assert run(url, home, "archive", "verify").returncode == 1
         told = run(url, home, "restored", "--unsent", "in-doubt", "--reason", "restored")
         assert ("1 content that housekeeping removed since" in told.stdout) == (not again)
+        assert ("1 batch report that housekeeping removed since" in told.stdout) == (not known)
         verified = run(url, home, "archive", "verify")
         assert verified.returncode == int(again), verified.stdout
         rerun = run(url, home, "rerun", "1")
