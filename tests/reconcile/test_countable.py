@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from flows.steps.frames.sources import Sources
-from flows.steps.reconcile.countable import of_batches
+from flows.steps.reconcile.countable import not_overtaken, of_batches
 from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
@@ -71,6 +71,23 @@ def test_a_record_is_of_the_scope_until_another_batch_writes_over_it(
     expected, found = of_batches(PAYMENT, delivered, there, [batch])
     assert states(expected) == told
     assert found["Id"].to_list() == left
+
+
+def test_what_was_written_over_has_written_over_nothing() -> None:
+    rows: list[dict[str, Any]] = [
+        {"Id": 1, "batch_id": batch, "extract_id": batch, "row": 1} for batch in (1, 2)
+    ]
+    there = database(PAYMENT, rows[1])
+    over = there.select("batch_id", "extract_id", "row")
+    delivered = [extract(PAYMENT, row) for row in rows]
+    assert [states(not_overtaken(one, over)) for one in delivered] == [
+        [(1, "inserted")],
+        [(2, "superseded")],
+    ]
+    # Who put the record of batch 2 back did not make it later than that of batch 1.
+    for places, state, left in ((None, "superseded", 0), (over, "inserted", 1)):
+        expected, found = of_batches(PAYMENT, delivered[0], there, [1], places)
+        assert (states(expected), found.height) == ([(1, state)], left)
 
 
 @pytest.mark.long(but=("4-T00:00:00+01:00",))

@@ -12,6 +12,7 @@ from connectors.postgres.ledger import Extract
 from connectors.postgres.lost_references import lost_references
 from connectors.postgres.side_sizes import bytes_of_sides, sampled_numbers
 from connectors.postgres.sources import by_row
+from connectors.postgres.written_over import overtaken, written_late
 from connectors.settings import MIB
 from flows.stages.reconcile.around import records_around
 from flows.stages.reconcile.arrived import Arrived
@@ -26,6 +27,7 @@ from flows.steps.reconcile.countable import (
     addable,
     among,
     no_numbers,
+    not_overtaken,
     of_batches,
     unfit,
     written_over,
@@ -83,6 +85,9 @@ class SideFrames:
         self.unproven: dict[str, pl.DataFrame] = {}
         self.unshown: Found = {}
         self.nameless: Found = {}
+        self.overtaken: dict[str, pl.DataFrame] = {}
+        """Rows whose record a batch of a lower number wrote after them."""
+        self._written_late = written_late(connection)
         self.lost: dict[str, pl.DataFrame] = {}
 
     def add(
@@ -91,6 +96,9 @@ class SideFrames:
         table = EXTRACTS[record]
         expected, found = Arrived(table), Arrived(table)
         self._look_for_texts(table)
+        # Before the rows are read, as well.
+        late = self._written_late.get(record, {})
+        self.overtaken[record] = overtaken(self.connection, table, late)
         of_key = self._ranges_ahead(table)
         at_once = self._streamed(of_key)
         with closing(self._extract_rows(table, batches, places, at_once)) as truth:
@@ -143,6 +151,8 @@ class SideFrames:
         add_found(self.found, found_in(table, rows))
         self._add_unshown(table, rows)
         self._add_nameless(table, rows)
+        # The receipts say what became of it when it was applied.
+        rows = not_overtaken(rows, self.overtaken[table.name])
         return _told(arrived, self._of_tenants(rows))
 
     def _there(self, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
@@ -183,7 +193,8 @@ class SideFrames:
         places: pl.DataFrame,
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """What some batches speak of, of the rows that they delivered and of what is there."""
-        expected, found = of_batches(table, expected, found, batches)
+        over = self.overtaken[table.name]
+        expected, found = of_batches(table, expected, found, batches, over)
         gone = absent(table, expected, found)
         if gone.is_empty():
             return expected, found
@@ -195,7 +206,8 @@ class SideFrames:
         rows = self._extract_rows(table, later, places, max(self.at_once, STREAMED))
         wrote = pl.col("state").is_in(WRITTEN)
         parts = [
-            some.filter(among(table, some, gone)) for some in (part.filter(wrote) for part in rows)
+            some.filter(among(table, some, gone))
+            for some in (not_overtaken(part, over).filter(wrote) for part in rows)
         ]
         return written_over(table, expected, pl.concat(parts, how="diagonal")), found
 

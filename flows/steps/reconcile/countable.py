@@ -9,24 +9,42 @@ from flows.steps.frames.beyond import beside, beyond_of
 from flows.steps.match.comparison import canonical_texts
 from flows.steps.match.pairing import pair, written_frame
 from schemas.amounts import BEYOND
+from schemas.derived.left_out import SUPERSEDED
 from schemas.derived.views import AGAIN, APPLIED
 from schemas.field import Table
 from schemas.frame_types import WORD
 
 MOST_ADDED = 2e19
 """Sums below it fit an exact decimal column, and so does what is made of several of them."""
+_PLACE = ["batch_id", "extract_id", "row"]
 
 
 def counted_once(rows: pl.DataFrame, again: Collection[tuple[int, int, int]]) -> pl.DataFrame:
     """Rows of which those in error that count with another attempt say so."""
     if not again:
         return rows
-    places = pl.DataFrame(list(again), schema=["batch_id", "extract_id", "row"], orient="row")
-    keys = ["batch_id", "extract_id", "row"]
-    places = places.cast({name: rows.schema[name] for name in keys}).with_columns(again=True)
-    marked = rows.join(places, on=keys, how="left", maintain_order="left")
-    state = pl.when("again").then(pl.lit(AGAIN, WORD)).otherwise("state").alias("state")
-    return marked.with_columns(state).drop("again")
+    places = pl.DataFrame(list(again), schema=_PLACE, orient="row")
+    return _marked(rows, places.cast({name: rows.schema[name] for name in _PLACE}), AGAIN)
+
+
+def not_overtaken(rows: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """Extract rows of which those at some places are superseded.
+
+    A batch that was received before theirs was applied after it, and wrote their record.
+    """
+    return rows if places.is_empty() else _marked(rows, places, SUPERSEDED)
+
+
+def _marked(rows: pl.DataFrame, places: pl.DataFrame, word: str) -> pl.DataFrame:
+    """The rows, of which those at some places have this state."""
+    marked = rows.join(
+        places.select(_PLACE).unique().with_columns(here=True),
+        on=_PLACE,
+        how="left",
+        maintain_order="left",
+    )
+    state = pl.when("here").then(pl.lit(word, WORD)).otherwise("state").alias("state")
+    return marked.with_columns(state).drop("here")
 
 
 def unfit(table: Table, *sides: pl.DataFrame) -> int:
@@ -92,14 +110,22 @@ def _most(amounts: pl.Series) -> Decimal:
 
 
 def of_batches(
-    table: Table, expected: pl.DataFrame, found: pl.DataFrame, batches: Collection[int]
+    table: Table,
+    expected: pl.DataFrame,
+    found: pl.DataFrame,
+    batches: Collection[int],
+    places: pl.DataFrame | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Both sides of a scope that is not everything: of the database, what the scope speaks of.
 
     A row that a later batch outside of the scope has overwritten is not this scope's any more.
+    What rows at `places` wrote was written over since: whoever is named by it overwrote nothing.
     """
     mine = found["batch_id"].is_in(list(batches)).fill_null(value=False)
-    expected = written_over(table, expected, found.filter(~mine))
+    others = found.filter(~mine)
+    if places is not None:
+        others = others.join(places, on=_PLACE, how="anti", maintain_order="left")
+    expected = written_over(table, expected, others)
     # What no row of the scope counts for any more is the record of whoever wrote it.
     theirs = ~mine & ~among(table, found, expected.filter(applied()))
     return expected, found.filter(~theirs)
@@ -113,7 +139,7 @@ def written_over(table: Table, expected: pl.DataFrame, others: pl.DataFrame) -> 
     newest = others.sort("batch_id", descending=True, nulls_last=True)
     writer = newest["batch_id"].gather(_partner(table, expected, newest))
     later = (writer > expected["batch_id"]).fill_null(value=False)
-    superseded = pl.when(later & applied()).then(pl.lit("superseded", WORD))
+    superseded = pl.when(later & applied()).then(pl.lit(SUPERSEDED, WORD))
     return expected.with_columns(superseded.otherwise("state").alias("state"))
 
 
