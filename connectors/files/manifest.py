@@ -65,7 +65,7 @@ def read_manifests(delivery: OpenedDelivery) -> Statement:
             if entry is None:
                 continue
             earlier = entries.setdefault(source.name, entry)
-            if _facts(earlier) != _facts(entry):
+            if earlier.facts != entry.facts:
                 raise DeliveryError(
                     f"{source.name}: {earlier.manifest} and {entry.manifest} state different "
                     "things. Keep the right one."
@@ -160,10 +160,6 @@ def _same_number(one: str, other: str) -> bool:
         return Decimal(one) == Decimal(other)
     except InvalidOperation:
         return one == other
-
-
-def _facts(entry: ManifestEntry) -> tuple[object, ...]:
-    return (entry.rows, entry.sha256, entry.bytes, entry.sums, entry.hash_total)
 
 
 def _covers(control: Control, source: Source) -> bool:

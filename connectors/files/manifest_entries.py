@@ -37,6 +37,11 @@ class ManifestEntry:
     sums: Sums | None = None
     hash_total: str | None = None
 
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """What it says, whichever manifest does."""
+        return (self.rows, self.sha256, self.bytes, self.sums, self.hash_total)
+
 
 def entry_text(entry: ManifestEntry) -> str:
     """An entry as JSON, for the ledger."""

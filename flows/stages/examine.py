@@ -135,6 +135,9 @@ class _Examination:
             return
         assert opened.header is not None
         verdict.record = opened.header.table.name
+        if opened.same_as is not None:
+            verdict.message = opened.told_same
+            return
         verdict.headed = opened.header.carried is not None
         if (small := self._small(number)) is None:
             self._read(number)

@@ -1,7 +1,7 @@
 """Open: the files of a delivery are archived, and their headers are read."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from connectors.files.delivery import find_extracts
 from connectors.files.footer import with_footer
 from connectors.files.header import Header, remarks_on_unnamed
 from connectors.files.known_headers import KnownHeaders
-from connectors.files.manifest import check_bytes, read_manifests
+from connectors.files.manifest import check_bytes, incomplete, read_manifests
 from connectors.files.manifest_entries import ManifestEntry
 from connectors.files.profile import Profile
 from connectors.files.workbook import check_workbook
@@ -39,6 +39,13 @@ class Opened:
     """What a control manifest says of the file."""
     remarks: tuple[str, ...] = ()
     """What a person who looks into the file sees otherwise, such as merged cells, in sentences."""
+    same_as: str | None = None
+    """The file of the delivery that brings the same bytes, and is taken instead of this one."""
+
+    @property
+    def told_same(self) -> str:
+        """What is said of a file that is not taken for that."""
+        return f"{self.name}: the same bytes as {self.same_as} in this delivery; nothing to do."
 
     def content(self, profile: Profile) -> Content:
         """What is archived of it, as its feed writes files."""
@@ -93,11 +100,13 @@ def each_opened(
 
     Each is of the first of `kinds` that its header allows; None: of the one that its header says.
     Its content is in the folder `archive`, where it has to be `lasting` once this comes to its end.
+    Of files with the same bytes only the first one that can be read is to be taken.
     """
     delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
     unlike_manifest = {gap.name: gap for gap in statement.gaps}
     headers = headers_of(profile, settings)
+    contents: dict[str, str] = {}
     archived = store_all(delivery.sources, archive, settings.limits, lasting=lasting)
     for number, (source, stored) in enumerate(archived):
         progress(number, len(delivery.sources))
@@ -108,15 +117,37 @@ def each_opened(
             other = _open_stored(source.name, stored, settings, profile, headers, kind, entry=entry)
             one = one if other.refusal else other
         unlike = unlike_manifest.pop(source.name, None)
-        yield replace(one, refusal=unlike.refusal) if unlike and not one.refusal else one
+        if unlike and not one.refusal:
+            one = replace(one, refusal=unlike.refusal)
+        yield _once(one, contents, statement.entries)
     for name, gap in unlike_manifest.items():
         yield Opened(name, refusal=gap.refusal, entry=gap.entry)
     progress(len(delivery.sources), len(delivery.sources))
 
 
+def _once(one: Opened, contents: dict[str, str], stated: Mapping[str, ManifestEntry]) -> Opened:
+    """A file, or that it brings what another one does; `contents` are names by SHA-256.
+
+    Of one content two things that are stated are not both held against it: such a file is refused.
+    """
+    if one.stored is None or one.refusal is not None:
+        return one
+    name = contents.setdefault(one.stored.sha256, one.name)
+    if name == one.name:
+        return one
+    entry, other = stated.get(one.name), stated.get(name)
+    if entry is None or (other is not None and other.facts == entry.facts):
+        return replace(one, same_as=name)
+    what = "nothing" if other is None else "something else"
+    detail = f"{name} has the same bytes, of which {what} is stated"
+    return replace(one, refusal=incomplete(entry, one.name, [detail]))
+
+
 def _log(opened: Opened) -> None:
     if opened.refusal is not None:
         log.warning("%s: refused (%s)", opened.name, opened.refusal.code)
+    elif opened.same_as is not None:
+        log.info("%s", opened.told_same)
     elif opened.stored and opened.header:
         size, record = opened.stored.bytes, opened.header.table.name
         log.info(

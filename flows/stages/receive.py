@@ -208,6 +208,9 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
                 f"{taken_otherwise(of, delivery.given)}{refused_now([one], taken)}"
             )
             continue
+        if one.same_as is not None:
+            messages.append(one.told_same)
+            continue
         used = named.get(one.name)
         if used and one.stored and used.sha256 != one.stored.sha256:
             messages.append(

@@ -130,8 +130,8 @@ def test_files_in_other_forms_are_what_each_is_by_itself(tmp_path: Path, title: 
     keys, rows = OTHER_FORMS[title]
     profile = replace(DEFAULT, **keys)
     header = HEADER.replace(",", keys.get("delimiter", ","))
-    for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_text("\n".join([header, *rows, ""]))
+    for name, lines in (("a.csv", rows), ("b.csv", rows[::-1])):
+        (tmp_path / name).write_text("\n".join([header, *lines, ""]))
     comments = sum(row.startswith("#") for row in rows)
     for names in (["a.csv"], ["a.csv", "b.csv"]):
         paths = [str(tmp_path / name) for name in names]

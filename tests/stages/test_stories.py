@@ -1,8 +1,10 @@
 """What happens to a delivery, told as stories over a real database."""
 
+import gzip
 import json
 import re
 import threading
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +21,7 @@ from connectors.postgres import lease, ledger
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import State, find_batch
 from connectors.postgres.session import Session
+from flows.stages.examine import examine
 from flows.stages.receive import receive
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import (
@@ -244,6 +247,58 @@ def test_the_same_bytes_under_another_name_are_no_news(
     assert second.batch.id == 2
     assert [file.name for file in second.report.files] == ["new.csv"]
     assert "taken in batch 1 as a.csv" in second.messages[0]
+
+
+REPLIES = "CommsGuid,CampaignActionsRequestsId,Comments,CampaignActionFiles\n,,one,\n,,two,\n"
+
+
+def test_the_same_bytes_twice_in_a_delivery_are_one_file(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Nothing of a row without a key says that it is there already."""
+    delivery = tmp_path / "replies"
+    delivery.mkdir()
+    (delivery / "replies.csv").write_text(REPLIES)
+    (delivery / "replies.csv.gz").write_bytes(gzip.compress(REPLIES.encode()))
+    with zipfile.ZipFile(delivery / "all.zip", "w") as packed:
+        for name in ("x", "y"):
+            packed.writestr(f"{name}/replies.csv", REPLIES)
+    told = "the same bytes as all.zip/x/replies.csv in this delivery; nothing to do."
+    again = ["all.zip/y/replies.csv", "replies.csv", "replies.csv.gz"]
+    first, *others = examine(workspace.settings, [str(delivery)], DEFAULT)
+    assert (first.rows_in, first.message) == (2, None)
+    assert [(one.name, one.rows_in, one.message) for one in others] == [
+        (name, 0, f"{name}: {told}") for name in again
+    ]
+    ended = import_delivery(workspace, [str(delivery)], DEFAULT)
+    assert ended.messages == tuple(f"{name}: {told}" for name in again)
+    assert rows('SELECT "Comments" FROM form_reply ORDER BY 1') == [("one",), ("two",)]
+    assert rows("SELECT name FROM extract") == [("all.zip/x/replies.csv",)]
+    # All of it again, and each by itself: nothing of it is news.
+    for path in (delivery, delivery / "replies.csv.gz"):
+        known = receive(workspace, [str(path)], StatedTerms())
+        assert (known.batch_id, known.new, known.ended) == (1, False, True)
+
+
+@pytest.mark.long
+def test_the_same_bytes_of_which_other_things_are_stated_are_taken_once(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """A manifest that says more of one than of another is held against what comes."""
+    delivery = tmp_path / "replies"
+    delivery.mkdir()
+    for name in "abcd":
+        (delivery / f"{name}.csv").write_text(REPLIES)
+    stated = {"a.csv": {"rows": 3, "bytes": 1}, "b.csv": {"rows": 2}, "c.csv": {"rows": 2}}
+    files = stated | {"d.csv": {"rows": 9}}
+    (delivery / "manifest.json").write_text(json.dumps({"files": files}))
+    verdicts = examine(workspace.settings, [str(delivery)], DEFAULT)
+    import_delivery(workspace, [str(delivery)], DEFAULT)
+    kept = rows("SELECT name, refused FROM extract ORDER BY 1")
+    assert kept == [("a.csv", "incomplete_file"), ("b.csv", None), ("d.csv", "incomplete_file")]
+    assert [one.name for one in verdicts if one.refused] == ["a.csv", "d.csv"]
+    assert "b.csv has the same bytes, of which something else is stated" in verdicts[3].message
+    assert rows("SELECT count(*) FROM form_reply") == [(2,)]
 
 
 def test_known_bytes_are_known_whatever_else_is_wrong_with_them(
