@@ -1,5 +1,8 @@
 """Undo: what a batch inserted and updated is taken back, from its before-images."""
 
+from collections.abc import Sequence
+from typing import NoReturn
+
 import psycopg
 
 from connectors.errors import BatchStateError
@@ -53,22 +56,30 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
     """Raise BatchStateError when a later batch has written rows of this one, or rests on them.
 
     A batch rests on a row that was there already when it delivered the record too: it wrote
-    nothing, and without the row its record would be nowhere.
+    nothing, and without the row its record would be nowhere. Where a record is gone, the images of
+    later batches say who wrote it: to undo one of them would bring back what this one wrote.
     """
+    title = table.title.lower()
+
+    def refuse(other: int, rows: int) -> NoReturn:
+        raise BatchStateError(
+            f"Batch {batch_id} cannot be undone: batch {other} has since written {rows} of its "
+            f"{title} rows. Undo batch {other} first; nothing was changed."
+        )
+
     row = connection.execute(
         f"""SELECT t.batch_id, count(*) FROM ({_written(table)}) s
-        JOIN {table.name} t ON {joined(table)}
-        WHERE (t.extract_id, t.record_number) <> (s.extract_id, s.record_number)
-        GROUP BY 1 ORDER BY 1 DESC LIMIT 1""",
+        LEFT JOIN {table.name} t ON {joined(table)}
+        WHERE (t.extract_id, t.record_number) IS DISTINCT FROM (s.extract_id, s.record_number)
+        GROUP BY 1 ORDER BY 1 DESC NULLS LAST LIMIT 1""",
         batch_span(connection, batch_id),
     ).fetchone()
-    title = table.title.lower()
-    if row is not None:
-        raise BatchStateError(
-            f"Batch {batch_id} cannot be undone: batch {row[0]} has since written {row[1]} of its "
-            f"{title} rows. Undo batch {row[0]} first; nothing was changed."
-        )
-    for other in _applied_since(connection, table, batch_id):
+    if row is not None and row[0] is not None:
+        refuse(*row)
+    for other in () if row is None else _applied_since(connection, table, batch_id, ["updated"]):
+        if found := _images_of(connection, table, batch_id, other):
+            refuse(other, found)
+    for other in _applied_since(connection, table, batch_id, FOUND):
         if found := _found_there(connection, table, batch_id, other):
             raise BatchStateError(
                 f"Batch {batch_id} cannot be undone: batch {other} delivered {found} of its "
@@ -78,17 +89,29 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
             )
 
 
-def _applied_since(connection: psycopg.Connection, table: Table, batch_id: int) -> list[int]:
-    """The batches that may rest on rows of this one, the last one first."""
+def _applied_since(
+    connection: psycopg.Connection, table: Table, batch_id: int, verdicts: Sequence[str]
+) -> list[int]:
+    """The batches with such verdicts on records that this one may have written, the last first."""
     batches = connection.execute(
         f"""SELECT DISTINCT r.batch_id FROM receipt r JOIN batch b ON b.id = r.batch_id
         WHERE r.stage = %(stage)s AND r.batch_id <> %(batch)s
-            AND b.state NOT IN ({listed(TAKEN_BACK)}) AND r.counts::jsonb ?| %(found)s
+            AND b.state NOT IN ({listed(TAKEN_BACK)}) AND r.counts::jsonb ?| %(verdicts)s
             AND NOT {through_before("r.batch_id", "%(batch)s")}
         ORDER BY 1 DESC""",
-        {"stage": apply_stage(table), "batch": batch_id, "found": list(FOUND)},
+        {"stage": apply_stage(table), "batch": batch_id, "verdicts": list(verdicts)},
     )
     return [one for (one,) in batches]
+
+
+def _images_of(connection: psycopg.Connection, table: Table, batch_id: int, other: int) -> int:
+    """How many records another batch wrote over that were as this one had written them."""
+    row = connection.execute(
+        f"""SELECT count(*) FROM before_image i WHERE {of_batch("i")} AND i.record = %(record)s
+            AND (i.image::json ->> 'batch_id')::int = %(undone)s""",
+        batch_span(connection, other) | {"undone": batch_id, "record": table.name},
+    ).fetchone()
+    return row[0] if row else 0
 
 
 def _found_there(connection: psycopg.Connection, table: Table, batch_id: int, other: int) -> int:
