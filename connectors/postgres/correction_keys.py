@@ -122,7 +122,12 @@ def mark_applied_otherwise(
 
 
 def mark_taken_keys(
-    connection: psycopg.Connection, table: Table, batch_id: int, *, merges: bool
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    *,
+    merges: bool,
+    only: Range | None = None,
 ) -> int:
     """Reject repairs with the key of a row that they do not repair; returns how many.
 
@@ -132,10 +137,12 @@ def mark_taken_keys(
     was repaired again since, or is by this very batch, is its last repair and nothing else. One
     correction after the other looks: a repair that is not checked yet will look at this batch, and
     the two do not both give way. Rows that repair none by name never look, so they are met at once.
+    `only`: of a range, under the lock of the target, where one after the other looks as it is.
     """
-    if not table.key or not _gather_repairs(connection, table, batch_id):
+    if not table.key or not _gather_repairs(connection, table, batch_id, only):
         return 0
-    lock_corrections(connection, first_batch(connection, batch_id))
+    if only is None:
+        lock_corrections(connection, first_batch(connection, batch_id))
     others = set(standing_batches(connection, batch_id)) - {batch_id}
     checked = set(checked_of(connection, others))
     matches = [
@@ -179,9 +186,6 @@ def mark_taken_records(
 ) -> int:
     """Reject repairs that would change a record of another delivery; returns how many.
 
-    Asked as the batch is checked, so that it counts for its budget, and again once the target is
-    locked, of the range that is applied `only`: between the two, which may be days of a batch that
-    is held, others bring records.
     Not those with the key of their origin: it is that record then that was delivered with an error.
     Of an origin whose key cannot be read nobody knows it.
     """

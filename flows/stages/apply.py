@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.apply import (
     CONSTRAINT_ERRORS,
@@ -17,7 +18,6 @@ from connectors.postgres.apply import (
     lock_target,
     may_meet,
 )
-from connectors.postgres.correction_keys import mark_taken_records
 from connectors.postgres.corrections import settle_corrections
 from connectors.postgres.database import analyse, summarise
 from connectors.postgres.evidence import ledger_detail
@@ -27,6 +27,7 @@ from connectors.postgres.undo import refuse_if_corrected
 from connectors.postgres.written_over import note_second_records
 from connectors.recovery import reach
 from flows.stages.apply_ranges import ApplyGroup, ApplyRange, cut_ranges, in_groups
+from flows.stages.check import reject_taken
 from flows.stages.kept import prove_staged
 from flows.stages.side_by_side import side_by_side
 from flows.stages.terms import restored_profile
@@ -57,7 +58,7 @@ def apply(workspace: Workspace, lease: Lease, *, proven: bool = False) -> None:
     refuse_if_corrected(lease.connection, batch.id, "applied")
     profile = restored_profile(batch)
     only_listed = profile.compare_only
-    guarded = batch.corrects is not None and not profile.change_records
+    guarded = None if batch.corrects is None else profile
     staged = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
     tables = [
         table for table in ledger.tables_of(staged) if only_listed or table is not INSERT_BATCH_DATA
@@ -109,15 +110,15 @@ def _apply_table(
     apply_ranges: Sequence[ApplyRange],
     done: _Done,
     *,
-    guarded: bool,
+    guarded: Profile | None,
 ) -> None:
     """First what is new for certain, two ranges at a time, then all other in order.
 
-    `guarded`: what repairs rows, and may not change records of other deliveries.
+    `guarded`: of what repairs rows, by which terms it may write over others.
     """
     new = [one for one in apply_ranges if one.spooled and not _may_meet(lease, one)]
     refused = []
-    inserts = (partial(_insert, one) for one in new)
+    inserts = (partial(_insert, one, guarded) for one in new)
     for apply_range, inserted in side_by_side(workspace.database, lease, inserts):
         if inserted:
             done.add(apply_range)
@@ -133,12 +134,17 @@ def _apply_table(
 
 
 def _apply_range(
-    lease: Lease, table: Table, apply_range: ApplyRange, done: _Done, *, guarded: bool
+    lease: Lease,
+    table: Table,
+    apply_range: ApplyRange,
+    done: _Done,
+    *,
+    guarded: Profile | None,
 ) -> None:
     with lease.transaction() as connection:
         lock_target(connection, table)
         if guarded:
-            mark_taken_records(connection, table, lease.batch_id, apply_range.where)
+            reject_taken(connection, table, lease.batch_id, guarded, apply_range.where)
         applied = apply_rows(
             connection, table, apply_range.where, apply_range.spooled, apply_range.span
         )
@@ -165,13 +171,16 @@ def _may_meet(lease: Lease, apply_range: ApplyRange) -> bool:
     return may_meet(lease.connection, apply_range.table, apply_range.span)
 
 
-def _insert(apply_range: ApplyRange, lease: Lease) -> tuple[ApplyRange, bool]:
+def _insert(
+    apply_range: ApplyRange, guarded: Profile | None, lease: Lease
+) -> tuple[ApplyRange, bool]:
     """Insert new rows; false: not all of them are, and nothing of them is in the target."""
+    table, where = apply_range.table, apply_range.where
     try:
         with lease.transaction() as connection:
-            applied = add_rows(
-                connection, apply_range.table, apply_range.where, apply_range.spooled
-            )
+            if guarded:
+                reject_taken(connection, table, lease.batch_id, guarded, where)
+            applied = add_rows(connection, table, where, apply_range.spooled)
             _add_receipts(lease, [(apply_range, applied)])
     except NOT_NEW:
         return apply_range, False

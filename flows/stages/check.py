@@ -27,6 +27,7 @@ from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.findings import note_left_out, note_no_records
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
+from connectors.postgres.ranges import Range
 from connectors.postgres.recount import recount
 from connectors.postgres.trail import add_event, last_of_batch
 from connectors.postgres.undo import refuse_if_corrected
@@ -68,7 +69,7 @@ def check(workspace: Workspace, lease: Lease) -> None:
             for number, table in enumerate(tables):
                 workspace.progress("check", number, len(tables))
                 if batch.corrects is not None:
-                    _reject_taken(lease, table, profile)
+                    reject_taken(connection, table, batch.id, profile)
                 _check_table(lease, table, profile, known.get(table.name, Known()))
                 note_left_out(connection, table, batch.id, _left_out(receipts, table))
                 for clue, code in ((VALUELESS, "NoValue"), (COMMENTS, "Comment")):
@@ -139,17 +140,28 @@ def _reject_strays(lease: Lease, tables: list[Table], corrects: int) -> None:
             log.warning("%s: %s that would be a second record of a row", table.title, rows)
 
 
-def _reject_taken(lease: Lease, table: Table, profile: Profile) -> None:
-    """Reject rows with the key of what they do not repair."""
+def reject_taken(
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    profile: Profile,
+    only: Range | None = None,
+) -> None:
+    """Reject rows of a correction with the key of what they do not repair.
+
+    Asked as the batch is checked, so that it counts for its budget, and again once the target is
+    locked, of the range that is applied `only`: between the two, which may be days of a batch that
+    is held, others bring records, and a row may be refused that was to free its key.
+    """
     if profile.duplicate != "last_wins" and (
         taken := mark_taken_keys(
-            lease.connection, table, lease.batch_id, merges=profile.merges(table)
+            connection, table, batch_id, merges=profile.merges(table), only=only
         )
     ):
         rows = f"{quantity(taken, 'row', grouped)} with the key of a row"
         log.warning("%s: %s that %s not repaired", table.title, rows, agree(taken, "is", "are"))
     if not profile.change_records and (
-        taken := mark_taken_records(lease.connection, table, lease.batch_id)
+        taken := mark_taken_records(connection, table, batch_id, only)
     ):
         rows = f"{quantity(taken, 'row', grouped)} with the key of a record"
         log.warning("%s: %s of another delivery", table.title, rows)

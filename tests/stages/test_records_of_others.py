@@ -114,6 +114,50 @@ def test_a_record_that_came_while_a_repair_was_held_is_told_too(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("row", "becomes", "amount"),
+    [
+        (f",{line(5)}", "rejected", "10.50"),  # The record of another row.
+        (f",{line(5, amount='77')}", "unchanged", "77"),  # It says the same.
+        (f"1:2,{line(5)}", "updated", "77"),  # The same row once more.
+    ],
+)
+def test_so_is_a_row_of_its_delivery_that_came_meanwhile(
+    theirs: Workspace, rows: Any, tmp_path: Path, row: str, becomes: str, amount: str
+) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(f"{REPAIRS}\n1:2,{line(5, amount='77')}\n1:3,{line(8, amount='x')}\n")
+    held = replace(DEFAULT, budget_errors=0)
+    assert import_delivery(theirs, [str(path)], held, corrects=1).batch.state is State.HELD
+    repair(theirs, tmp_path / "n.csv", 1, row, change=False)
+    release_batch(theirs, 3, by="Ann", reason="seen")
+    assert states(rows, 3) == {1: becomes, 2: "rejected"}
+    assert rows('SELECT "PaidAmount"::text FROM payment WHERE "Id" = 5') == [(amount,)]
+    assert ("KeyOfAnother" in {code for _, code, _ in why(rows, 3)}) == (becomes == "rejected")
+
+
+@pytest.mark.long
+def test_two_rows_change_places_both_or_neither(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """The key of a row is free only if what moves it away is taken in."""
+    strict = replace(DEFAULT, reference="reject")
+    rates = tmp_path / "rates.csv"
+    top = "Id,TenantsId,FromCurrenciesId,ToCurrenciesId,ExchangeRate,EffectiveDate"
+    rates.write_text(f"{top}\n9,7,1,2,1.5,2026-01-01T00:00:00\n")
+    wrong = write(tmp_path / "a.csv", line(1, amount="x"), line(2, amount="x"))
+    import_delivery(workspace, [str(rates), wrong], strict)
+    one, other = line(2, amount="7"), line(1, amount="8").replace(",1,9", ",1,5")
+    for first, second in ((line(1), line(2)), (one, other)):
+        path = tmp_path / "r.csv"
+        path.write_text(f"{REPAIRS}\n1:1,{first}\n1:2,{second}\n")
+        import_delivery(workspace, [str(path)], strict, corrects=1)
+    assert states(rows, 3) == {1: "rejected", 2: "rejected"}
+    assert {code for _, code, _ in why(rows, 3)} == {"KeyOfAnother", "ReferenceMissing"}
+    assert {amount for (amount,) in rows('SELECT "PaidAmount"::text FROM payment')} == {"10.50"}
+
+
+@pytest.mark.long
 def test_what_was_typed_wrong_once_is_no_key_of_the_row(
     theirs: Workspace, rows: Any, tmp_path: Path
 ) -> None:
