@@ -27,12 +27,15 @@ from schemas.derived.views import (
     AT_PLACES,
     CORRECTED,
     ERRORS,
+    FOR_NONE,
     IS_UNDIVIDED,
     PENDING,
     REPAIRING,
     STATE,
     at_places,
     of_batch,
+    repair_joins,
+    repair_state,
     told_joins,
 )
 from schemas.field import Table
@@ -72,9 +75,11 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
     repaired = _rows_repaired(connection, attempts)
     others = {row.batch_id for first, rows in attempts.items() for row in (first, *rows)}
     matched = _matched_by_key(connection, {batch_id, *others})
-    for first, rows in attempts.items():
+    for first, repairing in attempts.items():
         known = repaired.get(first, _NOT_THERE)
-        records = _records(first, rows, repairs, known)
+        records = _records(first, repairing, repairs, known)
+        # What is superseded by a row in error is left where it is: its repair is that of the row.
+        rows = [row for row in repairing if states[row] != FOR_NONE]
         settled = _latest(first, [row for row in rows if states[row] in REPAIRING], records)
         last = _latest(first, rows, records)
         # A repair may name a row that is in no error, or one that is not there.
@@ -302,8 +307,8 @@ def _named_repairs(
     applied = find_batch(connection, batch_id).state in IN_DATABASE
     for table in staged_tables(connection, batch_id):
         for extract_id, number, parent, state in connection.execute(
-            f"""SELECT s.extract_id, s.record_number, s.parent, {STATE}
-            FROM {staged_name(table)} s {told_joins(table)}
+            f"""SELECT s.extract_id, s.record_number, s.parent, {repair_state(table)}
+            FROM {staged_name(table)} s {repair_joins(table)}
             WHERE {of_batch("s")} AND s.parent IS NOT NULL""",
             batch_span(connection, batch_id),
         ):

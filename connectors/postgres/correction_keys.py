@@ -31,6 +31,7 @@ from schemas.derived.views import (
     AT_PLACES,
     COUNTS_NOT,
     ERRORS,
+    FOR_NONE,
     IS_UNDIVIDED,
     STATE,
     at_places,
@@ -159,7 +160,7 @@ def mark_taken_keys(
     deciding = {*checked, batch_id}
     last_repairs: dict[AttemptRow, AttemptRow] = {}
     for repair, origin in origins.items():
-        if repair.batch_id in deciding and states[repair] not in ERRORS:
+        if repair.batch_id in deciding and states[repair] not in (*ERRORS, FOR_NONE):
             last_repairs[origin] = max(repair, last_repairs.get(origin, repair))
     unnamed = {match.row for match in matches} - origins.keys()
     by_key = _repaired_by_key(connection, table, unnamed, others)

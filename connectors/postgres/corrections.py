@@ -24,6 +24,8 @@ from schemas.derived.views import (
     STATE,
     of_batch,
     quoted,
+    repair_joins,
+    repair_state,
     told_joins,
 )
 from schemas.field import Table
@@ -140,8 +142,9 @@ def _gather_by_key(
 
 def _naming(table: Table) -> str:
     """SQL for the rows that rows of a correction name, and repair."""
-    return f"""SELECT s.parent, NULL::int[] FROM {staged_name(table)} s {told_joins(table)}
-        WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {STATE} IN ({listed(REPAIRING)})"""
+    return f"""SELECT s.parent, NULL::int[] FROM {staged_name(table)} s {repair_joins(table)}
+        WHERE {of_batch("s")} AND s.parent IS NOT NULL
+        AND {repair_state(table)} IN ({listed(REPAIRING)})"""
 
 
 def _in_error(table: Table) -> str:
@@ -167,8 +170,8 @@ def _with_same_key(table: Table, among: str) -> str:
     return f"""SELECT w.name, ARRAY[%(batch)s]::int[] FROM {among} w WHERE (NOT w.equal OR EXISTS (
         SELECT FROM batch WHERE id = %(batch)s AND profile::json ->> 'repeats' = 'superseded'))
         AND EXISTS (
-        SELECT 1 FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")}
-        AND {same} AND s.parent IS NULL AND {STATE} IN ({listed(SETTLING)}))"""
+        SELECT 1 FROM {staged_name(table)} s {repair_joins(table)} WHERE {of_batch("s")}
+        AND {same} AND s.parent IS NULL AND {repair_state(table)} IN ({listed(SETTLING)}))"""
 
 
 def _withdraw(connection: psycopg.Connection, batch_id: int, unless: str) -> int:

@@ -13,10 +13,10 @@ from schemas.derived.views import (
     CORRECTED,
     REPAIRING,
     SETTLING,
-    STATE,
     of_batch,
     quoted,
-    told_joins,
+    repair_joins,
+    repair_state,
 )
 from schemas.own_columns import ROW_NAME
 
@@ -95,10 +95,12 @@ def _repairs_by_key(
             continue
         same = " AND ".join(f"w.{quoted(key)} = s.{quoted(key)}" for key in key_columns(table))
         rows = connection.execute(
-            f"""SELECT s.extract_id, s.record_number FROM {staged_name(table)} s {told_joins(table)}
+            f"""SELECT s.extract_id, s.record_number
+            FROM {staged_name(table)} s {repair_joins(table)}
             JOIN {staged_name(table)} w ON {same}
             WHERE w.extract_id = %(extract)s AND w.record_number = %(record)s
-                AND {of_batch("s")} AND s.parent IS NULL AND {STATE} IN ({listed(SETTLING)})
+                AND {of_batch("s")} AND s.parent IS NULL
+                AND {repair_state(table)} IN ({listed(SETTLING)})
             ORDER BY 1, 2""",
             batch_span(connection, found[0]) | {"extract": extract_id, "record": record_number},
         ).fetchall()

@@ -13,7 +13,7 @@ from schemas.kinds import OFFSET
 from schemas.ledger import POSITION
 from schemas.operations import PUSHES
 from schemas.reasons import OF_ROW
-from schemas.tables import DOCUMENTED, EXTRACTS
+from schemas.tables import DOCUMENTED, EXTRACTS, INSERT_BATCH_DATA
 
 APPLIED = ("inserted", "updated", "unchanged")
 """Verdicts of a row whose record is in the database as delivered."""
@@ -45,6 +45,8 @@ SETTLING = (*APPLIED, "superseded", "stale", CORRECTED)
 """States of a row with the same key that leave nothing to do: it counts, or a newer row does."""
 REPAIRING = (*SETTLING, "excluded")
 """The same of a repair that names its row: it may also be one that the feed leaves out."""
+FOR_NONE = "superseded by a row in error"
+"""What becomes of a superseded repair where the row that counts in its place does not: none."""
 
 
 def quoted(name: str) -> str:
@@ -161,6 +163,39 @@ STATE = f"""CASE WHEN c.verdict IS NOT NULL THEN c.verdict
     WHEN s.error_data IS NOT NULL THEN 'rejected'
     ELSE coalesce(o.verdict, r.verdict, '{PENDING}') END"""
 """SQL for what became of a staged row, behind `told_joins`."""
+
+
+def repair_joins(table: Table) -> str:
+    """`told_joins` of a batch, and whether the row stands that counts in place of a superseded one.
+
+    It does where it is applied, was found stale or corrected since, or is still to be applied.
+    """
+    if table is INSERT_BATCH_DATA:
+        return told_joins(table)
+    keys = [quoted(name) for name in key_columns(table)]
+    stands = f"{STATE} NOT IN ({listed((*ERRORS, 'superseded', 'excluded'))})"
+    return f"""{told_joins(table)}
+        LEFT JOIN (SELECT {", ".join(f"s.{key}" for key in keys)}
+            FROM {staged_name(table)} s {told_joins(table)}
+            WHERE {of_batch("s")} AND s.error_data IS NULL
+                -- Of all rows of a batch, but only where there is one.
+                AND EXISTS (SELECT FROM {SCHEMA}.outcome d
+                    WHERE {of_batch("d")} AND d.verdict = 'superseded')
+            GROUP BY {", ".join(f"s.{key}" for key in keys)}
+            HAVING bool_or({STATE} = 'superseded') AND bool_or({stands})) stood
+            ON {" AND ".join(f"stood.{key} = s.{key}" for key in keys)}"""
+
+
+def repair_state(table: Table) -> str:
+    """SQL for what became of a staged row `s` as a repair, behind `repair_joins`.
+
+    A row without a record inside says of itself that it was merged before: none is in its place.
+    """
+    if table is INSERT_BATCH_DATA:
+        return STATE
+    stands = f"stood.{quoted(key_columns(table)[0])} IS NOT NULL"
+    return f"""CASE WHEN {STATE} = 'superseded' AND NOT {stands} THEN '{FOR_NONE}'
+        ELSE {STATE} END"""
 
 
 def row_state(state: str = STATE) -> str:

@@ -1,6 +1,7 @@
 """One delivered row becomes one record, however many rows of a correction say they repair it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -8,9 +9,15 @@ from typing import Any
 import pytest
 
 from connectors.files.profile import DEFAULT
-from connectors.postgres.attempts import AttemptRow, delivered_again, standing_batches
+from connectors.postgres.attempts import (
+    AttemptRow,
+    counted_elsewhere,
+    delivered_again,
+    standing_batches,
+)
+from connectors.postgres.corrections import unrepaired
 from flows.stages.rows.rejects import write_rejects
-from flows.stages.sequence import import_delivery
+from flows.stages.sequence import import_delivery, look
 from flows.stages.workspace import Workspace
 from tests.conftest import Once
 from tests.stages.payments import HEADER, line, write
@@ -222,3 +229,44 @@ def test_no_record_of_a_broken_line_is_taken_for_another_one_of_a_later_correcti
     # What is the same record in the end is a repeat.
     deliver(("2:1", line(3)), ("2:2", line(4)), corrects=2)
     assert (offered(1), offered(2), offered(3)) == ([WRONG], [], [])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("policy", ["conflict", "last_wins"])
+def test_a_repeat_of_a_repair_in_error_repairs_nothing(
+    workspace: Workspace, rows: Any, tmp_path: Path, offered: Offered, policy: str
+) -> None:
+    """It stands as the row that counts for it does: until that is taken in, both are in error."""
+    strict = replace(DEFAULT, reference="reject", duplicate=policy)
+
+    def deliver(*lines: str, corrects: int | None = None) -> int:
+        path = tmp_path / "a.csv"
+        path.write_text("\n".join(lines) + "\n")
+        return import_delivery(workspace, [str(path)], strict, corrects=corrects).batch.id
+
+    def corrected(batch: int = 1) -> set[str]:
+        found = rows("SELECT state FROM staged_row WHERE batch_id = %s", [batch])
+        return {state for (state,) in found}
+
+    assert deliver(HEADER, line(1), line(2), line(3), line(5)) == 1  # None of them has its rate.
+    repairs = [f"1:1,{line(1)}", f"1:1,{line(1)}", f"1:2,{line(4)}", f"1:3,{line(4)}"]
+    repairs += [f",{line(5)}"] * 2
+    top = f"ReconRow,{HEADER}"
+    assert deliver(top, *repairs, corrects=1) == 2
+    assert corrected(2) == {"rejected", "superseded"}
+    assert corrected() == {"rejected"}
+    counts = (1, 3, 5) if policy == "conflict" else (2, 4, 6)
+    other = "1:3" if policy == "conflict" else "1:2"
+    assert (offered(1), offered(2)) == ([other, "1:4"], [f"2:{number}" for number in counts])
+    with workspace.database.connect() as connection:
+        assert [counted_elsewhere(connection, batch) for batch in (1, 2)] == [2, 0]
+        assert [*unrepaired(connection)] == []
+    rates = "Id,TenantsId,FromCurrenciesId,ToCurrenciesId,ExchangeRate,EffectiveDate"
+    deliver(rates, "9,7,1,2,1.5,2026-01-01T00:00:00")
+    repaired = zip(counts, (line(1), line(4), line(5)), strict=True)
+    deliver(top, *(f"2:{number},{text}" for number, text in repaired), corrects=2)
+    assert corrected() == {"corrected"}
+    assert (offered(1), offered(2)) == ([], [])
+    assert [look(workspace, batch).report.errors for batch in (1, 2)] == [0, 0]
+    with workspace.database.connect() as connection:
+        assert [*unrepaired(connection)] == []
