@@ -169,6 +169,32 @@ REPEATED = {
 REJECT, COMPLETE = replace(DEFAULT, reference="reject"), replace(DEFAULT, complete=True)
 LAST = replace(REJECT, duplicate="last_wins")
 APART = replace(REJECT, repeats="conflict")
+NEWEST = {
+    # Of payment 1 the second one is the newest, of 2 the first, of 3 the last of equally new ones,
+    # of 4 the first, whose clock is behind.
+    "a.csv": text(
+        HEADER, line(1), line(1, day=3).replace(",9", ",5"), line(2, day=2), line(3), line(4)
+    ),
+    "b.csv": text(
+        HEADER,
+        line(1, day=2),
+        line(2).replace(",9", ",5"),
+        line(3, amount="2"),
+        line(4).replace("10:00:00+01:00", "11:00:00+03:00"),
+    ),
+    # Of rate 5 the third one by the moment, of 6 the second by the clock, as it has no offset.
+    **{
+        f"rates-{at}.csv": text(RATES, *(f"{of},7,1,2,1,2026-01-01T{time}" for of, time in rates))
+        for at, rates in enumerate(
+            (
+                ((5, "10:00:00+00:00"), (6, "10:00:00-05:00")),
+                ((5, "11:00:00+02:00"), (6, "11:00:00")),
+                ((5, "09:30:00-01:00"), (6, "09:30:00-01:00")),
+            )
+        )
+    },
+    "plan.csv": text(PLAN, planned(1), planned(2), planned(3)),
+}
 REFUSED_LATER = {
     "a.csv": text(HEADER, line(1), line(2)),
     "b.csv": text(HEADER, line(1, amount="9"), line(2)),
@@ -191,6 +217,8 @@ TABLE: dict[str, tuple[Mapping[str, bytes], Profile]] = {
     "a repeated payment, complete": (REPEATED, COMPLETE),
     "a repeated payment, the last wins": (REPEATED, LAST),
     "a repeated payment, equal rows in conflict": (REPEATED, APART),
+    "the newest wins": (NEWEST, LAST),
+    "the newest wins, complete": (NEWEST, replace(LAST, complete=True)),
     "two files, equal rows in conflict": (TWO, APART),
     "equal rows whose key is made": (
         {

@@ -44,7 +44,8 @@ def mark_duplicates(
     """Settle rows of one batch that share a key; returns how many got which verdict.
 
     Same content: the first counts, the others are superseded; all conflict where the feed's policy
-    `merges` none. Other content: all conflict, unless that policy lets the last one win. `keys` are
+    `merges` none. Other content: all conflict, unless that policy lets the last one win: the newest
+    by their version, as what is stale is judged, and of equally new ones the last. `keys` are
     the only ones that may occur twice, where that is known. A key that is `made_of` other fields is
     shared by rows that are alike in these; others conflict, whatever the policy.
     """
@@ -72,17 +73,23 @@ def mark_duplicates(
         ), content AS (
             SELECT extract_id, record_number, {position("first_line")} AS line, {key},
                 {key_value(table)} AS key_value,
-                md5({json_expression(table, "s")}) AS content, {_made(table, made_of, "s")} AS made
+                md5({json_expression(table, "s")}) AS content, {_made(table, made_of, "s")} AS made,
+                {_version(table)}
             FROM {staged_name(table)} s JOIN repeated USING ({key})
             WHERE {READY}
-        ), ranked AS (
+        ), compared AS (
             SELECT *, min(content) OVER same_key = max(content) OVER same_key AS same,
                 min(made) OVER same_key = max(made) OVER same_key AS alike,
                 count(*) OVER same_key AS rows_of_key,
-                row_number() OVER (same_key ORDER BY extract_id, record_number) AS from_start,
-                row_number() OVER (same_key ORDER BY extract_id DESC, record_number DESC)
-                    AS from_end
+                CASE WHEN bool_and(moment IS NOT NULL) OVER same_key THEN moment ELSE version END
+                    AS age
             FROM content WINDOW same_key AS (PARTITION BY {key})
+        ), ranked AS (
+            SELECT *,
+                row_number() OVER (same_key ORDER BY extract_id, record_number) AS from_start,
+                row_number() OVER (same_key
+                    ORDER BY age DESC, extract_id DESC, record_number DESC) AS from_end
+            FROM compared WINDOW same_key AS (PARTITION BY {key})
         ), judged AS (
             SELECT extract_id, record_number, line, key_value, same, {verdict} AS verdict
             FROM ranked
@@ -96,6 +103,19 @@ def mark_duplicates(
         )
         SELECT verdict, count(*) FROM told GROUP BY verdict"""
     return dict(connection.execute(statement, batch_span(connection, batch_id)).fetchall())
+
+
+def _version(table: Table) -> str:
+    """SQL for the `version` of a staged row `s`, and the `moment` it is, where it is one.
+
+    Those of several rows are compared by their moments if all have one, else as they are written.
+    """
+    if not table.version:
+        return "NULL::bigint AS version, NULL::bigint AS moment"
+    of = table.by_name[table.version]
+    version = f"s.{quoted(of.name)}"
+    told = moment(of, "s") if of.kind is Kind.DATETIME else version
+    return f"{version} AS version, {told} AS moment"
 
 
 def mark_collisions(

@@ -24,6 +24,7 @@ from flows.steps.validate.repeats import (
     key_of,
     place,
     repeated_keys,
+    version_of,
 )
 from schemas.field import Reference, Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA, by_dependency
@@ -45,7 +46,7 @@ class Dangling(NamedTuple):
 
 @dataclass(slots=True)
 class _Kept:
-    """The rows of one record kind: place, key, content, and what references need."""
+    """The rows of one record kind: place, key, content, version, and what references need."""
 
     keys: list[str]
     rows: FrameFile = field(default_factory=lambda: FrameFile(_IN_MEMORY))
@@ -94,6 +95,8 @@ class DeliveryRows:
         if clean.is_empty() or table is INSERT_BATCH_DATA:
             return
         columns = keys | {name: pl.col(name).cast(pl.Int64) for name in wanted}
+        if self.last_wins:
+            columns |= version_of(table)
         rows = clean.select(place(), **columns).with_columns(content_of(table, clean))
         self._kept.setdefault(table.name, _Kept([*keys])).add(rows)
 

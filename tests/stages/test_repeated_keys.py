@@ -5,7 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.steps.validate.check import check
-from flows.steps.validate.repeats import CONFLICT, CONTENT, FIRST, LAST, PLACE, repeated_keys
+from flows.steps.validate.repeats import (
+    CONFLICT,
+    CONTENT,
+    FIRST,
+    LAST,
+    MOMENT,
+    PLACE,
+    VERSION,
+    repeated_keys,
+)
 from flows.steps.validate.rows import Positions, identities
 from schemas.tables import PAYMENT_PLAN_DETAIL
 
@@ -37,6 +46,29 @@ def test_parts_find_what_one_finds(rows: list[tuple[int, int]], part: list[int])
     parts = [frame([one for one in numbered if part[one[0]] == number]) for number in (2, 0, 1)]
     found = repeated_keys(parts, ["key"]).select(FOUND).sort("key").rows()
     assert found == by_hand(rows)
+
+
+CLOCKS = st.tuples(st.integers(1, 3), st.sampled_from([0, 0, 2, None]))
+"""What a row says of the time, and its offset."""
+
+
+@settings(derandomize=True, deadline=None)
+@given(ROWS, st.lists(CLOCKS, min_size=12, max_size=12), st.integers(0, 12))
+def test_the_last_one_is_the_newest(
+    rows: list[tuple[int, int]], clocks: list[tuple[int, int | None]], cut: int
+) -> None:
+    """By the moments if all have one, else by the clocks; and of equally new ones the last."""
+    versions = {VERSION: pl.Series([clock for clock, _ in clocks[: len(rows)]], dtype=pl.Int64)}
+    moments = [None if offset is None else clock - offset for clock, offset in clocks]
+    versions[MOMENT] = pl.Series(moments[: len(rows)], dtype=pl.Int64)
+    told = frame([*enumerate(rows)]).with_columns(**versions)
+    found = repeated_keys([told[cut:], told[:cut]], ["key"]).select("key", LAST)
+    expected = {}
+    for key, *_ in by_hand(rows):
+        places = [place for place, (one, _) in enumerate(rows) if one == key]
+        known = all(moments[place] is not None for place in places)
+        expected[key] = max((moments[at] if known else clocks[at][0], at) for at in places)[1]
+    assert dict(found.iter_rows()) == expected
 
 
 def test_some_of_the_records_of_a_chunk_keep_what_is_said_of_each() -> None:

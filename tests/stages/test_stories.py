@@ -403,10 +403,24 @@ def test_a_batch_bound_to_a_tenant_writes_no_other(
 def test_the_last_one_wins_where_the_feed_says_so(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
+    last_wins = replace(DEFAULT, duplicate="last_wins")
     path = write(tmp_path / "a.csv", line(1, amount="1"), line(1, amount="2"), line(2))
-    ended = import_delivery(workspace, [path], replace(DEFAULT, duplicate="last_wins"))
+    ended = import_delivery(workspace, [path], last_wins)
     assert states(rows, ended.batch.id) == {1: "superseded", 2: "inserted", 3: "inserted"}
     assert amounts(rows)[1] == "2"
+    # The last one is the newest, wherever it stands: by the moment, and not by the clock.
+    newest = line(1, amount="3", day=3)
+    east = newest.replace("10:00:00+01:00,3", "11:00:00+03:00,4")
+    path = write(tmp_path / "b.csv", line(7, day=2), newest, east, line(1), line(7))
+    ended = import_delivery(workspace, [path], last_wins)
+    assert states(rows, ended.batch.id) == {
+        1: "inserted",
+        2: "updated",
+        3: "superseded",
+        4: "superseded",
+        5: "superseded",
+    }
+    assert amounts(rows)[1] == "3"
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from flows.steps.validate.field_errors import settled_errors
 from schemas.amounts import MICRO_DIGITS
 from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Kind, Table
-from schemas.kinds import SCALE, stored_columns
+from schemas.kinds import OFFSET, SCALE, stored_columns
 from schemas.reasons import NOT_SHOWN
 
 PLACE = "__place"
@@ -21,8 +21,12 @@ PLACE = "__place"
 CONTENT = "__content"
 _RECORDS = 1 << 42
 """More than a file has records, each of which is a byte at least; 2^21 files are told apart."""
+_MINUTE = 60_000_000
+"""In microseconds, as times are kept."""
 FIRST, LAST, CONFLICT = "__first", "__last", "__conflict"
 _SEVERAL, _LEAST, _MOST = "__several", "__least", "__most"
+VERSION, MOMENT = "__version", "__moment"
+_NEWEST = "__newest"
 
 
 def place() -> pl.Expr:
@@ -59,30 +63,56 @@ def content_of(table: Table, clean: pl.DataFrame) -> pl.Series:
     return values.select(pl.struct(pl.all()).hash().alias(CONTENT)).to_series()
 
 
+def version_of(table: Table) -> dict[str, pl.Expr]:
+    """What tells the newest of staged rows with one key, as `batch_keys` compares them."""
+    if not table.version:
+        return {}
+    of = table.by_name[table.version]
+    version = moment = pl.col(of.name).cast(pl.Int64)
+    if of.kind is Kind.DATETIME:
+        moment = version - pl.col(of.name + OFFSET).cast(pl.Int64) * _MINUTE
+    return {VERSION: version, MOMENT: moment}
+
+
 def repeated_keys(frames: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
     """The keys of more than one row: `keys`, their `FIRST` and `LAST` place, whether they CONFLICT.
 
+    With what `version_of` tells, the last one is the newest, and of equally new ones the last.
     Memory grows with the keys of the rows, and not with the rows of a key.
     """
     found: pl.DataFrame | None = None
     for rows in frames:
-        told = rows.group_by(keys).agg(
-            pl.len().alias(_SEVERAL),
-            pl.col(PLACE).min().alias(FIRST),
-            pl.col(PLACE).max().alias(LAST),
-            pl.col(CONTENT).min().alias(_LEAST),
-            pl.col(CONTENT).max().alias(_MOST),
+        told = rows.select(
+            *keys,
+            pl.lit(1).alias(_SEVERAL),
+            pl.col(PLACE).alias(FIRST),
+            pl.col(PLACE).alias(LAST),
+            *((pl.col(PLACE).alias(_NEWEST), VERSION, MOMENT) if MOMENT in rows.columns else ()),
+            *(pl.col(CONTENT).alias(name) for name in (_LEAST, _MOST)),
         )
-        found = told if found is None else _joined(found.vstack(told), keys)
+        found = _joined(told if found is None else found.vstack(_joined(told, keys)), keys)
     assert found is not None, "no part without a frame"
+    if MOMENT in found.columns:
+        # Where one has no offset, all are compared as they are written.
+        newest = pl.when(pl.col(MOMENT).is_null()).then(LAST).otherwise(_NEWEST)
+        found = found.with_columns(newest.alias(LAST))
     return found.filter(pl.col(_SEVERAL) > 1).select(
         *keys, FIRST, LAST, (pl.col(_LEAST) != pl.col(_MOST)).alias(CONFLICT)
     )
 
 
 def _joined(told: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    least, most = pl.col(FIRST, _LEAST).min(), pl.col(LAST, _MOST).max()
-    return told.group_by(keys).agg(pl.col(_SEVERAL).sum(), least, most).select(told.columns)
+    least, most = pl.col(FIRST, _LEAST).min(), pl.col(_MOST).max()
+    last = [pl.col(LAST).max()]
+    if MOMENT in told.columns:
+        known = pl.col(MOMENT).is_not_null().all()
+        last = [
+            pl.col(LAST).sort_by(VERSION, LAST).last(),
+            pl.col(_NEWEST).sort_by(MOMENT, _NEWEST).last(),
+            pl.col(VERSION).max(),
+            pl.when(known).then(pl.col(MOMENT).max()).alias(MOMENT),
+        ]
+    return told.group_by(keys).agg(pl.col(_SEVERAL).sum(), least, most, *last).select(told.columns)
 
 
 def conflict_errors(table: Table, code: str, rows: pl.DataFrame) -> pl.Series:
