@@ -23,6 +23,7 @@ from connectors.postgres.attempts import (
 )
 from connectors.postgres.batch_keys import READY, error_data, key_value
 from connectors.postgres.corrections import lock_corrections
+from connectors.postgres.database import nested_loops
 from connectors.postgres.ledger import batch_span, find_batch, staged_tables
 from connectors.postgres.ranges import Range
 from schemas.derived.sql_names import TARGET_NAMES, key_columns, listed, place_number, staged_name
@@ -300,14 +301,15 @@ def _gather_repairs(
     """
     keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
     connection.execute("DROP TABLE IF EXISTS pg_temp.named_repairs")
-    found = connection.execute(
-        f"""CREATE TEMP TABLE named_repairs ON COMMIT DROP AS
-        SELECT s.extract_id, s.record_number, {keys}, s.parent,
-            md5({json_expression(table, "s")}) AS content
-        FROM {staged_name(table)} s
-        WHERE {_IS_REPAIR} AND {only.within("s") if only else "TRUE"}""",
-        {**batch_span(connection, batch_id), **(only.parameters() if only else {})},
-    ).rowcount
+    with nested_loops(connection, on=False):
+        found = connection.execute(
+            f"""CREATE TEMP TABLE named_repairs ON COMMIT DROP AS
+            SELECT s.extract_id, s.record_number, {keys}, s.parent,
+                md5({json_expression(table, "s")}) AS content
+            FROM {staged_name(table)} s
+            WHERE {_IS_REPAIR} AND {only.within("s") if only else "TRUE"}""",
+            {**batch_span(connection, batch_id), **(only.parameters() if only else {})},
+        ).rowcount
     connection.execute("ANALYZE named_repairs")
     return found
 
