@@ -351,6 +351,7 @@ class _Pass:
             with self.lane.transaction():
                 record_answers(self.lane, self.answers)
             self._written()
+            reach("push-recorded")
 
     def _written(self) -> None:
         self.written = monotonic()
