@@ -25,6 +25,7 @@ from connectors.postgres.batch_reports import MANIFEST, folder_of
 from connectors.postgres.ledger import ENDED, TAKEN_BACK
 from connectors.postgres.overview import COUNTED
 from schemas.derived.views import LISTING_FEED
+from schemas.life import UNRESOLVED, BreakState
 from schemas.tables import INSERT_BATCH_DATA
 
 if TYPE_CHECKING:
@@ -55,9 +56,10 @@ def closed_batches(
     Its rows and files tell, and not its state, which says how it ended: a correction may have been
     undone since, or rows have to be sent again. A batch with rows in error or a refused file is not
     closed, however old it is: they are written out for correction from the delivered content, are
-    delivered anew, or wait for a decision; but for a row of which another attempt was taken in. A
-    batch and its corrections are closed by the last of them: what one repaired is in error again
-    when it is undone.
+    delivered anew, or wait for a decision; but for a row of which another attempt was taken in.
+    Neither is one with a row behind a break that asks for action, or may again: a report offers it
+    for correction. A batch and its corrections are closed by the last of them: what one repaired is
+    in error again when it is undone.
     """
     rows = connection.execute(
         f"""WITH RECURSIVE asked AS (
@@ -71,10 +73,16 @@ def closed_batches(
             SELECT asked, id FROM above
             UNION SELECT f.asked, b.id FROM batch b
                 JOIN family f ON b.corrects = f.id AND b.id > f.id
+        ), behind AS MATERIALIZED (
+            SELECT DISTINCT (facts::json ->> 'batch_id')::int AS id FROM break_state
+            WHERE reconciliation_id IN (SELECT max(id) FROM reconciliation GROUP BY scope_hash)
+                AND state = ANY(%(unresolved)s) AND (state <> %(accepted)s
+                OR accepted_until IS NOT NULL)
         ), shown AS (
             SELECT * FROM batch WHERE id IN (
-                SELECT f.asked FROM family f JOIN batch b ON b.id = f.id GROUP BY 1
-                HAVING bool_and(b.state = ANY(%(ended)s) AND b.ended_at < %(before)s))
+                SELECT f.asked FROM family f JOIN batch b ON b.id = f.id
+                LEFT JOIN behind ON behind.id = b.id GROUP BY 1 HAVING bool_and(
+                    b.state = ANY(%(ended)s) AND b.ended_at < %(before)s AND behind.id IS NULL))
         ), {COUNTED}
         SELECT b.id, CASE WHEN b.state = ANY(%(taken_back)s) THEN 0
             ELSE coalesce(s.rejected, 0) + coalesce(t.errors, 0) END::bigint
@@ -89,6 +97,8 @@ def closed_batches(
             "only": None if only is None else [*only],
             "ended": [*ENDED],
             "taken_back": [*TAKEN_BACK],
+            "unresolved": [*UNRESOLVED],
+            "accepted": BreakState.ACCEPTED,
         },
     ).fetchall()
     in_error = {batch: errors for batch, errors in rows if errors}

@@ -37,6 +37,7 @@ from flows.stages.workspace import Workspace
 from schemas.jobs import JobKind
 from tests.conftest import Databases, workspace_of
 from tests.faults.test_full_disks import small_disk
+from tests.governance.runs import found, reconcile
 from tests.push.conftest import towards
 from tests.recon import run
 from tests.service.faulty_server import FaultyServer
@@ -210,6 +211,18 @@ def test_a_batch_keeps_what_it_may_still_need(
     assert (contents(workspace), reports(workspace)) == before
     swept()
     assert (contents(workspace), reports(workspace)) == (kept, kept_reports)
+
+
+def test_what_stands_behind_a_break_is_kept_until_it_is_gone(
+    workspace: Workspace, tmp_path: Path, swept: Any
+) -> None:
+    """The report of a run offers such rows for correction, and reads them for that."""
+    take(workspace, tmp_path / "a.csv", line(1))
+    behind = found("1/7", batch_id=1)
+    for breaks, kept in ((behind, 1), (behind, 1), (behind.clear(), 0)):
+        reconcile(workspace, breaks)
+        swept()
+        assert (contents(workspace), "batch-1" in reports(workspace)) == (kept, bool(kept))
 
 
 def next_steps(workspace: Workspace) -> dict[int, str]:
