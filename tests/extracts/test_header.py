@@ -165,6 +165,10 @@ def test_refusals(tmp_path: Path, text: str | bytes, code: str, said: str) -> No
         raise error
 
 
+def test_a_header_in_another_encoding_is_refused_with_its_line(tmp_path: Path) -> None:
+    assert refusal(tmp_path, b"\n\nTenantsId,Avat\xffarsId,Name\n").line == 3
+
+
 def test_a_header_that_never_ends_is_refused_with_the_line_it_was_looked_for_on(
     tmp_path: Path,
 ) -> None:

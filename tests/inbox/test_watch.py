@@ -890,6 +890,19 @@ def test_content_that_comes_again_under_another_name_has_the_manifest_of_its_own
         assert Inbox(folder).recover() == [waiting[1]]
 
 
+def test_a_note_that_was_being_written_hides_no_other(folder: Path) -> None:
+    inbox = Inbox(folder)
+    place = inbox.place_of("ab")
+    place.mkdir(parents=True)
+    waiting = Waiting("ab", place, ("a.csv",))
+    inbox.mark(waiting)
+    notes = folder / ".recon" / "waiting"
+    (notes / ".half").write_bytes(b"{")
+    with inbox.alone():
+        assert inbox.recover() == [waiting]
+    assert [path.name for path in notes.iterdir()] == ["ab"]
+
+
 def test_the_standing_command_outlives_another_watcher(
     workspace: Workspace,
     database_url: str,

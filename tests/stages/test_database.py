@@ -400,6 +400,11 @@ def test_an_address_may_name_a_server_and_its_standbys(hosts: str) -> None:
         read_settings({"RECON_DATABASE_URL": of_all.replace("/recon", ",h3:x/recon")})
 
 
+def test_an_address_may_hold_another() -> None:
+    address = "postgresql+psycopg://u:p@h/recon?application_name=https://recon"
+    assert libpq_address(address) == address.replace("+psycopg", "")
+
+
 def test_options_of_an_address_count_beside_ours(database_url: str) -> None:
     given = "&options=-c%20lock_timeout%3D1234ms%20-c%20statement_timeout%3D1ms"
     with Database(libpq_address(database_url + given), 1).connect() as connection:
