@@ -56,6 +56,7 @@ def test_the_row_of_its_own_batch_goes_first() -> None:
 def test_what_the_service_lists_nowhere_is_told_under_the_batch_it_came_with() -> None:
     ours = [
         row("a", BatchId=1, source_batch_id=4101),
+        row("a,false,true,4101,,", BatchId=1, source_batch_id=4101),  # The same record once more.
         row("b", BatchId=1, source_batch_id=4102),
         row("c", BatchId=2),
     ]

@@ -245,7 +245,8 @@ def test_a_job_is_done_once_and_by_one_process(workspace: Workspace, rows: Rows)
             do_job(workspace, number)
         assert seen(workspace, number).lives
     assert seen(workspace, number).has_stopped
-    assert do_job(workspace, number).said == "Nothing is unsent."
+    done = do_job(workspace, number)
+    assert (done.said, done.exit_code) == ("Nothing is unsent.", 0)
     with pytest.raises(JobHeldElsewhere, match="has ended already"):
         do_job(workspace, number)
     with pytest.raises(AccountRefused, match="is ended, and is not started again"):
