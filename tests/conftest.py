@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
 import psycopg
 import pytest
 import sqlalchemy as sa
@@ -21,11 +20,12 @@ from connectors.postgres.database import Database, libpq_address
 from connectors.postgres.server.embedded import SERVER_SETTINGS, embedded_url
 from connectors.postgres.server.postmaster import Postmaster
 from connectors.postgres.upgrade import migrate
-from connectors.settings import MIB, Limits, Settings
+from connectors.settings import Limits, Settings
 from flows.stages.workspace import Workspace
 from schemas.derived.sql import LEDGER_TABLES
 from schemas.guards.roles import statements
 from tests import examples, workers
+from tests.memory import MEMORY, has_room
 
 TEMPLATE = "recon_template"
 Once = Callable[[Callable[[], None]], Workspace]
@@ -33,20 +33,6 @@ Once = Callable[[Callable[[], None]], Workspace]
 OF_TESTS = SERVER_SETTINGS | {"shared_buffers": "64MB", "fsync": "off", "full_page_writes": "off"}
 """The server's own settings, but that of its pages few are looked through for each database that is
 made or dropped, and that nothing is kept for a machine that dies: only processes do so here."""
-MEMORY, ROOM = Path("/dev/shm"), 6 * 1024 * MIB
-"""Where files are made in memory; a whole run takes less than this room there."""
-
-
-def has_room(folder: Path) -> bool:
-    """Whether the temporary files of a run find room in this file system of the memory.
-
-    Some of them are programs.
-    """
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        return False
-    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
-        return False
-    return min(shutil.disk_usage(folder).free, psutil.virtual_memory().available) > ROOM
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,7 +49,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if has_room(MEMORY):
-        # Files are made and removed by the hundred thousand, most of them by CREATE DATABASE.
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     examples.choose(everything=config.getoption("--long"), only=config.getoption("--only"))
     # No test looks at a clock: others may use the machine as well.

@@ -36,6 +36,8 @@ from typing import Any, NamedTuple
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from tests.memory import MEMORY, has_room
+
 ROOT = Path(__file__).parents[1]
 PLACES = (
     "flows/steps",
@@ -386,7 +388,11 @@ def main() -> None:
     asked = parser.parse_args()
     cases = (*WITHOUT_SERVER, *(() if asked.gate else ("--all-cases",)))
     picked = chosen(asked.seed, asked.count)
-    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(asked.workers) as pool:
+    made_in = MEMORY if has_room(MEMORY) else None
+    with (
+        tempfile.TemporaryDirectory(dir=made_in) as place,
+        ThreadPoolExecutor(asked.workers) as pool,
+    ):
         home = Path(place).resolve()
         found = asked.map or home / "map"
         if not found.exists():

@@ -17,7 +17,7 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.audit import verify
 from connectors.postgres.database import Database, open_database
 from connectors.postgres.heartbeat import Heartbeat, take
-from connectors.postgres.lease import hold_batch
+from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.reconciliations import hold_scope, keep_scope
 from connectors.process import whoami
 from connectors.settings import Limits, Settings
@@ -278,8 +278,10 @@ def test_a_lease_is_asked_for_only_when_it_was_not_renewed_lately(workspace: Wor
         assert beat.holds(), "it asked, and was told"
         connection.execute("UPDATE lease SET pid = -1")
         assert beat.holds(), "it was renewed a moment ago"
+        assert Lease(connection, 1, 1, beat).why_not() is None
         beat._renewed -= beat.seconds * 0.6
         assert not beat.holds()
+        assert "was frozen" in str(Lease(connection, 1, 1, beat).why_not())
         beat.end()
 
 

@@ -123,6 +123,9 @@ def test_nothing_is_sent_twice_whatever_was_restored(
         assert "recon restored --unsent" in told.stderr
         status = run(str(place.settings.database_url), place.settings.home, "status")
         assert "Pushes are held" in status.stdout
+        if case in ("fresh home", "copy of the home"):
+            with now.database.connect() as connection:
+                assert why_held(connection, now.settings.home) is None
         assert len(applied(server)) == 2 * BEFORE
         go_on_after_restore(place, unsent="in_doubt", by="a", reason="restored")
         push_batch(place, batch)

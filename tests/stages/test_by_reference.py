@@ -139,6 +139,17 @@ def test_a_text_whose_file_was_cleared_away_is_no_longer_told(
     )
 
 
+def test_a_refused_file_hides_no_text_of_another(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "delivery"
+    folder.mkdir()
+    (folder / "a.csv").write_text("colour\nred\n")
+    (folder / "b.csv").write_text(f"{HEADER}\n{line(1)}\n")
+    batch = import_delivery(workspace, [str(folder)], REFERENCE).batch.id
+    assert [row["data"] for row in told(workspace, rows, batch)] == [line(1)]
+
+
 def test_the_identity_of_a_profile_that_keeps_text_is_what_it_was() -> None:
     assert Profile(keep="text").hash == DEFAULT.hash
     assert REFERENCE.hash != DEFAULT.hash
