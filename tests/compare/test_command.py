@@ -219,6 +219,21 @@ def test_what_is_no_side_is_refused(
     assert run(str(tmp_path / "none.csv"), str(side), "--key", "id") == 2
 
 
+@pytest.mark.parametrize("name", ["*", "^a$"])
+def test_a_name_that_means_others_is_refused_where_it_is_asked_for(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Polars would read other columns, which may be the same on both sides."""
+    sides = [
+        parquet_file(tmp_path / f"{number}.parquet", {"id": [1], "a": [2], name: [number]})
+        for number in (3, 4)
+    ]
+    for key in ("id", name):
+        assert run(*map(str, sides), "--key", key) == 2
+        assert f"The column {name!r} has a name that stands for others" in capsys.readouterr().err
+    assert counts(compared(*sides, ignore=[name])) == {"MATCHED_EXACT": 1}
+
+
 def test_a_broken_record_is_told_and_costs_no_other(tmp_path: Path) -> None:
     left = csv_file(tmp_path / "l.csv", 'id,a\n1,x\n2\n3,"y\ny"\n4,z,z\n5,w\n')
     right = csv_file(tmp_path / "r.csv", 'id,a\n1,x\n3,"y\ny"\n5,v\n')

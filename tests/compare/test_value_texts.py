@@ -83,6 +83,8 @@ SAME: list[tuple[Any, Any, Any, Any, str]] = [
     (b"\xff\x00", pl.Binary(), r"\xff00", pl.String(), r"\xff00"),
     ({'é"': "\t"}, pl.Struct({'é"': pl.String}), {'é"': "\t"}, pl.Struct({'é"': pl.Categorical}),
      r'{"é\"":"\t"}'),
+    ({"a": 1, "*": 2, "^a$": 3}, pl.Struct({"a": pl.Int8, "*": pl.Int8, "^a$": pl.Int8}),
+     '{"*":2,"^a$":3,"a":1}', pl.String(), '{"*":2,"^a$":3,"a":1}'),
     ([True, None], pl.List(pl.Boolean), "[true,null]", pl.String(), "[true,null]"),
     (time(3, 4, 5, 500_000), pl.Time(), "03:04:05.5", pl.String(), "03:04:05.5"),
     (time(3, 4), pl.Time(), "03:04:00", pl.String(), "03:04:00"),

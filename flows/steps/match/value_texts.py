@@ -112,7 +112,7 @@ def _json(values: pl.Series) -> pl.Series:
     """Values as JSON that is the same where all of their parts are, whatever types these have."""
     dtype = values.dtype
     if isinstance(dtype, pl.Struct):
-        whole = _records(values, sorted(one.name for one in dtype.fields))
+        whole = _records(values, [one.name for one in dtype.fields])
     elif isinstance(dtype, pl.List):
         whole = _lists(values)
     elif isinstance(dtype, pl.Array):
@@ -125,8 +125,10 @@ def _json(values: pl.Series) -> pl.Series:
 def _records(values: pl.Series, names: list[str]) -> pl.Series:
     told = values.is_null().to_frame("null")
     parts = []
-    for place, name in enumerate(names):
-        told = told.with_columns(_json(values.struct.field(name)).alias(str(place)))
+    # By number, because polars takes some names for patterns of others.
+    fields = values.struct.rename_fields([str(place) for place in range(len(names))])
+    for place, name in sorted(enumerate(names), key=lambda one: one[1]):
+        told = told.with_columns(_json(fields.struct.field(str(place))).alias(str(place)))
         parts.append(pl.lit(f"{json.dumps(name, ensure_ascii=False)}:") + pl.col(str(place)))
     inner = pl.concat_str(parts, separator=",") if parts else pl.lit("")
     return told.select(pl.when(~pl.col("null")).then("{" + inner + "}")).to_series()
