@@ -295,6 +295,7 @@ OVER = [
     ("a.csv.zst", BOMB, ("FILE_BYTES", str(2**40)), "it unpacks to more than 1000 times its size"),
     ("a.csv", b"Id,TenantsId,Name\n1,2,3\n", ("FILE_BYTES", "20"), "more than 20 bytes"),
     ("a.csv", b"Id,TenantsId,Name\n1,2,3\n", ("COLUMNS", "2"), "3 columns; the limit is 2"),
+    ("a.csv", b"Id,TenantsId,Name", ("RECORD_BYTES", "9"), "no header ends within 9 bytes"),
     # Both name the line that the header begins on.
     ("a.csv", b'\nId,"Tenants\nId",Name\n1,2,3\n', ("COLUMNS", "2"), "3 columns; the limit is 2"),
 ]
@@ -327,6 +328,18 @@ def test_limits_are_those_of_an_import_and_in_its_words(
     checked = " ".join(capsys.readouterr().out.split())
     assert why in checked
     assert line is None or line[0] in checked
+
+
+@pytest.mark.long
+def test_a_header_is_read_to_its_end(tmp_path: Path) -> None:
+    names = [f"{'n' * 7_000}{number}" for number in range(10)]
+    for number in "12":
+        cells = [["id", *names], ["1", *(number for _ in names)]]
+        text = "\n\n" + "".join(",".join(some) + "\n" for some in cells)
+        csv_file(tmp_path / f"{number}.csv", text)
+    result = compared(tmp_path / "1.csv", tmp_path / "2.csv")
+    assert [(one.name, one.different) for one in result.columns] == [(name, 1) for name in names]
+    assert not result.left.broken
 
 
 @pytest.mark.parametrize("kind", ["RECORD", "FIELD"])
