@@ -31,7 +31,7 @@ from schemas.cells.readings import Column, Reading
 from schemas.counting import quantity
 from schemas.field import Table
 
-BROKEN_SHOWN = 1000
+BROKEN_SHOWN = 20
 _ANY = Table("any", "Any columns", ())
 
 

@@ -246,6 +246,29 @@ def test_a_broken_record_is_told_and_costs_no_other(tmp_path: Path) -> None:
     assert (line["left_at"], line["right_at"]) == (7, 5)
 
 
+def test_broken_records_that_are_not_listed_are_counted(tmp_path: Path) -> None:
+    side = csv_file(tmp_path / "l.csv", "id,a\n" + "1\n" * 23)
+    result = compared(side, side)
+    assert (result.left.broken, len(result.left.notes)) == (23, 21)
+    assert result.left.notes[-2:] == ("line 21: TooFewFields", "3 more that cannot be read")
+
+
+def test_lines_say_what_was_asked_and_where_long_texts_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the page and the summary do."""
+    sides = [
+        str(csv_file(tmp_path / f"{end}.csv", f"id,a,b,c\n1,{'x' * 300}{end},{end},2.0{end}\n"))
+        for end in "12"
+    ]
+    options = ("--ignore", "b", "--tolerance", "c=0.01")
+    assert run(*sides, "--key", "id", *options) == 1
+    told = capsys.readouterr().out
+    assert "key   id\nignored: b\ntolerance: c=0.01\n" in told
+    one, other = (f"... from character 301: {end} (301 characters)" for end in "12")
+    assert f"1: a {one} -> {other}" in " ".join(told.split())
+
+
 @pytest.mark.long
 def test_packed_files_and_folders_of_parquet_are_sides(tmp_path: Path) -> None:
     plain = csv_file(tmp_path / "l.csv", "id,a\n1,0.1\n2,0.3\n")
