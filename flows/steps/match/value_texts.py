@@ -12,7 +12,7 @@ import polars as pl
 from flows.steps.match.comparison import plain_text
 from schemas.frame_types import Dtype
 
-NUMBER = r"^[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$"
+NUMBER = r"^[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$"
 """A number in a text; 007 is none, because a number would lose its zeros."""
 MIDNIGHT = "T00:00:00"
 _INFINITE = {"inf": "Infinity", "-inf": "-Infinity"}
@@ -57,7 +57,7 @@ def plain_numbers(values: pl.Series) -> pl.Series:
     plain = plain_text(values).alias("plain")
     told = pl.DataFrame({"t": values, "plain": plain})
     told = told.with_columns(pl.when(number).then("plain").otherwise("t").alias("plain"))
-    rare = told.select(number & pl.col("t").str.contains(r"^\+|^-0|[eE]")).to_series()
+    rare = told.select(number & pl.col("t").str.contains(r"^\+|^-0|^-?\.|[eE]")).to_series()
     places = rare.fill_null(value=False).arg_true()
     if not places.len():
         return told["plain"]
