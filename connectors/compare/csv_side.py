@@ -21,7 +21,7 @@ from connectors.files.atomic import private_folder
 from connectors.files.chunk import Chunk
 from connectors.files.content import Content, foreign_format, open_content, refused
 from connectors.files.dialect import dialect_within
-from connectors.files.first_record import DELIMITERS
+from connectors.files.first_record import DELIMITERS, HEAD_BYTES, heads
 from connectors.files.header import Header
 from connectors.files.rows_file import RowsFile
 from connectors.files.source_text import unpacked_text
@@ -31,8 +31,7 @@ from schemas.cells.readings import Column, Reading
 from schemas.counting import quantity
 from schemas.field import Table
 
-HEAD_BYTES = 1 << 16
-BROKEN_SHOWN = 1000
+BROKEN_SHOWN = 20
 _ANY = Table("any", "Any columns", ())
 
 
@@ -166,20 +165,12 @@ def _plain(path: Path, scratch: Path, limits: Limits) -> Path:
 
 def _header(content: Content, delimiter: str | None, limits: Limits) -> Header:
     with content.path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-    foreign = foreign_format(head)
+        foreign = foreign_format(file.read(HEAD_BYTES))
     if foreign:
         raise SidesRefused(f"{content.name}: this is {foreign}, not CSV.")
     if content.transcoded:
         raise SidesRefused(f"{content.name}: UTF-16 is not read here; convert it to UTF-8.")
-    text = head[content.text_start :]
-    signs = (delimiter,) if delimiter else DELIMITERS
-    tried = [_first_record(text, sign, content.encoding) for sign in signs]
-    # Where one delimiter fails on a quote, a name with a quote in it was read with a wrong one.
-    failed = None in tried
-    readings = [one for one in tried if one and not (failed and any('"' in n for n in one.names))]
-    if not readings:
-        raise SidesRefused(f"{content.name}: there is no header, or its quotes are not closed.")
+    readings = _readings(content, (delimiter,) if delimiter else DELIMITERS, limits)
     read = max(readings, key=lambda one: len(one.names))
     if len(read.names) > limits.columns:
         detail = f"{quantity(len(read.names), 'column')}; the limit is {limits.columns}"
@@ -195,6 +186,23 @@ def _header(content: Content, delimiter: str | None, limits: Limits) -> Header:
         body_line=read.end_line,
         rows_file=RowsFile(dialect),
     )
+
+
+def _readings(content: Content, signs: Sequence[str], limits: Limits) -> list["_Read"]:
+    """The header with each delimiter that it can be read with, at least one; or it is refused."""
+    for head, final in heads(content, limits):
+        # The last line may go on.
+        text = head if final else head[: head.rfind(b"\n") + 1]
+        tried = [_first_record(text, sign, content.encoding) for sign in signs]
+        # Where one delimiter fails on a quote, a name with a quote in it was read with a wrong one.
+        failed = None in tried
+        read = [one for one in tried if one and not (failed and any('"' in n for n in one.names))]
+        if read:
+            return read
+        if final:
+            raise SidesRefused(f"{content.name}: there is no header, or its quotes are not closed.")
+    detail = f"no header ends within {quantity(limits.record_bytes, 'byte')}"
+    raise refused("too_large", content.name, line=1, detail=detail)
 
 
 class _Read(NamedTuple):

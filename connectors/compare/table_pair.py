@@ -5,7 +5,7 @@ key, and only segments whose sums differ are pulled. What is pulled is compared 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -104,7 +104,8 @@ def _joined(
     left: SqlTable, right: SqlTable, key: Sequence[str], columns: Sequence[str], scratch: Path
 ) -> TablePair:
     """One join of both tables, of which only the rows come back that are not the same."""
-    for table in (left, right):
+    # What joins them sees both as they are for the left connection, which may be later.
+    for table in (left, replace(right, connection=left.connection)):
         if not table.unique(key) and _doubtful(table, key, 1):
             method = f"pulled whole: {table.name} repeats or lacks keys"
             return _whole(left, right, columns, scratch, method)

@@ -54,7 +54,10 @@ def render_text(comparison: Comparison) -> str:
         lines.append(f"{title:6}{visible(side.name)} ({side.kind}): {quantity(side.rows, 'row')}")
         lines += [f"      SHA-256 {side.sha256}"] if side.sha256 else []
         lines += [f"      {visible(one)}" for one in _told(side)]
-    lines += [f"key   {', '.join(map(visible, comparison.key))}", ""]
+    lines.append(f"key   {', '.join(map(visible, comparison.key))}")
+    lines += [f"ignored: {visible(name)}" for name in comparison.ignored]
+    lines += [f"tolerance: {visible(name)}={one}" for name, one in comparison.tolerances.items()]
+    lines.append("")
     width = max(len(str(count)) for count in comparison.statuses.values())
     for status, count in comparison.statuses.items():
         lines.append(f"{count:>{width}}  {status:18}  {MEANINGS[status]}")
@@ -195,12 +198,13 @@ def _difference_text(line: Mapping[str, object]) -> str:
     if line["column"] is None:
         return f"{key}: {MEANINGS[Status(str(line['status']))]}"
     delta = f" ({line['delta']})" if line["delta"] is not None else ""
-    values = f"{_shown(line['left'])} -> {_shown(line['right'])}"
-    return f"{key}: {visible(str(line['column']))} {values}{delta}"
+    left, right = line["left"], line["right"]
+    if isinstance(left, str) and isinstance(right, str):
+        values = [one or "''" for one in apart(left, right, _VALUE)]
+    else:
+        values = [_shown(left), _shown(right)]
+    return f"{key}: {visible(str(line['column']))} {' -> '.join(values)}{delta}"
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return "NULL"
-    text = visible(str(value))
-    return (text if len(text) <= _VALUE else f"{text[:_VALUE]}...") or "''"
+    return "NULL" if value is None else shortened(str(value), _VALUE) or "''"

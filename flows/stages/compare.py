@@ -5,6 +5,7 @@ differs is written as it is found. Sides that are larger than may be compared at
 by their keys before, and one partition of both is compared after the other: it finds the same.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ BLOCK_ROWS, BLOCK_BYTES = 250_000, 16 << 20
 """Rows of a side that are shared out at a time, and how large they are at the most."""
 _DIFFERENT, _TOLERATED = 2, 1
 _ROWS = ("left_row", "right_row")
+_PATTERN = re.compile(r"\*|\^.*\$", re.DOTALL)
+"""Names that polars takes for those of other columns."""
 _STATUSES = (
     Status.MATCHED_EXACT,
     Status.MATCHED_TOLERANCE,
@@ -171,7 +174,15 @@ def compared_columns(left: SideSource, right: SideSource, question: Question) ->
         if name in mine and name in theirs and name not in question.ignore:
             _refuse_other_unit(name, leeway, (mine[name], theirs[name]))
     left_out = {*question.key, *question.ignore}
-    return [name for name in mine if name in theirs and name not in left_out]
+    names = [name for name in mine if name in theirs and name not in left_out]
+    for name in (*question.key, *names):
+        if _PATTERN.fullmatch(name):
+            raise SidesRefused(
+                f"The column {name!r} has a name that stands for others here: * does, and what "
+                "begins with ^ and ends with $. Rename it on both sides, or leave it out with "
+                "--ignore."
+            )
+    return names
 
 
 def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> None:
@@ -194,13 +205,16 @@ def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> 
 def side_result(side: Side, other: Side, question: Question, equal: int) -> SideResult:
     """One side as reports tell of it, with the rows that were found equal before."""
     only = [name for name in side.columns if name not in other.columns]
+    told = [f"line {one.line}: {one.code}" for one in side.broken]
+    if more := side.broken_count - len(told):
+        told.append(f"{more} more that cannot be read")
     return SideResult(
         side.name,
         side.kind,
         side.rows + equal,
         side.broken_count,
         tuple(name for name in only if name not in question.ignore),
-        (*side.notes, *(f"line {one.line}: {one.code}" for one in side.broken[:20])),
+        (*side.notes, *told),
     )
 
 

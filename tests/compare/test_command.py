@@ -219,6 +219,21 @@ def test_what_is_no_side_is_refused(
     assert run(str(tmp_path / "none.csv"), str(side), "--key", "id") == 2
 
 
+@pytest.mark.parametrize("name", ["*", "^a$"])
+def test_a_name_that_means_others_is_refused_where_it_is_asked_for(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Polars would read other columns, which may be the same on both sides."""
+    sides = [
+        parquet_file(tmp_path / f"{number}.parquet", {"id": [1], "a": [2], name: [number]})
+        for number in (3, 4)
+    ]
+    for key in ("id", name):
+        assert run(*map(str, sides), "--key", key) == 2
+        assert f"The column {name!r} has a name that stands for others" in capsys.readouterr().err
+    assert counts(compared(*sides, ignore=[name])) == {"MATCHED_EXACT": 1}
+
+
 def test_a_broken_record_is_told_and_costs_no_other(tmp_path: Path) -> None:
     left = csv_file(tmp_path / "l.csv", 'id,a\n1,x\n2\n3,"y\ny"\n4,z,z\n5,w\n')
     right = csv_file(tmp_path / "r.csv", 'id,a\n1,x\n3,"y\ny"\n5,v\n')
@@ -229,6 +244,29 @@ def test_a_broken_record_is_told_and_costs_no_other(tmp_path: Path) -> None:
     assert not result.agrees
     line = pl.read_parquet(tmp_path / "out" / "differences.parquet").row(0, named=True)
     assert (line["left_at"], line["right_at"]) == (7, 5)
+
+
+def test_broken_records_that_are_not_listed_are_counted(tmp_path: Path) -> None:
+    side = csv_file(tmp_path / "l.csv", "id,a\n" + "1\n" * 23)
+    result = compared(side, side)
+    assert (result.left.broken, len(result.left.notes)) == (23, 21)
+    assert result.left.notes[-2:] == ("line 21: TooFewFields", "3 more that cannot be read")
+
+
+def test_lines_say_what_was_asked_and_where_long_texts_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the page and the summary do."""
+    sides = [
+        str(csv_file(tmp_path / f"{end}.csv", f"id,a,b,c\n1,{'x' * 300}{end},{end},2.0{end}\n"))
+        for end in "12"
+    ]
+    options = ("--ignore", "b", "--tolerance", "c=0.01")
+    assert run(*sides, "--key", "id", *options) == 1
+    told = capsys.readouterr().out
+    assert "key   id\nignored: b\ntolerance: c=0.01\n" in told
+    one, other = (f"... from character 301: {end} (301 characters)" for end in "12")
+    assert f"1: a {one} -> {other}" in " ".join(told.split())
 
 
 @pytest.mark.long
@@ -280,6 +318,7 @@ OVER = [
     ("a.csv.zst", BOMB, ("FILE_BYTES", str(2**40)), "it unpacks to more than 1000 times its size"),
     ("a.csv", b"Id,TenantsId,Name\n1,2,3\n", ("FILE_BYTES", "20"), "more than 20 bytes"),
     ("a.csv", b"Id,TenantsId,Name\n1,2,3\n", ("COLUMNS", "2"), "3 columns; the limit is 2"),
+    ("a.csv", b"Id,TenantsId,Name", ("RECORD_BYTES", "9"), "no header ends within 9 bytes"),
     # Both name the line that the header begins on.
     ("a.csv", b'\nId,"Tenants\nId",Name\n1,2,3\n', ("COLUMNS", "2"), "3 columns; the limit is 2"),
 ]
@@ -312,6 +351,18 @@ def test_limits_are_those_of_an_import_and_in_its_words(
     checked = " ".join(capsys.readouterr().out.split())
     assert why in checked
     assert line is None or line[0] in checked
+
+
+@pytest.mark.long
+def test_a_header_is_read_to_its_end(tmp_path: Path) -> None:
+    names = [f"{'n' * 7_000}{number}" for number in range(10)]
+    for number in "12":
+        cells = [["id", *names], ["1", *(number for _ in names)]]
+        text = "\n\n" + "".join(",".join(some) + "\n" for some in cells)
+        csv_file(tmp_path / f"{number}.csv", text)
+    result = compared(tmp_path / "1.csv", tmp_path / "2.csv")
+    assert [(one.name, one.different) for one in result.columns] == [(name, 1) for name in names]
+    assert not result.left.broken
 
 
 @pytest.mark.parametrize("kind", ["RECORD", "FIELD"])

@@ -157,6 +157,7 @@ def _told(found: Partners) -> dict[str, object]:
         ([0.0, -0.0], [-0.0, 0.0], (Reading.FLOAT, Reading.FLOAT), True),
         ([0.0], [0], (Reading.FLOAT, Reading.INTEGER), True),
         (["10.50", "1e3", "+7", "-0"], ["10.5", "1000", "7", "0"], "cell number", True),
+        ([".50", "-.5", "50.", "-.0"], ["0.5", "-0.5", "50", "0"], "cell number", True),
         (["10.50"], ["10.5"], "text text", False),
         (["10.50"], ["10.5"], "cell cell", False),
         (["007"], ["7"], "cell number", False),

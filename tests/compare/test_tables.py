@@ -8,6 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from connectors.compare.table_pair import table_pair
+from connectors.compare.table_side import opened
 from connectors.errors import SidesRefused
 from tests.compare.tables import by_column, compared, counts, csv_file, parquet_file, values
 
@@ -139,6 +141,20 @@ def test_keys_the_database_does_not_guard_are_looked_at(database_url: str, secon
     for url in (database_url, second_url):
         result = compared(left, fill(url, "b", twice, empty, key=""), key="id,tenant")
         assert counts(result) == {"MATCHED_EXACT": 1998, "DUPLICATE": 8, "UNKNOWN": 2}
+
+
+def test_keys_are_looked_at_in_the_moment_that_is_joined(database_url: str, tmp_path: Path) -> None:
+    """A row may come between the moments that the two connections see."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for table in "ab":
+            connection.execute(f"CREATE TABLE public.{table} AS SELECT 1 AS id, 1 AS v")
+        left, right = (f"{database_url}&table=public.{table}" for table in "ab")
+        with opened(right, ["id"]) as earlier:
+            connection.execute("INSERT INTO public.b VALUES (1, 1), (NULL, 2)")
+            with opened(left, ["id"]) as later:
+                pair = table_pair(later, earlier, ["id"], ["id", "v"], tmp_path)
+        assert pair.method.endswith("?table=public.b repeats or lacks keys")
+    assert (pair.left.rows, pair.right.rows) == (1, 1)
 
 
 @pytest.mark.long

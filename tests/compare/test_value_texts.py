@@ -1,6 +1,6 @@
 """Texts of values: whatever a column holds has one, and what is the same has the same."""
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,11 @@ SAME: list[tuple[Any, Any, Any, Any, str]] = [
     (b"\xff\x00", pl.Binary(), r"\xff00", pl.String(), r"\xff00"),
     ({'é"': "\t"}, pl.Struct({'é"': pl.String}), {'é"': "\t"}, pl.Struct({'é"': pl.Categorical}),
      r'{"é\"":"\t"}'),
+    ({"a": 1, "*": 2, "^a$": 3}, pl.Struct({"a": pl.Int8, "*": pl.Int8, "^a$": pl.Int8}),
+     '{"*":2,"^a$":3,"a":1}', pl.String(), '{"*":2,"^a$":3,"a":1}'),
     ([True, None], pl.List(pl.Boolean), "[true,null]", pl.String(), "[true,null]"),
+    (time(3, 4, 5, 500_000), pl.Time(), "03:04:05.5", pl.String(), "03:04:05.5"),
+    (time(3, 4), pl.Time(), "03:04:00", pl.String(), "03:04:00"),
 ]  # fmt: skip
 
 
@@ -106,6 +110,8 @@ APART: list[tuple[Any, Any, Any, Any]] = [
     ({"a": 1}, pl.Struct({"a": pl.Int8}), {"a": 1, "b": None},
      pl.Struct({"a": pl.Int8, "b": pl.Int8})),
     (b"a", pl.Binary(), "61", pl.String()),
+    (time(3, 4, 5, 1), pl.Time(), time(3, 4, 5), pl.Time()),
+    ([time(3, 4, 5, 1)], pl.List(pl.Time), [time(3, 4, 5)], pl.List(pl.Time)),
 ]  # fmt: skip
 
 

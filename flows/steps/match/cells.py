@@ -31,7 +31,7 @@ CELL_SCHEMA: dict[str, pl.DataType] = {
 """One line per differing cell: `place` in the compared rows, `delta` right minus left."""
 
 _DECIMALS = 18
-_FITTING = r"^[+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?$"
+_FITTING = r"^[+-]?[0-9]{0,20}(?:\.[0-9]{0,18})?$"
 INFINITE = {"Infinity": "inf", "-Infinity": "-inf"}
 """Infinite numbers of PostgreSQL, as doubles are written here."""
 BOOLEAN_WORDS = {

@@ -12,10 +12,11 @@ import polars as pl
 from flows.steps.match.comparison import plain_text
 from schemas.frame_types import Dtype
 
-NUMBER = r"^[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$"
+NUMBER = r"^[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$"
 """A number in a text; 007 is none, because a number would lose its zeros."""
 MIDNIGHT = "T00:00:00"
 _INFINITE = {"inf": "Infinity", "-inf": "-Infinity"}
+_CLOCK = "%H:%M:%S%.9f"
 _SIGNS = {"ms": 3, "us": 6, "ns": 9}
 """Digits of a fraction of a second, by the unit of a time."""
 _FAR_DAYS = 95_000_000
@@ -37,6 +38,9 @@ def texts(values: pl.Series) -> pl.Series:
         return _times(values, _SIGNS[dtype.time_unit])
     if dtype == pl.Date:
         return _days(values)
+    if dtype == pl.Time:
+        # A cast leaves out what is behind the seconds.
+        return _by_clock(values, _CLOCK)
     if dtype == pl.Binary:
         # As PostgreSQL writes them.
         return values.bin.encode("hex").to_frame("t").select("\\x" + pl.col("t")).to_series()
@@ -53,7 +57,7 @@ def plain_numbers(values: pl.Series) -> pl.Series:
     plain = plain_text(values).alias("plain")
     told = pl.DataFrame({"t": values, "plain": plain})
     told = told.with_columns(pl.when(number).then("plain").otherwise("t").alias("plain"))
-    rare = told.select(number & pl.col("t").str.contains(r"^\+|^-0|[eE]")).to_series()
+    rare = told.select(number & pl.col("t").str.contains(r"^\+|^-0|^-?\.|[eE]")).to_series()
     places = rare.fill_null(value=False).arg_true()
     if not places.len():
         return told["plain"]
@@ -65,9 +69,14 @@ def _times(values: pl.Series, signs: int) -> pl.Series:
     """Times in UTC, or by their wall clock, without zeros that say nothing."""
     ticks = values.to_physical()
     near, far = _parted(values, _FAR_DAYS * 86400 * 10**signs)
-    shown = near.dt.to_string("%Y-%m-%dT%H:%M:%S%.9f").to_frame("t")
-    told = shown.select(pl.col("t").str.strip_chars_end("0").str.strip_chars_end("."))
-    return told.to_series().scatter(far, [_far_time(ticks[place], signs) for place in far])
+    told = _by_clock(near, f"%Y-%m-%dT{_CLOCK}")
+    return told.scatter(far, [_far_time(ticks[place], signs) for place in far])
+
+
+def _by_clock(values: pl.Series, form: str) -> pl.Series:
+    """Times in a form that ends in a fraction, without its zeros that say nothing."""
+    shown = values.dt.to_string(form).to_frame("t")
+    return shown.select(pl.col("t").str.strip_chars_end("0").str.strip_chars_end(".")).to_series()
 
 
 def _days(values: pl.Series) -> pl.Series:
@@ -103,7 +112,7 @@ def _json(values: pl.Series) -> pl.Series:
     """Values as JSON that is the same where all of their parts are, whatever types these have."""
     dtype = values.dtype
     if isinstance(dtype, pl.Struct):
-        whole = _records(values, sorted(one.name for one in dtype.fields))
+        whole = _records(values, [one.name for one in dtype.fields])
     elif isinstance(dtype, pl.List):
         whole = _lists(values)
     elif isinstance(dtype, pl.Array):
@@ -116,8 +125,10 @@ def _json(values: pl.Series) -> pl.Series:
 def _records(values: pl.Series, names: list[str]) -> pl.Series:
     told = values.is_null().to_frame("null")
     parts = []
-    for place, name in enumerate(names):
-        told = told.with_columns(_json(values.struct.field(name)).alias(str(place)))
+    # By number, because polars takes some names for patterns of others.
+    fields = values.struct.rename_fields([str(place) for place in range(len(names))])
+    for place, name in sorted(enumerate(names), key=lambda one: one[1]):
+        told = told.with_columns(_json(fields.struct.field(str(place))).alias(str(place)))
         parts.append(pl.lit(f"{json.dumps(name, ensure_ascii=False)}:") + pl.col(str(place)))
     inner = pl.concat_str(parts, separator=",") if parts else pl.lit("")
     return told.select(pl.when(~pl.col("null")).then("{" + inner + "}")).to_series()
