@@ -129,6 +129,19 @@ def sees_part(connection: psycopg.Connection) -> bool:
     return (row.fetchone() or (False,))[0] is True
 
 
+def refuse_nobody(connection: psycopg.Connection) -> None:
+    """Raise LoginRefused where the database shows its rows to whoever is logged in, and nobody is.
+
+    What is asked without a login would be answered as if there was nothing.
+    """
+    if sees_part(connection) and acting(connection) is None:
+        raise LoginRefused(
+            f"Nobody is logged in, or no longer, and the account {connection.info.user} of the "
+            "database is shown its rows by a login alone. Log in with `recon login NAME`, then do "
+            "it again. Nothing was read or changed."
+        )
+
+
 def sees_breaks(connection: psycopg.Connection, number: int) -> bool:
     """Whether whoever acts here sees all breaks of a reconciliation."""
     row = connection.execute(
