@@ -168,8 +168,17 @@ class ArchivedDelivery:
     def register(self, connection: psycopg.Connection) -> Received:
         """Open a batch for the files, or find the one that took them.
 
-        Call it again where the connection was lost: the batch is the same.
+        Call it again where the connection was lost: the batch is the same. What was put right of
+        kept copies is written down also where the delivery is refused.
         """
+        try:
+            return self._registered(connection)
+        except (BatchStateError, CorrectionError):
+            if self._put_right is not None:
+                self._put_right.told(connection, None)
+            raise
+
+    def _registered(self, connection: psycopg.Connection) -> Received:
         with (
             # Two runs that receive the same delivery at once must not open two batches for it.
             in_turn(connection, Held.RECEIVE, "Saying which batch a delivery is"),
