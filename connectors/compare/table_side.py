@@ -28,6 +28,7 @@ from connectors.postgres.database import (
 )
 from connectors.postgres.session import CONNECT_SECONDS, NO_CONNECTION, why_no_connection
 from schemas.cells.readings import Column, Reading, column
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA
 from schemas.frame_types import Dtype
 
 T = TypeVar("T")
@@ -104,6 +105,8 @@ class SqlTable:
     columns: Mapping[str, TableColumn]
     key: Sequence[str]
     """What is asked to tell its rows apart."""
+    kind: str = "PostgreSQL"
+    """What the report calls it, and whether it may be a part of its rows."""
 
     @property
     def readings(self) -> Mapping[str, Column]:
@@ -194,7 +197,33 @@ def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
             connection.isolation_level = IsolationLevel.REPEATABLE_READ
             identifier = _identifier(connection, shown, parts)
             columns = _columns(connection, identifier)
-        yield SqlTable(shown, connection, identifier, columns, key)
+            kind = _kind(connection, shown, identifier)
+        yield SqlTable(shown, connection, identifier, columns, key, kind)
+
+
+def _kind(connection: psycopg.Connection, shown: str, identifier: sql.Identifier) -> str:
+    """What the table is called; raises SidesRefused for one of ours that is shown to logins alone.
+
+    What a policy hides would be missing to whoever compares, or on neither side.
+    """
+    function = f"{SCHEMA}.sees_all()"
+    row = connection.execute(
+        "SELECT row_security_active(oid), relnamespace = ANY (ARRAY[to_regnamespace(%s), "
+        "to_regnamespace(%s)]) AND has_function_privilege(to_regprocedure(%s), 'EXECUTE') "
+        "FROM pg_class WHERE oid = %s::regclass",
+        [SCHEMA, SHOWN_SCHEMA, function, identifier.as_string(connection)],
+    ).fetchone()
+    in_part, ours = row or (False, False)
+    if ours:
+        row = connection.execute(f"SELECT NOT {function}, {SCHEMA}.acting_as() IS NULL").fetchone()
+        in_part, nobody = row or (False, False)
+        if in_part and nobody:
+            raise SidesRefused(
+                f"{shown}: the account {connection.info.user} of the database is shown its rows by "
+                "a login alone, and nobody is logged in here, so that it would seem empty. Connect "
+                "as an account that loads or applies, or compare a file of its rows."
+            )
+    return f"PostgreSQL, the rows that {connection.info.user} is shown" if in_part else "PostgreSQL"
 
 
 @contextmanager
@@ -260,7 +289,7 @@ class Spill:
             self.add(pl.DataFrame(schema=schema))
         return Side(
             self.table.name,
-            "PostgreSQL",
+            self.table.kind,
             tuple(self.files),
             self.table.readings,
             self.rows,

@@ -129,6 +129,25 @@ def sees_part(connection: psycopg.Connection) -> bool:
     return (row.fetchone() or (False,))[0] is True
 
 
+def refuse_nobody(connection: psycopg.Connection) -> None:
+    """Raise LoginRefused where the database shows its rows to whoever is logged in, and nobody is.
+
+    What is asked without a login would be answered as if there was nothing.
+    """
+    if sees_part(connection) and acting(connection) is None:
+        raise LoginRefused(
+            f"Nobody is logged in, or no longer, and the account {connection.info.user} of the "
+            "database is shown its rows by a login alone. Log in with `recon login NAME`, then do "
+            "it again. Nothing was read or changed."
+        )
+
+
+def is_shown_part(connection: psycopg.Connection) -> bool:
+    """Whether PostgreSQL keeps rows from this connection, so that what it finds may not be all."""
+    row = connection.execute("SELECT row_security_active('batch')").fetchone()
+    return bool(row and row[0]) and sees_part(connection)
+
+
 def sees_breaks(connection: psycopg.Connection, number: int) -> bool:
     """Whether whoever acts here sees all breaks of a reconciliation."""
     row = connection.execute(
@@ -141,6 +160,22 @@ def is_batch_seen(connection: psycopg.Connection, batch_id: int) -> bool:
     """Whether there is such a batch, and whoever acts here sees it."""
     row = connection.execute(f"SELECT {BATCH_SEEN} FROM batch b WHERE b.id = %s", [batch_id])
     return (row.fetchone() or (False,))[0] is True
+
+
+def told_batches(connection: psycopg.Connection, batches: Iterable[int]) -> set[int]:
+    """Those of some batches that what is said here may name, or tell anything of.
+
+    It is read by whoever acts here or, of the work of a job, by whoever asked for that.
+    """
+    rows = connection.execute(
+        f"""SELECT b.id FROM batch b WHERE b.id = ANY(%s) AND {BATCH_SEEN}
+        AND NOT EXISTS (SELECT FROM job j JOIN account a ON a.name = j.person
+            WHERE j.id::text = current_setting('recon.job', true) AND a.tenants <> ''
+            AND (b.profile::json ->> 'tenant' = ANY (string_to_array(a.tenants, ' '))) IS NOT TRUE)
+        """,
+        [[*batches]],
+    ).fetchall()
+    return {int(number) for (number,) in rows}
 
 
 def list_accounts(connection: psycopg.Connection) -> list[Account]:

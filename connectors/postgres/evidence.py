@@ -181,9 +181,12 @@ def answers_detail(
 
 
 def answers_digests(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
-    """The hash of the answers to each of some batches."""
+    """The hash of the answers to each of some batches, without the number of rows.
+
+    Whoever sees the batch whose event has it may see nothing of these.
+    """
     found = _digests(connection, [(number, ANSWERS) for number in batches])
-    return {number: digest for (number, _), digest in found.items()}
+    return {number: _hash_of(digest) for (number, _), digest in found.items()}
 
 
 _Value = TypeVar("_Value")
@@ -330,7 +333,7 @@ def reopened_batches(detail: Mapping[str, Any]) -> Iterator[tuple[int, str, str]
 def _changed_answers(number: int, record: _Record, position: int, before: str) -> Iterator[str]:
     """Whether answers were changed since the trail had them last: an event has another hash."""
     known = record.answers
-    if known is not None and known.value != before:
+    if known is not None and _hash_of(known.value) != _hash_of(before):
         yield (
             f"batch {number}: {_NAMES[ANSWERS]} (table {TABLES[ANSWERS]}) were changed between "
             f"link {known.position} and link {position}: {_difference(known.value, before)}"
@@ -349,7 +352,7 @@ def _altered_parts(
     }
     found = _digests(connection, expected)
     for (number, part), link in expected.items():
-        if found[number, part] != link.value:
+        if _hash_of(found[number, part]) != _hash_of(link.value):
             yield (
                 f"batch {number}: {_NAMES[part]} (table {TABLES[part]}) are not what link "
                 f"{link.position} says of them: {_difference(link.value, found[number, part])}"
@@ -415,11 +418,18 @@ def _batches(numbers: Collection[int]) -> str:
 
 
 def _difference(recorded: str, found: str) -> str:
-    """How two hashes differ, in words: each begins with the number of rows that it is over."""
-    before, after = recorded.partition(" ")[0], found.partition(" ")[0]
+    """How two hashes differ, in words: each may begin with the number of rows that it is over."""
+    before, after = recorded.rpartition(" ")[0], found.rpartition(" ")[0]
+    if not (before and after):
+        return "they are not the same"
     if before == after:
         return f"{quantity(int(after), 'row')} as before, and not the same"
     return f"there were {before}, and there are {after}"
+
+
+def _hash_of(digest: str) -> str:
+    """A hash without the number of rows that may stand before it."""
+    return digest.rpartition(" ")[2]
 
 
 def _digest(connection: psycopg.Connection, batch_id: int, part: str) -> str:

@@ -110,7 +110,8 @@ def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
 _APPLIED = f"b.state IN ({listed(IN_DATABASE)})"
 """SQL: whether a batch `b` has taken its files; one that is held may yet be discarded."""
 _TAKEN = f"""SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
-    WHERE taken.refused IS NULL AND {_APPLIED}"""
+    WHERE taken.refused IS NULL AND {_APPLIED}
+    AND (e.tenant IS NULL OR coalesce(b.profile::json ->> 'tenant', e.tenant) = e.tenant)"""
 
 
 def called(name: str) -> str:
@@ -162,7 +163,8 @@ _TO_DELIVER = f"""
     )"""
 """The files of the batches `shown` that were refused, and whose content nobody has applied since.
 
-Content that another feed had before is no answer: it was delivered to both.
+Content that another feed had before is no answer: it was delivered to both. Nor is what a batch
+took that is bound to another tenant: that leaves out the rows of this one.
 Nor the file of its name in a delivery that says to correct that batch, or that comes after it to
 correct the same one: the last part of the name will do, where no other file of the batch has it.
 One that names the rows that it repairs is none of the batch that has these. One that was absent has

@@ -6,6 +6,7 @@ from typing import NoReturn
 import psycopg
 
 from connectors.errors import BatchStateError
+from connectors.postgres.accounts import told_batches
 from connectors.postgres.ledger import TAKEN_BACK, batch_span
 from connectors.postgres.trail import through_before
 from schemas.derived.sql_names import (
@@ -28,6 +29,9 @@ from schemas.derived.views import (
 )
 from schemas.field import Table
 
+OF_OTHERS = "a batch that is not of your tenants"
+"""What one is called to whoever sees nothing of it."""
+ASK = "Ask somebody who sees every batch to undo that one first"
 TAKEN = ("deleted", "restored")
 """What becomes of rows that are taken back."""
 
@@ -61,10 +65,11 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
     """
     title = table.title.lower()
 
-    def refuse(other: int, rows: int) -> NoReturn:
+    def refuse(other: int, has: str, then: str = "") -> NoReturn:
+        named = f"batch {other}" if told_batches(connection, [other]) else OF_OTHERS
         raise BatchStateError(
-            f"Batch {batch_id} cannot be undone: batch {other} has since written {rows} of its "
-            f"{title} rows. Undo batch {other} first; nothing was changed."
+            f"Batch {batch_id} cannot be undone: {named} {has}. "
+            f"{ASK if named is OF_OTHERS else f'Undo {named} first'}; {then}nothing was changed."
         )
 
     row = connection.execute(
@@ -75,17 +80,17 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
         batch_span(connection, batch_id),
     ).fetchone()
     if row is not None and row[0] is not None:
-        refuse(*row)
+        refuse(row[0], f"has since written {row[1]} of its {title} rows")
     for other in () if row is None else _applied_since(connection, table, batch_id, ["updated"]):
         if found := _images_of(connection, table, batch_id, other):
-            refuse(other, found)
+            refuse(other, f"has since written {found} of its {title} rows")
     for other in _applied_since(connection, table, batch_id, FOUND):
         if found := _found_there(connection, table, batch_id, other):
-            raise BatchStateError(
-                f"Batch {batch_id} cannot be undone: batch {other} delivered {found} of its "
-                f"{title} rows too, and wrote none of them because they were there. Undo batch "
-                f"{other} first; what it delivered can be imported again afterwards. Nothing was "
-                "changed."
+            refuse(
+                other,
+                f"delivered {found} of its {title} rows too, and wrote none of them because they "
+                "were there",
+                "what it delivered can be imported again afterwards, and ",
             )
 
 

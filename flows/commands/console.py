@@ -214,18 +214,20 @@ def workspace(
 ) -> "Iterator[Workspace]":
     """The workspace of a command of `schemas.guards.commands`, its database opened and migrated.
 
-    Raises StatementRefused where the account of the database may not run it. None: what the command
-    may do is a right of whoever is logged in, and not of that account. Pushes that are held are
-    said on standard error, unless the command says so itself. Where a trigger is switched off, only
-    a command that is not `guarded` goes on, and tells it itself.
+    Raises StatementRefused where the account of the database may not run it, and LoginRefused where
+    that is shown nothing without a login. None: what the command may do is a right of whoever is
+    logged in, and not of that account. Pushes that are held are said on standard error, unless the
+    command says so itself. Where a trigger is switched off, only a command that is not `guarded`
+    goes on, and tells it itself.
     """
     # They import SQLAlchemy and Alembic, which `--help` need not wait for.
     from connectors.files.currencies import read_currencies
-    from connectors.postgres.accounts import act_as, acting
+    from connectors.postgres.accounts import act_as, acting, refuse_nobody
     from connectors.postgres.command_rights import refuse_without_right
     from connectors.postgres.database import open_database
     from connectors.postgres.push.gate import told_where_sent
     from flows.stages.workspace import Workspace
+    from schemas.guards.commands import READ_NO_ROWS
 
     settings = read_settings()
     read_currencies(settings.currencies)  # Not after the work, when a report is written.
@@ -243,6 +245,9 @@ def workspace(
         if token:
             act_as(connection, token)
             acts = acting(connection) is not None
+        if command not in (None, *READ_NO_ROWS) and not acts:
+            act_as(connection, None)
+            refuse_nobody(connection)
 
     # Of a login that ended before, nothing is left: whoever types here is nobody.
     database = open_database(settings, ask, guarded=guarded)

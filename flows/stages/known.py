@@ -11,12 +11,16 @@ from connectors.errors import BatchStateError, CorrectionError
 from connectors.files.manifest_entries import entry_text
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
+from connectors.postgres.accounts import told_batches
 from connectors.postgres.ledger import Extract
 from flows.stages.opened import Opened
 from flows.stages.terms import other_terms, stated_otherwise
 from schemas.derived.sql_names import listed
 from schemas.derived.views import LISTING_FEED
 from schemas.reasons import NOT_SHOWN
+
+FOR_OTHERS = "taken before, in a batch that is not of your tenants"
+"""What is said of bytes to whoever sees nothing of the batch that has them."""
 
 
 def contents_of(opened: Iterable[Opened]) -> list[str]:
@@ -174,12 +178,23 @@ def refused_now(opened: Iterable[Opened], taken: Collection[str]) -> str:
 
 
 def refuse_taken_otherwise(
-    corrects: int, taken: Mapping[str, Extract], batches: Mapping[int, ledger.Batch]
+    corrects: int,
+    taken: Mapping[str, Extract],
+    batches: Mapping[int, ledger.Batch],
+    told: Collection[int],
 ) -> None:
-    """Raise CorrectionError for a correction of which a file was taken in as something else."""
+    """Raise CorrectionError for a correction of which a file was taken in as something else.
+
+    `told` are the batches that may be named.
+    """
     for extract in taken.values():
         of = batches[extract.batch_id]
         if corrects not in (of.id, of.corrects):
+            if of.id not in told:
+                raise CorrectionError(
+                    f"These bytes were {FOR_OTHERS}, and correct nothing of batch {corrects}. Ask "
+                    "somebody who sees every batch whose rows they are. Nothing was imported."
+                )
             what = "none" if of.corrects is None else f"batch {of.corrects}"
             raise CorrectionError(
                 f"These bytes were taken in batch {of.id} as {extract.name}, and that batch "
@@ -230,7 +245,8 @@ def made_otherwise(connection: psycopg.Connection, given: Profile) -> list[str]:
     ).fetchone()
     if row is None:
         return []
-    number, then = row[0], json.loads(row[1]).get("fields", {})
+    number = row[0] if told_batches(connection, [row[0]]) else NOT_SHOWN
+    then = json.loads(row[1]).get("fields", {})
     made = {name: (of["key"], of.get("namespace")) for name, of in then.items() if "key" in of}
     return [
         f"{name} is made of another key or namespace than in batch {number}, the last one of feed "

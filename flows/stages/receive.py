@@ -8,12 +8,13 @@ from pathlib import Path
 
 import psycopg
 
-from connectors.errors import CorrectionError, EvidenceBroken
+from connectors.errors import BatchStateError, CorrectionError, EvidenceBroken
 from connectors.files.encodings import is_utf8
 from connectors.files.inbox import hash_of
 from connectors.files.manifest_entries import entry_text
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
+from connectors.postgres.accounts import told_batches
 from connectors.postgres.corrections import lock_corrections
 from connectors.postgres.evidence import received_detail
 from connectors.postgres.heartbeat import in_turn
@@ -23,6 +24,7 @@ from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event
 from flows.stages.kept_settings import with_settings
 from flows.stages.known import (
+    FOR_OTHERS,
     batch_of,
     content_id_of,
     contents_of,
@@ -166,8 +168,17 @@ class ArchivedDelivery:
     def register(self, connection: psycopg.Connection) -> Received:
         """Open a batch for the files, or find the one that took them.
 
-        Call it again where the connection was lost: the batch is the same.
+        Call it again where the connection was lost: the batch is the same. What was put right of
+        kept copies is written down also where the delivery is refused.
         """
+        try:
+            return self._registered(connection)
+        except (BatchStateError, CorrectionError):
+            if self._put_right is not None:
+                self._put_right.told(connection, None)
+            raise
+
+    def _registered(self, connection: psycopg.Connection) -> Received:
         with (
             # Two runs that receive the same delivery at once must not open two batches for it.
             in_turn(connection, Held.RECEIVE, "Saying which batch a delivery is"),
@@ -189,19 +200,26 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
         batch.id: batch
         for batch in ledger.batches_of(connection, {one.batch_id for one in taken.values()})
     }
-    if delivery.corrects is not None:
-        refuse_taken_otherwise(delivery.corrects, taken, batches)
+    named = ledger.find_names(connection, profile.feed, [one.name for one in opened])
     content_id = content_id_of(profile.feed, opened, taken)
     known = batch_of(connection, content_id, opened, taken)
+    others = {one.batch_id for one in named.values()} | ({known.id} if known else set())
+    told = told_batches(connection, {*batches} | others)
+    if delivery.corrects is not None:
+        refuse_taken_otherwise(delivery.corrects, taken, batches, told)
     if known is not None:
+        if known.id not in told:
+            raise _taken_for_others()
         return _known(connection, known, delivery, taken)
     messages, fresh, earlier = [], [], []
-    named = ledger.find_names(connection, profile.feed, [one.name for one in opened])
     for one in opened:
         extract = taken.get(one.stored.sha256) if one.stored else None
         if extract:
             earlier.append(extract.batch_id)
             of = batches[extract.batch_id]
+            if of.id not in told:
+                messages.append(f"{one.name}: its bytes were {FOR_OTHERS}; nothing is done.")
+                continue
             messages.append(
                 f"{one.name}: these bytes were taken in batch {of.id} as {extract.name}; nothing "
                 f"to do.{read_otherwise(of, profile, [extract])}"
@@ -212,7 +230,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
             messages.append(one.told_same)
             continue
         used = named.get(one.name)
-        if used and one.stored and used.sha256 != one.stored.sha256:
+        if used and one.stored and used.sha256 != one.stored.sha256 and used.batch_id in told:
             messages.append(
                 f"{one.name}: this name was delivered in batch {used.batch_id} with other "
                 "content; it is taken as a new extract."
@@ -220,6 +238,8 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
         messages += [f"{one.name}: {remark}" for remark in one.remarks]
         fresh.append(one)
     if earlier and not fresh:
+        if not told.issuperset(earlier):
+            raise _taken_for_others()
         batch = batches[max(earlier)]
         refuse_other_terms(batch, delivery.given)
         return Received(batch.id, False, batch.state in ledger.ENDED, tuple(messages))
@@ -245,6 +265,14 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     detail = received_detail(connection, batch_id, terms, service)
     add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id, detail=detail)
     return Received(batch_id, True, False, tuple(messages))
+
+
+def _taken_for_others() -> BatchStateError:
+    """What is said of a delivery that whoever asked for it may be told no more of."""
+    return BatchStateError(
+        f"These bytes were {FOR_OTHERS}, and are not taken once more: nothing was imported. Ask "
+        "somebody who sees every batch whose rows they are."
+    )
 
 
 def _known(

@@ -53,6 +53,8 @@ ROLE_OF: Mapping[str, str] = {
 """Command -> the least role that does all of it."""
 BEGUN = {"import": LOADER, "watch": LOADER}
 """Commands that a lesser role takes as far as the check: another process applies the rows."""
+READ_NO_ROWS = ("audit witness",)
+"""Commands for which it is nothing whose rows the account is shown: they look at hashes alone."""
 
 
 def command_of(job: JobKind) -> str:

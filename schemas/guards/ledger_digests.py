@@ -1,9 +1,10 @@
 """The function that hashes what the ledger says of a batch, for the event that ends a stage.
 
-It runs as the owner, so that everybody comes to the same hash, whatever they may read: a hash tells
-nothing of what it is over. What the database hands out (numbers of batches and extracts, epochs,
-times) is left out: the same delivery has the same hashes whatever went wrong meanwhile. An image is
-hashed as it stands, with the numbers of the row that had written it: an undo gives them back.
+It runs as the owner, so that everybody comes to the same hash, whatever columns they may read: a
+hash tells nothing of what it is over but the number of rows, and that of batches that whoever asks
+sees. What the database hands out (numbers of batches and extracts, epochs, times) is left out: the
+same delivery has the same hashes whatever went wrong meanwhile. An image is hashed as it stands,
+with the numbers of the row that had written it: an undo gives them back.
 
 What is hashed is written down in the audit trail for good. So the columns are listed here, and
 one that a table gets later is no part of it, but where a row has a value in it (`_ADDED`).
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import CORRECTED
 from schemas.guards.readable import time_text
+from schemas.guards.tenants import is_member
 
 FILES, RECEIPTS, OUTCOMES = "files", "receipts", "outcomes"
 NOTES, IMAGES, ANSWERS = "notes", "images", "answers"
@@ -135,6 +137,13 @@ def _hashed(what: str) -> str:
         FROM unnest($1) b (id) LEFT JOIN d ON d.batch_id = b.id;"""
 
 
+_READS_ALL = (
+    f"pg_has_role(session_user, current_user, 'MEMBER') OR {is_member('recon_loader')} "
+    f"OR {SCHEMA}.sees_all()"
+)
+"""SQL for whether no policy keeps rows from whoever asks."""
+
+
 def _hex(content: str) -> str:
     return f"encode(sha256({content}), 'hex')"
 
@@ -145,6 +154,11 @@ LEDGER_DIGESTS_OF: Mapping[str, str] = {
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     #variable_conflict use_column
     BEGIN
+        -- A hash says how many rows it is over: whoever reads asks of batches that they see.
+        IF NOT ({_READS_ALL}) THEN
+            batches := ARRAY(SELECT one FROM unnest(batches) one
+                WHERE one = ANY ({SCHEMA}.seen_batches()));
+        END IF;
         CASE $2 {" ".join(f"WHEN '{what}' THEN {_hashed(what)}" for what in _LINES)}
         END CASE;
     END $$""",

@@ -49,7 +49,7 @@ TRAIL = (
 MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "add_event": (LOADER,),
     "chain_waiting": (LOADER, READER),
-    # A hash tells nothing of what it is over.
+    # A hash tells how many rows it is over, of batches that whoever asks sees.
     "ledger_digests": (LOADER, READER),
     # A draft is nothing yet: what is refused is to keep it.
     "draft": (LOADER, READER),

@@ -28,7 +28,8 @@ _BUSY = (
 _MINE = f"(SELECT {SCHEMA}.seen_tenants())"
 
 
-def _member(role: str) -> str:
+def is_member(role: str) -> str:
+    """SQL for whether whoever is signed in is a member of a role; false where there is none."""
     return (
         f"to_regrole('{role}') IS NOT NULL AND pg_has_role(session_user, to_regrole('{role}'), "
         "'MEMBER')"
@@ -40,8 +41,8 @@ TENANTS_OF: Mapping[str, str] = {
         SELECT CASE WHEN a.name IS NOT NULL THEN coalesce(a.tenants, '') = ''
             WHEN NOT {NAMES_NO_LOGIN} THEN false
             WHEN pg_has_role(session_user, current_user, 'MEMBER') THEN true
-            WHEN {_member("recon_loader")} THEN true
-            WHEN {_member("recon_desk")} THEN NOT {SCHEMA}.has_accounts()
+            WHEN {is_member("recon_loader")} THEN true
+            WHEN {is_member("recon_desk")} THEN NOT {SCHEMA}.has_accounts()
             ELSE NOT EXISTS (SELECT FROM {SCHEMA}.account o WHERE o.tenants <> '') END
         FROM {SCHEMA}.acting() a
     $$""",

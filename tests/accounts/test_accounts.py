@@ -24,6 +24,7 @@ from connectors.postgres.accounts import (
 from connectors.postgres.audit import list_events, verify
 from connectors.postgres.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.shown import latest_seen, shown
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole, How
@@ -402,8 +403,13 @@ def test_an_account_of_a_tenant_decides_and_signs_for_it_alone(workspace: Worksp
         run = reconcile(workspace, found(), scope=scope)
         with pytest.raises(AccountRefused, match="has no right to"):
             prepare(tessa, run.id, by=None, comment="")
+        with pytest.raises(AccountRefused, match="has no right to"):
+            shown(tessa, run.id)
     run = reconcile(workspace, found(), scope="feeds x; tenants 7")
     prepare(tessa, run.id, by=None, comment="")
+    reconcile(workspace, found(), scope="tenants 8")
+    with tessa.database.connect() as connection:
+        assert latest_seen(connection) == run
 
 
 KEEPING: dict[str, Callable[[psycopg.Connection], None]] = {

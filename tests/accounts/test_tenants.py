@@ -49,6 +49,7 @@ STATEMENTS = {
     "SELECT FROM event WHERE what = 'reconciled'": (1, 1, 1),
     "SELECT FROM event WHERE what = 'breaks commented'": (1, 1, 0),
     "SELECT FROM event WHERE what = 'acceptance rule proposed'": (1, 1, 0),
+    "SELECT FROM ledger_digests(ARRAY[1, 2, 3], 'files')": (1, 1, 1),
     # By way of others
     "WITH x AS MATERIALIZED (SELECT * FROM payment) SELECT FROM x": (1, 1, 2),
     "SELECT FROM batch b JOIN extract e ON e.batch_id = b.id": (1, 1, 1),

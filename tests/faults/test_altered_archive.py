@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors.errors import EvidenceBroken
+from connectors.errors import CorrectionError, EvidenceBroken
 from connectors.files import archive
 from connectors.files.profile import DEFAULT
 from flows.stages import archive as stages_archive
@@ -187,7 +187,15 @@ def test_keeping_puts_good_bytes_in_the_place_of_others(
     assert any("was not what was delivered" in one for one in second.messages)
     assert kept(workspace).read_bytes() == good
     assert rows('SELECT "Id", "PaidAmount" FROM payment ORDER BY 1') == [(1, 10.5), (2, 20.5)]
-    assert len(rows("SELECT 1 FROM event WHERE what = 'kept content put back'")) == 1
+    put_back = "SELECT 1 FROM event WHERE what = 'kept content put back'"
+    assert len(rows(put_back)) == 1
+    copy = kept(workspace)
+    other = import_delivery(workspace, [write(tmp_path / "other.csv", line(7))], DEFAULT)
+    FAULTS[fault](copy)
+    with pytest.raises(CorrectionError, match="that batch corrects none"):
+        import_delivery(workspace, [deliver(tmp_path)], DEFAULT, corrects=other.batch.id)
+    assert copy.read_bytes() == good
+    assert len(rows(put_back)) == 2, "also where nothing is imported"
 
 
 @pytest.mark.long

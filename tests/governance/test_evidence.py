@@ -16,6 +16,7 @@ from connectors.postgres import ledger
 from connectors.postgres.audit import VerifiedTrail, verify
 from connectors.postgres.evidence import altered_ledger
 from connectors.postgres.push.sends import SendDecision
+from connectors.postgres.trail import said_last
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
@@ -370,6 +371,9 @@ def test_a_pushed_batch_that_was_undone_leaves_the_others_as_they_were_answered(
         place = written_over(workspace, server.url, tmp_path)
         undo_batch(place, 2, **SAID)
         assert holds(place)
+        with place.database.connect() as connection:
+            (hashes,) = said_last(connection, 2, "undo")["reopened"].values()
+        assert [len(one) for one in hashes] == [64, 64], "nothing of how many rows there are"
         push_batch(place, 1)
         assert holds(place)
         run = reconcile(place, Asked(Scope(), date(2026, 1, 31), Rules(references=())))

@@ -388,6 +388,21 @@ def test_a_refused_file_has_come_once_its_rows_are_applied(
     assert TAKEN in " ".join(report.read_text().split())
 
 
+@pytest.mark.long
+def test_what_came_for_another_tenant_has_not_come_for_this_one(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """The batch of the other one has none of the rows of this one."""
+    path, paid = tmp_path / "a.csv", {"Paid": "PaidAmount"}
+    text = "\n".join([HEADER.replace("PaidAmount", "Paid"), line(1), line(2, tenant=8), ""])
+    path.write_text(text)
+    for tenant, columns, waits in ((7, {}, 1), (8, paid, 1), (7, paid, 0)):
+        terms = replace(DEFAULT, feed=f"feed-{tenant}-{waits}", tenant=tenant, columns=columns)
+        import_delivery(workspace, [str(path)], terms)
+        with workspace.database.connect() as connection:
+            assert len(files_to_deliver(connection, [1])) == waits, terms.feed
+
+
 def test_a_name_is_the_same_however_its_file_is_packed(workspace: Workspace) -> None:
     with workspace.database.connect() as connection:
         for packed in ("", *PACKED, *map(str.upper, PACKED)):

@@ -25,6 +25,7 @@ from flows.stages.workspace import Workspace
 from schemas.guards.commands import BEGUN, ROLE_OF, marking_function
 from schemas.guards.roles import CONTROLLER, LOADER, MERGER, READER
 from schemas.jobs import JobKind
+from tests.accounts.people import TESSA, add
 from tests.stages.payments import line, write
 
 ROLES = (LOADER, MERGER, READER, CONTROLLER)
@@ -237,6 +238,25 @@ def test_each_command_as(role: str, state: Workspace, monkeypatch: pytest.Monkey
             if denied == may or (denied and user not in said):
                 wrong.append((command, code, said[-300:]))
     assert wrong == []
+
+
+SHOWN_BY_LOGIN = ("status", "breaks list", "report", "jobs --json", "audit list", LINES[-3])
+"""Commands that would say that there is nothing."""
+
+
+def test_nothing_is_answered_to_who_is_shown_nothing(
+    granted: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Once an account is bound to tenants, a reader is shown no row without a login."""
+    add(granted, TESSA)
+    monkeypatch.setenv("RECON_LOGIN_FILE", str(tmp_path / "login"))
+    (tmp_path / "login").write_text("of-a-login-that-ended")
+    with member(granted, READER, monkeypatch) as url:
+        for command in SHOWN_BY_LOGIN:
+            code, said = run(command.format(url=url).split())
+            assert code == 2, (command, said)
+            assert re.search("[Nn]obody is logged in", said), (command, said)
+        assert "logged in" not in run(["audit", "witness"])[1]
 
 
 @pytest.mark.long

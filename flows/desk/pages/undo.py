@@ -5,6 +5,7 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from connectors.errors import BatchStateError, StatementRefused
+from connectors.postgres.accounts import is_shown_part
 from connectors.postgres.ledger import TAKEN_BACK, Batch
 from connectors.postgres.overview import list_overview
 from flows.desk.forms import reason_of, taken
@@ -68,10 +69,11 @@ def _written(chain: Chain) -> tuple[str, list[int]]:
 
 def _why_not(visit: Visit, batch: Batch) -> str:
     """Looks through all rows of the batch, so only when it is asked for."""
+    told = "The job itself looks, and changes nothing where it must not."
+    with visit.place.database.connect() as connection:
+        if is_shown_part(connection):
+            return f"What stands against it may be in batches that you do not see. {told}"
     try:
         return why_not_undone(visit.place, batch.id)
     except StatementRefused:
-        return (
-            "The database account of this desk may not look at staged rows. The job itself looks, "
-            "and changes nothing where it must not."
-        )
+        return f"The database account of this desk may not look at staged rows. {told}"

@@ -5,8 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from connectors.desk_links import DeskPage, desk_link
-from connectors.postgres.reconciliations import Reconciliation, find_run
+from connectors.errors import AccountRefused
+from connectors.postgres.accounts import acting, scopes_seen
+from connectors.postgres.reconciliations import Reconciliation, find_run, latest_runs
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.report_files import PAGE, TEXT, TOTALS, check_files
 from flows.stages.workspace import Workspace
@@ -32,9 +36,33 @@ def shown(workspace: Workspace, number: int | None) -> Shown:
     """A reconciliation from its files, proven to be those it was saved with."""
     with workspace.database.connect() as connection:
         run = find_run(connection, number)
+        if number is None:
+            run = latest_seen(connection) or run
+        refuse_other_scope(connection, run)
         folder = check_files(workspace, connection, run)
     told = (folder / TEXT).read_text(encoding="utf-8")
     return Shown(run, folder, f"{told}\n{where_told(run, folder)}")
+
+
+def refuse_other_scope(connection: psycopg.Connection, run: Reconciliation) -> None:
+    """Raise AccountRefused where whoever acts is bound to tenants and a run is about others too.
+
+    They see that there is such a run, and what of it is about their tenants; its files have all.
+    """
+    if not scopes_seen(connection, [run.scope]):
+        person = acting(connection)
+        raise AccountRefused(
+            f"{person.name if person else 'Nobody'} has no right to '{run.scope}': the report of "
+            f"reconciliation {run.id} is about other tenants too. Ask somebody who has the right, "
+            "or for a report of your tenants (`recon reconcile --tenant`). Nothing was changed."
+        )
+
+
+def latest_seen(connection: psycopg.Connection) -> Reconciliation | None:
+    """The latest run whose report whoever acts sees; None: there is none."""
+    latest = sorted(latest_runs(connection), key=lambda run: run.id)
+    seen = scopes_seen(connection, [run.scope for run in latest])
+    return next((run for run in reversed(latest) if run.scope in seen), None)
 
 
 def where_told(run: Reconciliation, folder: Path) -> str:

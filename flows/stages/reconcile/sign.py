@@ -38,6 +38,7 @@ from flows.stages.reconcile.breaks import breaks_now
 from flows.stages.reconcile.kept_signatures import keep_signatures
 from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import RECORDS, check_files, listed_files
+from flows.stages.reconcile.shown import refuse_other_scope
 from flows.stages.reconcile.since_signed import changes_on_page, to_accept
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
@@ -191,6 +192,7 @@ def _sign(
     with workspace.database.connect() as connection:
         person = who(connection, said)
         run = _only_scope(connection) if number is None else find_run(connection, number)
+        refuse_other_scope(connection, run)
         # Hashing large files may take longer than a scope is kept for a process that says nothing.
         check_files(workspace, connection, run)
         with keep_scope(connection, run):

@@ -1,0 +1,73 @@
+"""What a job of an account of some tenants says of batches of others: nothing."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from connectors.files.profile import DEFAULT
+from connectors.files.uploads import Upload
+from connectors.postgres.jobs import find_job, order_job
+from flows.stages.jobs.work import do_job
+from flows.stages.sequence import import_delivery
+from flows.stages.undo import why_not_undone
+from flows.stages.workspace import Workspace
+from schemas.accounts import AccountRole
+from schemas.jobs import JobKind
+from tests.accounts.people import OTTO, Account, add, logged_in
+from tests.stages.payments import line, write
+
+OPAL = Account("opal", "Opal Reyes", (AccountRole.OPERATOR,), tenants=(7,))
+
+
+def uploaded(place: Workspace, path: str) -> str:
+    upload = Upload.begin(place.settings)
+    upload.open(Path(path).name)
+    upload.write(Path(path).read_bytes())
+    upload.keep()
+    return upload.token
+
+
+def said(place: Workspace, who: Account, kind: JobKind, **asked: Any) -> tuple[int, str]:
+    """The exit code of a job that somebody asks for, and what is kept of it."""
+    arguments: Mapping[str, Any] = {
+        name: uploaded(place, one) if name == "upload" else one for name, one in asked.items()
+    }
+    with logged_in(place, who).database.connect() as connection:
+        number = order_job(connection, kind, arguments, None)
+    code = do_job(place, number).exit_code
+    with place.database.connect() as connection:
+        return code, find_job(connection, number).said or ""
+
+
+def test_a_job_names_no_batch_that_whoever_asked_does_not_see(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    theirs, both = write(tmp_path / "payments.csv", line(1)), tmp_path / "both.csv"
+    others = write(tmp_path / "8" / "payments.csv", line(2, tenant=8))
+    for path, tenant in (
+        (theirs, 7), (others, 8), (write(both, line(1, amount="9", day=2), line(3, tenant=8)), None)
+    ):  # fmt: skip
+        import_delivery(workspace, [path], replace(DEFAULT, tenant=tenant))
+    add(workspace, OPAL, OTTO)
+    new = write(tmp_path / "new" / "payments.csv", line(4))
+    told = {
+        "an undo": said(workspace, OPAL, JobKind.UNDO, batch=1, reason="wrong"),
+        "the same bytes": said(workspace, OPAL, JobKind.IMPORT, upload=others, tenant=7),
+        "a correction": said(workspace, OPAL, JobKind.CORRECT, batch=1, upload=others),
+        "the same name": said(workspace, OPAL, JobKind.IMPORT, upload=new, tenant=7),
+        "a look": (2, why_not_undone(logged_in(workspace, OPAL), 1)),
+    }
+    named = {of: re.findall(r"[Bb]atch (\d+)", text) for of, (_, text) in told.items()}
+    assert {number for numbers in named.values() for number in numbers} <= {"1", "4"}, told
+    assert [code for code, _ in told.values()] == [2, 2, 2, 0, 2]
+    for of in ("an undo", "a look"):
+        assert "a batch that is not of your tenants has since written 1 of its" in told[of][1]
+        assert "Ask somebody who sees every batch" in told[of][1]
+    for of in ("the same bytes", "a correction"):
+        assert "not of your tenants" in told[of][1]
+        assert "nothing was imported" in told[of][1].lower()
+    # Whoever sees every batch is told which one it is.
+    assert "Undo batch 3 first" in said(workspace, OTTO, JobKind.UNDO, batch=1, reason="x")[1]
+    assert "taken in batch 2" in said(workspace, OTTO, JobKind.IMPORT, upload=others)[1]
