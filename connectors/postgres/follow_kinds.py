@@ -10,7 +10,15 @@ from sqlalchemy.dialects import postgresql
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.ledger import NOTHING_APPLIED
-from connectors.postgres.own_kinds import THERE, KeptKind, hash_of, kept_of
+from connectors.postgres.own_kinds import (
+    CHANGED,
+    MADE,
+    REMOVED,
+    THERE,
+    KeptKind,
+    hash_of,
+    kept_of,
+)
 from connectors.postgres.trail import add_event
 from schemas.derived.sql import METADATA, STAGED, STORAGE, TARGETS
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, listed, staged_name
@@ -84,7 +92,7 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
 
 def _tell(connection: sa.Connection, name: str, before: str | None, now: str | None) -> None:
     """Say in the trail what became of a kind: the reports of its records rest on it."""
-    what = "made" if before is None else "removed" if now is None else "changed"
+    what = MADE if before is None else REMOVED if now is None else CHANGED
     said: dict[str, object] = {"record": name}
     said |= {
         key: json.loads(one) for key, one in (("before", before), ("now", now)) if one is not None
@@ -93,7 +101,7 @@ def _tell(connection: sa.Connection, name: str, before: str | None, now: str | N
         said["changes"] = [one.told for one in changes(table_of(name, before), OWN.tables[name])]
     add_event(
         cast(psycopg.Connection, connection.connection.driver_connection),
-        f"record kind {what}",
+        what,
         detail=said,
     )
 

@@ -212,6 +212,55 @@ def test_a_change_of_what_was_referred_to_neither_stops_a_run_nor_resolves_a_bre
     assert states("records", "apply", *then, *then) == [["NEW"], *[["NOT_LOOKED_AT"]] * 2]
 
 
+SCORE = '\n[fields.Score]\ntype = "datetime"\n'
+
+
+@pytest.mark.long
+def test_rows_are_proven_that_were_staged_by_an_earlier_definition(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """A field less, one more, one with the name of another, and another order: nothing is lost."""
+    define(tmp_path, REFUND + SCORE)
+    (tmp_path / "careful.toml").write_text('feed = "careful"\n[budget]\nerrors = 0\n')
+    careful = ("--profile", str(tmp_path / "careful.toml"))
+    held = write(tmp_path, ROWS[1], ROWS[2], name="held.csv")
+    row = ("row", "1", "refunds.csv", "--line", "2")
+    assert run("import", write(tmp_path, ROWS[0])).returncode == 0
+    assert run("import", held, *careful).returncode == 1
+    reason = REFUND[REFUND.index("[fields.Reason]") : REFUND.index(REFERENCE)]
+    at = REFUND.index("[fields.RefundedAt]")
+    moved = REFUND[:at] + reason + REFUND[at:].replace(reason, "")
+    for text in (REFUND, REFUND + FEE, moved + FEE + SCORE.replace("datetime", "double")):
+        define(tmp_path, text)
+        shown = run(*row)
+        assert "the hash of all rows that were staged with it proves the rest" in " ".join(
+            shown.stdout.split()
+        ), shown.stderr
+
+    def set_to(column: str, *values: str) -> None:
+        with workspace.database.connect() as connection:
+            connection.execute("SET session_replication_role = replica")
+            for batch, value in enumerate(values, start=1):
+                connection.execute(
+                    f'UPDATE staged_refund SET "{column}" = {value} '
+                    f"WHERE (batch_id, record_number) = ({batch}, 1)"
+                )
+
+    for column, value, *before in (
+        ("Reason", "'x'", "'broken'", "NULL"),
+        ("Fee", "1", "NULL", "NULL"),
+    ):
+        set_to(column, value, value)
+        assert "are not those that were staged" in run(*row).stderr
+        assert "not hash to what the 1 staged row did" in " ".join(run(*RECONCILE).stdout.split())
+        # Nor is such a row applied, or sent.
+        done = run("release", "2", "--reason", "known")
+        assert done.returncode == 2
+        assert "somebody altered rows that were staged" in done.stderr
+        set_to(column, *before)
+    assert run("release", "2", "--reason", "known").returncode == 1
+
+
 @pytest.mark.long
 def test_a_number_tells_the_newer_version(run: Run, rows: Any, tmp_path: Path) -> None:
     marked = "version = true\nbusiness_date = true"
