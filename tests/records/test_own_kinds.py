@@ -23,6 +23,8 @@ from schemas.guards.roles import statements
 from schemas.own_tables import MOST_FIELDS
 from schemas.tables import PAYMENT
 from tests import recon
+from tests.faults.test_frozen import WAITING
+from tests.faults.test_lost_server import until
 from tests.stages.payments import line
 from tests.stages.payments import write as write_payments
 
@@ -817,6 +819,35 @@ def test_rows_that_wait_become_records_by_what_they_were_checked_by(
     assert (done.returncode, "Reason was not required" in done.stderr) == (
         (2, True) if "required" in stricter else (0, False)
     )
+
+
+@pytest.mark.long
+def test_a_rule_is_not_made_while_a_run_reads_rows_of_the_kind(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """It would check them by what it was started with, and make records of them."""
+    assert run("status").returncode == 0
+    files = write(tmp_path, ROWS[1]), write_payments(tmp_path / "a.csv", line(1))
+    ours = {"RECON_RECORDS": str(tmp_path / "records")}
+    url, home = str(workspace.settings.database_url), workspace.settings.home
+    stricter = REFUND.replace('"string"\n', '"string"\nrules = ["NotNull"]\n')
+    with workspace.database.connect() as owner:
+        owner.execute("SELECT pg_advisory_lock(1)")
+        owner.execute(
+            """CREATE FUNCTION recon.wait() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END $$;
+            CREATE TRIGGER wait BEFORE INSERT ON recon.staged_payment
+            FOR EACH STATEMENT EXECUTE FUNCTION recon.wait()"""
+        )
+        with recon.Run(url, home, "import", *reversed(files), **ours) as importing:
+            until(lambda: importing.poll() is not None or bool(rows(WAITING)))
+            define(tmp_path, stricter)
+            done = run("records", "apply")
+            assert (done.returncode, "a run is reading batch 1" in done.stderr) == (2, True), done
+            owner.execute("SELECT pg_advisory_unlock(1)")
+        assert importing.returncode == 0
+    assert run("records", "apply").returncode == 0
+    assert rows('SELECT "Reason" FROM refund') == [(None,)]
 
 
 @pytest.mark.long
