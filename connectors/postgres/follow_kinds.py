@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.lease import worked_on
-from connectors.postgres.ledger import NOTHING_APPLIED, State
+from connectors.postgres.ledger import NOTHING_APPLIED, TAKEN_BACK, State
 from connectors.postgres.own_kinds import (
     CHANGED,
     MADE,
@@ -184,6 +184,8 @@ def _in_the_way(connection: sa.Connection, before: Table, change: Change) -> str
             held = f"WHERE {quoted(change.field)} IS NOT NULL"
             there = any(_any(connection, of, held) for of in (name, f"staged_{name}"))
             return _POSSIBLE[change.asks] if there else ""
+        case Asks.NO_LINES:
+            return _delivered_as_lines(connection, name)
         case Asks.UNSENT:
             return _sent(connection, before)
         case Asks.NO_ROWS:
@@ -221,6 +223,21 @@ def _being_read(connection: sa.Connection, name: str) -> str:
     return (
         f"a run is reading batch {row[0]}, and checks its rows by that. Wait for its end, and "
         "change the definition then"
+    )
+
+
+def _delivered_as_lines(connection: sa.Connection, name: str) -> str:
+    """Which batch has records of a kind as lines without names, if any that was not taken back."""
+    batch = connection.exec_driver_sql(
+        f"SELECT min(id) FROM {SCHEMA}.batch WHERE profile::json ->> 'inner_record' = '{name}' "
+        f"AND state NOT IN ({listed(TAKEN_BACK)})"
+    ).scalar()
+    if batch is None:
+        return ""
+    return (
+        f"the feed of batch {batch} brings lines of it inside insert-batch data (inner_record), "
+        "and their cells are told by the order of the fields alone. Leave the fields where they "
+        "are, and put new ones behind them"
     )
 
 

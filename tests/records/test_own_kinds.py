@@ -641,6 +641,34 @@ def test_a_record_inside_another_is_what_it_was(run: Run, rows: Any, tmp_path: P
 
 
 @pytest.mark.long
+def test_fields_stay_where_lines_without_names_have_their_cells(
+    run: Run, rows: Any, tmp_path: Path
+) -> None:
+    """Else a line of the same feed is read as another record, and nothing notices."""
+    (tmp_path / "inside.toml").write_text(
+        'feed = "inside"\nrecord = "insert_batch_data"\ninner_record = "refund"\n'
+    )
+    profile = ("--profile", str(tmp_path / "inside.toml"))
+
+    def lines(*of: str) -> str:
+        return write(tmp_path, *(f'"{one}",' for one in of), top="Data,Jsondata", name=of[0][0])
+
+    payment = '[fields.PaymentsId]\ntype = "64-bit integer"\nrequired = true\n'
+    at = REFUND.index("[fields.Id]")
+    moved = REFUND[:at] + payment + REFUND[at:].replace(payment, "")
+    assert moved != REFUND
+    assert run("import", lines(ROWS[0]), *profile).returncode == 0
+    define(tmp_path, moved)
+    done = run("import", lines(ROWS[1]), *profile)
+    assert done.returncode == 2, rows('SELECT "Id", "PaymentsId" FROM refund')
+    assert "its fields had another order; the feed of batch 1 brings lines of it" in done.stderr
+    assert rows('SELECT "Id", "PaymentsId" FROM refund') == [(1, 1)]
+    define(tmp_path, REFUND + FEE)
+    assert run("import", lines(f"{ROWS[1]},"), *profile).returncode == 0
+    assert rows('SELECT "Id", "PaymentsId" FROM refund ORDER BY 1') == [(1, 1), (2, 2)]
+
+
+@pytest.mark.long
 def test_a_kind_of_very_many_fields(run: Run, rows: Any, tmp_path: Path) -> None:
     more = "".join(f'\n[fields.F{number}]\ntype = "string"\n' for number in range(200))
     title = REFUND.replace('"Refund"', r"""'50% of {all}: "theirs" and ours'""")
