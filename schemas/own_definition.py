@@ -5,7 +5,7 @@ would make something else of them is possible only where there are none.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -111,6 +111,8 @@ class Asks(Enum):
     """Where the database has no record of the kind either: none would lack what is required now."""
     UNHELD = auto()
     """Where no row, of the records or as delivered, has a value of the field."""
+    NO_LINES = auto()
+    """Where no feed brought records of the kind as lines, whose cells their order alone tells."""
     UNSENT = auto()
     """Where no batch that goes to the service has rows of the kind."""
     NO_ROWS = auto()
@@ -153,9 +155,17 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
     if first in now.amounts and first != now.amounts[0]:
         # It is the money of breaks, of those that are signed too.
         yield Change(f"its first amount was {first}", Asks.NO_ROWS)
-    order = [name for name in before.by_name if name in now.by_name]
-    if order != [name for name in now.by_name if name in before.by_name]:
-        yield Change("its fields had another order")
+    yield from _of_order(before.columns, now.columns)
+
+
+def _of_order(before: Sequence[str], now: Sequence[str]) -> Iterator[Change]:
+    """What makes of a cell that is told by its place one of another field."""
+    order = [name for name in before if name in now]
+    if order != [name for name in now if name in before]:
+        yield Change("its fields had another order", Asks.NO_LINES)
+    elif moved := [name for name in order if before.index(name) != now.index(name)]:
+        place = before.index(moved[0]) + 1
+        yield Change(f"{moved[0]} was field {place} of it", Asks.NO_LINES, moved[0])
 
 
 def _of_endpoint(old: Endpoint | None, new: Endpoint | None) -> Iterator[Change]:

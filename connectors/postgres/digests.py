@@ -17,11 +17,13 @@ from psycopg import sql
 
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
+from connectors.postgres.own_kinds import defined_so_far
 from connectors.postgres.trail import said_by
 from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name
 from schemas.field import Table
 from schemas.guards.batch_states import PREFIX
-from schemas.tables import EXTRACTS
+from schemas.kinds import stored_names
+from schemas.tables import EXTRACTS, OWN
 
 KEEP = "keep "
 """Of the stage whose receipts have the digests, before the name of the record kind."""
@@ -48,7 +50,8 @@ class Digest(NamedTuple):
     sum: str | None
     """The sum of the 64-bit hashes of the rows, each of which has the number of its record.
 
-    None: other columns were hashed than there are now, as versions add some.
+    None: other columns were hashed than there are now, as versions add some. Those of a kind of our
+    own are known from its earlier definitions.
     """
 
 
@@ -59,28 +62,27 @@ Digests = dict[tuple[int, str], Digest]
 def row_digests(connection: psycopg.Connection, table: Table, batches: Collection[int]) -> Digests:
     """Every staged row of some batches hashed: place, text, reasons and all values.
 
-    A batch that an earlier version staged is hashed as that one did.
+    A batch is hashed as it was when it was staged: by an earlier version, or when a kind of our own
+    was defined otherwise.
     """
-    earlier = _hashed_by_fields(connection, table, batches)
+    kept: dict[str, set[int]] = {}
+    for batch, form in connection.execute(
+        "SELECT DISTINCT batch_id, split_part(sha256, ' ', 1) FROM receipt "
+        "WHERE stage = %s AND batch_id = ANY(%s)",
+        [KEEP + table.name, list(batches)],
+    ):
+        kept.setdefault(form, set()).add(batch)
+    forms = _forms(connection, table, kept)
+    earlier = {form: kept[form] for form in kept.keys() & forms.keys()}
+    now = {*batches}.difference(*earlier.values())
     return {
         (one, table.name): Digest(rows, total)
-        for how, of in ((BYTES, {*batches} - earlier), (FIELDS, earlier))
+        for hashed, of in ((_now(table), now), *((forms[one], earlier[one]) for one in earlier))
         if of
         for one, rows, total, *_ in connection.execute(
-            _digests_of(table, how), {"batches": sorted(of)}
+            _digests_of(table, hashed), {"batches": sorted(of)}
         )
     }
-
-
-def _hashed_by_fields(
-    connection: psycopg.Connection, table: Table, batches: Collection[int]
-) -> set[int]:
-    rows = connection.execute(
-        "SELECT DISTINCT batch_id FROM receipt WHERE stage = %s AND batch_id = ANY(%s) "
-        "AND starts_with(sha256, %s)",
-        [KEEP + table.name, list(batches), f"{_form(table, FIELDS)} "],
-    )
-    return {batch for (batch,) in rows}
 
 
 def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
@@ -90,7 +92,9 @@ def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
     """
     for table in tables:
         # Read first: of a statement that writes, the server reads with one process alone.
-        found = lease.connection.execute(_digests_of(table, BYTES), {"batches": [lease.batch_id]})
+        found = lease.connection.execute(
+            _digests_of(table, _now(table)), {"batches": [lease.batch_id]}
+        )
         lease.add_receipts(
             Receipt(
                 batch_id=lease.batch_id,
@@ -101,7 +105,7 @@ def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
                 last_record=last,
                 counts={"rows": rows},
                 totals={},
-                sha256=f"{_form(table, BYTES)} {total}",
+                sha256=f"{_form(BYTES, _hashed(table))} {total}",
             )
             for extract, rows, total, first, last in found.fetchall()
         )
@@ -128,13 +132,25 @@ def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Di
         "AND batch_id = ANY(%s)",
         [list(batches)],
     )
-    found: Digests = {}
-    for extract, stage, counts, text in rows:
-        record = stage.removeprefix(KEEP)
-        form, _, total = text.partition(" ")
-        known = record in EXTRACTS and form in {_form(EXTRACTS[record], how) for how in _ROW_HASHES}
-        found[extract, record] = Digest(json.loads(counts)["rows"], total if known else None)
-    return found
+    told = [
+        (extract, stage.removeprefix(KEEP), counts, text.partition(" ")[::2])
+        for extract, stage, counts, text in rows
+    ]
+    forms: dict[str, set[str]] = {}
+    for _, record, _, (form, _) in told:
+        forms.setdefault(record, set()).add(form)
+    known = {
+        (record, form)
+        for record, kept in forms.items()
+        if record in EXTRACTS
+        for form in _forms(connection, EXTRACTS[record], kept)
+    }
+    return {
+        (extract, record): Digest(
+            json.loads(counts)["rows"], total if (record, form) in known else None
+        )
+        for extract, record, counts, (form, total) in told
+    }
 
 
 def differing(
@@ -212,21 +228,80 @@ def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) 
     }
 
 
-def _digests_of(table: Table, how: str) -> sql.Composed:
+def _digests_of(table: Table, hashed: sql.Composed) -> sql.Composed:
     """SQL for the digests by extract; the range of extracts is what the range indexes know."""
-    columns = sql.SQL(", ").join(sql.Identifier("s", name) for name in _hashed(table))
     return sql.SQL(
         "SELECT s.extract_id, count(*), sum({})::text, "
         "min(s.record_number), max(s.record_number) FROM {} s "
         "WHERE s.batch_id = ANY(%(batches)s) AND s.extract_id "
         "BETWEEN (SELECT min(id) FROM extract WHERE batch_id = ANY(%(batches)s)) "
         "AND (SELECT max(id) FROM extract WHERE batch_id = ANY(%(batches)s)) GROUP BY 1"
-    ).format(sql.SQL(_ROW_HASHES[how]).format(columns), sql.Identifier(SCHEMA, staged_name(table)))
+    ).format(hashed, sql.Identifier(SCHEMA, staged_name(table)))
 
 
-def _form(table: Table, how: str) -> str:
+def _forms(
+    connection: psycopg.Connection, table: Table, asked: Iterable[str]
+) -> dict[str, sql.Composed]:
+    """SQL for the hash of a staged row by each form that is known; of earlier ones, if `asked`."""
+    now = _hashed(table)
+    forms = {_form(how, now): _hash_of(how, map(_column, now)) for how in _ROW_HASHES}
+    if forms.keys() >= {*asked} or table.name not in OWN.tables:
+        return forms
+    for then in defined_so_far(connection, table.name):
+        for how in _ROW_HASHES:
+            names = _hashed(then)
+            forms.setdefault(_form(how, names), _as_defined(table, then, how))
+    return forms
+
+
+def _now(table: Table) -> sql.Composed:
+    return _hash_of(BYTES, map(_column, _hashed(table)))
+
+
+def _as_defined(table: Table, then: Table, how: str) -> sql.Composed:
+    """SQL for the hash of a row that was staged by an earlier definition of its kind.
+
+    A column was taken away where no row had a value of it, and rows of before have none of what is
+    new: one that has is another row.
+    """
+    # A change of a definition is rare, and no other command waits for this.
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415
+
+    from schemas.derived.sql import sql_columns  # noqa: PLC0415
+
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+    others = [of for of in then.delivered if table.by_name.get(of.name, of).kind is not of.kind]
+    others += [of for of in then.delivered if of.name not in table.by_name]
+    gone = {
+        name: kind.compile(dialect=dialect)
+        for of in others
+        for name, kind in sql_columns(of).items()
+    }
+    columns = [
+        sql.SQL(f"NULL::{gone[name]}") if name in gone else _column(name) for name in _hashed(then)
+    ]
+    kept = {name for of in then.delivered if of not in others for name in stored_names(of)}
+    new = [name for of in table.delivered for name in stored_names(of) if name not in kept]
+    hashed = _hash_of(how, columns)
+    if not new:
+        return hashed
+    return sql.SQL("({}::numeric + (NOT ROW({}) IS NULL)::int)").format(
+        hashed, sql.SQL(", ").join(map(_column, new))
+    )
+
+
+def _hash_of(how: str, columns: Iterable[sql.Composable]) -> sql.Composed:
+    return sql.SQL(_ROW_HASHES[how]).format(sql.SQL(", ").join(columns))
+
+
+def _column(name: str) -> sql.Composable:
+    return sql.Identifier("s", name)
+
+
+def _form(how: str, columns: Iterable[str]) -> str:
     """Which columns are hashed, and how."""
-    told = filter(None, [how, *_hashed(table)])
+    told = filter(None, [how, *columns])
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
 
 

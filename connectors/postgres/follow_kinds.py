@@ -1,7 +1,7 @@
 """A database brought to the record kinds that this machine defines, where nothing is lost by it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 import psycopg
@@ -9,8 +9,17 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from connectors.errors import DatabaseUnusable
-from connectors.postgres.ledger import NOTHING_APPLIED
-from connectors.postgres.own_kinds import THERE, KeptKind, hash_of, kept_of
+from connectors.postgres.lease import worked_on
+from connectors.postgres.ledger import NOTHING_APPLIED, TAKEN_BACK, State
+from connectors.postgres.own_kinds import (
+    CHANGED,
+    MADE,
+    REMOVED,
+    THERE,
+    KeptKind,
+    hash_of,
+    kept_of,
+)
 from connectors.postgres.trail import add_event
 from schemas.derived.sql import METADATA, STAGED, STORAGE, TARGETS
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, listed, staged_name
@@ -19,6 +28,7 @@ from schemas.field import Table
 from schemas.guards.roles import LOADER, READER, grants_of
 from schemas.guards.shown_rows import hidden_again, shown_rows
 from schemas.guards.tenants import policies_of
+from schemas.own_checks import INSERT_BATCH_DATA
 from schemas.own_definition import Asks, Change, changes, definition_of, table_of
 from schemas.own_tables import FOLDER
 from schemas.tables import OWN
@@ -42,14 +52,10 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
     """
     there = kept_of(connection.exec_driver_sql(THERE.replace("%", "%%")).fetchall())
     gone = sorted(there.keys() - OWN.tables.keys())
-    _refuse(
-        [_no_file(connection, name, asked=asked) for name in gone]
-        + [
-            hindrance
-            for name in there.keys() & OWN.tables.keys()
-            for hindrance in _hindrances(connection, name, there[name], asked=asked)
-        ]
-    )
+    # Who is refused waits for nobody. Rows that a run is writing are seen once it lets go of them.
+    _refuse(_all_hindrances(connection, there, asked=asked))
+    _lock_changed(connection, there)
+    _refuse(_all_hindrances(connection, there, asked=asked))
     # The view would be in the way of what it names; who may read it goes on to.
     _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {DOCUMENTED_VIEWS[ROWS]}")
     for name in {*gone, *OWN.tables}:
@@ -84,7 +90,7 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
 
 def _tell(connection: sa.Connection, name: str, before: str | None, now: str | None) -> None:
     """Say in the trail what became of a kind: the reports of its records rest on it."""
-    what = "made" if before is None else "removed" if now is None else "changed"
+    what = MADE if before is None else REMOVED if now is None else CHANGED
     said: dict[str, object] = {"record": name}
     said |= {
         key: json.loads(one) for key, one in (("before", before), ("now", now)) if one is not None
@@ -93,14 +99,31 @@ def _tell(connection: sa.Connection, name: str, before: str | None, now: str | N
         said["changes"] = [one.told for one in changes(table_of(name, before), OWN.tables[name])]
     add_event(
         cast(psycopg.Connection, connection.connection.driver_connection),
-        f"record kind {what}",
+        what,
         detail=said,
     )
 
 
-def _refuse(hindrances: list[str]) -> None:
-    if hindrances := [one for one in hindrances if one]:
-        raise DatabaseUnusable("\n".join([*hindrances, "Nothing was changed."]))
+def _refuse(hindrances: Iterable[str]) -> None:
+    if told := [one for one in hindrances if one]:
+        raise DatabaseUnusable("\n".join([*told, "Nothing was changed."]))
+
+
+def _lock_changed(connection: sa.Connection, there: Mapping[str, KeptKind]) -> None:
+    """Keep writers out of the tables of kinds that are gone, or defined otherwise."""
+    for name, kept in there.items():
+        if name not in OWN.tables or kept.definition != definition_of(OWN.tables[name]):
+            tables = f"{SCHEMA}.{name}, {SCHEMA}.staged_{name}"
+            _run(connection, f"LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE")
+
+
+def _all_hindrances(
+    connection: sa.Connection, there: Mapping[str, KeptKind], *, asked: bool
+) -> Iterator[str]:
+    for name in sorted(there.keys() - OWN.tables.keys()):
+        yield _no_file(connection, name, asked=asked)
+    for name in sorted(there.keys() & OWN.tables.keys()):
+        yield from _hindrances(connection, name, there[name], asked=asked)
 
 
 def _no_file(connection: sa.Connection, name: str, *, asked: bool) -> str:
@@ -161,6 +184,8 @@ def _in_the_way(connection: sa.Connection, before: Table, change: Change) -> str
             held = f"WHERE {quoted(change.field)} IS NOT NULL"
             there = any(_any(connection, of, held) for of in (name, f"staged_{name}"))
             return _POSSIBLE[change.asks] if there else ""
+        case Asks.NO_LINES:
+            return _delivered_as_lines(connection, name)
         case Asks.UNSENT:
             return _sent(connection, before)
         case Asks.NO_ROWS:
@@ -175,10 +200,44 @@ def _waiting(connection: sa.Connection, name: str) -> str:
         f"{SCHEMA}.staged_{name} s WHERE s.extract_id = e.id AND s.error_data IS NULL)"
     ).scalar()
     if batch is None:
-        return ""
+        return _being_read(connection, name)
     return (
         f"batch {batch} has rows that were checked by that and wait. Define it so again (`recon "
         "records export` writes it), end that batch or discard it, and change the definition then"
+    )
+
+
+def _being_read(connection: sa.Connection, name: str) -> str:
+    """Which batch a run is reading whose files have rows of a kind, or may have them inside.
+
+    That run began with the definition before, and checks all of its files by it.
+    """
+    asking = cast(psycopg.Connection, connection.connection.driver_connection)
+    row = asking.execute(
+        f"SELECT min(b.id) FROM {SCHEMA}.batch b JOIN {SCHEMA}.extract e ON e.batch_id = b.id "
+        "WHERE b.id = ANY(%s) AND b.state = %s AND e.record = ANY(%s) AND e.refused IS NULL",
+        [worked_on(asking), State.RECEIVED, [name, INSERT_BATCH_DATA]],
+    ).fetchone()
+    if row is None or row[0] is None:
+        return ""
+    return (
+        f"a run is reading batch {row[0]}, and checks its rows by that. Wait for its end, and "
+        "change the definition then"
+    )
+
+
+def _delivered_as_lines(connection: sa.Connection, name: str) -> str:
+    """Which batch has records of a kind as lines without names, if any that was not taken back."""
+    batch = connection.exec_driver_sql(
+        f"SELECT min(id) FROM {SCHEMA}.batch WHERE profile::json ->> 'inner_record' = '{name}' "
+        f"AND state NOT IN ({listed(TAKEN_BACK)})"
+    ).scalar()
+    if batch is None:
+        return ""
+    return (
+        f"the feed of batch {batch} brings lines of it inside insert-batch data (inner_record), "
+        "and their cells are told by the order of the fields alone. Leave the fields where they "
+        "are, and put new ones behind them"
     )
 
 

@@ -7,12 +7,14 @@ that has one of these is behind, and leads nothing back.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
+from connectors.postgres.trail import said_by
 from schemas.derived.sql_names import SCHEMA
 from schemas.field import Table
 from schemas.own_definition import Change, changes, definition_of, table_of
@@ -20,6 +22,8 @@ from schemas.tables import OWN
 
 MARK = "recon record kind "
 FORMER = "former"
+MADE, CHANGED, REMOVED = (f"record kind {what}" for what in ("made", "changed", "removed"))
+"""Events that tell of a definition: of what is there `now`, and what was `before`."""
 THERE = f"""SELECT c.relname::text, obj_description(c.oid, 'pg_class') FROM pg_class c
     WHERE c.relnamespace = to_regnamespace('{SCHEMA}') AND c.relkind = 'r'
     AND obj_description(c.oid, 'pg_class') LIKE '{MARK}%'"""
@@ -63,6 +67,18 @@ def kept_kinds(connection: psycopg.Connection) -> dict[str, Table]:
     """The record kinds as the database works with them."""
     kept = kept_of(connection.execute(THERE.replace("%", "%%")).fetchall())
     return {name: table_of(name, one.definition) for name, one in kept.items()}
+
+
+def defined_so_far(connection: psycopg.Connection, name: str) -> Iterator[Table]:
+    """A record kind in each way that the audit trail says it was defined, the first one first."""
+    for (detail,) in connection.execute(
+        "SELECT detail FROM event WHERE what = ANY(%s) ORDER BY id", [[MADE, CHANGED]]
+    ).fetchall():
+        said = said_by(detail)
+        if said.get("record") == name:
+            # What this program did not write defines nothing.
+            with suppress(KeyError, TypeError, ValueError, AttributeError):
+                yield table_of(name, json.dumps(said["now"]))
 
 
 def state_as_defined(connection: psycopg.Connection) -> str | None:

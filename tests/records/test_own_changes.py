@@ -63,7 +63,7 @@ CASES = {
     "another first amount": (
         kind(ID, FEE, Field("Tax", Kind.DOUBLE, amount=True)),
         kind(ID, Field("Tax", Kind.DOUBLE, amount=True), FEE),
-        [Asks.NO_ROWS, Asks.NOTHING],
+        [Asks.NO_ROWS, Asks.NO_LINES],
     ),
     "another type": (kind(ID, TEXT), kind(ID, Field("Reason", Kind.BOOLEAN)), [Asks.NO_ROWS]),
     "an amount now": (kind(ID, Field("Fee", Kind.DOUBLE)), kind(ID, FEE), [Asks.NO_ROWS]),
@@ -94,7 +94,14 @@ CASES = {
     ),
     "a note": (kind(ID, TEXT), kind(ID, Field("Reason", Kind.STRING, note="x")), [Asks.NOTHING]),
     "a reference": (kind(ID), kind(ID, references=(Reference("Id", "fee"),)), [Asks.NOTHING]),
-    "another order": (kind(ID, TEXT), kind(TEXT, ID), [Asks.NOTHING]),
+    "another order": (kind(ID, TEXT), kind(TEXT, ID), [Asks.NO_LINES]),
+    "a new field before others": (kind(ID), kind(TEXT, ID), [Asks.NOTHING, Asks.NO_LINES]),
+    "a field less before others": (kind(TEXT, ID), kind(ID), [Asks.UNHELD, Asks.NO_LINES]),
+    "a field in the place of another": (
+        kind(TEXT, ID),
+        kind(Field("Note", Kind.STRING), ID),
+        [Asks.UNHELD, Asks.NOTHING],
+    ),
 }
 
 

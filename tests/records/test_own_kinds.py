@@ -23,6 +23,8 @@ from schemas.guards.roles import statements
 from schemas.own_tables import MOST_FIELDS
 from schemas.tables import PAYMENT
 from tests import recon
+from tests.faults.test_frozen import WAITING
+from tests.faults.test_lost_server import until
 from tests.stages.payments import line
 from tests.stages.payments import write as write_payments
 
@@ -210,6 +212,55 @@ def test_a_change_of_what_was_referred_to_neither_stops_a_run_nor_resolves_a_bre
     # It is not resolved: nobody can look.
     then = (recon.THEN, *RECONCILE)
     assert states("records", "apply", *then, *then) == [["NEW"], *[["NOT_LOOKED_AT"]] * 2]
+
+
+SCORE = '\n[fields.Score]\ntype = "datetime"\n'
+
+
+@pytest.mark.long
+def test_rows_are_proven_that_were_staged_by_an_earlier_definition(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """A field less, one more, one with the name of another, and another order: nothing is lost."""
+    define(tmp_path, REFUND + SCORE)
+    (tmp_path / "careful.toml").write_text('feed = "careful"\n[budget]\nerrors = 0\n')
+    careful = ("--profile", str(tmp_path / "careful.toml"))
+    held = write(tmp_path, ROWS[1], ROWS[2], name="held.csv")
+    row = ("row", "1", "refunds.csv", "--line", "2")
+    assert run("import", write(tmp_path, ROWS[0])).returncode == 0
+    assert run("import", held, *careful).returncode == 1
+    reason = REFUND[REFUND.index("[fields.Reason]") : REFUND.index(REFERENCE)]
+    at = REFUND.index("[fields.RefundedAt]")
+    moved = REFUND[:at] + reason + REFUND[at:].replace(reason, "")
+    for text in (REFUND, REFUND + FEE, moved + FEE + SCORE.replace("datetime", "double")):
+        define(tmp_path, text)
+        shown = run(*row)
+        assert "the hash of all rows that were staged with it proves the rest" in " ".join(
+            shown.stdout.split()
+        ), shown.stderr
+
+    def set_to(column: str, *values: str) -> None:
+        with workspace.database.connect() as connection:
+            connection.execute("SET session_replication_role = replica")
+            for batch, value in enumerate(values, start=1):
+                connection.execute(
+                    f'UPDATE staged_refund SET "{column}" = {value} '
+                    f"WHERE (batch_id, record_number) = ({batch}, 1)"
+                )
+
+    for column, value, *before in (
+        ("Reason", "'x'", "'broken'", "NULL"),
+        ("Fee", "1", "NULL", "NULL"),
+    ):
+        set_to(column, value, value)
+        assert "are not those that were staged" in run(*row).stderr
+        assert "not hash to what the 1 staged row did" in " ".join(run(*RECONCILE).stdout.split())
+        # Nor is such a row applied, or sent.
+        done = run("release", "2", "--reason", "known")
+        assert done.returncode == 2
+        assert "somebody altered rows that were staged" in done.stderr
+        set_to(column, *before)
+    assert run("release", "2", "--reason", "known").returncode == 1
 
 
 @pytest.mark.long
@@ -590,6 +641,34 @@ def test_a_record_inside_another_is_what_it_was(run: Run, rows: Any, tmp_path: P
 
 
 @pytest.mark.long
+def test_fields_stay_where_lines_without_names_have_their_cells(
+    run: Run, rows: Any, tmp_path: Path
+) -> None:
+    """Else a line of the same feed is read as another record, and nothing notices."""
+    (tmp_path / "inside.toml").write_text(
+        'feed = "inside"\nrecord = "insert_batch_data"\ninner_record = "refund"\n'
+    )
+    profile = ("--profile", str(tmp_path / "inside.toml"))
+
+    def lines(*of: str) -> str:
+        return write(tmp_path, *(f'"{one}",' for one in of), top="Data,Jsondata", name=of[0][0])
+
+    payment = '[fields.PaymentsId]\ntype = "64-bit integer"\nrequired = true\n'
+    at = REFUND.index("[fields.Id]")
+    moved = REFUND[:at] + payment + REFUND[at:].replace(payment, "")
+    assert moved != REFUND
+    assert run("import", lines(ROWS[0]), *profile).returncode == 0
+    define(tmp_path, moved)
+    done = run("import", lines(ROWS[1]), *profile)
+    assert done.returncode == 2, rows('SELECT "Id", "PaymentsId" FROM refund')
+    assert "its fields had another order; the feed of batch 1 brings lines of it" in done.stderr
+    assert rows('SELECT "Id", "PaymentsId" FROM refund') == [(1, 1)]
+    define(tmp_path, REFUND + FEE)
+    assert run("import", lines(f"{ROWS[1]},"), *profile).returncode == 0
+    assert rows('SELECT "Id", "PaymentsId" FROM refund ORDER BY 1') == [(1, 1), (2, 2)]
+
+
+@pytest.mark.long
 def test_a_kind_of_very_many_fields(run: Run, rows: Any, tmp_path: Path) -> None:
     more = "".join(f'\n[fields.F{number}]\ntype = "string"\n' for number in range(200))
     title = REFUND.replace('"Refund"', r"""'50% of {all}: "theirs" and ours'""")
@@ -768,6 +847,35 @@ def test_rows_that_wait_become_records_by_what_they_were_checked_by(
     assert (done.returncode, "Reason was not required" in done.stderr) == (
         (2, True) if "required" in stricter else (0, False)
     )
+
+
+@pytest.mark.long
+def test_a_rule_is_not_made_while_a_run_reads_rows_of_the_kind(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """It would check them by what it was started with, and make records of them."""
+    assert run("status").returncode == 0
+    files = write(tmp_path, ROWS[1]), write_payments(tmp_path / "a.csv", line(1))
+    ours = {"RECON_RECORDS": str(tmp_path / "records")}
+    url, home = str(workspace.settings.database_url), workspace.settings.home
+    stricter = REFUND.replace('"string"\n', '"string"\nrules = ["NotNull"]\n')
+    with workspace.database.connect() as owner:
+        owner.execute("SELECT pg_advisory_lock(1)")
+        owner.execute(
+            """CREATE FUNCTION recon.wait() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END $$;
+            CREATE TRIGGER wait BEFORE INSERT ON recon.staged_payment
+            FOR EACH STATEMENT EXECUTE FUNCTION recon.wait()"""
+        )
+        with recon.Run(url, home, "import", *reversed(files), **ours) as importing:
+            until(lambda: importing.poll() is not None or bool(rows(WAITING)))
+            define(tmp_path, stricter)
+            done = run("records", "apply")
+            assert (done.returncode, "a run is reading batch 1" in done.stderr) == (2, True), done
+            owner.execute("SELECT pg_advisory_unlock(1)")
+        assert importing.returncode == 0
+    assert run("records", "apply").returncode == 0
+    assert rows('SELECT "Reason" FROM refund') == [(None,)]
 
 
 @pytest.mark.long
