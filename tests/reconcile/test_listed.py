@@ -58,15 +58,16 @@ def test_what_the_service_lists_nowhere_is_told_under_the_batch_it_came_with() -
         row("a", BatchId=1, source_batch_id=4101),
         row("a,false,true,4101,,", BatchId=1, source_batch_id=4101),  # The same record once more.
         row("b", BatchId=1, source_batch_id=4102),
+        row(None, Jsondata='{"Id": 3}', BatchId=1, source_batch_id=4103),
         row("c", BatchId=2),
     ]
     told = [(one.batch_id, one.theirs, one.missing, one.differs) for one in compare_rows(ours, [])]
-    assert told == [(4101, 0, 1, True), (4102, 0, 1, True)]
+    assert told == [(number, 0, 1, True) for number in (4101, 4102, 4103)]
     # Another number of the service for the same record changes nothing about it.
     told = [
         (one.batch_id, one.same, one.missing) for one in compare_rows(ours, [row("a", BatchId=5)])
     ]
-    assert told == [(5, 1, 0), (4102, 0, 1)]
+    assert told == [(5, 1, 0), (4102, 0, 1), (4103, 0, 1)]
 
 
 @pytest.mark.parametrize("number", [0, 1])
