@@ -98,6 +98,8 @@ class Profile:
     each time is written in one; None: ISO 8601."""
     months: tuple[str, ...] = ()
     """What the months are called; none: in English."""
+    year_zero: int = 0
+    """Which year of ours the feed writes as 0, where it counts in an era or another calendar."""
     date_zeros: str = "kept"
     """Whether the feed writes the leading zeros of a date's digits: `kept`, or `dropped`."""
     offset: str | None = None
@@ -230,7 +232,7 @@ _FIRST = {
 DEFAULT = Profile()
 TOGETHER = (
     {"decimal", "thousands", "groups", "implied_decimals"},
-    {"date_format", "date_zeros", "months"},
+    {"date_format", "date_zeros", "months", "year_zero"},
     {"offset", "zone", "zones"},
     {"true", "false"},
 )
@@ -287,7 +289,8 @@ def date_forms(written: Mapping[str, Any]) -> DateForms:
     stated = said["date_format"]
     texts = (stated,) if isinstance(stated, str) else stated or ()
     zones = tuple((name, _meaning(text)) for name, text in said["zones"].items())
-    forms = DateForms(texts, said["date_zeros"] == "dropped", said["months"], zones)
+    dropped = said["date_zeros"] == "dropped"
+    forms = DateForms(texts, dropped, said["months"], zones, said["year_zero"])
     return replace(forms, decimal=said["decimal"]) if forms.counted else forms
 
 

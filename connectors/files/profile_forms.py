@@ -84,13 +84,26 @@ def _check_times(written: Mapping[str, Any], key: Called) -> None:
             f"{key('date_zeros')} is about a date_format that is all numbers. Add one, or take "
             "date_zeros out."
         )
+    if forms.year_zero and EPOCHS.keys() >= {*texts}:
+        raise ProfileError(
+            f"{key('year_zero')} is about a date_format with %y or %Y. Add one, or take year_zero "
+            "out."
+        )
     if forms.months and not any(re.search("%[bB]", text) for text in texts):
         raise ProfileError(f"{key('months')} are for a date_format with %B or %b. Add one.")
-    for text in texts if forms.months else ():
+    directives = [one for one in texts if one not in EPOCHS]
+    for text in directives if forms.months or forms.year_zero else ():
         try:
-            date_form(text, months=forms.months, zones=forms.zones)
+            date_form(
+                text,
+                zeros_dropped=forms.zeros_dropped,
+                months=forms.months,
+                zones=forms.zones,
+                year_zero=forms.year_zero,
+            )
         except NoForm as error:
-            told = f"{key('date_format')} = {shown(text)!r} with months: {error}."
+            with_key = "months" if forms.months else "year_zero"
+            told = f"{key('date_format')} = {shown(text)!r} with {with_key}: {error}."
             raise ProfileError(told) from None
     if (found := forms.ambiguous()) is not None:
         text, two = found

@@ -235,6 +235,17 @@ PAYMENT = 'record = "payment"\n'
         ('date_format = "%d.%m.%Y %"', "ends within a directive"),
         ('date_zeros = "dropped"', "date_zeros is about a date_format"),
         ('date_format = "excel"\ndate_zeros = "dropped"', "date_zeros is about a date_format"),
+        ('date_format = "excel"\nyear_zero = 2018', "year_zero is about a date_format with %y"),
+        ('date_format = "%d%m%y"\nyear_zero = 18', "year_zero = 18 is the year 0 of no era"),
+        ('date_format = "%d%m%y"\nyear_zero = -543', "-543 is for years in full"),
+        (
+            'date_format = "%d%m%Y"\ndate_zeros = "dropped"\nyear_zero = 1911',
+            "without its zeros ends",
+        ),
+        (
+            'date_format = ["%d/%m/%Y", "%m/%d/%Y"]\nyear_zero = -543',
+            "'03/02/2544' is 2001-02-03T00:00:00 as %d/%m/%Y, and 2001-03-02",
+        ),
         ('negative = ["-"]', "'-' does not show how one is written: there is no 1 in it"),
         ('negative = ["1 H 0"]', "'1 H 0' does not show how one is written: it has a second digit"),
         ('negative = ["1"]', "'1' is below zero and above it"),

@@ -415,6 +415,7 @@ SAID_WIDE: dict[str, tuple[dict[str, Any], str, str] | str] = {
     "width": "not an allowed value",
     "date_format": ({"date_format": f"%Y{wide('/')}%m{wide('/')}%d"}, "2026/11/01", "2026-11-01"),
     "date_zeros": "not an allowed value",
+    "year_zero": "is not a whole number",
     "months": (IN_MONTHS | {"months": [*map(wide, SHORT)]}, "2026-Okt-01", "2026-10-01"),
     "offset": "is no offset",
     "zone": "is no IANA time zone",
@@ -455,6 +456,7 @@ def test_two_names_that_are_one_when_folded_are_refused(stated: dict[str, Any]) 
 
 
 DROPPED = {"date_zeros": "dropped"}
+REIWA, BUDDHA = {"year_zero": 2018}, {"year_zero": -543}
 AMBIGUOUS = "not written as"
 NO_DAY = "no such day or time"
 
@@ -475,6 +477,20 @@ NO_DAY = "no such day or time"
         ("%y%m%d", DROPPED, "60201", "2006-02-01T00:00:00"),
         ("%y%m%d", {}, "680201", "2068-02-01T00:00:00"),
         ("%y%m%d", {}, "690201", "1969-02-01T00:00:00"),
+        ("%y%m%d", REIWA, "080229", NO_DAY),
+        ("%y%m%d", REIWA, "100229", "2028-02-29T00:00:00"),
+        ("%y%m%d", REIWA, "80201", AMBIGUOUS),
+        ("%y%m%d", REIWA | DROPPED, "80201", "2026-02-01T00:00:00"),
+        ("令和%y年%m月%d日", REIWA, "令和8年2月1日", "2026-02-01T00:00:00"),
+        ("R%y.%m.%d", REIWA, "R08.02.01", "2026-02-01T00:00:00"),
+        ("R%y.%m.%d", REIWA, "H31.02.01", AMBIGUOUS),
+        ("%Y%m%d", {"year_zero": 1911}, "1150201", "2026-02-01T00:00:00"),
+        ("%Y/%m/%d", {"year_zero": 1911}, "115/2/1", "2026-02-01T00:00:00"),
+        ("%Y/%m/%d", {"year_zero": 1911}, "2026/02/01", AMBIGUOUS),
+        ("%a %d/%m/%Y", BUDDHA, "Sun 01/02/2569", "2026-02-01T00:00:00"),
+        ("%a %d/%m/%Y", BUDDHA, "Mon 01/02/2569", NO_DAY),
+        ("%d/%m/%Y", BUDDHA, "01/02/2026", NO_DAY),
+        ("%d/%m/%y", {"year_zero": 1957}, "01/02/69", "2026-02-01T00:00:00"),
         ("%Y%j", {}, "2026032", "2026-02-01T00:00:00"),
         ("%Y%j", {}, "202632", AMBIGUOUS),
         ("%d%b%Y", {}, "1Feb2026", AMBIGUOUS),
@@ -507,7 +523,7 @@ NO_DAY = "no such day or time"
     ],
 )
 def test_a_date_has_one_reading_or_none(
-    form: str, stated: dict[str, str], cell: str, said: str
+    form: str, stated: dict[str, Any], cell: str, said: str
 ) -> None:
     text = normal("PaymentDate", cell, date_format=form, **stated)
     if said in (AMBIGUOUS, NO_DAY):

@@ -45,7 +45,7 @@ from flows.stages.draft.shape import (
     sum_lines,
     text_lines,
 )
-from flows.stages.draft.value_lines import future_lines, joined_lines, number_lines, time_lines
+from flows.stages.draft.value_lines import joined_lines, number_lines, time_lines, year_lines
 from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_months import WordedDays, worded_days
 from flows.steps.draft_numbers import NumberSigns
@@ -295,7 +295,7 @@ class _Draft:
         if forms := digit_times({*cells}):
             either, such = " or ".join(map(quoted, forms)), self.cells.shown(cells[0], 40)
             yield f"# ? date_format = {either}  # of {self.cells.name(place)}, such as {such}"
-            yield from future_lines(place, forms, self.cells)
+            yield from year_lines(place, forms, self.cells)
 
     def _fields(self) -> Iterator[Field]:
         for table in [self.table] if self.table else EXTRACTS.values():

@@ -208,7 +208,7 @@ class Bookmaker:
     def _time(self, form: TimeForm, *, instant: bool) -> Line | None:
         if form == TimeForm():
             return {"form": Form.MOMENT, "instant": instant}
-        if len(form.dates.texts) > 1:
+        if len(form.dates.texts) > 1 or form.dates.year_zero:
             return None
         offset = None if form.zone else form.offset_minutes
         if is_unix(form):
