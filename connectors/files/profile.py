@@ -12,7 +12,7 @@ from typing import Any
 from connectors.files.profile_writing import FOLDED, WRITTEN
 from connectors.settings import zone_of
 from schemas.cells.date_forms import DateForms
-from schemas.cells.numbers import NEGATIVE, POSITIVE, NumberForm
+from schemas.cells.numbers import BESIDE, NEGATIVE, POSITIVE, NumberForm
 from schemas.cells.reading import offset_minutes
 from schemas.cells.widths import of_usual_width
 from schemas.field import Table
@@ -90,6 +90,8 @@ class Profile:
     """How many digits a number has behind its decimal sign at most; None: any number."""
     zero: tuple[str, ...] = ()
     """Texts without a digit that stand for zero, in amounts and other numbers with decimals."""
+    sign: str = BESIDE
+    """Where the sign of an amount, or another number with decimals, is."""
     width: str = "kept"
     """What full-width signs in numbers and times are: other signs, `kept`, or the usual, `folded`.
     """
@@ -275,6 +277,7 @@ def number_form(written: Mapping[str, Any]) -> NumberForm:
         said["groups"],
         said["decimals"],
         said["zero"],
+        said["sign"],
     )
 
 

@@ -10,7 +10,7 @@ from connectors.printable import shown
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.date_forms import DateForms
 from schemas.cells.dates import NoForm, date_form
-from schemas.cells.numbers import AROUND, NoNumberForm, check_forms
+from schemas.cells.numbers import AROUND, OVERPUNCHED, NoNumberForm, check_forms
 
 Called = Callable[[str], str]
 """Gives what a key is called where it is stated: `decimal`, or `fields.PaidAmount.decimal`."""
@@ -42,6 +42,13 @@ def check_written(written: Mapping[str, Any], key: Called) -> None:
         raise ProfileError(
             f"{limit} would change nothing: {implied} says that no decimal sign is written. Keep "
             "one of them."
+        )
+    around = ("negative", "positive", "currency", "percent")
+    stated = [one for one in around if written[one] != getattr(DEFAULT, one)]
+    if written["sign"] == OVERPUNCHED and stated:
+        raise ProfileError(
+            f"{key(stated[0])} says what stands beside digits, and {key('sign')} that nothing "
+            "does. Keep one of them, and state the other for the fields that are written so."
         )
     if bool(written["true"]) != bool(written["false"]):
         raise ProfileError(f"{key('true')} and false are stated together, or neither.")

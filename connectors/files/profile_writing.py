@@ -19,7 +19,7 @@ from connectors.printable import shown
 from connectors.settings import zone_of
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, date_form
-from schemas.cells.numbers import BLANK, GROUPS
+from schemas.cells.numbers import BESIDE, BLANK, GROUPS, OVERPUNCHED
 
 _THOUSANDS = (
     ".",
@@ -171,6 +171,7 @@ WRITTEN: dict[str, tuple[str, Reader]] = {
     "implied_decimals": ("implied_decimals", whole(0, 6)),
     "decimals": ("decimals", whole(0, 18)),
     "zero": ("zero", _zeros),
+    "sign": ("sign", one_of(BESIDE, OVERPUNCHED)),
     "width": ("width", one_of("kept", FOLDED)),
     "date_format": ("date_format", _date_formats),
     "date_zeros": ("date_zeros", one_of("kept", "dropped")),

@@ -16,7 +16,7 @@ from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.rows import stored
 from flows.steps.validate.times import TimeForm
 from schemas.cells.date_forms import DateForms
-from schemas.cells.numbers import BLANK, NumberForm
+from schemas.cells.numbers import BESIDE, BLANK, OVERPUNCHED, NumberForm
 from schemas.field import Field, Kind, Table
 from schemas.millionths import in_millionths, plain_rows
 from tests.stages.test_fast_feeds import ODD
@@ -207,6 +207,13 @@ def test_times(zone: dict[str, object], kind: Kind) -> None:
         dates = DateForms((date_format,) if date_format else (), dropped)
         form = TimeForm(dates, **zone)
         agree(kind, CellForm(time=form), [(one,) for one in TIMES + ODD])
+
+
+def test_overpunched_signs_are_left_to_the_strict_path() -> None:
+    one = table_of(Kind.DOUBLE).fields[0]
+    forms = [NumberForm(implied=2, sign=sign) for sign in (BESIDE, OVERPUNCHED)]
+    lines = [Bookmaker().add(one, CellForm(number=form), [0]) for form in forms]
+    assert [*map(len, lines)] == [1, 0]
 
 
 @pytest.mark.parametrize("kind", [Kind.DATETIME, Kind.DATETIME_OFFSET])

@@ -179,6 +179,7 @@ OFF_DEFAULT: dict[str, tuple[Any, str]] = {
     "decimals": (2, "at most 2 decimals"),
     "zero": (("-", "nil"), "zero is - or nil"),
     "groups": ("lakh", "lakh"),
+    "sign": ("overpunched", "overpunched"),
 }
 
 
@@ -189,6 +190,7 @@ def test_whatever_a_form_states_is_told_with_it(key: str) -> None:
     assert said in NumberForm(**{key: value}).said
 
 
+PUNCHED = {"sign": "overpunched", "implied_decimals": 2}
 NIL = {"zero": ["-", "€ -", "nil"], "currency": ["€1"]}
 SAP = COMMA | {"negative": ["1-"]}
 BOOKED = {"thousands": ",", "negative": ["(1)", "\N{MINUS SIGN}1"], "currency": ["€1", "1 EUR"]}
@@ -251,6 +253,19 @@ RUPEES = {"thousands": ",", "negative": ["(1)", "-1"], "currency": ["Rs.1", "Rs.
         ({"implied_decimals": 2, "negative": ["1DR"]}, "0001234DR", "-12.34"),
         ({"implied_decimals": 2, "currency": ["R1"]}, "R0001234", "12.34"),
         ({"implied_decimals": 2}, "0001234A", None),
+        *(
+            (PUNCHED, f"00123{last}", f"{minus}12.3{digit}")
+            for minus, signs in (("", "{ABCDEFGHI"), ("-", "}JKLMNOPQR"), ("", "0123456789"))
+            for digit, last in enumerate(signs)
+        ),
+        (PUNCHED, "}", "-0.00"),
+        (PUNCHED, " 1J ", "-0.11"),
+        (PUNCHED | {"implied_decimals": 0}, "12{", "120"),
+        *((PUNCHED, cell, None) for cell in ("12S", "12j", "12p", "-12J", "12J-", "J12", "1.2J")),
+        *(
+            (PUNCHED, cell, None)
+            for cell in ("+12", "1 2J", "12JJ", "1e5", "1\N{ARABIC-INDIC DIGIT TWO}")
+        ),
         ({"implied_decimals": 2}, "1234.56", None),
         ({"implied_decimals": 2}, "1e5", None),
         ({"implied_decimals": 2, "thousands": ","}, "1,234,56", None),
@@ -412,6 +427,7 @@ SAID_WIDE: dict[str, tuple[dict[str, Any], str, str] | str] = {
     "implied_decimals": "is not a whole number",
     "decimals": "is not a whole number",
     "zero": ({"zero": [wide("-")]}, "-", "0"),
+    "sign": "not an allowed value",
     "width": "not an allowed value",
     "date_format": ({"date_format": f"%Y{wide('/')}%m{wide('/')}%d"}, "2026/11/01", "2026-11-01"),
     "date_zeros": "not an allowed value",
