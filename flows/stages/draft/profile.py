@@ -161,7 +161,10 @@ class _Draft:
         if self.in_doubt:
             yield f'# ? formulas = "{SAVED}"  # if its values are true, though {self.in_doubt}'
         yield from encoding
-        yield from header_lines(self.cells)
+        header = [*header_lines(self.cells)]
+        yield from header
+        if not self.separators and not self.sheet and any("# ? names" in one for one in header):
+            yield "# ? sheet = 1  # beside names: which sheet, by its number or its name"
         yield from self.separators
         yield from odd_lines(self.cells)
         yield from sum_lines(self.cells)
