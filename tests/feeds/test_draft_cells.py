@@ -182,6 +182,13 @@ PERCENT = '# ? percent = "share" or "points"  # '
         (("1,5E-05", "2,234E+03"), 'decimal = ","\nunknown_columns', "thousands"),
         (("12E-05", "1.5E5"), 'unknown_columns = "ignore"', "\ndecimal"),
         (("150", "99"), '# ? "Value" = ""  # such as 150\n', "implied"),
+        (
+            ("0001234}", "000123J", "0000"),
+            '# ? sign = "overpunched"  # of "Value", such as 0001234}; mostly',
+            "negative",
+        ),
+        (("12J", "13J"), 'unknown_columns = "ignore"', "overpunched"),
+        (("12J", "13K", "4B2"), 'unknown_columns = "ignore"', "overpunched"),
         (("(1.50", "2"), 'unknown_columns = "ignore"', "negative"),
         (("5 %", "-7 %"), PERCENT + '"Value", such as 5 %: 5 % is 0.05, or it is 5\n', "negative"),
         (("5%", "12"), '# ? "Value": 1 of 2 cells is without a percent sign, such as 12\n', "1%"),
