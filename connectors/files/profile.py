@@ -12,7 +12,7 @@ from typing import Any
 from connectors.files.profile_writing import FOLDED, WRITTEN
 from connectors.settings import zone_of
 from schemas.cells.date_forms import DateForms
-from schemas.cells.numbers import NEGATIVE, POSITIVE, NumberForm
+from schemas.cells.numbers import BESIDE, NEGATIVE, POSITIVE, NumberForm
 from schemas.cells.reading import offset_minutes
 from schemas.cells.widths import of_usual_width
 from schemas.field import Table
@@ -90,6 +90,8 @@ class Profile:
     """How many digits a number has behind its decimal sign at most; None: any number."""
     zero: tuple[str, ...] = ()
     """Texts without a digit that stand for zero, in amounts and other numbers with decimals."""
+    sign: str = BESIDE
+    """Where the sign of an amount, or another number with decimals, is."""
     width: str = "kept"
     """What full-width signs in numbers and times are: other signs, `kept`, or the usual, `folded`.
     """
@@ -98,6 +100,8 @@ class Profile:
     each time is written in one; None: ISO 8601."""
     months: tuple[str, ...] = ()
     """What the months are called; none: in English."""
+    year_zero: int = 0
+    """Which year of ours the feed writes as 0, where it counts in an era or another calendar."""
     date_zeros: str = "kept"
     """Whether the feed writes the leading zeros of a date's digits: `kept`, or `dropped`."""
     offset: str | None = None
@@ -230,7 +234,7 @@ _FIRST = {
 DEFAULT = Profile()
 TOGETHER = (
     {"decimal", "thousands", "groups", "implied_decimals"},
-    {"date_format", "date_zeros", "months"},
+    {"date_format", "date_zeros", "months", "year_zero"},
     {"offset", "zone", "zones"},
     {"true", "false"},
 )
@@ -273,6 +277,7 @@ def number_form(written: Mapping[str, Any]) -> NumberForm:
         said["groups"],
         said["decimals"],
         said["zero"],
+        said["sign"],
     )
 
 
@@ -287,7 +292,8 @@ def date_forms(written: Mapping[str, Any]) -> DateForms:
     stated = said["date_format"]
     texts = (stated,) if isinstance(stated, str) else stated or ()
     zones = tuple((name, _meaning(text)) for name, text in said["zones"].items())
-    forms = DateForms(texts, said["date_zeros"] == "dropped", said["months"], zones)
+    dropped = said["date_zeros"] == "dropped"
+    forms = DateForms(texts, dropped, said["months"], zones, said["year_zero"])
     return replace(forms, decimal=said["decimal"]) if forms.counted else forms
 
 

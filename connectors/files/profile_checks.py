@@ -331,7 +331,8 @@ def _check_names(profile: Profile) -> None:
         raise ProfileError("names are of a record. Say which: record = ...")
     if profile.delimiter is None and profile.sheet is None:
         raise ProfileError(
-            "delimiter is found by a header, and files with names have none. State it."
+            "delimiter is found by a header, and files with names have none. State it; of a "
+            "workbook, state sheet."
         )
 
 

@@ -10,7 +10,7 @@ from connectors.printable import shown
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.date_forms import DateForms
 from schemas.cells.dates import NoForm, date_form
-from schemas.cells.numbers import AROUND, NoNumberForm, check_forms
+from schemas.cells.numbers import AROUND, OVERPUNCHED, NoNumberForm, check_forms
 
 Called = Callable[[str], str]
 """Gives what a key is called where it is stated: `decimal`, or `fields.PaidAmount.decimal`."""
@@ -42,6 +42,13 @@ def check_written(written: Mapping[str, Any], key: Called) -> None:
         raise ProfileError(
             f"{limit} would change nothing: {implied} says that no decimal sign is written. Keep "
             "one of them."
+        )
+    around = ("negative", "positive", "currency", "percent")
+    stated = [one for one in around if written[one] != getattr(DEFAULT, one)]
+    if written["sign"] == OVERPUNCHED and stated:
+        raise ProfileError(
+            f"{key(stated[0])} says what stands beside digits, and {key('sign')} that nothing "
+            "does. Keep one of them, and state the other for the fields that are written so."
         )
     if bool(written["true"]) != bool(written["false"]):
         raise ProfileError(f"{key('true')} and false are stated together, or neither.")
@@ -84,13 +91,26 @@ def _check_times(written: Mapping[str, Any], key: Called) -> None:
             f"{key('date_zeros')} is about a date_format that is all numbers. Add one, or take "
             "date_zeros out."
         )
+    if forms.year_zero and EPOCHS.keys() >= {*texts}:
+        raise ProfileError(
+            f"{key('year_zero')} is about a date_format with %y or %Y. Add one, or take year_zero "
+            "out."
+        )
     if forms.months and not any(re.search("%[bB]", text) for text in texts):
         raise ProfileError(f"{key('months')} are for a date_format with %B or %b. Add one.")
-    for text in texts if forms.months else ():
+    directives = [one for one in texts if one not in EPOCHS]
+    for text in directives if forms.months or forms.year_zero else ():
         try:
-            date_form(text, months=forms.months, zones=forms.zones)
+            date_form(
+                text,
+                zeros_dropped=forms.zeros_dropped,
+                months=forms.months,
+                zones=forms.zones,
+                year_zero=forms.year_zero,
+            )
         except NoForm as error:
-            told = f"{key('date_format')} = {shown(text)!r} with months: {error}."
+            with_key = "months" if forms.months else "year_zero"
+            told = f"{key('date_format')} = {shown(text)!r} with {with_key}: {error}."
             raise ProfileError(told) from None
     if (found := forms.ambiguous()) is not None:
         text, two = found

@@ -31,9 +31,10 @@ _READ_BY: dict[str, set[Kind]] = {
     **dict.fromkeys(("thousands", "groups", "negative", "positive", "currency"), _NUMBERS),
     "percent": _NUMBERS,
     "decimal": _NUMBERS,
-    **{key: {Kind.DOUBLE} for key in ("implied_decimals", "decimals", "zero")},
+    **{key: {Kind.DOUBLE} for key in ("implied_decimals", "decimals", "zero", "sign")},
     "width": _NUMBERS | _TIMES,
-    **dict.fromkeys(("date_format", "date_zeros", "months", "offset", "zone", "zones"), _TIMES),
+    **dict.fromkeys(("date_format", "date_zeros", "months", "year_zero"), _TIMES),
+    **dict.fromkeys(("offset", "zone", "zones"), _TIMES),
     **{key: {Kind.BOOLEAN} for key in ("true", "false")},
 }
 """Kinds of values that a key of `WRITTEN` is about; one that is not here is about all of them."""

@@ -6,12 +6,20 @@ from difflib import get_close_matches
 from zoneinfo import available_timezones
 
 from connectors.errors import ProfileError
-from connectors.files.profile_values import Reader, as_section, one_of, text_of, texts_of, whole
+from connectors.files.profile_values import (
+    Reader,
+    as_section,
+    one_of,
+    text_of,
+    texts_of,
+    typed,
+    whole,
+)
 from connectors.printable import shown
 from connectors.settings import zone_of
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, date_form
-from schemas.cells.numbers import BLANK, GROUPS
+from schemas.cells.numbers import BESIDE, BLANK, GROUPS, OVERPUNCHED
 
 _THOUSANDS = (
     ".",
@@ -26,6 +34,8 @@ _THOUSANDS = (
 
 FOLDED = "folded"
 """Of full-width signs in numbers and times: they are the usual ones."""
+_YEAR_ZEROS = (-543, *range(1850, 2101))
+"""Of eras and calendars with our months and days: of Buddha, of Japan and Taiwan."""
 MOST_FORMS = 8
 """Of times in one column."""
 
@@ -132,6 +142,16 @@ def _months(key: str, value: object) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _year_zero(key: str, value: object) -> int:
+    year: int = typed(key, value, int, "a whole number")
+    if year not in _YEAR_ZEROS:
+        raise ProfileError(
+            f"{key} = {year} is the year 0 of no era with our months and days. Write the year of "
+            "ours that the sender writes as 0: 2018 where 8 is 2026, -543 where 2569 is 2026."
+        )
+    return year
+
+
 def _words(key: str, value: object) -> tuple[str, ...]:
     words = tuple(sorted({one.strip() for one in texts_of(key, value, '["ja", "j"]')}))
     if "" in words:
@@ -151,10 +171,12 @@ WRITTEN: dict[str, tuple[str, Reader]] = {
     "implied_decimals": ("implied_decimals", whole(0, 6)),
     "decimals": ("decimals", whole(0, 18)),
     "zero": ("zero", _zeros),
+    "sign": ("sign", one_of(BESIDE, OVERPUNCHED)),
     "width": ("width", one_of("kept", FOLDED)),
     "date_format": ("date_format", _date_formats),
     "date_zeros": ("date_zeros", one_of("kept", "dropped")),
     "months": ("months", _months),
+    "year_zero": ("year_zero", _year_zero),
     "offset": ("offset", _offset),
     "zone": ("zone", _zone),
     "zones": ("zones", _zones),

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 from unicodedata import category
@@ -26,6 +26,7 @@ _SIGNED = re.compile(rf"{_NO_SIGN}(?:{_SIGN}|\({_NO_SIGN}\)){_NO_SIGN}")
 """One sign, or brackets: of two signs nobody knows what they say together."""
 _EXPONENT = re.compile(r"(?<![0-9.,])([0-9](?:[.,][0-9]+)?)[eE][-+][0-9]{1,2}(?![0-9])")
 """A number with its power of ten, as spreadsheets write it: without a sign it may be an article."""
+_PUNCHED = re.compile("[0-9]+[0-9A-R{}]")
 _NUMBERS = 2 / 3
 """The share of cells that are numbers, which tells what the others are meant to be."""
 
@@ -338,6 +339,12 @@ def bare(around: str) -> str:
     if mark.behind:
         behind = re.sub(f"[{BLANKS}]?{re.escape(mark.behind)}", "", behind)
     return f"{before}{one}{behind}".strip(BLANKS)
+
+
+def may_be_overpunched(cells: Collection[str]) -> bool:
+    """Whether the last digit of each may be a sign as well, and not always the same one."""
+    signs = {cell[-1:] for cell in cells} - {*"0123456789"}
+    return len(signs) > 1 and all(map(_PUNCHED.fullmatch, cells))
 
 
 def _may_be_sign(text: str) -> bool:

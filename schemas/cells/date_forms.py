@@ -33,6 +33,8 @@ class DateForms:
     """What the twelve months are called; none: in English."""
     zones: Zones = ()
     """What the names of zones that stand beside times mean: an offset, or the rules of a zone."""
+    year_zero: int = 0
+    """Which year of ours is the year 0 of the feed: 2018, where 8 is 2026."""
     decimal: str = "."
     """What stands before the fraction of a number of days or seconds."""
 
@@ -81,7 +83,11 @@ class DateForms:
             is_other = "," in number and EPOCHS[form].form.fullmatch(number.replace(",", "."))
             return f"{said}: decimal sign is {self.decimal!r}" if is_other else said
         return date_form(
-            form, zeros_dropped=self.zeros_dropped, months=self.months, zones=self.zones
+            form,
+            zeros_dropped=self.zeros_dropped,
+            months=self.months,
+            zones=self.zones,
+            year_zero=self.year_zero,
         ).wall(text)
 
     def _written(self, form: str) -> Iterator[str]:
@@ -96,6 +102,8 @@ class DateForms:
         for year, day, clock, offset, zone in product(_YEARS, _DAYS, _CLOCKS, offsets, zones):
             wall = datetime(year, *day, *clock)  # noqa: DTZ001
             said = {"z": offset, "Z": zone}
+            if self.year_zero and (counted := year - self.year_zero) > 0:
+                said |= {"Y": f"{counted:03}", "y": f"{counted % 100:02}"}
             if self.months:
                 said |= dict.fromkeys("bB", self.months[wall.month - 1])
             text = "".join(

@@ -8,7 +8,7 @@ the 1st or the 10th of some month. What is read here has one reading, and nothin
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import MAXYEAR, datetime, tzinfo
 from functools import cache
 from itertools import groupby, pairwise
 from typing import NamedTuple
@@ -26,7 +26,11 @@ _WIDTHS = {
 }
 """Digits of each directive that is a number."""
 _WHOLE = ("Y", "G", "y", "u", "w")
-"""Those that are never written shorter."""
+"""Those that are never written shorter; a year of an era is, where it stands alone: `R8/10/31`."""
+_FIRST_YEAR = 1850
+"""One before it that another calendar makes is of ours, written as it is: 2026 is not 1483."""
+_OF_ERA = 3
+"""Digits of `%Y` where years are counted from one of ours: `115`."""
 _NAMES = {
     "b": "[A-Za-z]{3}",
     "B": "[A-Za-z]{3,9}",
@@ -62,6 +66,8 @@ class DateForm:
     months: tuple[str, ...] = ()
     """What the twelve months are called; none: in English."""
     zones: Zones = ()
+    year_zero: int = 0
+    """Which year of ours is the year 0 of the feed."""
 
     def wall(self, text: str) -> datetime | str:
         """The time that a text says, with its offset or zone if it has one; or why it says none."""
@@ -70,6 +76,11 @@ class DateForm:
             return f"not written as {self.text}{self._said_of_names}"
         nothing = f"not written as {self.text}{NO_SUCH}"
         found = match.groupdict()
+        for name in {"y", "Y"} & {*found} if self.year_zero else ():
+            year = int(found.pop(name)) + self.year_zero
+            if not _FIRST_YEAR <= year <= MAXYEAR:
+                return nothing
+            found["Y"] = f"{year:04}"
         for name in {*_MONTHS} & {*found} if self.months else ():
             found["m"] = self._month(found.pop(name))
         if _ZONE in found:
@@ -86,6 +97,8 @@ class DateForm:
         said += [
             f"{' or '.join(stated[name])} for %{name}" for name in self.directives if name in stated
         ]
+        if self.year_zero:
+            said.append(f"year 0 being {self.year_zero}")
         return f", with {' and '.join(said)}" if said else ""
 
     def _month(self, name: str) -> str:
@@ -174,13 +187,19 @@ def _outline(name: str) -> str:
 
 @cache
 def date_form(
-    text: str, *, zeros_dropped: bool = False, months: tuple[str, ...] = (), zones: Zones = ()
+    text: str,
+    *,
+    zeros_dropped: bool = False,
+    months: tuple[str, ...] = (),
+    zones: Zones = (),
+    year_zero: int = 0,
 ) -> DateForm:
     """The form that a text of directives states; raises NoForm.
 
     `%b` and `%B` are one of `months`, where any are stated, and `%Z` is one of `zones`. A number
     needs its full width, unless signs that are no digits, or the ends, are on both of its sides.
-    With `zeros_dropped` digits in a row may lack zeros on their left, as a number does.
+    With `zeros_dropped` digits in a row may lack zeros on their left, as a number does. `%y` and
+    `%Y` count from `year_zero`, where that is another year than ours.
     """
     tokens = _tokens(text)
     names = tuple(name for name, _ in tokens if name)
@@ -199,9 +218,15 @@ def date_form(
         raise NoForm("%z and %Z both say what its time means")
     if any(one in stated and other in stated for (one, _), (other, _) in pairwise(tokens)):
         raise NoForm("two names stand side by side in it, and nobody knows where the first ends")
-    parts = [_part(tokens, at, stated) for at in range(len(tokens))]
+    if year_zero and "G" in names:
+        raise NoForm("%G is a year of weeks, which no other calendar has")
+    if year_zero < 0 and "y" in names:
+        raise NoForm(f"%y would be a year before the first: {year_zero} is for years in full")
+    if year_zero and zeros_dropped and "Y" in names:
+        raise NoForm("nobody knows where a year of another calendar without its zeros ends")
+    parts = [_part(tokens, at, stated, year_zero) for at in range(len(tokens))]
     runs = tuple(_runs(tokens, stated)) if zeros_dropped else ()
-    return DateForm(text, re.compile("".join(parts)), names, runs, months, zones)
+    return DateForm(text, re.compile("".join(parts)), names, runs, months, zones, year_zero)
 
 
 def _stated(months: tuple[str, ...], zones: Zones) -> _Names:
@@ -216,7 +241,7 @@ def _tokens(text: str) -> list[Token]:
     return [(None, "%") if name == "%" else (name, part) for name, part in found]
 
 
-def _part(tokens: Sequence[Token], at: int, stated: _Names) -> str:
+def _part(tokens: Sequence[Token], at: int, stated: _Names, year_zero: int = 0) -> str:
     name, literal = tokens[at]
     if name is None:
         return re.escape(literal)
@@ -226,7 +251,12 @@ def _part(tokens: Sequence[Token], at: int, stated: _Names) -> str:
         return f"(?P<{name}>(?{case}:{'|'.join(map(re.escape, longest))}))"
     if name not in _WIDTHS:
         return f"(?P<{name}>{_NAMES.get(name, _OFFSET)})"
-    return f"(?P<{name}>{_digits(name, alone=_stands_alone(tokens, at, stated))})"
+    alone = _stands_alone(tokens, at, stated)
+    if year_zero > 0 and name == "Y":
+        return f"(?P<Y>[0-9]{{{_OF_ERA}}})"
+    if year_zero and name == "y" and alone:
+        return "(?P<y>[0-9]{1,2})"
+    return f"(?P<{name}>{_digits(name, alone=alone)})"
 
 
 def _stands_alone(tokens: Sequence[Token], at: int, stated: _Names) -> bool:

@@ -25,6 +25,11 @@ BLANK = "blank"
 GROUPS, LAST_GROUP = {"thousands": 3, "lakh": 2}, 3
 """How many digits each group of a number has, and how many the last one has whatever they are."""
 NEGATIVE, POSITIVE = ("-1",), ("1", "+1")
+BESIDE, OVERPUNCHED = "beside", "overpunched"
+"""Where the sign of a number is: beside its digits, or in the last of them."""
+_ABOVE, _BELOW = "{ABCDEFGHI", "}JKLMNOPQR"
+"""What the last digit from 0 to 9 is, of a number above zero and of one below it."""
+_PUNCHED = {sign: str(at) for signs in (_ABOVE, _BELOW) for at, sign in enumerate(signs)}
 _STATED = "\ue000"
 """What stands for the sign of a currency that ends with the decimal sign: no text has it."""
 _ONE = re.compile(r"([^0-9]*)1([^0-9]*)")
@@ -61,6 +66,8 @@ class NumberForm:
     """How many digits may stand behind the decimal sign; 0: nor may that. None: any number."""
     zero: tuple[str, ...] = ()
     """Texts without a digit that say zero."""
+    sign: str = BESIDE
+    """`BESIDE`, as the examples show; `OVERPUNCHED`: the last digit is a sign as well."""
 
     def plain(self, text: pl.Expr) -> pl.Expr:
         """The number that each text says, with a decimal point; a text that says none is marked.
@@ -78,6 +85,8 @@ class NumberForm:
     def _plain(self, texts: pl.Series) -> pl.Series:
         """Most numbers have nothing around them, and are told without a look for what that is."""
         text = pl.lit(texts)
+        if self.sign == OVERPUNCHED:
+            return pl.select(self._overpunched(text)).to_series()
         if self.percent or "1" not in self.positive:
             return pl.select(self._signed(text)).to_series()
         bare = texts.str.contains(f"^{_core(self)}$").fill_null(value=True)
@@ -103,9 +112,21 @@ class NumberForm:
         sign = around.replace_strict(signs, default=None, return_dtype=pl.String)
         sign = pl.when(~unknown).then(sign)
         number = pl.concat_str(sign, self._digits(body.str.extract(_core(self), 0)))
+        return pl.when(sign.is_not_null()).then(number).otherwise(self._marked(text))
+
+    def _overpunched(self, text: pl.Expr) -> pl.Expr:
+        body = text.str.strip_chars(AROUND)
+        last = body.str.tail(1)
+        sign = pl.when(last.is_in([*_BELOW])).then(pl.lit("-")).otherwise(pl.lit(""))
+        digits = pl.concat_str(body.str.head(-1), last.replace(_PUNCHED))
+        number = pl.concat_str(sign, self._digits(digits))
+        known = body.str.contains("^[0-9]*[0-9A-R{}]$")
+        return pl.when(known).then(number).otherwise(self._marked(text))
+
+    def _marked(self, text: pl.Expr) -> pl.Expr:
+        """What stands for a text that says no number, where that is not told by itself."""
         told = pl.concat_str(text, pl.lit(f"{UNFIT} ({self.said})"))
-        marked = pl.when(text.str.contains(_DIGIT)).then(told)
-        return pl.when(sign.is_not_null()).then(number).otherwise(marked.otherwise(text))
+        return pl.when(text.str.contains(_DIGIT)).then(told).otherwise(text)
 
     @property
     def around(self) -> Mapping[tuple[str, str], str]:
@@ -115,12 +136,12 @@ class NumberForm:
     @property
     def is_of_digits(self) -> bool:
         """Whether no decimal sign is written."""
-        return bool(self.implied) or self.decimals == 0
+        return bool(self.implied) or self.decimals == 0 or self.sign == OVERPUNCHED
 
     @property
     def whole(self) -> "NumberForm":
         """The same for whole numbers, which have no decimals, and of which none is an amount."""
-        return replace(self, implied=0, decimals=None, zero=())
+        return replace(self, implied=0, decimals=None, zero=(), sign=BESIDE)
 
     @property
     def count(self) -> "NumberForm":
@@ -146,10 +167,12 @@ class NumberForm:
             said.append("with a percent sign")
         if self.implied:
             said = [f"digits alone, the last {self.implied} of them decimals", *said[1:]]
-        elif self.decimals == 0:
+        elif self.is_of_digits:
             said = ["digits alone, no decimals", *said[1:]]
         elif self.decimals:
             said.append(f"at most {quantity(self.decimals, 'decimal')}, no power of ten")
+        if self.sign == OVERPUNCHED:
+            said.append("the last digit is overpunched with the sign")
         if self.zero:
             said.append(f"zero is {' or '.join(self.zero)}")
         return "; ".join(said)
@@ -194,8 +217,7 @@ def check_forms(form: NumberForm) -> None:
             raise NoNumberForm(
                 f"{one!r} is no currency: what says the sign of a number is beside it"
             )
-    if form.implied:
-        _check_overpunched(form)
+    _check_overpunched(form)
     _check_each_has_one_sign(form)
     signs = {form.decimal, form.thousands} - {"", BLANK, *BLANKS}
     if any(sign in before + behind for sign in signs for before, behind in of_signs):
@@ -219,15 +241,19 @@ def _check_each_has_one_sign(form: NumberForm) -> None:
 
 
 def _check_overpunched(form: NumberForm) -> None:
-    """Refuse one letter right beside the digits, which may be the last of them and their sign."""
+    """Refuse one letter right beside digits alone, which may be the last of them and their sign.
+
+    A brace is nothing else.
+    """
+    signs = form.is_of_digits
     beside = [(one, _around(one)) for one in (*form.negative, *form.positive)]
     beside += [(one, ("", _around(one)[1])) for one in form.currency]
     for one, around in beside:
-        if any(len(text) == 1 and (text.isalpha() or text in "{}") for text in around):
+        if any(text in {*"{}"} or (signs and len(text) == 1 and text.isalpha()) for text in around):
             raise NoNumberForm(
-                f"{one!r} with implied_decimals may be an overpunched sign, which is a digit too "
-                "(0001234J is -123.41) and is not read. Ask for a sign of its own; a flag of "
-                "another column is joined by a blank: '1 D'"
+                f"{one!r} may be an overpunched sign, which is a digit too (0001234J is -123.41). "
+                'Say sign = "overpunched" instead; a flag of another column is joined by a blank: '
+                "'1 D'"
             )
 
 

@@ -180,6 +180,15 @@ def test_amounts_are_read_back_to_the_cent(
     assert [Decimal(cell) for (cell,) in read(path)] == amounts
 
 
+def of_two_currencies(_: Any, sheet: Any) -> None:
+    sheet.merge_range(0, 0, 1, 0, "On")
+    sheet.merge_range(0, 1, 0, 2, "USD")
+    sheet.merge_range(0, 3, 0, 4, "JPY")
+    sheet.write_row(1, 1, ["Buy", "Sell", "Buy", "Sell"])
+    for row in (2, 3, 4):
+        sheet.write_row(row, 0, [46296 + row, 1.08, 1.09, 161.2, 161.9])
+
+
 def simple(_: Any, sheet: Any) -> None:
     sheet.write_row(0, 0, ["Number", "Paid", "On"])
     sheet.write_row(1, 0, [1, 2.5, "2026-11-01"])
@@ -355,6 +364,11 @@ def test_a_draft_is_made_of_a_sheet_too(still: Workspace, tmp_path: Path) -> Non
     draft = draft_profile(still.settings, path, "x", "payment")
     assert '"Paid"' in draft
     assert "delimiter" not in draft  # A sheet has none.
+    assert "sheet =" not in draft
+    merged = made(tmp_path / "b.xlsx", of_two_currencies)
+    draft = draft_profile(still.settings, merged, "x", "payment")
+    assert '# ? names = ["On", "USD", "Column 3", "JPY", "Column 5"]' in draft
+    assert "\n# ? sheet = 1  # beside names" in draft
 
 
 def test_what_is_read_of_a_large_sheet_is_bounded(tmp_path: Path) -> None:

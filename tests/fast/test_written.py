@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from flows.steps.fast.book import Bookmaker
 from flows.steps.fast.typed import Delivered, typed_records
 from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.check import check
@@ -15,7 +16,7 @@ from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.rows import stored
 from flows.steps.validate.times import TimeForm
 from schemas.cells.date_forms import DateForms
-from schemas.cells.numbers import BLANK, NumberForm
+from schemas.cells.numbers import BESIDE, BLANK, OVERPUNCHED, NumberForm
 from schemas.field import Field, Kind, Table
 from schemas.millionths import in_millionths, plain_rows
 from tests.stages.test_fast_feeds import ODD
@@ -206,6 +207,25 @@ def test_times(zone: dict[str, object], kind: Kind) -> None:
         dates = DateForms((date_format,) if date_format else (), dropped)
         form = TimeForm(dates, **zone)
         agree(kind, CellForm(time=form), [(one,) for one in TIMES + ODD])
+
+
+def test_overpunched_signs_are_left_to_the_strict_path() -> None:
+    one = table_of(Kind.DOUBLE).fields[0]
+    forms = [NumberForm(implied=2, sign=sign) for sign in (BESIDE, OVERPUNCHED)]
+    lines = [Bookmaker().add(one, CellForm(number=form), [0]) for form in forms]
+    assert [*map(len, lines)] == [1, 0]
+
+
+@pytest.mark.parametrize("kind", [Kind.DATETIME, Kind.DATETIME_OFFSET])
+def test_years_of_another_calendar_are_left_to_the_strict_path(kind: Kind) -> None:
+    """Its digits are those of a year of ours as well: 081001 is in 2026 or in 2008."""
+    times = {
+        year_zero: TimeForm(DateForms(("%y%m%d",), year_zero=year_zero), 0)
+        for year_zero in (0, 2018)
+    }
+    one = table_of(kind).fields[0]
+    lines = {zero: Bookmaker().add(one, CellForm(time=time), [0]) for zero, time in times.items()}
+    assert [*map(len, lines.values())] == [1, 0]
 
 
 @pytest.mark.parametrize("form", ["excel", "excel-1904", "unix", "unix-ms"])

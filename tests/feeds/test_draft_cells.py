@@ -44,6 +44,16 @@ PERCENT = '# ? percent = "share" or "points"  # '
             "2085",
         ),
         (
+            ("13/04/99", "14/03/99"),
+            'date_format = "%d/%m/%y"\n# ? "Value": 13/04/99 is in 1999 by "%d/%m/%y", and',
+            "year_zero =",
+        ),
+        (
+            ("13/04/2569", "14/03/2569"),
+            '# ? year_zero = -543  # "Value": 13/04/2569 is in 2569 by "%d/%m/%Y"; in',
+            "is in 2008",
+        ),
+        (
             ("13.02.2026", "13.02.2026 10:00:00", "13.02.2026 10:00:00.5"),
             'date_format = ["%d.%m.%Y", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S.%f"]\n# ? zone',
             "# ? date",
@@ -172,6 +182,13 @@ PERCENT = '# ? percent = "share" or "points"  # '
         (("1,5E-05", "2,234E+03"), 'decimal = ","\nunknown_columns', "thousands"),
         (("12E-05", "1.5E5"), 'unknown_columns = "ignore"', "\ndecimal"),
         (("150", "99"), '# ? "Value" = ""  # such as 150\n', "implied"),
+        (
+            ("0001234}", "000123J", "0000"),
+            '# ? sign = "overpunched"  # of "Value", such as 0001234}; mostly',
+            "negative",
+        ),
+        (("12J", "13J"), 'unknown_columns = "ignore"', "overpunched"),
+        (("12J", "13K", "4B2"), 'unknown_columns = "ignore"', "overpunched"),
         (("(1.50", "2"), 'unknown_columns = "ignore"', "negative"),
         (("5 %", "-7 %"), PERCENT + '"Value", such as 5 %: 5 % is 0.05, or it is 5\n', "negative"),
         (("5%", "12"), '# ? "Value": 1 of 2 cells is without a percent sign, such as 12\n', "1%"),

@@ -104,7 +104,7 @@ def test_a_draft_says_that_there_may_be_none(still: Workspace, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"delimiter": None}, "files with names have none. State it"),
+        ({"delimiter": None}, "files with names have none. State it; of a workbook, state sheet"),
         ({"record": None}, "names are of a record. Say which"),
         ({"header_line": 2}, "header_line is not for files without a header"),
         ({"positions": {"No.": "1-4"}}, "is not for files without a header"),

@@ -179,6 +179,7 @@ OFF_DEFAULT: dict[str, tuple[Any, str]] = {
     "decimals": (2, "at most 2 decimals"),
     "zero": (("-", "nil"), "zero is - or nil"),
     "groups": ("lakh", "lakh"),
+    "sign": ("overpunched", "overpunched"),
 }
 
 
@@ -189,6 +190,7 @@ def test_whatever_a_form_states_is_told_with_it(key: str) -> None:
     assert said in NumberForm(**{key: value}).said
 
 
+PUNCHED = {"sign": "overpunched", "implied_decimals": 2}
 NIL = {"zero": ["-", "€ -", "nil"], "currency": ["€1"]}
 SAP = COMMA | {"negative": ["1-"]}
 BOOKED = {"thousands": ",", "negative": ["(1)", "\N{MINUS SIGN}1"], "currency": ["€1", "1 EUR"]}
@@ -251,6 +253,19 @@ RUPEES = {"thousands": ",", "negative": ["(1)", "-1"], "currency": ["Rs.1", "Rs.
         ({"implied_decimals": 2, "negative": ["1DR"]}, "0001234DR", "-12.34"),
         ({"implied_decimals": 2, "currency": ["R1"]}, "R0001234", "12.34"),
         ({"implied_decimals": 2}, "0001234A", None),
+        *(
+            (PUNCHED, f"00123{last}", f"{minus}12.3{digit}")
+            for minus, signs in (("", "{ABCDEFGHI"), ("-", "}JKLMNOPQR"), ("", "0123456789"))
+            for digit, last in enumerate(signs)
+        ),
+        (PUNCHED, "}", "-0.00"),
+        (PUNCHED, " 1J ", "-0.11"),
+        (PUNCHED | {"implied_decimals": 0}, "12{", "120"),
+        *((PUNCHED, cell, None) for cell in ("12S", "12j", "12p", "-12J", "12J-", "J12", "1.2J")),
+        *(
+            (PUNCHED, cell, None)
+            for cell in ("+12", "1 2J", "12JJ", "1e5", "1\N{ARABIC-INDIC DIGIT TWO}")
+        ),
         ({"implied_decimals": 2}, "1234.56", None),
         ({"implied_decimals": 2}, "1e5", None),
         ({"implied_decimals": 2, "thousands": ","}, "1,234,56", None),
@@ -412,9 +427,11 @@ SAID_WIDE: dict[str, tuple[dict[str, Any], str, str] | str] = {
     "implied_decimals": "is not a whole number",
     "decimals": "is not a whole number",
     "zero": ({"zero": [wide("-")]}, "-", "0"),
+    "sign": "not an allowed value",
     "width": "not an allowed value",
     "date_format": ({"date_format": f"%Y{wide('/')}%m{wide('/')}%d"}, "2026/11/01", "2026-11-01"),
     "date_zeros": "not an allowed value",
+    "year_zero": "is not a whole number",
     "months": (IN_MONTHS | {"months": [*map(wide, SHORT)]}, "2026-Okt-01", "2026-10-01"),
     "offset": "is no offset",
     "zone": "is no IANA time zone",
@@ -455,6 +472,7 @@ def test_two_names_that_are_one_when_folded_are_refused(stated: dict[str, Any]) 
 
 
 DROPPED = {"date_zeros": "dropped"}
+REIWA, BUDDHA = {"year_zero": 2018}, {"year_zero": -543}
 AMBIGUOUS = "not written as"
 NO_DAY = "no such day or time"
 
@@ -475,6 +493,20 @@ NO_DAY = "no such day or time"
         ("%y%m%d", DROPPED, "60201", "2006-02-01T00:00:00"),
         ("%y%m%d", {}, "680201", "2068-02-01T00:00:00"),
         ("%y%m%d", {}, "690201", "1969-02-01T00:00:00"),
+        ("%y%m%d", REIWA, "080229", NO_DAY),
+        ("%y%m%d", REIWA, "100229", "2028-02-29T00:00:00"),
+        ("%y%m%d", REIWA, "80201", AMBIGUOUS),
+        ("%y%m%d", REIWA | DROPPED, "80201", "2026-02-01T00:00:00"),
+        ("令和%y年%m月%d日", REIWA, "令和8年2月1日", "2026-02-01T00:00:00"),
+        ("R%y.%m.%d", REIWA, "R08.02.01", "2026-02-01T00:00:00"),
+        ("R%y.%m.%d", REIWA, "H31.02.01", AMBIGUOUS),
+        ("%Y%m%d", {"year_zero": 1911}, "1150201", "2026-02-01T00:00:00"),
+        ("%Y/%m/%d", {"year_zero": 1911}, "115/2/1", "2026-02-01T00:00:00"),
+        ("%Y/%m/%d", {"year_zero": 1911}, "2026/02/01", AMBIGUOUS),
+        ("%a %d/%m/%Y", BUDDHA, "Sun 01/02/2569", "2026-02-01T00:00:00"),
+        ("%a %d/%m/%Y", BUDDHA, "Mon 01/02/2569", NO_DAY),
+        ("%d/%m/%Y", BUDDHA, "01/02/2026", NO_DAY),
+        ("%d/%m/%y", {"year_zero": 1957}, "01/02/69", "2026-02-01T00:00:00"),
         ("%Y%j", {}, "2026032", "2026-02-01T00:00:00"),
         ("%Y%j", {}, "202632", AMBIGUOUS),
         ("%d%b%Y", {}, "1Feb2026", AMBIGUOUS),
@@ -507,7 +539,7 @@ NO_DAY = "no such day or time"
     ],
 )
 def test_a_date_has_one_reading_or_none(
-    form: str, stated: dict[str, str], cell: str, said: str
+    form: str, stated: dict[str, Any], cell: str, said: str
 ) -> None:
     text = normal("PaymentDate", cell, date_format=form, **stated)
     if said in (AMBIGUOUS, NO_DAY):

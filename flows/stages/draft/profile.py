@@ -45,12 +45,13 @@ from flows.stages.draft.shape import (
     sum_lines,
     text_lines,
 )
-from flows.stages.draft.value_lines import future_lines, joined_lines, number_lines, time_lines
+from flows.stages.draft.value_lines import joined_lines, number_lines, time_lines, year_lines
 from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_months import WordedDays, worded_days
-from flows.steps.draft_numbers import NumberSigns
+from flows.steps.draft_numbers import NumberSigns, may_be_overpunched
 from flows.steps.draft_table import table_of
 from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
+from schemas.cells.numbers import OVERPUNCHED
 from schemas.counting import agree, grouped, quantity
 from schemas.field import INTEGERS, NUMBERS, TIMES, Field, Kind, Table
 from schemas.reasons import NOT_SHOWN
@@ -161,7 +162,10 @@ class _Draft:
         if self.in_doubt:
             yield f'# ? formulas = "{SAVED}"  # if its values are true, though {self.in_doubt}'
         yield from encoding
-        yield from header_lines(self.cells)
+        header = [*header_lines(self.cells)]
+        yield from header
+        if not self.separators and not self.sheet and any("# ? names" in one for one in header):
+            yield "# ? sheet = 1  # beside names: which sheet, by its number or its name"
         yield from self.separators
         yield from odd_lines(self.cells)
         yield from sum_lines(self.cells)
@@ -175,6 +179,7 @@ class _Draft:
         yield from _nothing_lines(values, self.cells)
         yield from number_lines(numbers, self.cells)
         yield from self._width_lines()
+        yield from self._overpunched_lines()
         joined = self._joined(times)
         yield from time_lines(times, worded, joined, self.cells)
         yield from self._unread_lines({*times, *worded}, numbers)
@@ -202,6 +207,17 @@ class _Draft:
                 f'# ? width = "folded"  # {have} full-width digits, such as '
                 f"{self.cells.shown(cells[0], 40)}: of numbers and times"
             )
+
+    def _overpunched_lines(self) -> Iterator[str]:
+        """That a letter at the end of numbers may be a digit: a part without it loses that."""
+        for place in range(len(self.shape.names)):
+            cells = self.cells.values(place)
+            if may_be_overpunched(cells):
+                such = next(cell for cell in cells if not cell.isdigit())
+                yield (
+                    f'# ? sign = "{OVERPUNCHED}"  # of {self.cells.name(place)}, such as '
+                    f"{self.cells.shown(such, 40)}; mostly with implied_decimals"
+                )
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
         """The columns of times, of numbers, and of nothing, by their places."""
@@ -295,7 +311,7 @@ class _Draft:
         if forms := digit_times({*cells}):
             either, such = " or ".join(map(quoted, forms)), self.cells.shown(cells[0], 40)
             yield f"# ? date_format = {either}  # of {self.cells.name(place)}, such as {such}"
-            yield from future_lines(place, forms, self.cells)
+            yield from year_lines(place, forms, self.cells)
 
     def _fields(self) -> Iterator[Field]:
         for table in [self.table] if self.table else EXTRACTS.values():

@@ -15,6 +15,9 @@ from schemas.reasons import NOT_SHOWN
 
 _FEW = 10
 """An example of fewer than one in so many cells may be a mistake."""
+_RECENT = 10
+"""The last of the times of a file is of about these years."""
+_OF_BUDDHA = 2400
 _NO_SIGN = re.compile(f"[1.{BLANKS}]")
 """What two examples of one sign of a currency may differ in."""
 Columns = Mapping[int, NumberSigns]
@@ -182,7 +185,7 @@ def time_lines(
             no_time = Found(of.others, of.example)
             yield cells.but(place, no_time, f"not {_forms(of)}", f"not {_forms(of)}")
         forms = [form for several in of.forms for form in several]
-        yield from future_lines(place, forms, cells)
+        yield from year_lines(place, forms, cells)
     yield from _month_lines(times, worded, cells)
     if zones:
         yield _zones(zones, cells)
@@ -216,17 +219,23 @@ def _form_lines(times: Times, cells: DraftCells, *, is_zoned: bool) -> Iterator[
             yield f"# ? {cells.name(place)}: {_forms(of)} in {such}{by_others}"
 
 
-def future_lines(place: int, forms: Iterable[str], cells: DraftCells) -> Iterator[str]:
-    """What two digits of a year would make of a column whose times may be of the last century."""
-    short = [form for form in forms if "%y" in form]
+def year_lines(place: int, forms: Iterable[str], cells: DraftCells) -> Iterator[str]:
+    """What years would be of a column whose times may be of another century, or calendar."""
+    of_forms = [*forms]
+    short = [form for form in of_forms if "%y" in form]
     if found := latest(short, cells.values(place)):
         cell, form, day = found
-        if day > datetime.now(UTC).date():
-            such = f"{cells.name(place)}: {cells.shown(cell, 40)}"
-            yield (
-                f"# ? {such} is in {day.year} by {quoted(form)}; "
-                "where that is wrong, years need four digits"
-            )
+        such = f"{cells.name(place)}: {cells.shown(cell, 40)} is in {day.year} by {quoted(form)}"
+        today = datetime.now(UTC).date()
+        if day > today:
+            yield f"# ? {such}; where that is wrong, years need four digits, or year_zero"
+        elif day.year < today.year - _RECENT:
+            yield f"# ? {such}, and no other is later; where it is the year of an era, year_zero"
+    long = [form for form in of_forms if "%Y" in form]
+    if (found := latest(long, cells.values(place))) and found[2].year >= _OF_BUDDHA:
+        cell, form, day = found
+        such = f"{cells.name(place)}: {cells.shown(cell, 40)} is in {day.year} by {quoted(form)}"
+        yield f"# ? year_zero = -543  # {such}; in Thailand it is in {day.year - 543}"
 
 
 def _month_lines(

@@ -21,7 +21,7 @@ from schemas.amounts import MOST_SCALE
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.date_forms import DateForms
 from schemas.cells.dates import date_parts
-from schemas.cells.numbers import BLANK, BLANKS, GROUPS, NumberForm
+from schemas.cells.numbers import BLANK, BLANKS, GROUPS, OVERPUNCHED, NumberForm
 from schemas.cells.reading import INTEGER_BITS
 from schemas.field import TIMES, Field, Kind
 
@@ -190,7 +190,9 @@ class Bookmaker:
             for pair, sign in form.around.items()
             for one in product(*map(_with_blanks, pair))
         }
-        if form.percent or not form.decimal.isascii() or len(around) > _MOST_AROUND:
+        if form.percent or form.sign == OVERPUNCHED or len(around) > _MOST_AROUND:
+            return None
+        if not form.decimal.isascii():
             return None
         groups = BLANKS if form.thousands == BLANK else [one for one in [form.thousands] if one]
         # Most numbers have nothing around them.
@@ -208,7 +210,7 @@ class Bookmaker:
     def _time(self, form: TimeForm, *, instant: bool) -> Line | None:
         if form == TimeForm():
             return {"form": Form.MOMENT, "instant": instant}
-        if len(form.dates.texts) > 1:
+        if len(form.dates.texts) > 1 or form.dates.year_zero:
             return None
         offset = None if form.zone else form.offset_minutes
         if is_unix(form):

@@ -64,7 +64,7 @@ class TimeForm:
     def _quick(self, texts: pl.Series, form: str | None) -> pl.Series:
         if form is not None and form in EPOCHS:
             return quick_counts(texts, form)
-        if self.dates.zeros_dropped:
+        if self.dates.zeros_dropped or self.dates.year_zero:
             return pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
         return quick_texts(texts, form, self.offset_minutes, self.zone)
 
