@@ -1,5 +1,8 @@
 """The self-test finds every planted fault, and says so when a judgement misses one."""
 
+import re
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -60,3 +63,10 @@ def test_a_fault_that_was_not_planted_is_named() -> None:
 
 def test_every_class_of_breaks_says_what_it_decides() -> None:
     assert [*CLASSES] == [*BreakClass], "a new one is a line in schemas/break_classes.py"
+
+
+def test_a_page_says_which_classes_are_severe_whatever_their_money() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "governance.md").read_text()
+    told = re.search("breaks of the classes ([A-Z, and]+) are always high", page)
+    assert told
+    assert {*re.findall("[A-Z]+", told[1])} == {name for name, of in CLASSES.items() if of.grave}
