@@ -91,6 +91,17 @@ def test_what_is_said_of_a_day_does_not_hang_on_payments_after_it(
     assert told(annex.breaks) == breaks
 
 
+def test_a_detail_without_a_day_is_told_whatever_is_planned_later() -> None:
+    annex = reconcile_plans(
+        database(PAYMENT_PLAN_DETAIL, planned(2, PlannedDate=None)),
+        extract(PAYMENT, paid()),
+        RULES,
+        AS_OF,
+        later_details=database(PAYMENT_PLAN_DETAIL, planned(None, day=20)),
+    )
+    assert annex.breaks["code"].to_list() == ["PLAN_ORPHAN"]
+
+
 WIDE = 2**32 + 1
 """A number that 32 bits cut to 1."""
 OF_PLAN = "7/2026-03-04/10/978/1/1"
