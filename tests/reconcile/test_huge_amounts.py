@@ -33,6 +33,12 @@ from tests.stages.payments import line, write
 TOLD = "too large or too long to be added up exactly"
 
 
+def test_money_has_twenty_digits_before_its_point_and_eighteen_behind_it() -> None:
+    most = Decimal("99999999999999999999.999999999999999999")
+    both = [most, most.copy_negate()]
+    assert pl.Series(both, dtype=AMOUNT).to_list() == both
+
+
 @pytest.mark.long(but=("amounts3-True",))
 @pytest.mark.parametrize(
     ("amounts", "told"),

@@ -501,6 +501,9 @@ def test_a_sent_record_ends_by_the_answer(
     result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT, {}), sent=sent)
     assert statuses(result) == [end]
     assert told(result) == ([found] if found else [])
+    assert result.breaks["note"].to_list() == [f"HTTP status {status}" if status else ""] * len(
+        told(result)
+    )
 
 
 def test_a_row_that_changed_nothing_is_confirmed_by_the_row_that_was_sent() -> None:
