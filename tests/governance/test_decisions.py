@@ -79,6 +79,8 @@ def test_a_list_is_filtered_and_has_the_largest_amounts_first(workspace: Workspa
 @pytest.mark.long
 def test_a_decision_is_counted_told_and_kept(workspace: Workspace, rows: Any) -> None:
     run = reconcile(workspace, mixed())
+    concluded = rows("SELECT (detail::json ->> 'breaks')::int FROM event ORDER BY id DESC LIMIT 1")
+    assert concluded == [(mixed().height,)]
     decided = decide_breaks(workspace, None, Chosen(code="AMOUNT"), ACCEPT)
     assert (decided.run.id, set(decided.ids)) == (run.id, {ONE, TWO})
     assert decided.amounts == {"1": Decimal(10), "2": Decimal(300)}
