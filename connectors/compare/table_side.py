@@ -206,16 +206,19 @@ def _kind(connection: psycopg.Connection, shown: str, identifier: sql.Identifier
 
     What a policy hides would be missing to whoever compares, or on neither side.
     """
-    function = f"{SCHEMA}.sees_all()"
     row = connection.execute(
-        "SELECT row_security_active(oid), relnamespace = ANY (ARRAY[to_regnamespace(%s), "
-        "to_regnamespace(%s)]) AND has_function_privilege(to_regprocedure(%s), 'EXECUTE') "
-        "FROM pg_class WHERE oid = %s::regclass",
-        [SCHEMA, SHOWN_SCHEMA, function, identifier.as_string(connection)],
+        """SELECT row_security_active(c.oid), EXISTS (SELECT FROM pg_proc p
+            JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = %s
+            WHERE p.proname = 'sees_all' AND c.relnamespace IN (n.oid, to_regnamespace(%s))
+            AND has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE'))
+        FROM pg_class c WHERE c.oid = %s::regclass""",
+        [SCHEMA, SHOWN_SCHEMA, identifier.as_string(connection)],
     ).fetchone()
     in_part, ours = row or (False, False)
     if ours:
-        row = connection.execute(f"SELECT NOT {function}, {SCHEMA}.acting_as() IS NULL").fetchone()
+        row = connection.execute(
+            f"SELECT NOT {SCHEMA}.sees_all(), {SCHEMA}.acting_as() IS NULL"
+        ).fetchone()
         in_part, nobody = row or (False, False)
         if in_part and nobody:
             raise SidesRefused(

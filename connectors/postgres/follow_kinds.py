@@ -235,9 +235,9 @@ def _delivered_as_lines(connection: sa.Connection, name: str) -> str:
     if batch is None:
         return ""
     return (
-        f"the feed of batch {batch} brings lines of it inside insert-batch data (inner_record), "
-        "and their cells are told by the order of the fields alone. Leave the fields where they "
-        "are, and put new ones behind them"
+        f"batch {batch}: its feed brings lines of it inside insert-batch data (inner_record), and "
+        "their cells are told by the order of the fields alone. Leave the fields where they are, "
+        "and put new ones behind them"
     )
 
 
