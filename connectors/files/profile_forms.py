@@ -9,7 +9,7 @@ from connectors.files.profile import DEFAULT, date_forms, number_form
 from connectors.printable import shown
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.date_forms import DateForms
-from schemas.cells.dates import NoForm, date_form
+from schemas.cells.dates import NoForm
 from schemas.cells.numbers import AROUND, OVERPUNCHED, NoNumberForm, check_forms
 
 Called = Callable[[str], str]
@@ -101,13 +101,7 @@ def _check_times(written: Mapping[str, Any], key: Called) -> None:
     directives = [one for one in texts if one not in EPOCHS]
     for text in directives if forms.months or forms.year_zero else ():
         try:
-            date_form(
-                text,
-                zeros_dropped=forms.zeros_dropped,
-                months=forms.months,
-                zones=forms.zones,
-                year_zero=forms.year_zero,
-            )
+            forms.form(text)
         except NoForm as error:
             with_key = "months" if forms.months else "year_zero"
             told = f"{key('date_format')} = {shown(text)!r} with {with_key}: {error}."

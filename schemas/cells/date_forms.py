@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import product
 
 from schemas.cells.counted_times import EPOCHS, counted_time
-from schemas.cells.dates import Zones, date_form, date_parts, outline
+from schemas.cells.dates import DateForm, Zones, date_form, date_parts, outline
 
 _YEARS, _DAYS = (2001, 2026, 2012, 1011), ((2, 3), (11, 10), (1, 12), (12, 31))
 _CLOCKS = ((4, 5, 6, 70_000), (0, 0, 0, 0), (11, 12, 10, 120_000))
@@ -82,13 +82,17 @@ class DateForms:
             said = counted_time(number := text.translate(point), form)
             is_other = "," in number and EPOCHS[form].form.fullmatch(number.replace(",", "."))
             return f"{said}: decimal sign is {self.decimal!r}" if is_other else said
+        return self.form(form).wall(text)
+
+    def form(self, text: str) -> DateForm:
+        """The form of a text of directives, with the names and years of the feed; raises NoForm."""
         return date_form(
-            form,
+            text,
             zeros_dropped=self.zeros_dropped,
             months=self.months,
             zones=self.zones,
             year_zero=self.year_zero,
-        ).wall(text)
+        )
 
     def _written(self, form: str) -> Iterator[str]:
         """Texts as a form writes times, with and without zeros; not each of them need be one."""
