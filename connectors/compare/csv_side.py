@@ -21,7 +21,7 @@ from connectors.files.atomic import private_folder
 from connectors.files.chunk import Chunk
 from connectors.files.content import Content, foreign_format, open_content, refused
 from connectors.files.dialect import dialect_within
-from connectors.files.first_record import DELIMITERS, HEAD_BYTES, heads
+from connectors.files.first_record import DELIMITERS, HEAD_BYTES, heads, without_end
 from connectors.files.header import Header
 from connectors.files.rows_file import RowsFile
 from connectors.files.source_text import unpacked_text
@@ -201,8 +201,7 @@ def _readings(content: Content, signs: Sequence[str], limits: Limits) -> list["_
             return read
         if final:
             raise SidesRefused(f"{content.name}: there is no header, or its quotes are not closed.")
-    detail = f"no header ends within {quantity(limits.record_bytes, 'byte')}"
-    raise refused("too_large", content.name, line=1, detail=detail)
+    raise without_end(content, limits, 1)
 
 
 class _Read(NamedTuple):

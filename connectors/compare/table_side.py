@@ -18,6 +18,7 @@ from connectors.addresses import address_problem
 from connectors.compare.sides import Side, first_line, spill
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
+from connectors.postgres.accounts import acting, sees_part
 from connectors.postgres.cancelling import give_up
 from connectors.postgres.copy_out import copied_blocks, parsed
 from connectors.postgres.database import (
@@ -216,11 +217,8 @@ def _kind(connection: psycopg.Connection, shown: str, identifier: sql.Identifier
     ).fetchone()
     in_part, ours = row or (False, False)
     if ours:
-        row = connection.execute(
-            f"SELECT NOT {SCHEMA}.sees_all(), {SCHEMA}.acting_as() IS NULL"
-        ).fetchone()
-        in_part, nobody = row or (False, False)
-        if in_part and nobody:
+        in_part = sees_part(connection)
+        if in_part and acting(connection) is None:
             raise SidesRefused(
                 f"{shown}: the account {connection.info.user} of the database is shown its rows by "
                 "a login alone, and nobody is logged in here, so that it would seem empty. Connect "

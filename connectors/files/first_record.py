@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, zip_longest
 
+from connectors.errors import ExtractRefused
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused
 from connectors.files.dialect import Dialect, dialect_within, may_separate
@@ -110,8 +111,13 @@ def first_record(
         if fault not in (UNFINISHED, NOT_DIVIDED) or final:
             detail = "a quote is never closed" if fault == UNFINISHED else fault
             raise refused("malformed_header", content.name, line=blank + 1, detail=detail)
+    raise without_end(content, limits, line)
+
+
+def without_end(content: Content, limits: Limits, line: int) -> ExtractRefused:
+    """The refusal of a file whose header, from this line on, is longer than a record may be."""
     detail = f"no header ends within {quantity(limits.record_bytes, 'byte')}"
-    raise refused("too_large", content.name, line=line, detail=detail)
+    return refused("too_large", content.name, line=line, detail=detail)
 
 
 def _separated(
