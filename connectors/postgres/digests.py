@@ -73,11 +73,11 @@ def row_digests(connection: psycopg.Connection, table: Table, batches: Collectio
     ):
         kept.setdefault(form, set()).add(batch)
     forms = _forms(connection, table, kept)
-    earlier = {form: kept[form] for form in kept.keys() & forms.keys()}
-    now = {*batches}.difference(*earlier.values())
+    known = {form: kept[form] for form in kept.keys() & forms.keys()}
+    others = {*batches}.difference(*known.values())
     return {
         (one, table.name): Digest(rows, total)
-        for hashed, of in ((_now(table), now), *((forms[one], earlier[one]) for one in earlier))
+        for hashed, of in ((_now(table), others), *((forms[one], known[one]) for one in known))
         if of
         for one, rows, total, *_ in connection.execute(
             _digests_of(table, hashed), {"batches": sorted(of)}
@@ -270,18 +270,17 @@ def _as_defined(table: Table, then: Table, how: str) -> sql.Composed:
     from schemas.derived.sql import sql_columns  # noqa: PLC0415
 
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
-
-    others = [of for of in then.delivered if table.by_name.get(of.name, of).kind is not of.kind]
-    others += [of for of in then.delivered if of.name not in table.by_name]
+    kinds = {name: of.kind for name, of in table.by_name.items()}
     gone = {
         name: kind.compile(dialect=dialect)
-        for of in others
+        for of in then.delivered
+        if kinds.get(of.name) is not of.kind
         for name, kind in sql_columns(of).items()
     }
     columns = [
         sql.SQL(f"NULL::{gone[name]}") if name in gone else _column(name) for name in _hashed(then)
     ]
-    kept = {name for of in then.delivered if of not in others for name in stored_names(of)}
+    kept = {name for of in then.delivered for name in stored_names(of)} - gone.keys()
     new = [name for of in table.delivered for name in stored_names(of) if name not in kept]
     hashed = _hash_of(how, columns)
     if not new:
