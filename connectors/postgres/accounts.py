@@ -34,6 +34,8 @@ BATCH_SEEN = f"{SCHEMA}.sees_scope({BATCH_SCOPE})"
 
 A batch that is bound to no tenant may hold rows of any.
 """
+OF_OTHERS = "a batch that is not of your tenants"
+"""What one is called to whoever is told nothing of it."""
 LOGIN_ENDED = (
     "Your login has ended while this was read, or is for other tenants now. Log in, and open the "
     "page again."

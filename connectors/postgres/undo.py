@@ -6,7 +6,7 @@ from typing import NoReturn
 import psycopg
 
 from connectors.errors import BatchStateError
-from connectors.postgres.accounts import told_batches
+from connectors.postgres.accounts import OF_OTHERS, told_batches
 from connectors.postgres.ledger import TAKEN_BACK, batch_span
 from connectors.postgres.trail import through_before
 from schemas.derived.sql_names import (
@@ -29,8 +29,6 @@ from schemas.derived.views import (
 )
 from schemas.field import Table
 
-OF_OTHERS = "a batch that is not of your tenants"
-"""What one is called to whoever sees nothing of it."""
 ASK = "Ask somebody who sees every batch to undo that one first"
 TAKEN = ("deleted", "restored")
 """What becomes of rows that are taken back."""

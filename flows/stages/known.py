@@ -11,7 +11,7 @@ from connectors.errors import BatchStateError, CorrectionError
 from connectors.files.manifest_entries import entry_text
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
-from connectors.postgres.accounts import told_batches
+from connectors.postgres.accounts import OF_OTHERS, told_batches
 from connectors.postgres.ledger import Extract
 from flows.stages.opened import Opened
 from flows.stages.terms import other_terms, stated_otherwise
@@ -19,8 +19,9 @@ from schemas.derived.sql_names import listed
 from schemas.derived.views import LISTING_FEED
 from schemas.reasons import NOT_SHOWN
 
-FOR_OTHERS = "taken before, in a batch that is not of your tenants"
+FOR_OTHERS = f"taken before, in {OF_OTHERS}"
 """What is said of bytes to whoever sees nothing of the batch that has them."""
+ASK_WHOSE = "Ask somebody who sees every batch whose rows they are."
 
 
 def contents_of(opened: Iterable[Opened]) -> list[str]:
@@ -192,8 +193,8 @@ def refuse_taken_otherwise(
         if corrects not in (of.id, of.corrects):
             if of.id not in told:
                 raise CorrectionError(
-                    f"These bytes were {FOR_OTHERS}, and correct nothing of batch {corrects}. Ask "
-                    "somebody who sees every batch whose rows they are. Nothing was imported."
+                    f"These bytes were {FOR_OTHERS}, and correct nothing of batch {corrects}. "
+                    f"{ASK_WHOSE} Nothing was imported."
                 )
             what = "none" if of.corrects is None else f"batch {of.corrects}"
             raise CorrectionError(

@@ -24,6 +24,7 @@ from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event
 from flows.stages.kept_settings import with_settings
 from flows.stages.known import (
+    ASK_WHOSE,
     FOR_OTHERS,
     batch_of,
     content_id_of,
@@ -270,8 +271,8 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
 def _taken_for_others() -> BatchStateError:
     """What is said of a delivery that whoever asked for it may be told no more of."""
     return BatchStateError(
-        f"These bytes were {FOR_OTHERS}, and are not taken once more: nothing was imported. Ask "
-        "somebody who sees every batch whose rows they are."
+        f"These bytes were {FOR_OTHERS}, and are not taken once more: nothing was imported. "
+        f"{ASK_WHOSE}"
     )
 
 
