@@ -75,7 +75,7 @@ def encode(
         if field is not None and field.kind is Kind.DOUBLE:
             sizes[number] = 0
             scales[number] = frame[name + SCALE].to_numpy()
-    out = np.empty(room(*shape) + int((texts.stop - texts.start).sum()), np.uint8)
+    out = np.empty(room(sizes, frame.height) + int((texts.stop - texts.start).sum()), np.uint8)
     return out[: write_rows(values, scales, given, sizes, *texts, out)].data
 
 

@@ -74,9 +74,10 @@ def totals_of_millionths(table: Table, rows: pl.DataFrame) -> Totals:
     """The control totals of typed rows whose amounts are integers, in millionths."""
     amounts: dict[str, dict[str, Decimal]] = {}
     if table.amounts and not rows.is_empty():
-        # A sum of many amounts may need more than 64 bits.
-        sums = rows.group_by(_currency(table)).agg(pl.col(table.amounts).cast(pl.Int128).sum())
-        for currency, *found in sums.iter_rows():
+        assert table.currency is not None
+        # A sum of many amounts may need more than 64 bits; rows are many, and their currencies few.
+        sums = rows.group_by(table.currency).agg(pl.col(table.amounts).cast(pl.Int128).sum())
+        for currency, *found in sums.select(_currency(table), *table.amounts).iter_rows():
             values = (Decimal(value).scaleb(-MICRO_DIGITS, EXACT_SUMS) for value in found)
             amounts[currency] = dict(zip(table.amounts, values, strict=True))
     return Totals(rows.height, int(rows.select(_key_sum(table)).item() or 0), amounts)
