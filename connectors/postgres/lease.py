@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import NoReturn
 
 import psycopg
@@ -92,15 +91,16 @@ class Lease:
                 "totals": json.dumps(receipt.totals, sort_keys=True),
                 "clues": clues_text(receipt.clues),
                 "epoch": self.epoch,
-                "written_at": datetime.now(UTC),
             }
             for receipt in receipts
         ]
-        columns = (*names, "epoch", "written_at")
+        columns = (*names, "epoch")
+        # Of batches that are applied side by side these times say which one wrote a record last.
+        # So they are of one clock, and of a moment at which the target is locked.
         with self.connection.cursor() as cursor:
             cursor.executemany(
-                f"INSERT INTO receipt ({', '.join(columns)}) "
-                f"VALUES ({', '.join(f'%({name})s' for name in columns)})",
+                f"INSERT INTO receipt ({', '.join(columns)}, written_at) "
+                f"VALUES ({', '.join(f'%({name})s' for name in columns)}, clock_timestamp())",
                 rows,
             )
 

@@ -1,10 +1,12 @@
 """A batch that was applied after one of a higher number: what was written last counts."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -124,10 +126,31 @@ class Ended(Exception):
     pass
 
 
+class Ahead(datetime):
+    """The clock of a machine that is an hour ahead of the database's."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return super().now(tz) + timedelta(hours=1)
+
+
+@contextmanager
+def machine_of(clock: type[datetime]) -> Iterator[None]:
+    """All of ours has the time from this clock."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in [*sys.modules.items()]:
+            if name.startswith(("connectors.", "flows.")) and hasattr(module, "datetime"):
+                patch.setattr(module, "datetime", clock)
+        yield
+
+
 @pytest.mark.long
+@pytest.mark.parametrize("clock", [datetime, Ahead])
 def test_of_batches_that_were_applied_side_by_side_each_range_has_its_turn(
-    workspace: Workspace, rows: Any, take: Any, tmp_path: Path
+    workspace: Workspace, rows: Any, take: Any, tmp_path: Path, clock: type[datetime]
 ) -> None:
+    """Whatever the machine of the first one takes for the time."""
+
     def several(amount: str) -> list[str]:
         return [line(number, amount=amount) for number in range(1, 41)]
 
@@ -142,7 +165,7 @@ def test_of_batches_that_were_applied_side_by_side_each_range_has_its_turn(
         workspace, settings=replace(workspace.settings, limits=limits), progress=progress
     )
     path = write(tmp_path / "dies.csv", *several("2"))
-    with pytest.raises(Ended):
+    with machine_of(clock), pytest.raises(Ended):
         import_delivery(dying, [path], DEFAULT)
     take(*several("3"))
     run_batch(workspace, 2)
