@@ -181,11 +181,16 @@ def told_batches(connection: psycopg.Connection, batches: Iterable[int]) -> set[
 
 
 def list_accounts(connection: psycopg.Connection) -> list[Account]:
-    """Every account, disabled ones as well, by name."""
+    """Every account that whoever acts sees, disabled ones as well, by name.
+
+    Raises LoginRefused where that is nobody: to be shown none would say that there is none.
+    """
+    refuse_nobody(connection)
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(
             "SELECT name, full_name, roles, tenants, subject, disabled, failed, failed_at, "
             f"event_id FROM account, {SCHEMA}.refused(name, '{LOGIN}') "
+            f"WHERE {SCHEMA}.sees_all() OR name = {SCHEMA}.acting_name() "
             'ORDER BY name COLLATE "C"'
         ).fetchall()
     return [
@@ -215,7 +220,8 @@ def keep_account(connection: psycopg.Connection, account: Account, seen: int | N
 
 
 def chosen_show_as(connection: psycopg.Connection, name: str) -> ShowAs | None:
-    """How dates and numbers are written for an account; None: there is none of this name."""
+    """How dates and numbers are written for an account; None: none is seen of this name."""
+    refuse_nobody(connection)
     row = connection.execute("SELECT show_as FROM account WHERE name = %s", [name]).fetchone()
     return ShowAs.read(row[0]) if row else None
 

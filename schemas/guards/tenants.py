@@ -130,6 +130,9 @@ SEEN: Mapping[str, str] = {
     "event": _events("event"),
     "job": f"person = {_ME}",
     "look": f"account = {_ME}",
+    # Whoever keeps accounts is bound to no tenants, and sees all.
+    "account": f"name = {_ME}",
+    "login": f"account = {_ME}",
     "subscription": f"account = {_ME}",
     "report_mail": f"account = {_ME}",
 }
