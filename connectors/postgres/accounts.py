@@ -22,6 +22,7 @@ from schemas.accounts import HOURS, AccountRole, How, is_name
 from schemas.counting import quantity
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import ARGON2, BATCH_SCOPE, LOGIN
+from schemas.guards.jobs import told_of
 from schemas.guards.logins import LONGEST_WAIT, TRIES
 from schemas.show_as import AS_EVER, ShowAs
 
@@ -171,13 +172,17 @@ def told_batches(connection: psycopg.Connection, batches: Iterable[int]) -> set[
     """
     rows = connection.execute(
         f"""SELECT b.id FROM batch b WHERE b.id = ANY(%s) AND {BATCH_SEEN}
-        AND NOT EXISTS (SELECT FROM job j JOIN account a ON a.name = j.person
-            WHERE j.id::text = current_setting('recon.job', true) AND a.tenants <> ''
-            AND (b.profile::json ->> 'tenant' = ANY (string_to_array(a.tenants, ' '))) IS NOT TRUE)
+        AND NOT EXISTS (SELECT FROM job j
+            WHERE j.id::text = current_setting('recon.job', true) AND NOT {told_of("j")})
         """,
         [[*batches]],
     ).fetchall()
     return {int(number) for (number,) in rows}
+
+
+def batch_told(connection: psycopg.Connection, number: int) -> str:
+    """What a batch is called in what is said here: its number only to whoever may be told that."""
+    return f"batch {number}" if told_batches(connection, [number]) else OF_OTHERS
 
 
 def list_accounts(connection: psycopg.Connection) -> list[Account]:

@@ -6,16 +6,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from connectors.files.profile import DEFAULT
 from connectors.files.uploads import Upload
-from connectors.postgres.jobs import find_job, order_job
+from connectors.postgres.jobs import Job, find_job, list_jobs, order_job
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.push.lane import hold_lane
 from flows.stages.jobs.work import do_job
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import why_not_undone
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
 from schemas.jobs import JobKind
+from schemas.operations import PUSHES
+from schemas.tables import PAYMENT
 from tests.accounts.people import OTTO, Account, add, logged_in
+from tests.push.conftest import deliver, towards
+from tests.service.faulty_server import FaultyServer
 from tests.stages.payments import line, write
 
 OPAL = Account("opal", "Opal Reyes", (AccountRole.OPERATOR,), tenants=(7,))
@@ -71,3 +79,43 @@ def test_a_job_names_no_batch_that_whoever_asked_does_not_see(
     # Whoever sees every batch is told which one it is.
     assert "Undo batch 3 first" in said(workspace, OTTO, JobKind.UNDO, batch=1, reason="x")[1]
     assert "taken in batch 2" in said(workspace, OTTO, JobKind.IMPORT, upload=others)[1]
+
+
+def only_job(place: Workspace) -> Job:
+    with place.database.connect() as connection:
+        (job,) = list_jobs(connection, 2)
+        return job
+
+
+def test_a_job_whose_work_of_others_was_named_shows_it_to_nobody_else(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """An account may be bound to tenants after its job has named a batch of others."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    add(workspace, replace(OPAL, tenants=()))
+    said(workspace, replace(OPAL, tenants=()), JobKind.RERUN, batch=1)
+    assert only_job(workspace).batches == (1,)
+    add(workspace, OPAL)
+    assert only_job(logged_in(workspace, OPAL)).batches == ()
+
+
+@pytest.mark.parametrize(
+    ("who", "named"), [(OPAL, "a batch that is not of your"), (OTTO, "batch 1")]
+)
+def test_a_push_that_waits_names_who_sends(
+    workspace: Workspace, tmp_path: Path, who: Account, named: str
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url, turn_seconds=0.1)
+        deliver(place, write(tmp_path / "a.csv", line(1)))
+        add(place, OPAL, OTTO)
+        upload = write(tmp_path / "b.csv", line(2))
+        with (
+            place.database.connect() as connection,
+            hold_batch(connection, 1) as lease,
+            hold_lane(lease, PUSHES[PAYMENT.name], PAYMENT, wait_seconds=1),
+        ):
+            told = said(place, who, JobKind.IMPORT, upload=upload, tenant=7, push=True)
+    assert told[0] == 3
+    assert f"is being pushed for {named}" in told[1]
+    assert [*re.findall(r"[Bb]atch (\d+)", told[1])][-1] == "2"

@@ -7,7 +7,7 @@ revision = "0050"
 down_revision = "0049"
 branch_labels = None
 depends_on = None
-derived = "3c1a13f01f1fa746e5f4f452f7ba34e1ab9985b4004c16f6b3c88c978e18d957"
+derived = "01bb58d4ccef564f715f1328fb8e5858c15fed3bad3b6cb2293f873039b5d66c"
 
 
 def upgrade() -> None:
