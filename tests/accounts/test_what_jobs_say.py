@@ -1,5 +1,6 @@
 """What a job of an account of some tenants says of batches of others: nothing."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,20 +11,29 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from connectors.files.uploads import Upload
+from connectors.postgres.audit import verify
 from connectors.postgres.jobs import Job, find_job, list_jobs, order_job
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.push.lane import hold_lane
+from connectors.postgres.push.sends import SendDecision
+from connectors.postgres.trail import said_last
+from flows.stages.chosen_sends import ChosenSends
 from flows.stages.jobs.work import do_job
+from flows.stages.resolve import next_text, resolve
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import why_not_undone
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
+from schemas.guards.roles import READER
 from schemas.jobs import JobKind
 from schemas.operations import PUSHES
 from schemas.tables import PAYMENT
 from tests.accounts.people import OTTO, Account, add, logged_in
-from tests.push.conftest import deliver, towards
-from tests.service.faulty_server import FaultyServer
+from tests.push.conftest import PUSHED, deliver, towards
+from tests.push.deliveries import tones
+from tests.service.faulty_server import DROPPED, FaultyServer, at
+from tests.stages.conftest import As
+from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
 from tests.stages.payments import line, write
 
 OPAL = Account("opal", "Opal Reyes", (AccountRole.OPERATOR,), tenants=(7,))
@@ -81,10 +91,62 @@ def test_a_job_names_no_batch_that_whoever_asked_does_not_see(
     assert "taken in batch 2" in said(workspace, OTTO, JobKind.IMPORT, upload=others)[1]
 
 
+def seen(place: Workspace, statement: str) -> list[Any]:
+    with place.database.connect() as connection:
+        return [one for (one,) in connection.execute(statement)]  # type: ignore[call-overload]
+
+
 def only_job(place: Workspace) -> Job:
     with place.database.connect() as connection:
         (job,) = list_jobs(connection, 2)
         return job
+
+
+def test_an_undo_tells_of_a_batch_of_others_in_an_event_of_that_batch(
+    workspace: Workspace, tmp_path: Path, acting: As
+) -> None:
+    """Its rows are to be sent again, and its report written again."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        deliver(place, write(tmp_path / "a.csv", line(1), line(2, tenant=8)))
+        theirs = write(tmp_path / "b.csv", line(1, amount="2", day=2))
+        import_delivery(place, [theirs], replace(PUSHED, tenant=7))
+        add(place, OPAL, OTTO)
+        assert said(place, OPAL, JobKind.UNDO, batch=2, reason="wrong")[0] == 0
+    reader = acting(READER)
+    opal, otto = logged_in(reader, OPAL), logged_in(reader, OTTO)
+    of_undo = "SELECT detail FROM event WHERE batch_id = 2 AND what = 'undo'"
+    assert [*map(json.loads, seen(opal, of_undo))] == [
+        {"deleted": 0, "restored": 1, "job": 1, "left_at_service": {"EditPayment": 1}}
+    ]
+    assert "1" not in seen(opal, "SELECT batches FROM job")[0].split()
+    assert only_job(logged_in(place, OPAL)).batches == (2,)
+    of_others = "SELECT batch_id FROM event WHERE what IN ('sends reopened', 'report written')"
+    assert {*seen(opal, of_others)} == {2}
+    assert seen(otto, "SELECT batch_id FROM event WHERE what = 'sends reopened'") == [1]
+    with place.database.connect() as connection:
+        assert verify(connection).broken is None
+
+
+def test_a_decision_names_no_batch_of_others_whose_rows_follow(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """The one tenant's rows are in doubt, and by them those of a batch that is bound to none."""
+    with FaultyServer(at({2: DROPPED})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        import_delivery(place, [tones(tmp_path / "a.csv", 3)], replace(PUSHED, tenant=7))
+        deliver(place, tones(tmp_path / "b.csv", 4))
+        add(place, OPAL, OTTO)
+        told = {}
+        for who, decision in ((OPAL, SendDecision.CONFIRM), (OTTO, SendDecision.ABANDON)):
+            chosen = ChosenSends(("a.csv:record:2",))
+            settled = resolve(logged_in(place, who), 1, chosen, decision, by=None, reason="looked")
+            told[who.name] = next_text(1, settled.detail)
+            with place.database.connect() as connection:
+                assert "followed_by" not in said_last(connection, 1, "resolve")
+    assert "Rows of a batch that is not of your tenants ended as these had" in told[OPAL.name]
+    assert "batch 2" not in told[OPAL.name]
+    assert "`recon push 2` lets them end as these do" in told[OTTO.name]
 
 
 def test_a_job_whose_work_of_others_was_named_shows_it_to_nobody_else(

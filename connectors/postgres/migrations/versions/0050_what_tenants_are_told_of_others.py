@@ -7,7 +7,7 @@ revision = "0050"
 down_revision = "0049"
 branch_labels = None
 depends_on = None
-derived = "01bb58d4ccef564f715f1328fb8e5858c15fed3bad3b6cb2293f873039b5d66c"
+derived = "145ea96b93b2b82f6816ab5c528e6a9678f9b147684adef52e629dfa4b8cb491"
 
 
 def upgrade() -> None:
