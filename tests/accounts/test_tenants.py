@@ -1,5 +1,7 @@
 """What an account of some tenants reads, whatever it sends: rows of these, by PostgreSQL itself."""
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -8,17 +10,19 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.errors import AccountRefused
+from connectors.errors import AccountRefused, ReconciliationUnknown
 from connectors.files.profile import DEFAULT
 from connectors.postgres.acceptance_rules import RuleTerms
 from connectors.postgres.accounts import BATCH_SEEN, act_as, keep_account, sees_part
-from connectors.postgres.audit import verify
+from connectors.postgres.audit import list_events, verify
 from connectors.postgres.breaks import Decision
 from connectors.postgres.ledger import State
+from connectors.postgres.overview import list_overview
 from connectors.postgres.record_rows import target_row
 from connectors.postgres.signatures import why_interested
+from connectors.postgres.trail import said_by
 from flows.stages.reconcile.acceptance_rules import propose_rule
-from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.reconcile.sign import prepare
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
@@ -268,6 +272,40 @@ def test_what_the_owner_reads_is_not_shown_to_an_account_of_some_tenants(
         for tenant, seen in ((7, True), (8, sees_all)):
             key = {"Id": 10 if tenant == 7 else 20, "TenantsId": tenant}
             assert (target_row(connection, PAYMENT, key=key, by=None) is not None) == seen
+
+
+LISTS: dict[str, Callable[[Workspace, psycopg.Connection], Iterable[object]]] = {
+    "batches": lambda _, connection: (one.id for one in list_overview(connection, 9)),
+    "events": lambda _, connection: (one.batch_id for one in list_events(connection, 99)),
+    "runs of the trail": lambda _, connection: (
+        said_by(one.detail).get("id") for one in list_events(connection, 99, what="reconciled")
+    ),
+    "breaks": lambda place, _: runs_with_breaks(place),
+}
+
+
+def runs_with_breaks(place: Workspace) -> Iterator[int]:
+    for run in (1, 2, 3):
+        with suppress(ReconciliationUnknown):
+            if list_breaks(place, run, Chosen(code="AMOUNT"))[1].height:
+                yield run
+
+
+@pytest.mark.parametrize("what", LISTS)
+@pytest.mark.parametrize("role", [None, MERGER, READER])
+def test_a_login_bounds_what_is_listed_whoever_it_connects_as(
+    place: Workspace, acting: As, role: str | None, what: str
+) -> None:
+    """A login says who one acts as; the owner of the schema and workers are held by no policy."""
+    user = acting(role) if role else place
+
+    def listed(who: Account) -> set[object]:
+        there = logged_in(user, who)
+        with there.database.connect() as connection:
+            return {*LISTS[what](there, connection)} - {None}
+
+    assert listed(TESSA) == {1}
+    assert listed(ANNA) == {1, 2, 3}
 
 
 @pytest.mark.long
