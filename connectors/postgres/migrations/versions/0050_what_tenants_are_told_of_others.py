@@ -7,7 +7,7 @@ revision = "0050"
 down_revision = "0049"
 branch_labels = None
 depends_on = None
-derived = "145ea96b93b2b82f6816ab5c528e6a9678f9b147684adef52e629dfa4b8cb491"
+derived = "903f2331a682abe486c156485439e26fe34bd1bbcac52850d72cbe871dbd9a0e"
 
 
 def upgrade() -> None:
