@@ -1,7 +1,7 @@
 """What an account of some tenants reads, whatever it sends: rows of these, by PostgreSQL itself."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -16,8 +16,10 @@ from connectors.postgres.acceptance_rules import RuleTerms
 from connectors.postgres.accounts import BATCH_SEEN, act_as, keep_account, sees_part
 from connectors.postgres.audit import list_events, verify
 from connectors.postgres.breaks import Decision
+from connectors.postgres.heartbeat import take
 from connectors.postgres.ledger import State
 from connectors.postgres.overview import list_overview
+from connectors.postgres.reconciliations import scope_hash
 from connectors.postgres.record_rows import target_row
 from connectors.postgres.signatures import why_interested
 from connectors.postgres.trail import said_by
@@ -27,6 +29,7 @@ from flows.stages.reconcile.sign import prepare
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from schemas.guards.leases import Held
 from schemas.guards.roles import CONTROLLER, DESK, LOADER, MERGER, READER
 from schemas.guards.tenants import SEEN, SEEN_OF_TARGETS, sees_event
 from schemas.life import Choice
@@ -306,6 +309,28 @@ def test_a_login_bounds_what_is_listed_whoever_it_connects_as(
 
     assert listed(TESSA) == {1}
     assert listed(ANNA) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("kind", [Held.SCOPE, Held.DECISION])
+def test_who_decides_for_some_tenants_keeps_nobody_from_a_scope_of_others(
+    place: Workspace, acting: As, kind: Held
+) -> None:
+    """Of a run of everything they decide about what is theirs; workers begin scopes."""
+    some, worker = logged_in(acting(CONTROLLER), TESSA), logged_in(acting(MERGER), TESSA)
+    of_worker = [(worker, "tenants 7; feeds a", True)] if kind is Held.SCOPE else []
+    for there, scope, may in (
+        (some, "tenants 7", True),
+        (some, "everything", True),
+        (some, "tenants 8", False),
+        (some, "tenants 9", False),
+        (acting(CONTROLLER), "tenants 7", False),
+        (logged_in(acting(CONTROLLER), ANNA), "tenants 8", True),
+        (logged_in(place, TESSA), "tenants 7; feeds a", True),
+        *of_worker,
+    ):
+        refused = pytest.raises(AccountRefused, match="sees no run of that scope")
+        with nullcontext() if may else refused, there.database.connect() as connection:
+            assert take(connection, kind, scope_hash(scope)) is not None, scope
 
 
 @pytest.mark.long

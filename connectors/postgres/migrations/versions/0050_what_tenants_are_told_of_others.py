@@ -7,7 +7,7 @@ revision = "0050"
 down_revision = "0049"
 branch_labels = None
 depends_on = None
-derived = "903f2331a682abe486c156485439e26fe34bd1bbcac52850d72cbe871dbd9a0e"
+derived = "d2847f3b8ba5d111642880c15ec38e11df5c3858adbd86c18ea8bf2b5dfb6225"
 
 
 def upgrade() -> None:
