@@ -1,4 +1,4 @@
-"""What a job of an account of some tenants says of batches of others: nothing."""
+"""What an account of some tenants is told of batches of others: nothing, least by its jobs."""
 
 import json
 import re
@@ -15,13 +15,14 @@ from connectors.postgres.audit import verify
 from connectors.postgres.jobs import Job, find_job, list_jobs, order_job
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.push.lane import hold_lane
-from connectors.postgres.push.sends import SendDecision
+from connectors.postgres.push.sends import Selection, SendDecision, list_sends
 from connectors.postgres.trail import said_last
+from flows.commands.sent_lines import sent_lines
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.jobs.work import do_job
 from flows.stages.resolve import next_text, resolve
 from flows.stages.sequence import import_delivery
-from flows.stages.undo import why_not_undone
+from flows.stages.undo import undo_batch, why_not_undone
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
 from schemas.guards.roles import READER
@@ -147,6 +148,26 @@ def test_a_decision_names_no_batch_of_others_whose_rows_follow(
     assert "Rows of a batch that is not of your tenants ended as these had" in told[OPAL.name]
     assert "batch 2" not in told[OPAL.name]
     assert "`recon push 2` lets them end as these do" in told[OTTO.name]
+
+
+def test_what_a_row_had_come_to_is_told_without_the_batch_of_others_that_was_undone(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Nor who undid that and why; a desk may connect as the owner of the schema."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        import_delivery(place, [write(tmp_path / "a.csv", line(1))], replace(PUSHED, tenant=7))
+        deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2), line(2, tenant=8)))
+        undo_batch(place, 2, by="otto", reason="wrong file")
+    add(place, OPAL, OTTO)
+    told = {}
+    for who in (OPAL, OTTO):
+        with logged_in(place, who).database.connect() as connection:
+            (sent,) = list_sends(connection, Selection(1))
+            told[who.name] = next(one for one in sent_lines(sent) if one.startswith("earlier"))
+    assert told["opal"].endswith("until undo of a batch that is not of your tenants")
+    assert "until undo of batch 2" in told["otto"]
+    assert told["otto"].endswith("wrong file")
 
 
 def test_a_job_whose_work_of_others_was_named_shows_it_to_nobody_else(
