@@ -103,25 +103,29 @@ def only_job(place: Workspace) -> Job:
         return job
 
 
+@pytest.mark.parametrize("by_job", [True, False], ids=["by a job", "by the command"])
 def test_an_undo_tells_of_a_batch_of_others_in_an_event_of_that_batch(
-    workspace: Workspace, tmp_path: Path, acting: As
+    workspace: Workspace, tmp_path: Path, acting: As, by_job: bool
 ) -> None:
-    """Its rows are to be sent again, and its report written again."""
+    """Its rows are to be sent again, and its report written again, whoever does it."""
     with FaultyServer() as server:
         place = towards(workspace, server.url)
         deliver(place, write(tmp_path / "a.csv", line(1), line(2, tenant=8)))
         theirs = write(tmp_path / "b.csv", line(1, amount="2", day=2))
         import_delivery(place, [theirs], replace(PUSHED, tenant=7))
         add(place, OPAL, OTTO)
-        assert said(place, OPAL, JobKind.UNDO, batch=2, reason="wrong")[0] == 0
+        if by_job:
+            assert said(place, OPAL, JobKind.UNDO, batch=2, reason="wrong")[0] == 0
+        else:
+            undo_batch(logged_in(place, OPAL), 2, by=None, reason="wrong")
     reader = acting(READER)
     opal, otto = logged_in(reader, OPAL), logged_in(reader, OTTO)
     of_undo = "SELECT detail FROM event WHERE batch_id = 2 AND what = 'undo'"
-    assert [*map(json.loads, seen(opal, of_undo))] == [
-        {"deleted": 0, "restored": 1, "job": 1, "left_at_service": {"EditPayment": 1}}
-    ]
-    assert "1" not in seen(opal, "SELECT batches FROM job")[0].split()
-    assert only_job(logged_in(place, OPAL)).batches == (2,)
+    counts = {"deleted": 0, "restored": 1, "left_at_service": {"EditPayment": 1}}
+    assert [*map(json.loads, seen(opal, of_undo))] == [counts | ({"job": 1} if by_job else {})]
+    if by_job:
+        assert seen(opal, "SELECT batches FROM job") == ["2"]
+        assert only_job(logged_in(place, OPAL)).batches == (2,)
     of_others = "SELECT batch_id FROM event WHERE what IN ('sends reopened', 'report written')"
     assert {*seen(opal, of_others)} == {2}
     assert seen(otto, "SELECT batch_id FROM event WHERE what = 'sends reopened'") == [1]
