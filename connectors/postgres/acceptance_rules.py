@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from connectors.postgres.accounts import scopes_seen, who
+from connectors.postgres.accounts import has_accounts, scopes_seen, who
 from connectors.postgres.trail import detail_text, said_by, write_trail
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.acceptance_rules import RULE_EVENTS, RULE_WITHDRAWN
@@ -22,6 +22,8 @@ class RuleState(StrEnum):
     ENDED = "ended"
     """Its last day has passed."""
     WITHDRAWN = "withdrawn"
+    SELF_DECLARED = "self-declared"
+    """Two names were given for it before there were accounts; now it accepts nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,18 @@ class AcceptanceRule:
     proposed: RuleStep
     approved: RuleStep | None
     withdrawn: RuleStep | None
+    takes_account: bool
+    """Whether there are accounts, so that one has to stand for it."""
 
     def state(self, day: date) -> RuleState:
         if self.withdrawn:
             return RuleState.WITHDRAWN
         if day > self.terms.until:
             return RuleState.ENDED
-        return RuleState.IN_FORCE if self.approved else RuleState.PROPOSED
+        if self.approved is None:
+            return RuleState.PROPOSED
+        by_nobody = self.takes_account and self.approved.person is None
+        return RuleState.SELF_DECLARED if by_nobody else RuleState.IN_FORCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,7 @@ def list_rules(connection: psycopg.Connection) -> list[AcceptanceRule]:
         steps[number, one["what"]] = RuleStep(one["by"], one["person"], one["at"], one["reason"])
         if proposed:
             proposals.append((number, _terms(said, one["reason"])))
+    accounts = has_accounts(connection)
     seen = scopes_seen(connection, {terms.scope for _, terms in proposals})
     return [
         AcceptanceRule(
@@ -151,6 +159,7 @@ def list_rules(connection: psycopg.Connection) -> list[AcceptanceRule]:
             steps[number, RULE_PROPOSED],
             steps.get((number, RULE_APPROVED)),
             steps.get((number, RULE_WITHDRAWN)),
+            accounts,
         )
         for number, terms in reversed(proposals)
         if terms.scope in seen

@@ -22,6 +22,7 @@ from schemas.accounts import HOURS, AccountRole, How, is_name
 from schemas.counting import quantity
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import ARGON2, BATCH_SCOPE, LOGIN
+from schemas.guards.jobs import told_of
 from schemas.guards.logins import LONGEST_WAIT, TRIES
 from schemas.show_as import AS_EVER, ShowAs
 
@@ -171,21 +172,30 @@ def told_batches(connection: psycopg.Connection, batches: Iterable[int]) -> set[
     """
     rows = connection.execute(
         f"""SELECT b.id FROM batch b WHERE b.id = ANY(%s) AND {BATCH_SEEN}
-        AND NOT EXISTS (SELECT FROM job j JOIN account a ON a.name = j.person
-            WHERE j.id::text = current_setting('recon.job', true) AND a.tenants <> ''
-            AND (b.profile::json ->> 'tenant' = ANY (string_to_array(a.tenants, ' '))) IS NOT TRUE)
+        AND NOT EXISTS (SELECT FROM job j
+            WHERE j.id::text = current_setting('recon.job', true) AND NOT {told_of("j")})
         """,
         [[*batches]],
     ).fetchall()
     return {int(number) for (number,) in rows}
 
 
+def batch_told(connection: psycopg.Connection, number: int) -> str:
+    """What a batch is called in what is said here: its number only to whoever may be told that."""
+    return f"batch {number}" if told_batches(connection, [number]) else OF_OTHERS
+
+
 def list_accounts(connection: psycopg.Connection) -> list[Account]:
-    """Every account, disabled ones as well, by name."""
+    """Every account that whoever acts sees, disabled ones as well, by name.
+
+    Raises LoginRefused where that is nobody: to be shown none would say that there is none.
+    """
+    refuse_nobody(connection)
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(
             "SELECT name, full_name, roles, tenants, subject, disabled, failed, failed_at, "
             f"event_id FROM account, {SCHEMA}.refused(name, '{LOGIN}') "
+            f"WHERE {SCHEMA}.sees_all() OR name = {SCHEMA}.acting_name() "
             'ORDER BY name COLLATE "C"'
         ).fetchall()
     return [
@@ -215,7 +225,8 @@ def keep_account(connection: psycopg.Connection, account: Account, seen: int | N
 
 
 def chosen_show_as(connection: psycopg.Connection, name: str) -> ShowAs | None:
-    """How dates and numbers are written for an account; None: there is none of this name."""
+    """How dates and numbers are written for an account; None: none is seen of this name."""
+    refuse_nobody(connection)
     row = connection.execute("SELECT show_as FROM account WHERE name = %s", [name]).fetchone()
     return ShowAs.read(row[0]) if row else None
 

@@ -20,6 +20,7 @@ from connectors.postgres.corrections import unread_repairs, unrepaired
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.evidence import check_evidence
 from schemas.counting import first_of
+from schemas.guards.tenants import sees_event
 from schemas.guards.trail_functions import GENESIS, TURN
 from schemas.guards.trail_rules import Event, link_hash
 
@@ -119,9 +120,9 @@ def links_at(connection: psycopg.Connection, positions: Collection[int]) -> dict
 def list_events(
     connection: psycopg.Connection, most: int, *, what: str | None = None, batch: int | None = None
 ) -> list[TrailEntry]:
-    """The latest events, the last one first; `what` is a part of what happened.
+    """The latest events that whoever acts sees, the last one first.
 
-    `batch`: those about this one alone.
+    `what` is a part of what happened; `batch`: those about this one alone.
     """
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(
@@ -129,6 +130,7 @@ def list_events(
             "LEFT JOIN event_chain c ON c.event_id = e.id "
             "WHERE (%(what)s::text IS NULL OR strpos(e.what, %(what)s) > 0) "
             "AND (%(batch)s::int IS NULL OR e.batch_id = %(batch)s) "
+            f"AND {sees_event('e')} "
             "ORDER BY c.position DESC NULLS FIRST, e.id DESC LIMIT %(most)s",
             {"what": what, "batch": batch, "most": most},
         ).fetchall()

@@ -15,8 +15,8 @@ from connectors.postgres.deliveries import batches_of_delivery, told_otherwise
 from connectors.postgres.evidence import reopened_batches
 from connectors.postgres.heartbeat import ended_if_idle
 from connectors.postgres.ledger import ENDED
-from connectors.postgres.trail import add_event, said_by, said_last
-from schemas.guards.batch_states import UNDO
+from connectors.postgres.trail import add_event, last_of_batch, said_by, said_last
+from schemas.guards.batch_states import BY_UNDO, REOPENED, UNDO
 
 WRITTEN, REMOVED = "report written", "report removed"
 OWED = "report to be written again"
@@ -101,9 +101,22 @@ def owed_by(connection: psycopg.Connection, batch_id: int) -> list[int]:
     those whose rows its undo reopened.
     """
     delivery = batches_of_delivery(connection, batch_id) + told_otherwise(connection, batch_id)
-    reopened = reopened_batches(said_last(connection, batch_id, UNDO))
-    concerned = {*delivery, *(number for number, *_ in reopened)}
+    concerned = {*delivery, *_reopened_by(connection, batch_id)}
     return [one.batch_id for one in noted_reports(connection, concerned) if one.owed]
+
+
+def _reopened_by(connection: psycopg.Connection, batch_id: int) -> Iterator[int]:
+    """The batches whose rows the last undo of a batch lets be sent again."""
+    undo = last_of_batch(connection, UNDO, batch_id)
+    if not undo:
+        return
+    yield from (number for number, *_ in reopened_batches(said_last(connection, batch_id, UNDO)))
+    for (number,) in connection.execute(
+        "SELECT batch_id FROM event WHERE id > %s AND what = %s "
+        f"AND detail::jsonb -> '{BY_UNDO}' = to_jsonb(%s)",
+        [undo, REOPENED, undo],
+    ):
+        yield number
 
 
 def open_corrections(connection: psycopg.Connection) -> list[int]:

@@ -30,6 +30,7 @@ from schemas.guards.batch_states import (
     ASKED_FOR,
     INSTEAD_OF,
     PREFIX,
+    REOPENED,
     RESOLVE,
     RESTORED,
     UNDO,
@@ -54,8 +55,8 @@ from schemas.guards.ledger_digests import (
 )
 from schemas.guards.trail_rules import Event
 
-REOPENED = "reopened"
-"""Of the detail of an event: the answers to other batches, before and after."""
+_OTHERS_REOPENED = "reopened"
+"""Of an undo in an earlier version: the answers to other batches, before and after."""
 WHOLE = (*APPLIED, CONSTANTS, ANSWERS)
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
@@ -64,7 +65,7 @@ _FINAL = {PREFIX + state for state in APPLIED_STATES}
 _STATES = {PREFIX + state for state in State}
 _OF_OTHERS = {UNDO, RESTORED}
 """Events that say something of the answers to other batches than that which they are about."""
-EVENTS = {*_STATES, *_OF_OTHERS, RESOLVE, ASKED_FOR}
+EVENTS = {*_STATES, *_OF_OTHERS, REOPENED, RESOLVE, ASKED_FOR}
 """Events that change what the ledger has to be."""
 _TERMS = {
     PROFILE: "its feed profile",
@@ -180,15 +181,6 @@ def answers_detail(
     return {} if digest.startswith("0 ") else {name: digest}
 
 
-def answers_digests(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
-    """The hash of the answers to each of some batches, without the number of rows.
-
-    Whoever sees the batch whose event has it may see nothing of these.
-    """
-    found = _digests(connection, [(number, ANSWERS) for number in batches])
-    return {number: _hash_of(digest) for (number, _), digest in found.items()}
-
-
 _Value = TypeVar("_Value")
 
 
@@ -244,6 +236,11 @@ class _Record:
         if state not in _ENDS or ENDED_AT in detail:
             self.terms[ENDED_AT] = _Link(position, detail.get(ENDED_AT))
         self.state = state
+
+    def reopen(self, position: int, after: str) -> None:
+        """An undo lets rows of it be sent again; what is not known before is not known after."""
+        if self.answers is not None:
+            self.answers, self.reopened = _Link(position, after), True
 
     def send_to(self, service: object, instead_of: object, position: int) -> None:
         """Have it go to a service instead of the one that is known, if any."""
@@ -310,12 +307,14 @@ def _read(records: defaultdict[int, _Record], position: int, event: Event) -> It
         for number, before, after in reopened_batches(detail):
             reopened = records[number]
             yield from _changed_answers(number, reopened, position, before)
-            if reopened.answers is not None:
-                reopened.answers, reopened.reopened = _Link(position, after), True
+            reopened.reopen(position, after)
     record = records[event.batch_id]
     if BEFORE in detail:
         yield from _changed_answers(event.batch_id, record, position, str(detail[BEFORE]))
-        record.answers = None
+        if event.what == REOPENED:
+            record.reopen(position, str(detail.get(ANSWERS)))
+        else:
+            record.answers = None
     if event.what == ASKED_FOR:
         record.send_to(detail.get(SERVICE), detail.get(INSTEAD_OF), position)
     if event.what in _STATES:
@@ -323,8 +322,11 @@ def _read(records: defaultdict[int, _Record], position: int, event: Event) -> It
 
 
 def reopened_batches(detail: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
-    """Batches whose rows an undo sends again, with the hash of their answers before and after."""
-    batches = detail.get(REOPENED)
+    """Batches whose rows an undo sends again, with the hash of their answers before and after.
+
+    Of an earlier version: since then each has an event of its own.
+    """
+    batches = detail.get(_OTHERS_REOPENED)
     for number, pair in (batches if isinstance(batches, dict) else {}).items():
         if re.fullmatch("[0-9]{1,9}", number) and isinstance(pair, list) and len(pair) == 2:
             yield int(number), str(pair[0]), str(pair[1])

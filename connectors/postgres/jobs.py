@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from connectors.errors import JobHeldElsewhere, JobRefused, JobUnknown
-from connectors.postgres.accounts import who
+from connectors.postgres.accounts import BATCH_SEEN, who
 from connectors.postgres.command_rights import may_run
 from connectors.postgres.heartbeat import holder_text, renewed, take
 from connectors.postgres.trail import said_by
@@ -39,6 +39,7 @@ class Job:
     exit_code: int | None
     said: str | None
     batches: tuple[int, ...]
+    """Of those that it worked on, which whoever asks for it sees."""
     reconciliation_id: int | None
     lives: bool
 
@@ -59,7 +60,9 @@ class Job:
 
 
 _SELECT = f"""SELECT j.id, j.kind, j.arguments, j.asked_by, j.person, j.asked_at, j.state,
-    j.flow_run, j.started_at, j.ended_at, j.exit_code, j.said, j.batches, j.reconciliation_id,
+    j.flow_run, j.started_at, j.ended_at, j.exit_code, j.said, j.reconciliation_id,
+    ARRAY(SELECT b.id FROM batch b WHERE b.id = ANY (string_to_array(j.batches, ' ')::int[])
+        AND {BATCH_SEEN} ORDER BY b.id) AS batches,
     j.state = '{JobState.RUNNING}' AND {SCHEMA}.job_lives(j.id) AS lives FROM job j"""
 
 
@@ -204,7 +207,7 @@ def _jobs(connection: psycopg.Connection, which: str, values: list[Any]) -> list
                 "kind": JobKind(row["kind"]),
                 "state": JobState(row["state"]),
                 "arguments": said_by(row["arguments"]),
-                "batches": tuple(sorted(map(int, row["batches"].split()))),
+                "batches": tuple(row["batches"]),
             }
         )
         for row in rows

@@ -19,7 +19,7 @@ from connectors.postgres.ledger import (
     Extract,
     State,
 )
-from schemas.derived.sql_names import listed
+from schemas.derived.sql_names import SCHEMA, listed
 from schemas.own_columns import PARENT_COLUMN
 
 
@@ -55,15 +55,14 @@ def list_overview(
     state: State | None = None,
     before: int | None = None,
     only: int | None = None,
-    seen: bool = False,
 ) -> list[BatchSummary]:
-    """The latest batches, newest first; `since` keeps those opened later or not ended yet.
+    """The latest batches that whoever acts sees, newest first.
 
-    `before` keeps those of a lower number, `only` the one of this, `seen` those that whoever acts
-    here may look at.
+    `since` keeps those opened later or not ended yet, `before` those of a lower number, `only` the
+    one of this.
     """
     asked = {"most": most, "since": since, "ended": list(ENDED), "state": state}
-    asked |= {"before": before, "only": only, "all": not seen}
+    asked |= {"before": before, "only": only}
     with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
         lines = cursor.execute(_OVERVIEW, asked)
         listed = [line._replace(state=State(line.state)) for line in lines]
@@ -236,7 +235,7 @@ _OVERVIEW = f"""
             AND (%(state)s::text IS NULL OR state = %(state)s)
             AND (%(before)s::int IS NULL OR id < %(before)s)
             AND (%(only)s::int IS NULL OR id = %(only)s)
-            AND (%(all)s OR {BATCH_SEEN})
+            AND ((SELECT {SCHEMA}.sees_all()) OR {BATCH_SEEN})
         ORDER BY id DESC LIMIT %(most)s
     ), {COUNTED}
     SELECT b.id, b.feed, b.state, b.opened_at, coalesce(f.files, 0) AS files,

@@ -6,7 +6,7 @@ from typing import NoReturn
 import psycopg
 
 from connectors.errors import BatchStateError
-from connectors.postgres.accounts import OF_OTHERS, told_batches
+from connectors.postgres.accounts import OF_OTHERS, batch_told
 from connectors.postgres.ledger import TAKEN_BACK, batch_span
 from connectors.postgres.trail import through_before
 from schemas.derived.sql_names import (
@@ -64,7 +64,7 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
     title = table.title.lower()
 
     def refuse(other: int, has: str, then: str = "") -> NoReturn:
-        named = f"batch {other}" if told_batches(connection, [other]) else OF_OTHERS
+        named = batch_told(connection, other)
         raise BatchStateError(
             f"Batch {batch_id} cannot be undone: {named} {has}. "
             f"{ASK if named is OF_OTHERS else f'Undo {named} first'}; {then}nothing was changed."

@@ -316,7 +316,7 @@ def show_as_command(
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         before = chosen_show_as(connection, name)
         if before is None:
-            raise AccountUnknown(f"There is no account {name}. `recon user list` names all.")
+            raise AccountUnknown(f"There is no account {name} that you may see: `recon user list`.")
         chosen = ShowAs(
             dates or before.dates, numbers or before.numbers, negatives or before.negatives
         )
@@ -398,7 +398,7 @@ def _kept(name: str, changed: Callable[["Account"], "Account"]) -> "Account":
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         account = next((one for one in list_accounts(connection) if one.name == name), None)
         if account is None:
-            raise AccountUnknown(f"There is no account {name}. `recon user list` names all.")
+            raise AccountUnknown(f"There is no account {name} that you may see: `recon user list`.")
         account = changed(account)
         with witnessed(place, connection):
             keep_account(connection, account, seen=account.event_id)

@@ -31,8 +31,7 @@ def sent_lines(sent: "Sent") -> Iterator[str]:
     yield f"body     {sent.jsondata}"
     yield from _answered(sent)
     for one in sent.earlier:
-        ended = f"undo of batch {one.undone}" if one.undone else one.ended_by
-        yield f"earlier  {_came_to(one)}, until {ended}{_word(one.ended)}"
+        yield f"earlier  {_came_to(one)}, until {one.ended_in_words}{_word(one.ended)}"
         yield f"    push key {one.push_key}"
         yield from (f"    {told}" for told in _answered(one))
 

@@ -8,10 +8,11 @@ import psycopg
 
 from connectors.errors import BatchStateError
 from connectors.postgres import ledger
+from connectors.postgres.accounts import OF_OTHERS, told_batches
 from connectors.postgres.evidence import answers_detail
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
-from connectors.postgres.push.decisions import decide, decided_by, settled_by
+from connectors.postgres.push.decisions import decide, decided_by, followers, settled_by
 from connectors.postgres.push.earlier import NUMBER
 from connectors.postgres.push.sends import Selection, SendDecision
 from connectors.postgres.resume import resumed
@@ -36,7 +37,7 @@ class Resolved:
     ended: Ended
     rows: int
     detail: dict[str, Any]
-    """As the audit trail keeps it."""
+    """As the audit trail keeps it, and the batches that follow, as far as they may be named."""
 
 
 def next_text(batch_id: int, detail: Mapping[str, Any]) -> str:
@@ -46,6 +47,11 @@ def next_text(batch_id: int, detail: Mapping[str, Any]) -> str:
         f"Rows of batch {other} ended as these had; `recon push {other}` lets them end as these do."
         for other in detail.get("followed_by", ())
     ]
+    if detail.get("followed_by_others"):
+        told.append(
+            f"Rows of {OF_OTHERS} ended as these had; the next push of that lets them end as these "
+            "do."
+        )
     return " ".join(filter(None, told))
 
 
@@ -94,11 +100,12 @@ def resolve(
                 detail = _decide(
                     lease, selection, chosen, decision, expected, tried, run, by=by, reason=reason
                 )
+            followed = _followed_by(connection, batch_id, detail[NUMBER])
             with goes_on_by(f"recon rerun {batch_id}"):
                 reach("resolved")
                 report: BatchReport = finish(workspace, lease)
             ended = Ended(ledger.find_batch(connection, batch_id), report, new=False)
-            return Resolved(ended, detail["rows"], detail)
+            return Resolved(ended, detail["rows"], detail | followed)
 
     return resumed(workspace.database, attempt)
 
@@ -148,6 +155,14 @@ def _decide(
         tried[event] = detail
         lease.set_state(State.MERGED)
     return detail
+
+
+def _followed_by(connection: psycopg.Connection, batch_id: int, number: int) -> dict[str, Any]:
+    """The batches of which rows are to end as those of a decision do, and whether others are."""
+    found = followers(connection, batch_id, number)
+    told = told_batches(connection, found)
+    others = {"followed_by_others": True} if len(told) < len(found) else {}
+    return {"followed_by": sorted(told), **others}
 
 
 def _left(

@@ -15,7 +15,7 @@ from connectors.postgres import ledger
 from connectors.postgres.apply import lock_target
 from connectors.postgres.batch_reports import note_owed, owed_by
 from connectors.postgres.corrections import lock_corrections, settle_corrections
-from connectors.postgres.evidence import REOPENED, answers_digests, are_images_altered
+from connectors.postgres.evidence import answers_detail, are_images_altered
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import TAKEN_BACK, State
 from connectors.postgres.push.reopen import may_reopen, reopen_restored
@@ -36,7 +36,8 @@ from flows.stages.finish import report_taken_back, write_owed
 from flows.stages.kept import unproven
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
-from schemas.guards.batch_states import UNDO
+from schemas.guards.batch_states import BY_UNDO, REOPENED, UNDO
+from schemas.guards.ledger_digests import BEFORE
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 
@@ -214,7 +215,7 @@ def _take_back(
             raise BatchStateError(_refusal(batch_id, changed))
         pushed = [table for table in tables if table.name in PUSHES]
         others = {one for table in pushed for one in may_reopen(connection, table, batch_id)}
-        before = answers_digests(connection, others)
+        reopened = {one: answers_detail(connection, one, BEFORE) for one in sorted(others)}
         for table in reversed(tables):
             lost = table.title.lower() in changed
             counts.update(take_back(connection, table, batch_id, lost=lost))
@@ -225,14 +226,14 @@ def _take_back(
         detail: dict[str, object] = dict(counts) | ({"left_at_service": left} if left else {})
         if changed:
             detail["changed_by_hand"] = changed
-        if others:
-            after = answers_digests(connection, others)
-            detail[REOPENED] = {one: [before[one], after[one]] for one in others}
         if faults:
             detail["kept_files"] = [str(fault) for fault in faults]
         note_owed(connection, others)
         event = add_event(connection, UNDO, batch_id=batch_id, by=by, reason=reason, detail=detail)
         tried[event] = dict(counts)
+        for one, before in reopened.items():
+            said = {BY_UNDO: event} | before | answers_detail(connection, one)
+            add_event(connection, REOPENED, batch_id=one, by=by, detail=said)
         lease.set_state(State.UNDONE)
         settle_corrections(connection, batch_id)
         report_taken_back(workspace, lease)

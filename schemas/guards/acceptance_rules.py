@@ -55,7 +55,9 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
         SELECT e.detail::jsonb || jsonb_build_object('reason', e.reason)
         FROM {SCHEMA}.event e WHERE e.id = $1 AND e.what = '{RULE_PROPOSED}'
         AND EXISTS (SELECT FROM {SCHEMA}.event a WHERE a.what = '{RULE_APPROVED}'
-            AND a.detail::jsonb -> 'rule' = to_jsonb($1))
+            AND a.detail::jsonb -> 'rule' = to_jsonb($1)
+            -- Where people log in, nobody's word accepts anything anew.
+            AND (a.person IS NOT NULL OR NOT {SCHEMA}.has_accounts()))
         AND NOT EXISTS (SELECT FROM {SCHEMA}.event w WHERE w.what = '{RULE_WITHDRAWN}'
             AND w.detail::jsonb -> 'rule' = to_jsonb($1))
     $$""",

@@ -202,7 +202,13 @@ ACCOUNTS_OF: Mapping[str, str] = {
             {_NOT_THEIRS};
         END IF;
     END $$""",
-    "password_told(whose text)": f"""RETURNS text LANGUAGE sql STABLE {SAFE} AS $$
+    "password_told(whose text)": f"""RETURNS text LANGUAGE plpgsql STABLE {SAFE} AS $$
+    BEGIN
+        -- Of others it would say who there is.
+        RETURN CASE WHEN {SCHEMA}.sees_all() OR whose = {SCHEMA}.acting_name()
+            THEN {SCHEMA}.password_hash(whose) END;
+    END $$""",
+    "password_hash(whose text)": f"""RETURNS text LANGUAGE sql STABLE {SAFE} AS $$
         -- What an event says of a password: that it is the same one, and nothing to guess it by.
         SELECT encode(sha256(convert_to(
             concat_ws('|', a.pepper, a.salt || '|' || a.verifier), 'UTF8')), 'hex')
@@ -216,7 +222,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
     BEGIN
         SELECT * INTO STRICT one FROM {SCHEMA}.account a WHERE a.name = whose;
         event := {SCHEMA}.new_event(NULL, what, said_by, NULL, json_build_object({_FACTS},
-            'password', {SCHEMA}.password_told(whose))::text);
+            'password', {SCHEMA}.password_hash(whose))::text);
         UPDATE {SCHEMA}.account a SET event_id = event WHERE a.name = whose;
         RETURN event;
     END $$""",

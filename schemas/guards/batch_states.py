@@ -25,6 +25,11 @@ ASKED_FOR = "push asked for"
 INSTEAD_OF = "instead_of"
 """Of its detail: the service that the batch went to before."""
 UNDO = "undo"
+REOPENED = "sends reopened"
+"""The event of another batch, whose rows an undo lets be sent again: who sees the one that is
+undone may see nothing of it."""
+BY_UNDO = "undo"
+"""Of its detail: the event of the undo."""
 RESOLVE = "resolve"
 """The event of a decision about sends."""
 RESTORED = "restored"
@@ -56,7 +61,7 @@ STATE_EVENTS = tuple(PREFIX + state for state in {**COMES_AFTER, **dict.fromkeys
 KEPT = ("id", "feed", "content_id", "profile", "corrects", "opened_at")
 """Columns of a batch that stay as they were when it was received."""
 OF_MERGER: Sequence[str] = (
-    "released", UNDO, RESOLVE, RESTORED, ASKED_FOR,
+    "released", UNDO, REOPENED, RESOLVE, RESTORED, ASKED_FOR,
     *(PREFIX + state for state in APPLIED_STATES),
 )  # fmt: skip
 """Events that only those who apply rows write."""

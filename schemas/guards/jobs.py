@@ -17,6 +17,7 @@ from schemas.guards.accounts import (
     NOT_YOURS,
     refuse,
     require,
+    scope_within,
 )
 from schemas.guards.batch_states import lacks_merger
 from schemas.guards.decisions import as_the_person
@@ -55,6 +56,17 @@ def job_told(job: str, names: Sequence[str] = JOB_FACTS) -> str:
     """SQL for the hash of what nobody changes of a job, or of what came of it."""
     facts = ", ".join(f"{job}.{name}" for name in names)
     return f"encode(sha256(convert_to(json_build_array({job}.id, {facts})::text, 'UTF8')), 'hex')"
+
+
+def told_of(job: str) -> str:
+    """SQL for whether what is said of a job names the batch `b`.
+
+    Not to an account of some tenants that asked for it, where the batch is none of theirs.
+    """
+    return (
+        f"NOT EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.name = {job}.person "
+        f"AND a.tenants <> '' AND NOT {scope_within(BATCH_SCOPE)})"
+    )
 
 
 def _batch_of(arguments: str) -> str:
@@ -233,8 +245,9 @@ JOBS_OF: Mapping[str, str] = {
         -- Batches that it names and did not work on: what it brought was there.
         UPDATE {SCHEMA}.job j SET state = '{JobState.ENDED}', ended_at = clock_timestamp(),
             exit_code = $2, said = left($3, {SAID_LENGTH}), reconciliation_id = $5,
-            batches = (SELECT coalesce(string_agg(DISTINCT one, ' '), '')
-                FROM string_to_table(btrim(j.batches || ' ' || $4), ' ') one WHERE one <> '')
+            batches = (SELECT coalesce(string_agg(b.id::text, ' ' ORDER BY b.id), '')
+                FROM {SCHEMA}.batch b WHERE {told_of("j")}
+                AND b.id = ANY (string_to_array(btrim(j.batches || ' ' || $4), ' ')::integer[]))
             WHERE j.id = number AND j.state = '{JobState.RUNNING}' AND j.account = session_user
             -- Somebody else may have taken it over meanwhile.
             AND NOT EXISTS (SELECT FROM {SCHEMA}.lease l WHERE l.name = 'job ' || number

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from schemas.derived.sql_names import SAFE, SCHEMA
+from schemas.guards.accounts import NOT_YOURS, refuse
+from schemas.guards.tenants import is_member
 
 MOST_SECONDS = 86_400
 """The longest that a lease lasts without being renewed, whatever its taker asks for."""
@@ -73,6 +75,13 @@ the leases apart that a session renews."""
 _LASTS = f"least({{}}, {MOST_SECONDS}) * interval '1s'"
 _COLUMNS = ("owner", "account", "pid", "started", "since", "expires_at", "mark")
 
+_OF_SCOPES = (Held.SCOPE, Held.DECISION)
+_NO_RUN_OF_IT = refuse(
+    NOT_YOURS,
+    "%s sees no run of that scope, and holds none of it",
+    f"coalesce({SCHEMA}.acting_name(), 'nobody who is logged in')",
+)
+
 _KEPT = {
     "lease_lives(session integer, mark bigint)": f"""RETURNS boolean LANGUAGE sql {SAFE} AS $$
         SELECT {_HAS_MARK.format(session="$1", mark="$2")}
@@ -113,6 +122,17 @@ _KEPT = {
         VALUES ($1, '', session_user, pg_backend_pid(), now(), now());
         DELETE FROM {SCHEMA}.lease l WHERE l.name = $1;
     END $$""",
+    "require_scope(hashed text)": f"""RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
+    BEGIN
+        -- Who only decides and signs begins no scope, and keeps nobody from one of others.
+        IF NOT ({SCHEMA}.sees_all() OR {is_member("recon_loader")}
+            OR pg_has_role(session_user, current_user, 'MEMBER')
+            OR EXISTS (SELECT FROM {SCHEMA}.reconciliation r WHERE r.scope_hash = hashed
+                AND r.id = ANY ({SCHEMA}.seen_runs(false))))
+        THEN
+            {_NO_RUN_OF_IT};
+        END IF;
+    END $$""",
     "lock_scope(hashed text)": f"""RETURNS void LANGUAGE plpgsql {SAFE}
     SET lock_timeout = '{DECIDED_SECONDS}s' AS $$
     BEGIN
@@ -127,6 +147,7 @@ _KEPT = {
 LEASES_OF: Mapping[str, str] = _KEPT | {
     f"keep_{kind}(whose text, owner text, seconds integer, began timestamptz)": f"""
     RETURNS TABLE (pid integer, started timestamptz) LANGUAGE sql {SAFE} AS $$
+        {f"SELECT {SCHEMA}.require_scope($1);" if kind in _OF_SCOPES else ""}
         SELECT k.pid, k.started FROM {SCHEMA}.keep_lease(rtrim('{kind} ' || $1), $2, $3, $4) k
     $$"""
     for kind in Held

@@ -48,6 +48,13 @@ LOGINS_OF: Mapping[str, str] = {
     $$""",
     "refused(whose text, asked_for text)": f"""
     RETURNS TABLE (failed integer, failed_at timestamptz) LANGUAGE plpgsql STABLE {SAFE} AS $$
+    BEGIN
+        IF {SCHEMA}.sees_all() OR whose = {SCHEMA}.acting_name() THEN
+            RETURN QUERY SELECT * FROM {SCHEMA}.refused_tries(whose, asked_for);
+        END IF;
+    END $$""",
+    "refused_tries(whose text, asked_for text)": f"""
+    RETURNS TABLE (failed integer, failed_at timestamptz) LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
         counted bigint;
     BEGIN
@@ -69,7 +76,7 @@ LOGINS_OF: Mapping[str, str] = {
         IF one.name IS NULL OR one.disabled OR one.verifier IS NULL THEN
             RETURN false;
         END IF;
-        SELECT * INTO before FROM {SCHEMA}.refused(whose, asked_for);
+        SELECT * INTO before FROM {SCHEMA}.refused_tries(whose, asked_for);
         waits := CASE WHEN before.failed < {TRIES} THEN 0
             ELSE least({LONGEST_WAIT}, 2 ^ least(before.failed - {TRIES}, 20))
                 - extract(epoch FROM clock_timestamp() - before.failed_at) END;

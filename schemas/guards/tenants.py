@@ -106,8 +106,9 @@ _OF_BATCH = (
 
 def _events(event: str) -> str:
     run = RUN_OF_EVENT.format(event)
+    # What somebody did to a batch may be about one of others: an undo writes of those it reopens.
     return (
-        f"{event}.person = {_ME} OR {event}.batch_id = {_BATCHES} "
+        f"{event}.batch_id IS NULL AND {event}.person = {_ME} OR {event}.batch_id = {_BATCHES} "
         f"OR {run} = ANY ((SELECT {SCHEMA}.seen_runs(true))::text[]) "
         f"OR {event}.id = ANY ((SELECT {SCHEMA}.seen_rules())::bigint[])"
     )
@@ -130,6 +131,9 @@ SEEN: Mapping[str, str] = {
     "event": _events("event"),
     "job": f"person = {_ME}",
     "look": f"account = {_ME}",
+    # Whoever keeps accounts is bound to no tenants, and sees all.
+    "account": f"name = {_ME}",
+    "login": f"account = {_ME}",
     "subscription": f"account = {_ME}",
     "report_mail": f"account = {_ME}",
 }

@@ -29,7 +29,7 @@ from schemas.guards.batch_states import (
 )
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED
 from schemas.guards.held_against import HELD_AGAINST_OF
-from schemas.guards.jobs import JOB_EVENTS, JOBS_OF
+from schemas.guards.jobs import JOB_EVENTS, JOBS_OF, told_of
 from schemas.guards.ledger_digests import ANSWERS, BEFORE, LEDGER, LEDGER_DIGESTS_OF, TABLES, TERMS
 from schemas.guards.logins import LOGINS_OF
 from schemas.guards.readable import is_amount, is_day, is_read, or_none, time_text
@@ -126,7 +126,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
             session_user, ({SCHEMA}.acting()).name)
         RETURNING id INTO event;
         UPDATE {SCHEMA}.job j SET batches = btrim(j.batches || ' ' || $1)
-            WHERE j.id = work.id AND $1 IS NOT NULL
+            FROM {SCHEMA}.batch b WHERE j.id = work.id AND b.id = $1 AND {told_of("j")}
             AND $1::text <> ALL (string_to_array(j.batches, ' '));
         RETURN event;
     END $$""",

@@ -212,4 +212,4 @@ def test_what_an_account_is_shown_is_chosen(typed: Callable[..., Any]) -> None:
     told = typed("user", "show-as", "anna", "--negatives", "brackets")
     assert "dots, numbers as point-comma and negatives as brackets" in told.stdout
     refused = typed("user", "show-as", "bo", "--dates", "dots")
-    assert "There is no account bo. `recon user list` names all." in refused.stderr
+    assert "There is no account bo that you may see: `recon user list`." in refused.stderr

@@ -1,5 +1,7 @@
 """What an account of some tenants reads, whatever it sends: rows of these, by PostgreSQL itself."""
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -8,21 +10,26 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.errors import AccountRefused
+from connectors.errors import AccountRefused, ReconciliationUnknown
 from connectors.files.profile import DEFAULT
 from connectors.postgres.acceptance_rules import RuleTerms
 from connectors.postgres.accounts import BATCH_SEEN, act_as, keep_account, sees_part
-from connectors.postgres.audit import verify
+from connectors.postgres.audit import list_events, verify
 from connectors.postgres.breaks import Decision
+from connectors.postgres.heartbeat import take
 from connectors.postgres.ledger import State
+from connectors.postgres.overview import list_overview
+from connectors.postgres.reconciliations import scope_hash
 from connectors.postgres.record_rows import target_row
 from connectors.postgres.signatures import why_interested
+from connectors.postgres.trail import said_by
 from flows.stages.reconcile.acceptance_rules import propose_rule
-from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.reconcile.sign import prepare
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from schemas.guards.leases import Held
 from schemas.guards.roles import CONTROLLER, DESK, LOADER, MERGER, READER
 from schemas.guards.tenants import SEEN, SEEN_OF_TARGETS, sees_event
 from schemas.life import Choice
@@ -50,6 +57,11 @@ STATEMENTS = {
     "SELECT FROM event WHERE what = 'breaks commented'": (1, 1, 0),
     "SELECT FROM event WHERE what = 'acceptance rule proposed'": (1, 1, 0),
     "SELECT FROM ledger_digests(ARRAY[1, 2, 3], 'files')": (1, 1, 1),
+    # Of anna, who is for all, and of tessa
+    "SELECT FROM account": (1, 1, 0),
+    "SELECT DISTINCT account FROM login": (1, 1, 0),
+    "SELECT FROM unnest(ARRAY['anna', 'tessa']) name, refused(name, 'login')": (1, 1, 0),
+    "SELECT FROM unnest(ARRAY['anna', 'tessa']) name WHERE password_told(name) <> ''": (1, 1, 0),
     # By way of others
     "WITH x AS MATERIALIZED (SELECT * FROM payment) SELECT FROM x": (1, 1, 2),
     "SELECT FROM batch b JOIN extract e ON e.batch_id = b.id": (1, 1, 1),
@@ -265,6 +277,62 @@ def test_what_the_owner_reads_is_not_shown_to_an_account_of_some_tenants(
             assert (target_row(connection, PAYMENT, key=key, by=None) is not None) == seen
 
 
+LISTS: dict[str, Callable[[Workspace, psycopg.Connection], Iterable[object]]] = {
+    "batches": lambda _, connection: (one.id for one in list_overview(connection, 9)),
+    "events": lambda _, connection: (one.batch_id for one in list_events(connection, 99)),
+    "runs of the trail": lambda _, connection: (
+        said_by(one.detail).get("id") for one in list_events(connection, 99, what="reconciled")
+    ),
+    "breaks": lambda place, _: runs_with_breaks(place),
+}
+
+
+def runs_with_breaks(place: Workspace) -> Iterator[int]:
+    for run in (1, 2, 3):
+        with suppress(ReconciliationUnknown):
+            if list_breaks(place, run, Chosen(code="AMOUNT"))[1].height:
+                yield run
+
+
+@pytest.mark.parametrize("what", LISTS)
+@pytest.mark.parametrize("role", [None, MERGER, READER])
+def test_a_login_bounds_what_is_listed_whoever_it_connects_as(
+    place: Workspace, acting: As, role: str | None, what: str
+) -> None:
+    """A login says who one acts as; the owner of the schema and workers are held by no policy."""
+    user = acting(role) if role else place
+
+    def listed(who: Account) -> set[object]:
+        there = logged_in(user, who)
+        with there.database.connect() as connection:
+            return {*LISTS[what](there, connection)} - {None}
+
+    assert listed(TESSA) == {1}
+    assert listed(ANNA) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("kind", [Held.SCOPE, Held.DECISION])
+def test_who_decides_for_some_tenants_keeps_nobody_from_a_scope_of_others(
+    place: Workspace, acting: As, kind: Held
+) -> None:
+    """Of a run of everything they decide about what is theirs; workers begin scopes."""
+    some, worker = logged_in(acting(CONTROLLER), TESSA), logged_in(acting(MERGER), TESSA)
+    of_worker = [(worker, "tenants 7; feeds a", True)] if kind is Held.SCOPE else []
+    for there, scope, may in (
+        (some, "tenants 7", True),
+        (some, "everything", True),
+        (some, "tenants 8", False),
+        (some, "tenants 9", False),
+        (acting(CONTROLLER), "tenants 7", False),
+        (logged_in(acting(CONTROLLER), ANNA), "tenants 8", True),
+        (logged_in(place, TESSA), "tenants 7; feeds a", True),
+        *of_worker,
+    ):
+        refused = pytest.raises(AccountRefused, match="sees no run of that scope")
+        with nullcontext() if may else refused, there.database.connect() as connection:
+            assert take(connection, kind, scope_hash(scope)) is not None, scope
+
+
 @pytest.mark.long
 def test_only_a_whole_trail_is_proven(place: Workspace, acting: As) -> None:
     reader = acting(READER)
@@ -328,8 +396,8 @@ def test_every_table_that_a_reader_reads_is_thought_of(place: Workspace, rows: A
 
 
 OTHERS = {
-    # who there is, what is held, and hashes
-    "account", "acceptance_limit", "login", "lease", "chain_turn", "event_chain",
+    # above what two people decide, what is held, and hashes
+    "acceptance_limit", "lease", "chain_turn", "event_chain",
     # the service, whichever batch it is
     "push_lane", "push_epoch", "push_seal", "push_restore",
     # asks who is acting by itself

@@ -12,6 +12,7 @@ from connectors.postgres.accounts import (
     choose_show_as,
     keep_account,
     keep_limit,
+    list_accounts,
     log_in,
     log_out,
     set_password,
@@ -20,7 +21,7 @@ from connectors.postgres.audit import verify
 from connectors.postgres.subscriptions import keep_subscription
 from flows.stages.workspace import Workspace
 from schemas.show_as import AS_EVER
-from tests.accounts.people import ADA, ANNA, CLEO, PASSWORD, add, logged_in
+from tests.accounts.people import ADA, ANNA, CLEO, PASSWORD, TESSA, add, logged_in
 from tests.accounts.test_accounts import KEEPING
 from tests.governance.runs import SCOPE, found, reconcile
 
@@ -78,6 +79,25 @@ def test_a_login_that_has_ended_is_not_that_of_the_owner(workspace: Workspace) -
     with workspace.database.connect() as connection:
         assert log_in(connection, "ada", PASSWORD)
         keep_limit(connection, "1", None)
+
+
+def test_an_account_is_shown_to_itself_and_to_who_sees_all(
+    workspace: Workspace, controller: str
+) -> None:
+    """By whichever database account: a desk may connect as the owner of the schema."""
+    add(workspace, ADA, ANNA, TESSA)
+    lesser = replace(workspace, database=type(workspace.database)(controller, 10))
+
+    def shown(place: Workspace) -> list[str]:
+        with place.database.connect() as connection:
+            return [one.name for one in list_accounts(connection)]
+
+    for place in (workspace, lesser):
+        assert shown(logged_in(place, TESSA)) == ["tessa"]
+        assert shown(logged_in(place, ADA)) == ["ada", "anna", "tessa"]
+    assert shown(workspace) == ["ada", "anna", "tessa"]
+    with pytest.raises(LoginRefused, match="Nobody is logged in, or no longer"):
+        shown(lesser)
 
 
 def test_whom_a_provider_shows_from_now_on_has_no_password(workspace: Workspace) -> None:

@@ -175,7 +175,7 @@ def test_it_ends_with_its_last_day_and_with_a_word(workspace: Workspace, rows: A
     assert told[other].state(later) is RuleState.WITHDRAWN
     with pytest.raises(AccountRefused, match="withdrawn already"):
         withdraw_rule(workspace, other, by="ann", reason="again")
-    with pytest.raises(AccountRefused, match="approved or withdrawn already"):
+    with pytest.raises(AccountRefused, match="whoever may proposes it anew"):
         approve_rule(workspace, other, by="cid", reason="")
 
 
@@ -362,6 +362,28 @@ def test_a_rule_of_somebody_who_may_not_propose_it_any_more_is_not_approved(
     with workspace.database.connect() as owner:
         keep_account(owner, ANNA)
     approve_rule(bo, number, by=None, reason="seen")
+
+
+def test_what_nobody_who_was_logged_in_approved_accepts_no_more_once_there_are_accounts(
+    workspace: Workspace, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it has accepted is somebody's word until its day, as of any rule that has ended."""
+    first = reconcile(workspace, found("1"))
+    number = in_force(workspace)
+    assert apply(workspace, first) == [(1, True)]
+    add(workspace, ANNA, BO)
+    second = reconcile(workspace, found("1", "2"))
+    with caplog.at_level(logging.WARNING, "recon.reconcile"):
+        assert apply(workspace, second) == []
+    assert f"Rule {number} accepts nothing" in caplog.text
+    (rule,) = list_rules(workspace)
+    assert rule.state(DAY) is RuleState.SELF_DECLARED
+    with pytest.raises(AccountRefused, match="whoever may proposes it anew"):
+        approve_rule(logged_in(workspace, BO), number, by=None, reason="agreed")
+    withdraw_rule(logged_in(workspace, BO), number, by=None, reason="proposed anew")
+    anew = propose_rule(logged_in(workspace, ANNA), None, TERMS, None)
+    approve_rule(logged_in(workspace, BO), anew, by=None, reason="agreed")
+    assert apply(workspace, second) == [(1, True)]
 
 
 def test_a_rule_of_nobody_is_proposed_anew_once_there_are_accounts(workspace: Workspace) -> None:

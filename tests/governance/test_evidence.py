@@ -1,12 +1,14 @@
 """What the ledger says of a batch is held against the audit trail, whoever altered it since."""
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
@@ -14,7 +16,7 @@ from connectors.errors import EvidenceBroken
 from connectors.files.profile import DEFAULT
 from connectors.postgres import ledger
 from connectors.postgres.audit import VerifiedTrail, verify
-from connectors.postgres.evidence import altered_ledger
+from connectors.postgres.evidence import altered_ledger, check_evidence
 from connectors.postgres.push.sends import SendDecision
 from connectors.postgres.trail import said_last
 from flows.stages.chosen_sends import ChosenSends
@@ -37,6 +39,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.field import Kind
 from schemas.guards.roles import MERGER, READER
+from schemas.guards.trail_rules import Event
 from schemas.ledger import LEDGER
 from tests.conftest import Once
 from tests.push.conftest import deliver, towards, written_over
@@ -362,6 +365,22 @@ def test_an_honest_history_holds(workspace: Workspace, tmp_path: Path) -> None:
     assert holds(workspace)
 
 
+def as_told_before(
+    connection: psycopg.Connection, after: str | None = None
+) -> Iterator[tuple[int, Event]]:
+    """The trail as an earlier version wrote it: an undo told of other batches in its own event."""
+    said = said_last(connection, 1, "sends reopened")
+    pair = [said["answers_before"], after or said["answers"]]
+    columns = ", ".join(Event._fields)
+    for row in connection.execute(f"SELECT {columns} FROM event ORDER BY id").fetchall():  # type: ignore[call-overload]
+        one = Event(*row)
+        if one.what == "undo":
+            detail = json.loads(one.detail or "") | {"reopened": {"1": pair}}
+            yield one.id, one._replace(detail=json.dumps(detail))
+        elif one.what != "sends reopened":
+            yield one.id, one
+
+
 @pytest.mark.long
 def test_a_pushed_batch_that_was_undone_leaves_the_others_as_they_were_answered(
     workspace: Workspace, tmp_path: Path
@@ -372,8 +391,11 @@ def test_a_pushed_batch_that_was_undone_leaves_the_others_as_they_were_answered(
         undo_batch(place, 2, **SAID)
         assert holds(place)
         with place.database.connect() as connection:
-            (hashes,) = said_last(connection, 2, "undo")["reopened"].values()
-        assert [len(one) for one in hashes] == [64, 64], "nothing of how many rows there are"
+            said = said_last(connection, 1, "sends reopened")
+            assert {"answers", "answers_before", "undo"} == {*said}
+            assert check_evidence(connection, as_told_before(connection)).faults == ()
+            (fault,) = check_evidence(connection, as_told_before(connection, "0" * 64)).faults
+        assert "batch 1: the answers of the service (table send) are not what link" in fault
         push_batch(place, 1)
         assert holds(place)
         run = reconcile(place, Asked(Scope(), date(2026, 1, 31), Rules(references=())))

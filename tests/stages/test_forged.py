@@ -507,8 +507,8 @@ def test_decisions_and_runs_of_a_scope_take_turns(acting: As, workspace: Workspa
     assert intact(workspace)
 
 
-OF_OTHERS = ("released", "undo", "resolve", "restored", "push asked for", "batch complete")
-OF_OTHERS += ("batch failed",)
+OF_OTHERS = ("released", "undo", "sends reopened", "resolve", "restored", "push asked for")
+OF_OTHERS += ("batch complete", "batch failed")
 OF_STATES = ("batch received", "batch staged", "batch checked", "batch discarded")
 
 

@@ -134,7 +134,6 @@ def decide(
             for name in (counts if decision is SendDecision.RESEND else ())
         ),
         "named": [f"{extract_id}:{number}" for extract_id, number in named],
-        "followed_by": _followers(connection, chosen.batch_id, number),
     }
 
 
@@ -151,8 +150,11 @@ def settled_by(
     return set(rows.fetchall())
 
 
-def _followers(connection: psycopg.Connection, batch_id: int, number: int) -> list[int]:
-    """Other batches of which a row ended as one had whose confirmation a decision took back."""
+def followers(connection: psycopg.Connection, batch_id: int, number: int) -> list[int]:
+    """Other batches of which a row ended as one had whose confirmation a decision took back.
+
+    The event of the decision does not name them: who sees it may see nothing of these.
+    """
     rows = connection.execute(
         f"""SELECT DISTINCT x.batch_id FROM send o JOIN {FOLLOWERS}
         WHERE o.batch_id = %(batch)s AND o.decision_number = %(number)s

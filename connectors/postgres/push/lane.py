@@ -14,6 +14,7 @@ from enum import StrEnum
 import psycopg
 
 from connectors.errors import BatchHeldElsewhere, OperationBusy
+from connectors.postgres.accounts import batch_told
 from connectors.postgres.heartbeat import holder_text, let_go, take
 from connectors.postgres.lease import Lease
 from connectors.process import holding
@@ -120,8 +121,9 @@ def _holder(connection: psycopg.Connection, operation: Operation) -> str:
     row = connection.execute(
         "SELECT batch_id, owner FROM push_lane WHERE operation = %s", [operation.name]
     ).fetchone()
-    batch, owner = row or ("another one", "another run")
-    return f"{operation.name} is being pushed for batch {batch} by {owner}"
+    if row is None:
+        return f"{operation.name} is being pushed by another run"
+    return f"{operation.name} is being pushed for {batch_told(connection, row[0])} by {row[1]}"
 
 
 def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:

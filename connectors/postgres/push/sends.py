@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row
 
+from connectors.postgres.accounts import OF_OTHERS, told_batches
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.earlier import EarlierSend, WhoseWord, earlier_of, undone_by, words_of
 from connectors.postgres.push.lane import asking_columns
@@ -107,9 +108,16 @@ class SentBefore(NamedTuple):
     ended_by: str
     """The decision that ended it, `undo` or `restored`."""
     undone: int | None
-    """The batch that was undone."""
+    """The batch that was undone, where it may be named."""
     ended: WhoseWord | None
-    """Whose word that was."""
+    """Whose word that was; None also of a batch that may not be named."""
+
+    @property
+    def ended_in_words(self) -> str:
+        """What ended it."""
+        if self.ended_by != UNDO:
+            return self.ended_by
+        return f"undo of {OF_OTHERS if self.undone is None else f'batch {self.undone}'}"
 
     @property
     def errors(self) -> list[dict[str, Any]]:
@@ -347,6 +355,8 @@ def _sent_before(
 ) -> SentBefore:
     number = one.ended_number or 0
     by_undo = one.ended_by == UNDO
+    told = number if by_undo and told_batches(connection, [number]) else None
+    decided = None if by_undo else words.get(number)
     return SentBefore(
         state=one.state,
         attempts=one.attempts,
@@ -359,8 +369,8 @@ def _sent_before(
         decision=one.decision,
         decided=words.get(one.decision_number or 0),
         ended_by=one.ended_by,
-        undone=number if by_undo else None,
-        ended=undone_by(connection, number) if by_undo else words.get(number),
+        undone=told,
+        ended=undone_by(connection, told) if told else decided,
     )
 
 

@@ -27,7 +27,6 @@ def show(visit: Visit) -> Response:
                 ON_A_PAGE + 1,
                 state=State(state) if state else None,
                 before=read_whole(before),
-                seen=True,
             )
     return visit.page(
         "batches.html.jinja",

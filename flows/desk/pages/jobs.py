@@ -6,7 +6,6 @@ from typing import Any
 from starlette.responses import Response
 
 from connectors.errors import JobRefused, JobUnknown
-from connectors.postgres.accounts import is_batch_seen
 from connectors.postgres.jobs import Job, find_job, list_jobs, may_do_jobs
 from flows.desk.forms import LARGEST, read_whole
 from flows.desk.jobs import order, start_again
@@ -54,7 +53,6 @@ def show_one(visit: Visit) -> Response:
     """One job; its page asks for itself again while it is under way."""
     with visit.place.database.connect() as connection:
         job = find_job(connection, _number(visit))
-        batches = [one for one in job.batches if is_batch_seen(connection, one)]
         # Where the desk does no job itself, starting it here would be nothing.
         waits = job.state is JobState.ORDERED and may_do_jobs(connection)
     settings = visit.desk.settings
@@ -66,7 +64,6 @@ def show_one(visit: Visit) -> Response:
         about=told(job),
         said=said if shows_text(visit) else without_messages(said),
         command=command_of(job.kind),
-        batches=batches,
         waits=waits,
         flow_run=link if job.flow_run else "",
     )

@@ -10,7 +10,7 @@ import psycopg
 
 from connectors.errors import DecisionRefused
 from connectors.postgres import acceptance_rules
-from connectors.postgres.acceptance_rules import AcceptanceRule, RuleOutcome, RuleTerms
+from connectors.postgres.acceptance_rules import AcceptanceRule, RuleOutcome, RuleState, RuleTerms
 from connectors.postgres.reconciliations import Reconciliation
 from flows.stages.reconcile.as_of import run_meant
 from flows.stages.witness import witness_trail
@@ -80,6 +80,13 @@ def accept_by_rules(connection: psycopg.Connection, run: Reconciliation) -> list
             )
         elif one.breaks:
             log.info("Rule %s accepted %s of reconciliation %s", one.rule, breaks, run.id)
+    for rule in acceptance_rules.list_rules(connection):
+        if rule.terms.scope == run.scope and rule.state(run.as_of) is RuleState.SELF_DECLARED:
+            log.warning(
+                "Rule %s accepts nothing: it was approved before there were accounts, by a name "
+                "that nobody had logged in by. Withdraw it, and propose it anew",
+                rule.number,
+            )
     return outcomes
 
 

@@ -10,6 +10,7 @@ import psycopg
 from connectors.errors import DecisionRefused
 from connectors.files.currencies import read_currencies
 from connectors.postgres import reconciliations
+from connectors.postgres.accounts import acting, sees_breaks
 from connectors.postgres.breaks import (
     Decision,
     accepted_on,
@@ -192,7 +193,7 @@ def list_breaks(
     """
     with workspace.database.connect() as connection:
         run = reconciliations.find_run(connection, number)
-        found = _fitting(breaks_now(connection, run), chosen)
+        found = _fitting(_seen(connection, run, breaks_now(connection, run)), chosen)
     if chosen.ids:
         found = found.filter(pl.col("id").is_in(list(chosen.ids)))
     found = found.with_columns(
@@ -249,6 +250,7 @@ def decide_breaks(
             breaks = breaks_now(connection, run, (chosen.ids or None) if seen else None)
             if seen is not None:
                 refuse_if_decided(connection, run, seen)
+            breaks = _seen(connection, run, breaks)
             meant = meant_by(breaks, run, chosen, decision.what)
             if seen is not None:
                 refuse_if_other(meant, seen)
@@ -315,6 +317,16 @@ def can_be_decided(what: Choice, *, by_id: bool) -> pl.Expr:
             return state.is_in(OPEN)
         case _:
             return state.is_in(UNRESOLVED)
+
+
+def _seen(
+    connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
+) -> pl.DataFrame:
+    """Of all breaks of a run those that whoever acts sees, also where no policy holds who reads."""
+    if sees_breaks(connection, run.id):
+        return breaks
+    person = acting(connection)
+    return breaks.filter(pl.col("tenant").is_in(person.tenants if person else ()))
 
 
 def _fitting(breaks: pl.DataFrame, chosen: Chosen) -> pl.DataFrame:
