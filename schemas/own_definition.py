@@ -205,7 +205,11 @@ def _of_field(old: Field, new: Field) -> Iterator[Change]:
         yield Change(f"{name} had no rule {', '.join(stricter)}", Asks.NONE_WAITING, name)
     elif old.rules != new.rules:
         yield Change(f"{name} had other rules", field=name)
-    if (old.version, old.business_date) != (new.version, new.business_date):
-        yield Change(f"{name} was another version or business date", field=name)
+    if old.version != new.version:
+        # Rows of one key that wait were told apart by it already.
+        told = f"{name} {'told' if old.version else 'did not tell'} which of two versions is newer"
+        yield Change(told, Asks.NONE_WAITING, name)
+    if old.business_date != new.business_date:
+        yield Change(f"{name} was {'the' if old.business_date else 'no'} business date", field=name)
     if old.note != new.note:
         yield Change(f"{name} had another note", field=name)

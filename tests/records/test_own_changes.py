@@ -1,5 +1,7 @@
 """What a change of a record kind asks of the rows that are there."""
 
+from dataclasses import replace
+
 import pytest
 
 from schemas.field import Field, Kind, Reference, Rule, Table
@@ -10,6 +12,8 @@ ID, TEXT = Field("Id", Kind.INTEGER, required=True), Field("Reason", Kind.STRING
 PIN = Field("Pin", Kind.STRING, secret=True)
 FEE = Field("Fee", Kind.DOUBLE, amount=True)
 CURRENCY = Field("CurrenciesId", Kind.INTEGER)
+DAY = Field("Day", Kind.DATETIME, required=True)
+NEWEST = replace(DAY, version=True)
 
 
 def kind(
@@ -92,6 +96,19 @@ CASES = {
         kind(ID, Field("Day", Kind.DATETIME, business_date=True)),
         [Asks.NOTHING],
     ),
+    "a version": (kind(ID, DAY), kind(ID, NEWEST), [Asks.NONE_WAITING]),
+    "a version less": (kind(ID, NEWEST), kind(ID, DAY), [Asks.NONE_WAITING]),
+    "another version": (
+        kind(ID, NEWEST),
+        kind(replace(ID, version=True), DAY),
+        [Asks.NONE_WAITING, Asks.NONE_WAITING],
+    ),
+    "a version that is a business date too": (
+        kind(ID, NEWEST),
+        kind(ID, replace(NEWEST, business_date=True)),
+        [Asks.NOTHING],
+    ),
+    "a new version": (kind(ID), kind(ID, NEWEST), [Asks.NO_RECORDS]),
     "a note": (kind(ID, TEXT), kind(ID, Field("Reason", Kind.STRING, note="x")), [Asks.NOTHING]),
     "a reference": (kind(ID), kind(ID, references=(Reference("Id", "fee"),)), [Asks.NOTHING]),
     "another order": (kind(ID, TEXT), kind(TEXT, ID), [Asks.NO_LINES]),

@@ -1,0 +1,45 @@
+"""A record kind is defined otherwise while rows of it wait: what would be made of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.records.test_own_kinds import REFUND, TOP, Run, define, write
+from tests.records.test_own_kinds import run as run  # noqa: PLC0414 -- the fixture.
+
+VERSION = "version = true\n"
+ROUND = '\n[fields.Round]\ntype = "integer"\nrequired = true\n'
+BY_TIME = REFUND + ROUND
+BY_ROUND = REFUND.replace(VERSION, "") + ROUND + VERSION
+LAST_WINS = 'feed = "careful"\n[policy]\nduplicate = "last_wins"\n[budget]\nerrors = 0\n'
+
+
+@pytest.mark.long
+def test_what_tells_the_newer_row_stays_while_rows_wait_that_were_told_apart_by_it(
+    run: Run, rows: Any, tmp_path: Path
+) -> None:
+    """Else the older one of a delivery, by either definition, becomes the record."""
+    define(tmp_path, BY_TIME)
+    (tmp_path / "careful.toml").write_text(LAST_WINS)
+    late = "2,7,1,1,1,2026-01-06T10:00:00Z,newer by time,1"
+    soon = "2,7,1,2,1,2026-01-05T10:00:00Z,newer by round,2"
+    delivered = write(tmp_path, late, soon, f"3{soon[1:].replace('1,2,1', '1,two,1')}",
+                      top=f"{TOP},Round")  # fmt: skip
+    assert run("import", delivered, "--profile", str(tmp_path / "careful.toml")).returncode == 1
+    assert rows("SELECT state FROM batch") == [("held",)]
+    define(tmp_path, BY_ROUND)
+    done = run("release", "1", "--reason", "known")
+    assert (done.returncode, rows('SELECT "Reason" FROM refund')) == (2, [])
+    for said in ("RefundedAt told which of two versions is newer", "Round did not tell which"):
+        assert f"{said}" in done.stderr
+    assert done.stderr.count("batch 1 has rows that were checked by that and wait") == 2
+    define(tmp_path, BY_TIME)
+    assert run("release", "1", "--reason", "known").returncode == 1
+    assert rows('SELECT "Reason" FROM refund') == [("newer by time",)]
+    # None waits any more.
+    define(tmp_path, BY_ROUND)
+    again = write(tmp_path, soon.replace("2,1,2026", "5,1,2026"), top=f"{TOP},Round", name="b.csv")
+    done = run("import", again)
+    assert done.returncode == 0, done.stderr
+    assert rows('SELECT "Reason", "Amount"::text FROM refund') == [("newer by round", "5")]
