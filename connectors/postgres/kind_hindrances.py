@@ -7,14 +7,17 @@ import psycopg
 from connectors.postgres.lease import worked_on
 from connectors.postgres.ledger import NOTHING_APPLIED, TAKEN_BACK, State
 from connectors.postgres.own_kinds import KeptKind, hash_of
+from connectors.printable import shown
 from schemas.derived.sql_names import SCHEMA, listed
-from schemas.derived.views import ENDS, quoted
-from schemas.field import Table
+from schemas.derived.views import CORRECTED, ENDS, IS_UNDIVIDED, quoted
+from schemas.field import Rule, Table
 from schemas.own_checks import INSERT_BATCH_DATA
 from schemas.own_definition import Asks, Change, changes, definition_of, table_of
 from schemas.own_tables import FOLDER
 from schemas.tables import OWN
 
+_NOTHING_THERE = (Rule.NOT_NULL, Rule.NOT_EMPTY)
+"""Reasons of a row that say that nothing stands in a field."""
 _POSSIBLE = {
     Asks.NO_RECORDS: "that is possible while the database has no record of the kind",
     Asks.UNHELD: "that is possible while no row has a value of it",
@@ -87,8 +90,9 @@ def _in_the_way(connection: psycopg.Connection, before: Table, change: Change) -
             return _waiting(connection, name)
         case Asks.UNHELD:
             held = f"WHERE {quoted(change.field)} IS NOT NULL"
-            there = any(_any(connection, of, held) for of in (name, f"staged_{name}"))
-            return _POSSIBLE[change.asks] if there else ""
+            if any(_any(connection, of, held) for of in (name, f"staged_{name}")):
+                return _POSSIBLE[change.asks]
+            return _in_error(connection, name, change.field)
         case Asks.NO_LINES:
             return _delivered_as_lines(connection, name)
         case Asks.UNSENT:
@@ -127,6 +131,37 @@ def _being_read(connection: psycopg.Connection, name: str) -> str:
     return (
         f"a run is reading batch {row[0]}, and checks its rows by that. Wait for its end, and "
         "change the definition then"
+    )
+
+
+def _in_error(connection: psycopg.Connection, name: str, field: str) -> str:
+    """Which row that can be corrected has something in a field that is no value, or may have.
+
+    A line without cells may, where the header of its file has the field.
+    """
+    row = connection.execute(
+        f"""SELECT s.batch_id, e.name, s.record_number FROM {SCHEMA}.staged_{name} s
+        JOIN {SCHEMA}.extract e ON e.id = s.extract_id
+        JOIN {SCHEMA}.batch b ON b.id = s.batch_id AND b.state NOT IN ({listed(ENDS)})
+        WHERE s.error_data IS NOT NULL
+            AND (EXISTS (SELECT FROM json_array_elements(s.error_data::json) r
+                    WHERE r ->> 'FieldName' = %(field)s
+                        AND r ->> 'ErrorCode' NOT IN ({listed(_NOTHING_THERE)}))
+                OR {IS_UNDIVIDED} AND EXISTS (SELECT
+                    FROM json_array_elements_text(coalesce(e.header, '[]')::json) h
+                    WHERE lower(h) = lower(%(field)s)))
+            AND NOT EXISTS (SELECT FROM {SCHEMA}.outcome o WHERE o.verdict = '{CORRECTED}'
+                AND (o.extract_id, o.record_number) = (s.extract_id, s.record_number))
+        ORDER BY 1, s.extract_id, 3 LIMIT 1""",
+        {"field": field},
+    ).fetchone()
+    if row is None:
+        return ""
+    batch, file, record = row
+    return (
+        f"record {record} of {shown(file)}, batch {batch}, is in error and may have something "
+        f"there. Define it so again, correct that row (`recon rejects {batch}`), or undo "
+        "or discard that batch, and remove the field then"
     )
 
 

@@ -43,3 +43,54 @@ def test_what_tells_the_newer_row_stays_while_rows_wait_that_were_told_apart_by_
     done = run("import", again)
     assert done.returncode == 0, done.stderr
     assert rows('SELECT "Reason", "Amount"::text FROM refund') == [("newer by round", "5")]
+
+
+SCORE = '\n[fields.Score]\ntype = "integer"\n'
+SCORED = f"{TOP},Score"
+CLEAN = "1,7,1,10.50,1,2026-01-05T10:00:00Z,broken,"
+ASIDE = {
+    # what stands there: row
+    "a value that is none": f"2{CLEAN[1:]}high",
+    "a value beside another fault": f"2{CLEAN[1:]}5".replace("10.50", "ten"),
+    "a line without cells": f"2{CLEAN[1:]}high,too",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("row", ASIDE.values(), ids=ASIDE)
+def test_a_field_stays_while_a_row_in_error_has_something_in_it(
+    run: Run, rows: Any, tmp_path: Path, row: str
+) -> None:
+    """Else it cannot be corrected as its file has it."""
+    define(tmp_path, REFUND + SCORE)
+    assert run("import", write(tmp_path, CLEAN, row, top=SCORED)).returncode == 1
+    define(tmp_path, REFUND)
+    done = run("status")
+    assert (done.returncode, rows("SELECT count(*) FROM refund")) == (2, [(1,)])
+    assert "it had the field Score; " in done.stderr
+    if "high" in row:
+        assert "record 2 of refunds.csv, batch 1, is in error" in done.stderr
+    define(tmp_path, REFUND + SCORE)
+    assert run("rejects", "1", "--out", str(tmp_path / "rejects")).returncode == 0
+    (rejects,) = (tmp_path / "rejects").glob("*.csv")
+    rejects.write_text(
+        rejects.read_text().replace("high", "").replace(",too", "").replace("ten", "10.50")
+    )
+    done = run("import", str(rejects), "--corrects", "1")
+    assert done.returncode == 0, done.stdout
+    define(tmp_path, REFUND)
+    # What was corrected to nothing is no value.
+    assert run("status").returncode == (0 if "high" in row else 2)
+
+
+@pytest.mark.long
+def test_a_row_in_error_of_a_batch_that_was_undone_keeps_no_field(
+    run: Run, rows: Any, tmp_path: Path
+) -> None:
+    define(tmp_path, REFUND + SCORE)
+    row = ASIDE["a value that is none"]
+    assert run("import", write(tmp_path, row, top=SCORED)).returncode == 1
+    assert run("undo", "1", "--reason", "test").returncode == 0
+    define(tmp_path, REFUND)
+    done = run("status")
+    assert done.returncode == 0, done.stderr
