@@ -43,7 +43,8 @@ def _no_file(connection: psycopg.Connection, name: str, *, asked: bool) -> str:
             "`recon records export`."
         )
     if asked:
-        return ""
+        why = _being_read(connection, name)
+        return f"The record kind {name} cannot be removed: {why}." if why else ""
     return (
         f"The database has the record kind {name}, which is not defined here. Set {FOLDER} to the "
         "folder with its definition, write that with `recon records export`, or remove the kind "
@@ -65,8 +66,6 @@ def _hindrances(
             "`recon records apply`, as the owner of the schema."
         )
         return
-    if not is_used(connection, name):
-        return
     before = table_of(name, kept.definition)
     for change in changes(before, OWN.tables[name]):
         if why := _in_the_way(connection, before, change):
@@ -79,9 +78,12 @@ def _hindrances(
 def _in_the_way(connection: psycopg.Connection, before: Table, change: Change) -> str:
     """What keeps a kind from being changed, and what to do; empty: nothing."""
     name = before.name
+    if change.asks is Asks.NOTHING:
+        return ""
+    if not is_used(connection, name):
+        # The first rows of it may be on their way.
+        return _being_read(connection, name)
     match change.asks:
-        case Asks.NOTHING:
-            return ""
         case Asks.NONE_WAITING:
             return _waiting(connection, name)
         case Asks.NO_RECORDS:
@@ -92,11 +94,11 @@ def _in_the_way(connection: psycopg.Connection, before: Table, change: Change) -
             held = f"WHERE {quoted(change.field)} IS NOT NULL"
             if any(_any(connection, of, held) for of in (name, f"staged_{name}")):
                 return _POSSIBLE[change.asks]
-            return _in_error(connection, name, change.field)
+            return _in_error(connection, name, change.field) or _being_read(connection, name)
         case Asks.NO_LINES:
             return _delivered_as_lines(connection, name)
         case Asks.UNSENT:
-            return _sent(connection, before)
+            return _sent(connection, before) or _being_sent(connection, name)
         case Asks.NO_ROWS:
             return _POSSIBLE[change.asks]
 
@@ -211,7 +213,28 @@ def _sent(connection: psycopg.Connection, before: Table) -> str:
         return ""
     return (
         f"batch {batch}, which has rows of the kind, goes to the service. Define it so again, "
-        "undo that batch, and deliver it behind the change"
+        "undo or discard that batch, and deliver it behind the change"
+    )
+
+
+def _being_sent(connection: psycopg.Connection, name: str) -> str:
+    """Which batch a run has whose rows it may send: by the definition that it began with.
+
+    A batch goes to the service once the run says so. What is in insert-batch data is known once it
+    is staged.
+    """
+    (batch,) = connection.execute(
+        f"""SELECT min(e.batch_id) FROM {SCHEMA}.extract e JOIN {SCHEMA}.batch b
+            ON b.id = e.batch_id AND b.id = ANY(%s)
+        WHERE e.refused IS NULL AND (e.record = %s OR e.record = %s AND (b.state = %s
+            OR EXISTS (SELECT FROM {SCHEMA}.staged_{name} s WHERE s.extract_id = e.id)))""",
+        [worked_on(connection), name, INSERT_BATCH_DATA, State.RECEIVED],
+    ).fetchone() or (None,)
+    if batch is None:
+        return ""
+    return (
+        f"a run is working on batch {batch}, and may send its rows by that. Wait for its end, and "
+        "change the definition then"
     )
 
 
