@@ -136,3 +136,22 @@ def test_a_kind_stays_while_a_run_reads_what_may_have_the_first_rows_of_it(
     done = meanwhile(run, workspace, rows, tmp_path, READING, words, after)
     assert (done.returncode, BEING_READ.format(1) in done.stderr) == (2, True), done.stderr
     assert rows('SELECT "Id" FROM refund ORDER BY 1') == [(1,), (2,)]
+
+
+@pytest.mark.long
+def test_rows_that_were_planned_for_an_operation_that_is_gone_are_told_of(
+    run: Run, tmp_path: Path
+) -> None:
+    define(tmp_path, REFUND + POST)
+    nowhere = {"RECON_SERVICE_URL": "http://127.0.0.1:9", "RECON_SERVICE_ATTEMPTS": "1"}
+    assert run("import", write(tmp_path, *ROWS), "--push", **nowhere).returncode == 2
+    assert run("undo", "1", "--reason", "test").returncode == 0
+    define(tmp_path, REFUND)
+    told = run("sends", "1").stdout
+    assert " ".join(told.split()) == (
+        "AddRefund: 3 unsent. No record kind has this operation any more, so its rows are not "
+        "listed; `recon row` shows each."
+    )
+    assert json.loads(run("sends", "1", "--json").stdout)["not_listed"] == {
+        "AddRefund": {"unsent": 3}
+    }

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row
 
+from connectors.errors import BatchStateError
 from connectors.postgres.corrections import reads_staged
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.changed_records import part_decided
@@ -24,7 +25,7 @@ from connectors.postgres.push.earlier import (
     next_decision,
 )
 from connectors.postgres.push.lane import lock_sends
-from connectors.postgres.push.plan import CURRENT, FOLLOWERS, sent_by_another, table_of
+from connectors.postgres.push.plan import CURRENT, FOLLOWERS, sent_by_another
 from connectors.postgres.push.sends import (
     Selection,
     SendDecision,
@@ -38,8 +39,9 @@ from connectors.postgres.record_rows import RowPlace, delivered_row
 from connectors.postgres.trail import committed, told_by_run
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import joined, of_batch
+from schemas.field import Table
 from schemas.guards.batch_states import RESOLVE
-from schemas.operations import PUSHES
+from schemas.operations import BY_NAME
 
 MOST_NAMED = 1_000
 """Rows of one decision that the audit trail names one by one; of the others each names it."""
@@ -120,7 +122,7 @@ def decide(
         of_operation = counts.setdefault(operation, {})
         of_operation[state] = of_operation.get(state, 0) + 1
     for operation in counts:
-        part_decided(connection, table_of(operation), chosen.batch_id, number)
+        part_decided(connection, _table_of(operation, chosen.batch_id), chosen.batch_id, number)
     named = sorted((extract_id, number) for *_, extract_id, number in rows)[:MOST_NAMED]
     return {
         "decision": decision.value,
@@ -136,6 +138,17 @@ def decide(
         "named": [f"{extract_id}:{number}" for extract_id, number in named],
         "followed_by": _followers(connection, chosen.batch_id, number),
     }
+
+
+def _table_of(operation: str, batch_id: int) -> Table:
+    """The record kind that an operation sends; raises BatchStateError where there is none."""
+    if operation not in BY_NAME:
+        raise BatchStateError(
+            f"Rows of batch {batch_id} are kept as sends of {operation}, an operation that no "
+            "record kind has any more: nothing can be decided about them. `recon row` shows what "
+            "became of each; look at the service for what it has. Nothing was changed."
+        )
+    return BY_NAME[operation].table
 
 
 def settled_by(
@@ -164,7 +177,7 @@ def _followers(connection: psycopg.Connection, batch_id: int, number: int) -> li
 
 def _overwritten(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> int:
     """How many rows of a decision to send them again a later batch has overwritten: none is."""
-    table = table_of(operation)
+    table = _table_of(operation, batch_id)
     row = connection.execute(
         f"""SELECT count(*) FROM send x JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
@@ -231,14 +244,17 @@ class SendToSettle:
 
 
 def count_unsettled(connection: psycopg.Connection, batch_id: int) -> dict[tuple[str, str], int]:
-    """Operation and state -> rows that a decision can be taken about."""
+    """Operation and state -> rows that a decision can be taken about.
+
+    None can be about rows of an operation that no record kind has any more.
+    """
     rows = connection.execute(
         "SELECT operation, state, count(*) FROM send x WHERE batch_id = %s AND state = ANY(%s) "
         f"AND {UNANSWERED} GROUP BY 1, 2",
         [batch_id, list(_UNSETTLED)],
     )
-    counted = {(operation, state): count for operation, state, count in rows}
-    order = [one.name for one in PUSHES.values()]
+    order = [*BY_NAME]
+    counted = {(name, state): count for name, state, count in rows if name in BY_NAME}
     return dict(
         sorted(counted.items(), key=lambda one: (order.index(one[0][0]), one[0][1] != "in_doubt"))
     )
