@@ -16,6 +16,8 @@ from schemas.own_endpoint import ENDPOINT_KEYS, SECTION
 
 MARKS = ("amount", "version", "business_date", "secret")
 """What a field may be: for the totals and the days of its record, and for who may see it."""
+MADE, CHANGED, REMOVED = (f"record kind {what}" for what in ("made", "changed", "removed"))
+"""Events that tell of a definition: of what is there `now`, and what was `before`."""
 
 
 def definition_of(table: Table) -> str:

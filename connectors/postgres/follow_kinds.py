@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.kind_hindrances import all_hindrances, is_used
-from connectors.postgres.own_kinds import CHANGED, MADE, REMOVED, THERE, KeptKind, kept_of
+from connectors.postgres.own_kinds import THERE, KeptKind, kept_of
 from connectors.postgres.trail import add_event
 from schemas.derived.sql import METADATA, STAGED, STORAGE, TARGETS
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name
@@ -18,7 +18,7 @@ from schemas.derived.views import DOCUMENTED_VIEWS, VIEWS, quoted
 from schemas.guards.roles import LOADER, READER, grants_of
 from schemas.guards.shown_rows import hidden_again, shown_rows
 from schemas.guards.tenants import policies_of
-from schemas.own_definition import changes, definition_of, table_of
+from schemas.own_definition import CHANGED, MADE, REMOVED, changes, definition_of, table_of
 from schemas.tables import OWN
 
 ROWS = "staged_row"
