@@ -130,12 +130,12 @@ def sends_command(
             for told in more:
                 out().print(f"    {visible(told)}")
             count += 1
-        gone = {} if operation or rows else not_listed(place, batch)
+        gone = {} if rows or operation or state else not_listed(place, batch)
         for name, states in gone.items():
             told = ", ".join(f"{of_state:,} {one}" for one, of_state in states.items())
             out().print(
-                f"{name}: {told}. No record kind has this operation any more, so its rows are not "
-                "listed; `recon row` shows each."
+                f"{name}: {told}. The record kind of these rows has this operation no more, so "
+                "they are not listed; `recon row` shows each."
             )
     if not count and not gone:
         out().print(f"Batch {batch} has no such rows.")

@@ -13,7 +13,7 @@ from connectors.postgres.push.sends import (
     Selection,
     SendState,
     Sent,
-    count_states,
+    count_left_over,
     list_sends,
 )
 from flows.stages.rows.spots import Spot, of_name, places, show_command
@@ -43,10 +43,9 @@ def sends_of(workspace: Workspace, batch_id: int, chosen: ChosenSends) -> Iterat
 
 
 def not_listed(workspace: Workspace, batch_id: int) -> dict[str, dict[str, int]]:
-    """Operation -> state -> sends of a batch by what no record kind has any more."""
+    """Operation -> state -> sends of a batch, where their record kind has the operation no more."""
     with workspace.database.connect() as connection:
-        counts = count_states(connection, batch_id)
-    return {name: states for name, states in counts.items() if name not in BY_NAME}
+        return count_left_over(connection, batch_id)
 
 
 def selection_of(connection: psycopg.Connection, batch_id: int, chosen: ChosenSends) -> Selection:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError
-from connectors.postgres.push.decisions import count_unsettled
+from connectors.postgres.push.decisions import count_unsettled, list_unsettled
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve
@@ -30,7 +30,9 @@ def place(workspace: Workspace, tmp_path: Path) -> Workspace:
 
 def test_no_decision_is_taken_about_them_and_it_is_said(place: Workspace, rows: Any) -> None:
     with place.database.connect() as connection:
-        assert count_unsettled(connection, 1) == {}
+        assert count_unsettled(connection, 1) == {("AddRefund", "in_doubt"): 1}
+        (shown,) = list_unsettled(connection, 1, "AddRefund", "in_doubt", after=0, most=9)
+        assert (shown.sent, shown.row["record_number"]) == (None, 1)
     chosen = ChosenSends(states=("in_doubt",))
     for decision in SendDecision:
         with pytest.raises(BatchStateError, match=r"batch 1 .* AddRefund, an operation that no"):

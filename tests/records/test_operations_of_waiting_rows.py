@@ -139,19 +139,22 @@ def test_a_kind_stays_while_a_run_reads_what_may_have_the_first_rows_of_it(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("taken", [False, True], ids=["by nobody", "by another kind"])
 def test_rows_that_were_planned_for_an_operation_that_is_gone_are_told_of(
-    run: Run, tmp_path: Path
+    run: Run, tmp_path: Path, taken: bool
 ) -> None:
     define(tmp_path, REFUND + POST)
     nowhere = {"RECON_SERVICE_URL": "http://127.0.0.1:9", "RECON_SERVICE_ATTEMPTS": "1"}
     assert run("import", write(tmp_path, *ROWS), "--push", **nowhere).returncode == 2
     assert run("undo", "1", "--reason", "test").returncode == 0
     define(tmp_path, REFUND)
+    if taken:
+        other = (REFUND + POST).replace('"refund"', '"payback"').replace('"Refund"', '"Payback"')
+        (tmp_path / "records" / "payback.toml").write_text(other)
     told = run("sends", "1").stdout
     assert " ".join(told.split()) == (
-        "AddRefund: 3 unsent. No record kind has this operation any more, so its rows are not "
-        "listed; `recon row` shows each."
+        "AddRefund: 3 unsent. The record kind of these rows has this operation no more, so they "
+        "are not listed; `recon row` shows each."
     )
-    assert json.loads(run("sends", "1", "--json").stdout)["not_listed"] == {
-        "AddRefund": {"unsent": 3}
-    }
+    listed = json.loads(run("sends", "1", "--json").stdout)
+    assert (listed["sends"], listed["not_listed"]) == ([], {"AddRefund": {"unsent": 3}})

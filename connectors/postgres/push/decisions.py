@@ -5,7 +5,7 @@ known of the attempts, stays beside it; and where the row is sent again, in `ear
 to decide about are listed page by page, each with its evidence.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -240,23 +240,30 @@ class SendToSettle:
     row: Mapping[str, Any]
     """As it was delivered, by `delivered_row`."""
     sent: Sent | None
-    """What was sent and answered; None where the role may not read it."""
+    """What was sent and answered; None where the role may not read it.
+
+    So it is where the record kind of the row has that operation no more.
+    """
 
 
 def count_unsettled(connection: psycopg.Connection, batch_id: int) -> dict[tuple[str, str], int]:
     """Operation and state -> rows that a decision can be taken about.
 
-    None can be about rows of an operation that no record kind has any more.
+    Behind all others those of an operation that no record kind has any more, to be looked at.
     """
     rows = connection.execute(
         "SELECT operation, state, count(*) FROM send x WHERE batch_id = %s AND state = ANY(%s) "
         f"AND {UNANSWERED} GROUP BY 1, 2",
         [batch_id, list(_UNSETTLED)],
     )
-    order = [*BY_NAME]
-    counted = {(name, state): count for name, state, count in rows if name in BY_NAME}
+    counted = {(operation, state): count for operation, state, count in rows}
+    places = {name: place for place, name in enumerate(BY_NAME)}
+    last = len(places)
     return dict(
-        sorted(counted.items(), key=lambda one: (order.index(one[0][0]), one[0][1] != "in_doubt"))
+        sorted(
+            counted.items(),
+            key=lambda one: (places.get(one[0][0], last), one[0][0], one[0][1] != "in_doubt"),
+        )
     )
 
 
@@ -279,9 +286,11 @@ def list_unsettled(
             [batch_id, operation, state, after, most],
         ).fetchall()
     places = tuple(RowPlace(one.extract_id, one.record_number) for one in found)
-    sent: Iterator[Sent | None] = iter([None] * len(found))
+    sent: list[Sent | None] = []
     if found and reads_staged(connection):
-        sent = list_sends(connection, Selection(batch_id, operation, (state,), places))
+        sent = [*list_sends(connection, Selection(batch_id, operation, (state,), places))]
+    # An operation is that of one record kind, and was that of another: all are told of, or none.
+    sent = sent or [None] * len(found)
     return [
         SendToSettle(at, delivered_row(connection, place) or {}, one)
         for at, place, one in zip(found, places, sent, strict=True)
