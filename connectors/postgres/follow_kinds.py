@@ -115,7 +115,7 @@ def _make(connection: sa.Connection, name: str) -> None:
     ).scalar()
     if taken:
         raise DatabaseUnusable(
-            f"The record kind {name} cannot be made: the schema {SCHEMA!r} has something named "
+            f"{OWN.about(name)} cannot be made: the schema {SCHEMA!r} has something named "
             f"{taken} already. Give the kind another name; nothing was changed."
         )
     METADATA.create_all(connection, tables, checkfirst=False)
@@ -129,7 +129,7 @@ def _refuse_word(connection: sa.Connection, name: str) -> None:
     ).scalar()
     if reserved:
         raise DatabaseUnusable(
-            f"The record kind {name} cannot be made: {name} is a word of SQL. Give the kind "
+            f"{OWN.about(name)} cannot be made: {name} is a word of SQL. Give the kind "
             "another name; nothing was changed."
         )
 

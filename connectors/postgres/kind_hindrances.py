@@ -61,7 +61,7 @@ def _hindrances(
         return
     if not asked and hash_of(definition) in kept.former:
         yield (
-            f"The record kind {name} is defined here as it was before: the database has a newer "
+            f"{OWN.about(name)} is defined here as it was before: the database has a newer "
             "definition. Write that with `recon records export`, or lead the database back with "
             "`recon records apply`, as the owner of the schema."
         )
@@ -69,10 +69,8 @@ def _hindrances(
     before = table_of(name, kept.definition)
     for change in changes(before, OWN.tables[name]):
         if why := _in_the_way(connection, before, change):
-            yield (
-                f"The record kind {name} is defined otherwise than in the database: {change.told}; "
-                f"{why}."
-            )
+            about = OWN.about(name)
+            yield f"{about} is defined otherwise than in the database: {change.told}; {why}."
 
 
 def _in_the_way(connection: psycopg.Connection, before: Table, change: Change) -> str:
