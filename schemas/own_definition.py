@@ -150,7 +150,11 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
     for name, new in now.by_name.items():
         if name not in before.by_name:
             yield _of_new_field(new)
-    if before.references != now.references:
+    if added := [one for one in now.references if one not in before.references]:
+        # Where one leads was looked for when rows that wait were checked.
+        told = [f"{one.field} did not refer to {one.table}.{one.column}" for one in added]
+        yield Change(", ".join(told), Asks.NONE_WAITING)
+    elif before.references != now.references:
         yield Change("it referred to other records")
     yield from _of_endpoint(before.endpoint, now.endpoint)
     first = next(iter(before.amounts), None)

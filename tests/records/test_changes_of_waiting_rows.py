@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.records.test_own_kinds import REFUND, TOP, Run, define, write
+from tests.records.test_own_kinds import REFERENCE, REFUND, ROWS, TOP, Run, define, write
 from tests.records.test_own_kinds import run as run  # noqa: PLC0414 -- the fixture.
 
 VERSION = "version = true\n"
@@ -45,6 +45,29 @@ def test_what_tells_the_newer_row_stays_while_rows_wait_that_were_told_apart_by_
     done = run("import", again)
     assert done.returncode == 0, done.stderr
     assert rows('SELECT "Reason", "Amount"::text FROM refund') == [("newer by round", "5")]
+
+
+@pytest.mark.long
+def test_rows_refer_to_what_they_were_checked_by(run: Run, rows: Any, tmp_path: Path) -> None:
+    """Else a record refers to nothing although its feed rejects such rows."""
+    define(tmp_path, REFUND.replace(REFERENCE, ""))
+    (tmp_path / "careful.toml").write_text(
+        'feed = "careful"\n[policy]\nreference = "reject"\n[budget]\nerrors = 0\n'
+    )
+    delivered = write(tmp_path, *ROWS)
+    assert run("import", delivered, "--profile", str(tmp_path / "careful.toml")).returncode == 1
+    assert rows("SELECT state FROM batch") == [("held",)]
+    define(tmp_path, REFUND)
+    done = run("release", "1", "--reason", "known")
+    assert (done.returncode, rows("SELECT count(*) FROM refund")) == (2, [(0,)])
+    assert "PaymentsId did not refer to payment.Id; batch 1 has rows that were" in done.stderr
+    assert run("discard", "1", "--reason", "known").returncode == 2
+    define(tmp_path, REFUND.replace(REFERENCE, ""))
+    assert run("discard", "1", "--reason", "to be checked").returncode == 0
+    define(tmp_path, REFUND)
+    assert run("import", delivered, "--profile", str(tmp_path / "careful.toml")).returncode == 1
+    held = rows("SELECT held_because FROM batch WHERE id = 2")
+    assert held == [("3 of 3 rows have errors; the budget allows 0 rows",)]
 
 
 SCORE = '\n[fields.Score]\ntype = "integer"\n'

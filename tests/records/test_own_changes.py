@@ -13,6 +13,7 @@ PIN = Field("Pin", Kind.STRING, secret=True)
 FEE = Field("Fee", Kind.DOUBLE, amount=True)
 CURRENCY = Field("CurrenciesId", Kind.INTEGER)
 DAY = Field("Day", Kind.DATETIME, required=True)
+TO_FEE, TO_DAY = Reference("Id", "fee"), Reference("Day", "day")
 NEWEST = replace(DAY, version=True)
 
 
@@ -110,7 +111,18 @@ CASES = {
     ),
     "a new version": (kind(ID), kind(ID, NEWEST), [Asks.NO_RECORDS]),
     "a note": (kind(ID, TEXT), kind(ID, Field("Reason", Kind.STRING, note="x")), [Asks.NOTHING]),
-    "a reference": (kind(ID), kind(ID, references=(Reference("Id", "fee"),)), [Asks.NOTHING]),
+    "a reference": (kind(ID), kind(ID, references=(TO_FEE,)), [Asks.NONE_WAITING]),
+    "a reference less": (kind(ID, references=(TO_FEE,)), kind(ID), [Asks.NOTHING]),
+    "a reference to another kind": (
+        kind(ID, references=(TO_FEE,)),
+        kind(ID, references=(replace(TO_FEE, table="payment"),)),
+        [Asks.NONE_WAITING],
+    ),
+    "references in another order": (
+        kind(ID, DAY, references=(TO_FEE, TO_DAY)),
+        kind(ID, DAY, references=(TO_DAY, TO_FEE)),
+        [Asks.NOTHING],
+    ),
     "another order": (kind(ID, TEXT), kind(TEXT, ID), [Asks.NO_LINES]),
     "a new field before others": (kind(ID), kind(TEXT, ID), [Asks.NOTHING, Asks.NO_LINES]),
     "a field less before others": (kind(TEXT, ID), kind(ID), [Asks.UNHELD, Asks.NO_LINES]),
