@@ -92,11 +92,11 @@ def _in_the_way(connection: psycopg.Connection, before: Table, change: Change) -
             held = f"WHERE {quoted(change.field)} IS NOT NULL"
             if any(_any(connection, of, held) for of in (name, f"staged_{name}")):
                 return _POSSIBLE[change.asks]
-            return _in_error(connection, name, change.field) or _being_read(connection, name)
+            return _in_error(connection, name, change.field) or _in_work(connection, name)
         case Asks.NO_LINES:
             return _delivered_as_lines(connection, name)
         case Asks.UNSENT:
-            return _sent(connection, before) or _being_sent(connection, name)
+            return _sent(connection, before) or _in_work(connection, name)
         case Asks.NO_ROWS:
             return _POSSIBLE[change.asks]
 
@@ -215,11 +215,11 @@ def _sent(connection: psycopg.Connection, before: Table) -> str:
     )
 
 
-def _being_sent(connection: psycopg.Connection, name: str) -> str:
-    """Which batch a run has whose rows it may send: by the definition that it began with.
+def _in_work(connection: psycopg.Connection, name: str) -> str:
+    """Which batch with rows of a kind a run has: it goes on by the definition that it began with.
 
-    A batch goes to the service once the run says so. What is in insert-batch data is known once it
-    is staged.
+    Whatever goes to the service, it may be about to say so. What is in insert-batch data is known
+    once it is staged.
     """
     (batch,) = connection.execute(
         f"""SELECT min(e.batch_id) FROM {SCHEMA}.extract e JOIN {SCHEMA}.batch b
@@ -231,8 +231,8 @@ def _being_sent(connection: psycopg.Connection, name: str) -> str:
     if batch is None:
         return ""
     return (
-        f"a run is working on batch {batch}, and may send its rows by that. Wait for its end, and "
-        "change the definition then"
+        f"a run is working on batch {batch} by that. Wait for its end, and change the definition "
+        "then"
     )
 
 

@@ -56,7 +56,7 @@ CASES = {
     "one goes in a push": (NAMING, False, POST, ""),
     "it is another in a push": (NAMING, False, POST, PUT),
 }
-BEING_SENT = "a run is working on batch {0}, and may send its rows by that. Wait for its end"
+IN_WORK = "a run is working on batch {0} by that. Wait for its end, and change the definition"
 BEING_READ = "a run is reading batch {0}, and checks its rows by that. Wait for its end"
 
 
@@ -87,7 +87,7 @@ def test_an_operation_stays_while_a_run_may_send_by_it(
         service = {"RECON_SERVICE_URL": server.url, "RECON_SERVICE_FORMAT": "json"}
         done = meanwhile(run, workspace, rows, tmp_path, halt, words, REFUND + after, **service)
         sent = sorted(one.path for one in server.effects)
-    said = BEING_READ if (halt, earlier) == (READING, False) else BEING_SENT
+    said = BEING_READ if (halt, earlier) == (READING, False) else IN_WORK
     assert (done.returncode, said.format(batch) in done.stderr) == (2, True), done.stderr
     assert sent == ["/payments/1", *(["/refunds"] * 2 if before else [])]
 
@@ -138,9 +138,24 @@ def test_a_kind_stays_while_a_run_reads_what_may_have_rows_of_it(
     assert run(*before).returncode == 0
     words = ["import", str(write_payments(tmp_path / "a.csv", line(1))), inside(tmp_path)]
     done = meanwhile(run, workspace, rows, tmp_path, READING, words, after)
-    said = BEING_READ.format(1 + earlier)
+    said = IN_WORK.format(2) if earlier else BEING_READ.format(1)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert rows('SELECT "Id" FROM refund ORDER BY 1') == [(1,), (2,)]
+
+
+@pytest.mark.long
+def test_a_field_stays_while_a_push_is_under_way(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """It reads the rows that it sends block by block."""
+    define(tmp_path, REFUND + POST)
+    assert run("import", write(tmp_path, ROWS[1])).returncode == 0
+    with FaultyServer() as server:
+        service = {"RECON_SERVICE_URL": server.url, "RECON_SERVICE_FORMAT": "json"}
+        words, after = ["push", "1"], WITHOUT_REASON + POST
+        done = meanwhile(run, workspace, rows, tmp_path, NAMING, words, after, **service)
+    assert (done.returncode, IN_WORK.format(1) in done.stderr) == (2, True), done.stderr
+    assert [one.path for one in server.effects] == ["/refunds"]
 
 
 @pytest.mark.long
