@@ -20,8 +20,9 @@ from connectors.addresses import (
 from connectors.desk_links import desk_url
 from connectors.environment import setting
 from connectors.errors import SettingsError
+from schemas.endpoints import POST
 from schemas.guards.leases import MOST_SECONDS
-from schemas.operations import OPERATIONS
+from schemas.operations import OPERATIONS, Operation
 from schemas.tables import OWN
 
 KIB = 1024
@@ -384,12 +385,24 @@ def _service_value(name: str, setting: str, kind: object, text: str) -> object:
 
 
 def _operation_names(name: str, text: str) -> dict[str, str]:
-    pairs = [pair.partition("=") for pair in text.split(",")]
+    """Operation -> its name at the host, which a batch of a POST is sent by: no other has that."""
     known = {operation.name for operation in OPERATIONS}
-    for ours, _, theirs in pairs:
-        if ours.strip() not in known or not theirs.strip().isidentifier():
+    found: dict[str, str] = {}
+    for pair in text.split(","):
+        ours, _, theirs = map(str.strip, pair.partition("="))
+        if ours not in known or not theirs.isidentifier():
             raise SettingsError(
-                f"{name}={text!r}: {ours.strip()!r} has to be one of {', '.join(sorted(known))}, "
+                f"{name}={text!r}: {ours!r} has to be one of {', '.join(sorted(known))}, "
                 "with the name of the host behind an equals sign."
             )
-    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+        if found.setdefault(ours, theirs) != theirs:
+            raise SettingsError(f"{name}={text!r}: {ours} has two names of the host. Give one.")
+    taken: dict[str, Operation] = {}
+    for one in OPERATIONS:
+        other = taken.setdefault(found.get(one.name, one.name).lower(), one)
+        if other is not one and POST in (one.method, other.method):
+            raise SettingsError(
+                f"{name}={text!r}: {other.name} and {one.name} have one name at the host, where a "
+                "batch of one would be taken for the other. Give each its own."
+            )
+    return found

@@ -24,11 +24,9 @@ from flows.tasks.own_batch import refuse_if_renumbered
 from flows.tasks.run_names import called
 from flows.tasks.states import COMPLETED
 from schemas.counting import quantity
-from schemas.operations import PUSHES
+from schemas.operations import BY_NAME
 
-OperationName = Annotated[
-    Operation, WithJsonSchema({"type": "string", "enum": [one.name for one in PUSHES.values()]})
-]
+OperationName = Annotated[Operation, WithJsonSchema({"type": "string", "enum": [*BY_NAME]})]
 """Those that take records, of your own too: the form has them as they are when it is deployed."""
 
 

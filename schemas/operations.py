@@ -27,3 +27,6 @@ PUSHES: dict[str, Operation] = {
     operation.request: operation for operation in OPERATIONS if not operation.returns_list
 }
 """The operation that takes a record, by the record's name; a record without one is never sent."""
+
+BY_NAME: dict[str, Operation] = {operation.name: operation for operation in PUSHES.values()}
+"""The same by its own name. A database may keep sends by a name that is here no more."""

@@ -16,6 +16,8 @@ from schemas.own_endpoint import ENDPOINT_KEYS, SECTION
 
 MARKS = ("amount", "version", "business_date", "secret")
 """What a field may be: for the totals and the days of its record, and for who may see it."""
+MADE, CHANGED, REMOVED = (f"record kind {what}" for what in ("made", "changed", "removed"))
+"""Events that tell of a definition: of what is there `now`, and what was `before`."""
 
 
 def definition_of(table: Table) -> str:
@@ -148,7 +150,11 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
     for name, new in now.by_name.items():
         if name not in before.by_name:
             yield _of_new_field(new)
-    if before.references != now.references:
+    if added := [one for one in now.references if one not in before.references]:
+        # Where one leads was looked for when rows that wait were checked.
+        told = [f"{one.field} did not refer to {one.table}.{one.column}" for one in added]
+        yield Change(", ".join(told), Asks.NONE_WAITING)
+    elif before.references != now.references:
         yield Change("it referred to other records")
     yield from _of_endpoint(before.endpoint, now.endpoint)
     first = next(iter(before.amounts), None)
@@ -205,7 +211,11 @@ def _of_field(old: Field, new: Field) -> Iterator[Change]:
         yield Change(f"{name} had no rule {', '.join(stricter)}", Asks.NONE_WAITING, name)
     elif old.rules != new.rules:
         yield Change(f"{name} had other rules", field=name)
-    if (old.version, old.business_date) != (new.version, new.business_date):
-        yield Change(f"{name} was another version or business date", field=name)
+    if old.version != new.version:
+        # Rows of one key that wait were told apart by it already.
+        told = f"{name} {'told' if old.version else 'did not tell'} which of two versions is newer"
+        yield Change(told, Asks.NONE_WAITING, name)
+    if old.business_date != new.business_date:
+        yield Change(f"{name} was {'the' if old.business_date else 'no'} business date", field=name)
     if old.note != new.note:
         yield Change(f"{name} had another note", field=name)

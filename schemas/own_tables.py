@@ -71,6 +71,12 @@ class OwnTables:
     tables: Mapping[str, Table] = field(default_factory=dict)
     fault: str | None = None
     """A line for everything that is wrong with a file, in all files."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """What defines each of them."""
+
+    def about(self, name: str) -> str:
+        """A record kind with its file, as a message about it begins."""
+        return f"{self.files[name]}: the record kind {name}"
 
 
 def own_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -129,8 +135,12 @@ def read_own_tables(
         others = Others({**documented, **own}, unsure, complete={*unknown} <= {file})
         file.check_references(others, own)
     faults = [fault for file in files for fault in file.faults]
-    tables = {name: own[name] for name in sorted(own)}
-    return OwnTables(fault="\n".join(faults)) if faults else OwnTables(tables)
+    if faults:
+        return OwnTables(fault="\n".join(faults))
+    names = sorted(own)
+    return OwnTables(
+        {name: own[name] for name in names}, files={name: read[name].path for name in names}
+    )
 
 
 def _is_taken(name: str) -> bool:

@@ -17,13 +17,11 @@ import psycopg
 from connectors.postgres.trail import said_by
 from schemas.derived.sql_names import SCHEMA
 from schemas.field import Table
-from schemas.own_definition import Change, changes, definition_of, table_of
+from schemas.own_definition import CHANGED, MADE, Change, changes, definition_of, table_of
 from schemas.tables import OWN
 
 MARK = "recon record kind "
 FORMER = "former"
-MADE, CHANGED, REMOVED = (f"record kind {what}" for what in ("made", "changed", "removed"))
-"""Events that tell of a definition: of what is there `now`, and what was `before`."""
 THERE = f"""SELECT c.relname::text, obj_description(c.oid, 'pg_class') FROM pg_class c
     WHERE c.relnamespace = to_regnamespace('{SCHEMA}') AND c.relkind = 'r'
     AND obj_description(c.oid, 'pg_class') LIKE '{MARK}%'"""

@@ -108,7 +108,7 @@ def sends_command(
     from connectors.postgres.push.gate import held_text, why_held
     from connectors.printable import shown
     from flows.report.spelling import visible
-    from flows.stages.chosen_sends import ChosenSends, sends_of
+    from flows.stages.chosen_sends import ChosenSends, not_listed, sends_of
 
     chosen = ChosenSends(rows, operation, state)
     with workspace("sends", quiet=True, say_held=False) as place:
@@ -116,7 +116,8 @@ def sends_command(
             why = why_held(connection, place.settings.home)
         if json:
             listed = [sent_json(sent) for sent in sends_of(place, batch, chosen)]
-            print_json({"sends": listed, "push_held": why})
+            gone = not_listed(place, batch)
+            print_json({"sends": listed, "not_listed": gone, "push_held": why})
             return 0
         if why:
             out().print(held_text(why))
@@ -129,7 +130,14 @@ def sends_command(
             for told in more:
                 out().print(f"    {visible(told)}")
             count += 1
-    if not count:
+        gone = {} if rows or operation or state else not_listed(place, batch)
+        for name, states in gone.items():
+            told = ", ".join(f"{of_state:,} {one}" for one, of_state in states.items())
+            out().print(
+                f"{name}: {told}. The record kind of these rows has this operation no more, so "
+                "they are not listed; `recon row` shows each."
+            )
+    if not count and not gone:
         out().print(f"Batch {batch} has no such rows.")
     return 0
 

@@ -9,10 +9,16 @@ import psycopg
 from connectors.errors import BatchUnknown
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Extract
-from connectors.postgres.push.sends import Selection, SendState, Sent, list_sends
+from connectors.postgres.push.sends import (
+    Selection,
+    SendState,
+    Sent,
+    count_left_over,
+    list_sends,
+)
 from flows.stages.rows.spots import Spot, of_name, places, show_command
 from flows.stages.workspace import Workspace
-from schemas.operations import PUSHES
+from schemas.operations import BY_NAME
 
 ROW = re.compile(r"(.+?):(?:(line|record):)?([0-9]{1,18})", re.DOTALL)
 
@@ -36,11 +42,17 @@ def sends_of(workspace: Workspace, batch_id: int, chosen: ChosenSends) -> Iterat
         yield from list_sends(connection, selection_of(connection, batch_id, chosen))
 
 
+def not_listed(workspace: Workspace, batch_id: int) -> dict[str, dict[str, int]]:
+    """Operation -> state -> sends of a batch, where their record kind has the operation no more."""
+    with workspace.database.connect() as connection:
+        return count_left_over(connection, batch_id)
+
+
 def selection_of(connection: psycopg.Connection, batch_id: int, chosen: ChosenSends) -> Selection:
-    known = sorted(operation.name for operation in PUSHES.values())
-    if chosen.operation is not None and chosen.operation not in known:
+    if chosen.operation is not None and chosen.operation not in BY_NAME:
+        known = ", ".join(sorted(BY_NAME))
         raise BatchUnknown(
-            f"There is no operation {chosen.operation!r} to push to. Known: {', '.join(known)}."
+            f"There is no operation {chosen.operation!r} to push to. Known: {known}."
         )
     unknown = sorted(set(chosen.states) - set(SendState))
     if unknown:

@@ -38,11 +38,10 @@ from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from schemas.guards.batch_states import BY_UNDO, REOPENED, UNDO
 from schemas.guards.ledger_digests import BEFORE
-from schemas.operations import PUSHES
+from schemas.operations import BY_NAME, PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 
 Counts = dict[str, int]
-_KEYED = {one.name: one.keyed for one in PUSHES.values()}
 _POSTED_BEFORE = (
     " A record of a POST that is imported again as it was is not posted again, and ends as it did "
     "here; with another value in any field it is posted, beside what the service has."
@@ -67,7 +66,8 @@ class Undone:
         told = ", ".join(f"{rows} {what}" for what, rows in self.counts.items() if rows)
         lines = [f"Batch {self.batch_id} is undone: {told or 'nothing to undo'}."]
         if self.left:
-            posted = any(not _KEYED[one] for one in self.left)
+            # What is defined no more may have been posted.
+            posted = any(one not in BY_NAME or not BY_NAME[one].keyed for one in self.left)
             but = ", but for what was posted before" if posted else ""
             lines.append(
                 f"{left_told(self.left)} Rows of earlier batches that own their records again are "

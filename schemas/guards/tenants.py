@@ -15,9 +15,10 @@ Each policy asks once a statement who is acting, and not for each row.
 
 from collections.abc import Collection, Iterator, Mapping
 
-from schemas.derived.sql_names import SAFE, SCHEMA, TARGET_NAMES
+from schemas.derived.sql_names import SAFE, SCHEMA, TARGET_NAMES, listed
 from schemas.derived.views import SHOWN, VIEWS, quoted
 from schemas.guards.accounts import NAMES_NO_LOGIN, NOT_ALLOWED, refuse, scope_within
+from schemas.own_definition import CHANGED, MADE, REMOVED
 from schemas.tables import EXTRACTS
 
 TENANT = "TenantsId"
@@ -106,11 +107,13 @@ _OF_BATCH = (
 
 def _events(event: str) -> str:
     run = RUN_OF_EVENT.format(event)
+    # How a kind is defined is no tenant's; it is in the rules of every report.
+    defined = f"{event}.what IN ({listed((MADE, CHANGED, REMOVED))}) AND {_ME} IS NOT NULL"
     # What somebody did to a batch may be about one of others: an undo writes of those it reopens.
     return (
         f"{event}.batch_id IS NULL AND {event}.person = {_ME} OR {event}.batch_id = {_BATCHES} "
         f"OR {run} = ANY ((SELECT {SCHEMA}.seen_runs(true))::text[]) "
-        f"OR {event}.id = ANY ((SELECT {SCHEMA}.seen_rules())::bigint[])"
+        f"OR {event}.id = ANY ((SELECT {SCHEMA}.seen_rules())::bigint[]) OR {defined}"
     )
 
 

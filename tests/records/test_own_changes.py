@@ -1,5 +1,7 @@
 """What a change of a record kind asks of the rows that are there."""
 
+from dataclasses import replace
+
 import pytest
 
 from schemas.field import Field, Kind, Reference, Rule, Table
@@ -10,6 +12,9 @@ ID, TEXT = Field("Id", Kind.INTEGER, required=True), Field("Reason", Kind.STRING
 PIN = Field("Pin", Kind.STRING, secret=True)
 FEE = Field("Fee", Kind.DOUBLE, amount=True)
 CURRENCY = Field("CurrenciesId", Kind.INTEGER)
+DAY = Field("Day", Kind.DATETIME, required=True)
+TO_FEE, TO_DAY = Reference("Id", "fee"), Reference("Day", "day")
+NEWEST = replace(DAY, version=True)
 
 
 def kind(
@@ -92,8 +97,32 @@ CASES = {
         kind(ID, Field("Day", Kind.DATETIME, business_date=True)),
         [Asks.NOTHING],
     ),
+    "a version": (kind(ID, DAY), kind(ID, NEWEST), [Asks.NONE_WAITING]),
+    "a version less": (kind(ID, NEWEST), kind(ID, DAY), [Asks.NONE_WAITING]),
+    "another version": (
+        kind(ID, NEWEST),
+        kind(replace(ID, version=True), DAY),
+        [Asks.NONE_WAITING, Asks.NONE_WAITING],
+    ),
+    "a version that is a business date too": (
+        kind(ID, NEWEST),
+        kind(ID, replace(NEWEST, business_date=True)),
+        [Asks.NOTHING],
+    ),
+    "a new version": (kind(ID), kind(ID, NEWEST), [Asks.NO_RECORDS]),
     "a note": (kind(ID, TEXT), kind(ID, Field("Reason", Kind.STRING, note="x")), [Asks.NOTHING]),
-    "a reference": (kind(ID), kind(ID, references=(Reference("Id", "fee"),)), [Asks.NOTHING]),
+    "a reference": (kind(ID), kind(ID, references=(TO_FEE,)), [Asks.NONE_WAITING]),
+    "a reference less": (kind(ID, references=(TO_FEE,)), kind(ID), [Asks.NOTHING]),
+    "a reference to another kind": (
+        kind(ID, references=(TO_FEE,)),
+        kind(ID, references=(replace(TO_FEE, table="payment"),)),
+        [Asks.NONE_WAITING],
+    ),
+    "references in another order": (
+        kind(ID, DAY, references=(TO_FEE, TO_DAY)),
+        kind(ID, DAY, references=(TO_DAY, TO_FEE)),
+        [Asks.NOTHING],
+    ),
     "another order": (kind(ID, TEXT), kind(TEXT, ID), [Asks.NO_LINES]),
     "a new field before others": (kind(ID), kind(TEXT, ID), [Asks.NOTHING, Asks.NO_LINES]),
     "a field less before others": (kind(TEXT, ID), kind(ID), [Asks.UNHELD, Asks.NO_LINES]),

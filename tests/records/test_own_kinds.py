@@ -550,6 +550,7 @@ def test_a_name_that_the_schema_has_is_refused(run: Run, tmp_path: Path) -> None
     done = run("status")
     assert done.returncode == 2
     assert "has something named payment_key already. Give the kind another name" in done.stderr
+    assert f"{tmp_path / 'records' / 'refund.toml'}: the record kind payment_key" in done.stderr
     define(tmp_path, REFUND.replace('"refund"', '"tablesample"'))
     done = run("status")
     assert (done.returncode, "tablesample is a word of SQL" in done.stderr) == (2, True)

@@ -30,6 +30,8 @@ READ: list[tuple[str, str, Any]] = [
         "EditPayment = A , AddMessageTone=B",
         {"EditPayment": "A", "AddMessageTone": "B"},
     ),
+    # A PUT goes by its path alone.
+    ("operations", "EditPayment=A,EditInvoiceFile=A", {"EditPayment": "A", "EditInvoiceFile": "A"}),
 ]
 
 
@@ -75,6 +77,9 @@ UNUSABLE = [
     ("operations", "EditPaymnt=X", "'EditPaymnt' has to be one of"),
     ("operations", "EditPayment=a/b", "'EditPayment' has to be"),
     ("operations", "EditPayment", "'EditPayment' has to be"),
+    ("operations", "EditPayment=A,EditPayment=B", "EditPayment has two names of the host"),
+    ("operations", "EditPayment=A,AddMessageTone=a", "EditPayment and AddMessageTone have one"),
+    ("operations", "AddMessageTone=addpaymentgateway", "AddPaymentGateway and AddMessageTone have"),
 ]
 
 

@@ -5,7 +5,7 @@ known of the attempts, stays beside it; and where the row is sent again, in `ear
 to decide about are listed page by page, each with its evidence.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row
 
+from connectors.errors import BatchStateError
 from connectors.postgres.corrections import reads_staged
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.changed_records import part_decided
@@ -24,7 +25,7 @@ from connectors.postgres.push.earlier import (
     next_decision,
 )
 from connectors.postgres.push.lane import lock_sends
-from connectors.postgres.push.plan import CURRENT, FOLLOWERS, sent_by_another, table_of
+from connectors.postgres.push.plan import CURRENT, FOLLOWERS, sent_by_another
 from connectors.postgres.push.sends import (
     Selection,
     SendDecision,
@@ -38,8 +39,9 @@ from connectors.postgres.record_rows import RowPlace, delivered_row
 from connectors.postgres.trail import committed, told_by_run
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import joined, of_batch
+from schemas.field import Table
 from schemas.guards.batch_states import RESOLVE
-from schemas.operations import PUSHES
+from schemas.operations import BY_NAME
 
 MOST_NAMED = 1_000
 """Rows of one decision that the audit trail names one by one; of the others each names it."""
@@ -120,7 +122,7 @@ def decide(
         of_operation = counts.setdefault(operation, {})
         of_operation[state] = of_operation.get(state, 0) + 1
     for operation in counts:
-        part_decided(connection, table_of(operation), chosen.batch_id, number)
+        part_decided(connection, _table_of(operation, chosen.batch_id), chosen.batch_id, number)
     named = sorted((extract_id, number) for *_, extract_id, number in rows)[:MOST_NAMED]
     return {
         "decision": decision.value,
@@ -135,6 +137,17 @@ def decide(
         ),
         "named": [f"{extract_id}:{number}" for extract_id, number in named],
     }
+
+
+def _table_of(operation: str, batch_id: int) -> Table:
+    """The record kind that an operation sends; raises BatchStateError where there is none."""
+    if operation not in BY_NAME:
+        raise BatchStateError(
+            f"Rows of batch {batch_id} are kept as sends of {operation}, an operation that no "
+            "record kind has any more: nothing can be decided about them. `recon row` shows what "
+            "became of each; look at the service for what it has. Nothing was changed."
+        )
+    return BY_NAME[operation].table
 
 
 def settled_by(
@@ -166,7 +179,7 @@ def followers(connection: psycopg.Connection, batch_id: int, number: int) -> lis
 
 def _overwritten(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> int:
     """How many rows of a decision to send them again a later batch has overwritten: none is."""
-    table = table_of(operation)
+    table = _table_of(operation, batch_id)
     row = connection.execute(
         f"""SELECT count(*) FROM send x JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
@@ -229,20 +242,30 @@ class SendToSettle:
     row: Mapping[str, Any]
     """As it was delivered, by `delivered_row`."""
     sent: Sent | None
-    """What was sent and answered; None where the role may not read it."""
+    """What was sent and answered; None where the role may not read it.
+
+    So it is where the record kind of the row has that operation no more.
+    """
 
 
 def count_unsettled(connection: psycopg.Connection, batch_id: int) -> dict[tuple[str, str], int]:
-    """Operation and state -> rows that a decision can be taken about."""
+    """Operation and state -> rows that a decision can be taken about.
+
+    Behind all others those of an operation that no record kind has any more, to be looked at.
+    """
     rows = connection.execute(
         "SELECT operation, state, count(*) FROM send x WHERE batch_id = %s AND state = ANY(%s) "
         f"AND {UNANSWERED} GROUP BY 1, 2",
         [batch_id, list(_UNSETTLED)],
     )
     counted = {(operation, state): count for operation, state, count in rows}
-    order = [one.name for one in PUSHES.values()]
+    places = {name: place for place, name in enumerate(BY_NAME)}
+    last = len(places)
     return dict(
-        sorted(counted.items(), key=lambda one: (order.index(one[0][0]), one[0][1] != "in_doubt"))
+        sorted(
+            counted.items(),
+            key=lambda one: (places.get(one[0][0], last), one[0][0], one[0][1] != "in_doubt"),
+        )
     )
 
 
@@ -265,9 +288,11 @@ def list_unsettled(
             [batch_id, operation, state, after, most],
         ).fetchall()
     places = tuple(RowPlace(one.extract_id, one.record_number) for one in found)
-    sent: Iterator[Sent | None] = iter([None] * len(found))
+    sent: list[Sent | None] = []
     if found and reads_staged(connection):
-        sent = list_sends(connection, Selection(batch_id, operation, (state,), places))
+        sent = [*list_sends(connection, Selection(batch_id, operation, (state,), places))]
+    # An operation is that of one record kind, and was that of another: all are told of, or none.
+    sent = sent or [None] * len(found)
     return [
         SendToSettle(at, delivered_row(connection, place) or {}, one)
         for at, place, one in zip(found, places, sent, strict=True)

@@ -25,7 +25,6 @@ from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import STATE, WRITTEN, joined, of_batch, told_joins
 from schemas.field import Table
 from schemas.operations import PUSHES, Operation
-from schemas.tables import EXTRACTS
 
 
 def plan_sends(lease: Lease, table: Table) -> int:
@@ -78,7 +77,7 @@ def settle_duplicates(connection: psycopg.Connection, operation: Operation, batc
     PUT does no harm, so its twin waits for nobody.
     """
     lock_sends(connection)
-    supersede_changed(connection, table_of(operation.name), batch_id)
+    supersede_changed(connection, operation.table, batch_id)
     values = {"operation": operation.name, "batch": batch_id}
     known = _KEYED if operation.keyed else _POSTED
     connection.execute(_settle(known), values)
@@ -114,11 +113,6 @@ def _plan(table: Table) -> str:
             FROM (SELECT s.* {rows} WHERE {of_batch("s")} AND {STATE} = 'unchanged') s
             LEFT JOIN {table.name} t ON {joined(table)} AND {same_stored(table)}
         ) applied"""
-
-
-def table_of(operation: str) -> Table:
-    """The record kind that an operation sends."""
-    return next(EXTRACTS[name] for name, one in PUSHES.items() if one.name == operation)
 
 
 CURRENT = """(t.extract_id, t.record_number) IS NOT DISTINCT FROM

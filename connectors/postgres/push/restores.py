@@ -17,7 +17,7 @@ from connectors.postgres.push.changed_records import same_stored
 from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
-from connectors.postgres.push.plan import ALONE, table_of
+from connectors.postgres.push.plan import ALONE
 from connectors.postgres.trail import add_event
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, of_batch
@@ -90,7 +90,7 @@ def doubt_planned(
 
 def _said_before(operation: Operation) -> str:
     """SQL for the planned rows that say what a row of some extracts `undone` said."""
-    table = table_of(operation.name)
+    table = operation.table
     return f"""x.batch_id = %(batch)s AND (x.extract_id, x.record_number) IN (
         SELECT s.extract_id, s.record_number FROM {staged_name(table)} s
         JOIN {staged_name(table)} t ON {joined(table)} AND {same_stored(table)}

@@ -21,7 +21,7 @@ from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
 from schemas.field import Table
 from schemas.guards.batch_states import UNDO, is_bound
-from schemas.operations import PUSHES, Operation
+from schemas.operations import BY_NAME, PUSHES, Operation
 from schemas.tables import EXTRACTS
 
 _OF_BATCH = f"FROM send x WHERE x.batch_id = b.id AND {WAITS}"
@@ -188,6 +188,23 @@ def count_states(connection: psycopg.Connection, batch_id: int) -> dict[str, dic
     ):
         counts.setdefault(operation, {})[state] = rows
     return counts
+
+
+def count_left_over(connection: psycopg.Connection, batch_id: int) -> dict[str, dict[str, int]]:
+    """The same of operations that the record kind of their rows has no more.
+
+    There may be none of that name, or it is another kind's, of which the batch has no rows.
+    """
+    values = batch_span(connection, batch_id)
+    return {
+        name: states
+        for name, states in count_states(connection, batch_id).items()
+        if name not in BY_NAME
+        or not connection.execute(
+            f"SELECT FROM {staged_name(BY_NAME[name].table)} s WHERE {of_batch('s')} LIMIT 1",
+            values,
+        ).fetchone()
+    }
 
 
 def any_sends(connection: psycopg.Connection, batches: Sequence[int]) -> bool:

@@ -18,7 +18,7 @@ from connectors.postgres.push.sends import SendDecision, SendState
 from connectors.settings import Settings
 from schemas.counting import quantity
 from schemas.jobs import JobKind
-from schemas.operations import PUSHES
+from schemas.operations import BY_NAME
 from schemas.tables import EXTRACTS, OWN
 
 MOST_PLACES = 1_000
@@ -43,7 +43,7 @@ Tenant = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 Token = Annotated[str, StringConstraints(pattern=UPLOAD_NAMED)]
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
 Record = Annotated[str, _one_of(frozenset(EXTRACTS))]
-Operation = Annotated[str, _one_of(frozenset(one.name for one in PUSHES.values()))]
+Operation = Annotated[str, _one_of(frozenset(BY_NAME))]
 
 
 class Arguments(BaseModel):
