@@ -20,6 +20,7 @@ GOES_ON = (
 NO_API = "Failed to reach API at"
 PARAMETERS, AND_PARAMETER = "Flow run received invalid parameters:", "\n - "
 """Before what Prefect says of all parameters that it refuses, and of each."""
+REFUSE_PARAMETERS = ("ParameterTypeError", "SignatureMismatchError")
 ANOTHER_RUN = "Nothing was done: run it anew with other parameters."
 SEE_THAT = "See that the server of PREFECT_API_URL runs"
 
@@ -54,10 +55,13 @@ def prefect_line(error: BaseException | None) -> str | None:
             # address with the password that may be in it.
             return "The Prefect server cannot be reached. " + GOES_ON.format(todo=SEE_THAT)
         # By its name: the command line asks here too, and does not load Prefect.
-        case Exception() if type(error).__name__ == "ParameterTypeError":
+        case Exception() if type(error).__name__ in REFUSE_PARAMETERS:
             _, _, wrong = str(error).rpartition(PARAMETERS)
             told = "; ".join(filter(None, wrong.split(AND_PARAMETER))).rstrip(".")
             return f"{told}. {ANOTHER_RUN}"
+        # Prefect raises the message of a state of that type that a flow has returned.
+        case Exception() if type(error).__name__ == "FailedRun":
+            return str(error)
     return None
 
 
