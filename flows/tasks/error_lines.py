@@ -17,6 +17,10 @@ GOES_ON = (
     "What was done before stands. {todo}, and run the same again: it goes on where it stopped; "
     "`recon status` shows where every batch is."
 )
+STOPPED = (
+    "The process of this run was told to stop. What was done before stands; Retry goes on where it "
+    "stopped."
+)
 NO_API = "Failed to reach API at"
 PARAMETERS, AND_PARAMETER = "Flow run received invalid parameters:", "\n - "
 """Before what Prefect says of all parameters that it refuses, and of each."""
@@ -37,6 +41,8 @@ def error_line(error: BaseException | None) -> str | None:
         case OSError():
             told = f"{where(error)}: {error.strerror or error}. "
             return told + GOES_ON.format(todo=cure(error))
+        case KeyboardInterrupt() | SystemExit():
+            return STOPPED
     return prefect_line(error)
 
 
@@ -62,6 +68,8 @@ def prefect_line(error: BaseException | None) -> str | None:
         # Prefect raises the message of a state of that type that a flow has returned.
         case Exception() if type(error).__name__ == "FailedRun":
             return str(error)
+        case BaseException() if type(error).__name__ == "TerminationSignal":
+            return STOPPED
     return None
 
 

@@ -116,6 +116,25 @@ def test_a_run_that_ends_failed_and_raises_nothing_is_told_without_a_traceback(
     lines_of_failure(state, state.message)
 
 
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_a_run_whose_process_is_told_to_stop_says_how_to_go_on(
+    stop: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows.tasks import batch as tasks
+
+    def stopped(*_: Any, **__: Any) -> None:
+        raise stop
+
+    monkeypatch.setattr(tasks, "receive", stopped)
+    asked = imported(write(tmp_path / "payments.csv", line(1)))
+    with pytest.raises(stop):
+        asked.work()
+    assert asked.state.name == "Crashed"
+    lines = log_lines(asked.state)
+    assert [one for one in lines if "Traceback" in one] == []
+    assert [one for one in lines if one.endswith("Retry goes on where it stopped.")]
+
+
 @pytest.mark.long
 def test_a_bug_keeps_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.tasks import batch as tasks
