@@ -119,7 +119,7 @@ def watch_on(
     asked = {**(own or {}), **{name: value for name, value in given.items() if value is not None}}
     terms = Delivery.model_validate({"paths": ["any"]} | asked).terms
     start = import_here(workspace, terms) if own is None else _deployed(deployment, asked)
-    found = Inbox.at(Path(inbox)) if inbox else Inbox.of_home(workspace.settings.home)
+    found = Inbox.of(workspace.settings.home, Path(inbox) if inbox else None)
     return Watch(workspace, found, terms, start)
 
 

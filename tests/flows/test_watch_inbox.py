@@ -411,6 +411,8 @@ def test_an_inbox_that_is_watched_already_is_no_failure_and_a_missing_one_is(
     missing = watch(tmp_path / "nowhere")
     assert missing.name == "Failed"
     assert "there is no such inbox" in missing.message
+    itself = watch(workspace.settings.home)
+    assert (itself.name, "is RECON_HOME itself" in itself.message) == ("Failed", True)
     assert watch(None).message == "nothing was there"
     assert (workspace.settings.home / "inbox").is_dir()
 
