@@ -60,7 +60,7 @@ def housekeeping(
         return skipped
     workspace = open_workspace()
     if inbox:
-        Inbox(Path(inbox)).refuse_missing()
+        Inbox.of(workspace.settings.home, Path(inbox)).refuse_missing()
     swept = sweep(
         workspace,
         Retention(archive_days, report_days, result_days),

@@ -48,7 +48,7 @@ def watch_inbox(
     settle_seconds: Annotated[float, Field(ge=0, le=600)] = SETTLE_SECONDS,
     profile: BarePlace | None = None,
     over_budget: OverBudget | None = None,
-    deployment: Annotated[str, Field(pattern=r"^[^/]+/[^/]+$")] = IMPORT,
+    deployment: Annotated[str, Field(pattern=r"^import-batch/[^/]+$")] = IMPORT,
 ) -> RunState[Any]:
     """Start an import for every delivery that is complete in an inbox, once for each content.
 
@@ -61,7 +61,7 @@ def watch_inbox(
         over_budget: What an import does over its error budget: ask, discard or release; none is
             what the deployment says, or else ask.
         deployment: Which deployment imports, on the terms of its own parameter `delivery`; where
-            there is none, this run does it itself.
+            there is no import-batch/adhoc, this run does it itself.
     """
     if (skipped := overtaken()) is not None:
         return skipped
@@ -119,12 +119,12 @@ def watch_on(
     asked = {**(own or {}), **{name: value for name, value in given.items() if value is not None}}
     terms = Delivery.model_validate({"paths": ["any"]} | asked).terms
     start = import_here(workspace, terms) if own is None else _deployed(deployment, asked)
-    found = Inbox.at(Path(inbox)) if inbox else Inbox.of_home(workspace.settings.home)
+    found = Inbox.of(workspace.settings.home, Path(inbox) if inbox else None)
     return Watch(workspace, found, terms, start)
 
 
 def _own_terms(name: str) -> dict[str, Any] | None:
-    """On which terms the deployment imports; None: there is no such deployment.
+    """On which terms the deployment imports; None: there is none, and nobody named another one.
 
     A run that is given a parameter has all of it: Prefect mixes nothing of the deployment's in.
     """
@@ -132,7 +132,12 @@ def _own_terms(name: str) -> dict[str, Any] | None:
         try:
             own = client.read_deployment_by_name(name).parameters.get("delivery") or {}
         except ObjectNotFound:
-            return None
+            if name == IMPORT:
+                return None
+            raise ReconError(
+                f"There is no deployment {name}. Name one that there is; what is delivered stays "
+                "in the inbox."
+            ) from None
     try:
         terms = Delivery.model_validate({"paths": ["any"]} | own)
     except (TypeError, ValidationError) as error:

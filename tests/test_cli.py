@@ -467,7 +467,7 @@ def test_a_path_that_leads_nowhere_is_told_and_no_fault_of_the_program(tmp_path:
             read_settings({"RECON_HOME": str(path)})
     for path in (loop, file):
         with pytest.raises(DeliveryError, match=f"{path}: there is no such inbox"):
-            Inbox.at(path).refuse_missing()
+            Inbox.of(tmp_path, path).refuse_missing()
 
 
 @pytest.mark.long

@@ -114,17 +114,22 @@ class Inbox:
         self._displaced: list[Displaced] = []
 
     @classmethod
-    def of_home(cls, home: Path) -> "Inbox":
-        """The one that nobody has to name, made where it is not there yet."""
-        folder = home / "inbox"
-        with suppress(FileExistsError):  # Something else of that name is told by `alone`.
-            private_folder(folder)
-        return cls.at(folder)
+    def of(cls, home: Path, named: Path | None) -> "Inbox":
+        """The one that a path leads to, or that of the home, made where it is not there yet.
 
-    @classmethod
-    def at(cls, folder: Path) -> "Inbox":
-        """The one that a path leads to."""
-        return cls(real_path(folder))
+        Raises DeliveryError for the home itself: what recon keeps there is no delivery.
+        """
+        if named is None:
+            named = home / "inbox"
+            with suppress(FileExistsError):  # Something else of that name is told by `alone`.
+                private_folder(named)
+        folder = real_path(named)
+        if folder == real_path(home):
+            raise DeliveryError(
+                f"{shown(str(named))} is RECON_HOME itself, and what recon keeps there is no "
+                "delivery. Name the folder that files are delivered to."
+            )
+        return cls(folder)
 
     def refuse_missing(self) -> None:
         """Raise DeliveryError where there is no such folder."""

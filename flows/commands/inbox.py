@@ -71,7 +71,7 @@ def watch_command(
     with workspace("watch", quiet=json) as place:
         watch = Watch(
             place,
-            Inbox.at(named) if named else Inbox.of_home(place.settings.home),
+            Inbox.of(place.settings.home, named),
             terms,
             import_here(place, terms),
         )
@@ -136,7 +136,7 @@ def housekeeping_command(
     named = _folder(inbox)
     with workspace("housekeeping", quiet=True) as place:
         if named:
-            Inbox(named).refuse_missing()
+            Inbox.of(place.settings.home, named).refuse_missing()
         swept = sweep(
             place,
             Retention(archive_days, report_days),

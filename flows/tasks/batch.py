@@ -124,7 +124,7 @@ def receive_files(delivery: Delivery) -> BatchStatus:
     Where the files are others by now than an inbox took, the run stops.
     """
     return received_from(
-        open_workspace(), delivery.paths, delivery.terms, files_hash=delivery.files_hash
+        open_workspace(), delivery.paths, delivery.terms, files_hash=delivery.files_hash or None
     )
 
 

@@ -17,9 +17,14 @@ GOES_ON = (
     "What was done before stands. {todo}, and run the same again: it goes on where it stopped; "
     "`recon status` shows where every batch is."
 )
+STOPPED = (
+    "The process of this run was told to stop. What was done before stands; Retry goes on where it "
+    "stopped."
+)
 NO_API = "Failed to reach API at"
 PARAMETERS, AND_PARAMETER = "Flow run received invalid parameters:", "\n - "
 """Before what Prefect says of all parameters that it refuses, and of each."""
+REFUSE_PARAMETERS = ("ParameterTypeError", "SignatureMismatchError")
 ANOTHER_RUN = "Nothing was done: run it anew with other parameters."
 SEE_THAT = "See that the server of PREFECT_API_URL runs"
 
@@ -36,6 +41,8 @@ def error_line(error: BaseException | None) -> str | None:
         case OSError():
             told = f"{where(error)}: {error.strerror or error}. "
             return told + GOES_ON.format(todo=cure(error))
+        case KeyboardInterrupt() | SystemExit():
+            return STOPPED
     return prefect_line(error)
 
 
@@ -54,10 +61,15 @@ def prefect_line(error: BaseException | None) -> str | None:
             # address with the password that may be in it.
             return "The Prefect server cannot be reached. " + GOES_ON.format(todo=SEE_THAT)
         # By its name: the command line asks here too, and does not load Prefect.
-        case Exception() if type(error).__name__ == "ParameterTypeError":
+        case Exception() if type(error).__name__ in REFUSE_PARAMETERS:
             _, _, wrong = str(error).rpartition(PARAMETERS)
             told = "; ".join(filter(None, wrong.split(AND_PARAMETER))).rstrip(".")
             return f"{told}. {ANOTHER_RUN}"
+        # Prefect raises the message of a state of that type that a flow has returned.
+        case Exception() if type(error).__name__ == "FailedRun":
+            return str(error)
+        case BaseException() if type(error).__name__ == "TerminationSignal":
+            return STOPPED
     return None
 
 

@@ -49,14 +49,20 @@ class DeployedRun:
         """Do what a worker does when it is told to start the run; its state afterwards."""
         from prefect.exceptions import Pause
         from prefect.flow_engine import run_flow
+        from prefect.logging.loggers import flow_run_logger
         from prefect.states import Pending
 
         with _client() as client:
             client.set_flow_run_state(self.id, Pending())
             found = client.read_flow_run(self.id)
         parameters = self.flow.validate_parameters(found.parameters)
-        with suppress(Pause):  # It would end the worker's child process.
-            run_flow(self.flow, flow_run=found, parameters=parameters, return_type="state")
+        with suppress(Pause, Exception):  # It would end the worker's child process.
+            run_flow(
+                self.flow,
+                flow_run=found,
+                parameters=parameters,
+                error_logger=flow_run_logger(found),
+            )
         return self.state
 
     def answer(self, answer: dict[str, str]) -> Any:

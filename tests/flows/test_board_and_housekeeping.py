@@ -100,6 +100,8 @@ def test_housekeeping_counts_first_and_removes_when_told(
     kept = sorted((prefect_home / "storage" / "recon").rglob("*"))
     missing = housekeeping(inbox=str(tmp_path / "typo"), return_state=True)
     assert (missing.name, "no such inbox" in missing.message) == ("Failed", True)
+    itself = housekeeping(inbox=str(home), return_state=True)
+    assert (itself.name, "is RECON_HOME itself" in itself.message) == ("Failed", True)
     dry = housekeeping(return_state=True)
     assert dry.name == "Completed"
     assert dry.message.startswith("1 item, ")

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.flows.runs import log_lines, run
+from tests.flows.runs import imported, log_lines, run
+from tests.stages.payments import line, write
 
 pytestmark = pytest.mark.flows
 
@@ -17,8 +18,8 @@ def lines_of_failure(state: Any, found: str) -> list[str]:
     """The lines of a run that failed, all of which are lines."""
     assert state.type.value == "FAILED"
     lines = log_lines(state)
-    assert [line for line in lines if "Traceback" in line or "\n" in line] == []
-    assert [line for line in lines if line.startswith(found)], lines
+    assert [one for one in lines if "Traceback" in one or "\n" in one] == []
+    assert [one for one in lines if one.startswith(found)], lines
     return lines
 
 
@@ -66,7 +67,7 @@ def test_every_flow_fails_with_one_line(name: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "line"),
+    ("name", "given", "told"),
     [
         (
             "resolve",
@@ -82,21 +83,56 @@ def test_every_flow_fails_with_one_line(name: str, monkeypatch: pytest.MonkeyPat
             "to everyone; take it out and let the worker's environment give access. "
             "Nothing was done: run it anew with other parameters.",
         ),
+        (
+            # Of a run that another version has scheduled, or of parameters given as JSON.
+            "batch_board",
+            {"weeks": 2},
+            "Function expects parameters ['days'] but was provided with parameters ['weeks']. "
+            "Nothing was done: run it anew with other parameters.",
+        ),
     ],
 )
 def test_parameters_that_are_refused_are_one_line(
-    name: str, given: dict[str, Any], line: str
+    name: str, given: dict[str, Any], told: str
 ) -> None:
     import importlib
 
-    from prefect.exceptions import ParameterTypeError
+    from prefect.exceptions import ParameterTypeError, SignatureMismatchError
 
     from flows.tasks.error_lines import error_line
 
     flow = getattr(importlib.import_module(f"flows.{name}"), name)
-    with pytest.raises(ParameterTypeError) as refused:
+    with pytest.raises((ParameterTypeError, SignatureMismatchError)) as refused:
         flow.validate_parameters(given)
-    assert error_line(refused.value) == line
+    assert error_line(refused.value) == told
+
+
+def test_a_run_that_ends_failed_and_raises_nothing_is_told_without_a_traceback(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "payments.csv", line(1), line(2, amount="x"))
+    state = imported(path, max_errors=0, over_budget="discard").work()
+    assert state.name == "Rejected"
+    lines_of_failure(state, state.message)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_a_run_whose_process_is_told_to_stop_says_how_to_go_on(
+    stop: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows.tasks import batch as tasks
+
+    def stopped(*_: Any, **__: Any) -> None:
+        raise stop
+
+    monkeypatch.setattr(tasks, "receive", stopped)
+    asked = imported(write(tmp_path / "payments.csv", line(1)))
+    with pytest.raises(stop):
+        asked.work()
+    assert asked.state.name == "Crashed"
+    lines = log_lines(asked.state)
+    assert [one for one in lines if "Traceback" in one] == []
+    assert [one for one in lines if one.endswith("Retry goes on where it stopped.")]
 
 
 @pytest.mark.long
@@ -109,7 +145,7 @@ def test_a_bug_keeps_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(tasks, "receive", broken)
     (tmp_path / "a.csv").write_text(HEADER)
     lines = log_lines(run(str(tmp_path / "a.csv")))
-    assert [line for line in lines if "Traceback" in line and "KeyError: 'a bug'" in line]
+    assert [one for one in lines if "Traceback" in one and "KeyError: 'a bug'" in one]
 
 
 def test_results_of_every_flow_are_json_where_it_fails_too() -> None:

@@ -224,6 +224,11 @@ def test_a_database_that_stays_away_fails_after_every_attempt(
     assert len(attempts) == 1 + len(RETRY_SECONDS)
 
 
+def test_fields_of_the_form_that_are_left_empty_say_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", line(1))
+    assert run(path, profile="", files_hash="").name == "Completed"
+
+
 def test_a_delivery_that_does_not_exist_fails_at_once_with_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,14 @@ def test_a_look_that_finds_what_is_never_imported_is_no_success(inbox: Path) -> 
     assert state.message == told
 
 
+def test_a_deployment_that_is_not_there_imports_on_no_other_terms(inbox: Path) -> None:
+    write(inbox / "a.csv", line(1))
+    state = watch(inbox, deployment="import-batch/acne")
+    assert state.is_failed()
+    assert "There is no deployment import-batch/acne" in state.message
+    assert (inbox / "a.csv").is_file()
+
+
 @pytest.mark.long
 def test_a_deployment_gets_one_run_for_each_content(inbox: Path, rows: Any, tmp_path: Path) -> None:
     from flows.import_batch import import_batch
@@ -403,6 +411,8 @@ def test_an_inbox_that_is_watched_already_is_no_failure_and_a_missing_one_is(
     missing = watch(tmp_path / "nowhere")
     assert missing.name == "Failed"
     assert "there is no such inbox" in missing.message
+    itself = watch(workspace.settings.home)
+    assert (itself.name, "is RECON_HOME itself" in itself.message) == ("Failed", True)
     assert watch(None).message == "nothing was there"
     assert (workspace.settings.home / "inbox").is_dir()
 

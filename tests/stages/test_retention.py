@@ -550,6 +550,22 @@ def test_a_folder_that_cannot_be_read_is_told_of_and_hides_no_other(
     )
 
 
+@pytest.mark.parametrize("command", [("watch", "--once"), ("housekeeping",)])
+def test_the_home_itself_is_no_inbox(
+    command: tuple[str, ...], workspace: Workspace, database_url: str, tmp_path: Path
+) -> None:
+    """What recon keeps there of a push would be taken for a delivery, and be moved."""
+    home = workspace.settings.home
+    home.mkdir(exist_ok=True)
+    kept = home / "push-EditPayment.windows"
+    kept.touch()
+    (tmp_path / "link").symlink_to(home)
+    told = run(database_url, home, *command, "--inbox", str(tmp_path / "link"))
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "is RECON_HOME itself" in told.stderr.replace("\n", " ")
+    assert kept.is_file()
+
+
 def test_an_inbox_that_is_named_and_not_there_is_refused(
     workspace: Workspace, database_url: str, tmp_path: Path
 ) -> None:
