@@ -412,6 +412,30 @@ def test_a_record_is_as_severe_as_its_largest_amount(
     assert severities(new(breaks), Rules(), date(2026, 3, 31)).to_list() == [severity]
 
 
+@pytest.mark.parametrize(
+    ("code", "note", "severity"),
+    [
+        ("REJECTED", 'DiscountAmount is not readable: "x"', "high"),
+        ("REJECTED", "", "low"),
+        ("MISSING_IN_TARGET", "seen at the bank", "low"),
+    ],
+)
+def test_a_rejected_row_is_as_severe_as_any_amount_of_it_that_is_no_number(
+    code: str, note: str, severity: str
+) -> None:
+    """As it takes two people to accept it, whichever of its amounts can be read."""
+    line = {
+        "code": code,
+        "record": "payment",
+        "field": "",
+        "amount": Decimal("0.01"),
+        "amounts": "PaidAmount 0.01",
+        "note": note,
+    }
+    breaks = pl.DataFrame([line], schema=BREAK_SCHEMA)
+    assert severities(new(breaks), Rules(), date(2026, 3, 31)).to_list() == [severity]
+
+
 def test_what_cannot_be_read_is_added_and_taken_away_as_rows_are() -> None:
     one = Totals(2, 3, {"EUR": {"PaidAmount": Decimal("1.50")}}, {"PaidAmount": 1})
     other = Totals(5, 7, {"EUR": {"PaidAmount": Decimal("2.25")}}, {"PaidAmount": 2, "x": 4})
