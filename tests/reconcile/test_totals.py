@@ -348,6 +348,13 @@ def test_the_tolerance_budget(budget: Budget, breaks: list[tuple[str, str]]) -> 
     assert all(line.within for line in annex.lines) == (not breaks)
 
 
+def test_a_budget_of_less_than_a_millionth_is_told_in_digits() -> None:
+    waved = tolerated(("a", 978, "0.0000002"))
+    annex = reconcile_tolerated(waved, Rules(budget=Budget(amount=Decimal("0.0000001"))))
+    told = annex.breaks.select("expected", "found").rows()
+    assert told == [("at most 0.0000001", "0.0000002")]
+
+
 SEVERITIES = [
     # code, delta, amount, days old, severity
     ("AMOUNT", "9999.99", "9999.99", 0, "medium"),
