@@ -131,6 +131,32 @@ def test_the_proof_reads_from_the_extract_to_the_target() -> None:
     ]
 
 
+def test_what_a_rule_leaves_out_is_told_of_each_side() -> None:
+    """What the target has of it is neither less of what was delivered, nor a difference."""
+    tests: Row = {"DebtsId": 666}
+    ours: list[Row] = [{"Id": 1, "PaidAmount": Decimal(20), **tests}, {"Id": 2}]
+    theirs: list[Row] = [
+        {"Id": 1, "row": 1, "PaidAmount": Decimal(25), **tests},
+        {"Id": 2, "row": 2},
+        {"Id": 3, "row": None, "PaidAmount": Decimal(7), **tests},
+    ]
+    sides, _ = added(PAYMENT, ours, theirs)
+    paid, discount = proofs(sides)
+    assert texts(paid) == [
+        ("total per extract", 2, Decimal(30)),
+        ("- excluded: test-debts", -1, Decimal(-20)),
+        ("+ excluded in the target: test-debts", 2, Decimal(32)),
+        ("= total per target", 3, Decimal(42)),
+        ("counted in the target", 3, Decimal(42)),
+    ]
+    assert (paid.left_out, paid.difference, paid.unexplained) == (-20, 0, 0)
+    assert (paid.target.rows, paid.target.amount) == (1, Decimal(10))
+    assert len(texts(discount)) == 5, "rows without money are told too"
+    last = chain_lines(sides, service=False)[-1]
+    assert (last.rows_change, last.residual_rows) == (2, 0)
+    assert last.explained == "breaks, timing, and what rules leave out there"
+
+
 def test_what_no_status_explains_is_said_to_the_cent() -> None:
     """The target was changed behind the statuses: the proof must not close."""
     e = extract(PAYMENT, {"Id": 1}, {"Id": 2})
