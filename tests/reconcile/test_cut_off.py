@@ -244,6 +244,29 @@ def test_links_across_the_cut_off(
     assert everything(pays, rates, details) == told
 
 
+def test_a_debt_is_not_paid_yet_by_a_payment_that_the_target_dates_after_the_day() -> None:
+    """As its plan says; that the dates differ is told of the payment."""
+    ours = [{"Id": number, "PaymentDate": at(31), "DebtsId": 70} for number in (1, 2)]
+    theirs = [{**ours[0], "PaymentDate": at(1, 2)}, ours[1]]
+    detail = {"PlannedDate": day(31), "PaymentsId": 1}
+    cut = cut_off(
+        Sources(
+            {PAYMENT.name: extract(PAYMENT, *ours)},
+            {
+                PAYMENT.name: database(PAYMENT, *theirs),
+                PAYMENT_PLAN_DETAIL.name: database(PAYMENT_PLAN_DETAIL, detail),
+            },
+        ),
+        AS_OF,
+    )
+    told = reconcile_sources(cut.kept, Rules(), AS_OF, service=False, cut=cut)
+    assert "PLAN_UNPAID" in told.breaks["code"]
+    assert [(one.paid, one.outstanding) for one in told.plans] == [(Decimal(0), Decimal(10))]
+    assert [(one.payments, one.paid) for one in told.debts] == [(1, Decimal(10))]
+    (without,) = told.breaks.filter(code="INV_NONE")["amount"]
+    assert without == Decimal(10)
+
+
 def test_a_record_to_come_is_no_timing_difference() -> None:
     """A window waits for what is late, not for what is not yet."""
     cut = payments([{"Id": 1, "PaymentDate": at(30)}, {"Id": 2, "PaymentDate": at(9, 2)}], [])

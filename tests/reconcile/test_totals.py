@@ -131,6 +131,32 @@ def test_the_proof_reads_from_the_extract_to_the_target() -> None:
     ]
 
 
+def test_what_a_rule_leaves_out_is_told_of_each_side() -> None:
+    """What the target has of it is neither less of what was delivered, nor a difference."""
+    tests: Row = {"DebtsId": 666}
+    ours: list[Row] = [{"Id": 1, "PaidAmount": Decimal(20), **tests}, {"Id": 2}]
+    theirs: list[Row] = [
+        {"Id": 1, "row": 1, "PaidAmount": Decimal(25), **tests},
+        {"Id": 2, "row": 2},
+        {"Id": 3, "row": None, "PaidAmount": Decimal(7), **tests},
+    ]
+    sides, _ = added(PAYMENT, ours, theirs)
+    paid, discount = proofs(sides)
+    assert texts(paid) == [
+        ("total per extract", 2, Decimal(30)),
+        ("- excluded: test-debts", -1, Decimal(-20)),
+        ("+ excluded in the target: test-debts", 2, Decimal(32)),
+        ("= total per target", 3, Decimal(42)),
+        ("counted in the target", 3, Decimal(42)),
+    ]
+    assert (paid.left_out, paid.difference, paid.unexplained) == (-20, 0, 0)
+    assert (paid.target.rows, paid.target.amount) == (1, Decimal(10))
+    assert len(texts(discount)) == 5, "rows without money are told too"
+    last = chain_lines(sides, service=False)[-1]
+    assert (last.rows_change, last.residual_rows) == (2, 0)
+    assert last.explained == "breaks, timing, and what rules leave out there"
+
+
 def test_what_no_status_explains_is_said_to_the_cent() -> None:
     """The target was changed behind the statuses: the proof must not close."""
     e = extract(PAYMENT, {"Id": 1}, {"Id": 2})
@@ -348,6 +374,13 @@ def test_the_tolerance_budget(budget: Budget, breaks: list[tuple[str, str]]) -> 
     assert all(line.within for line in annex.lines) == (not breaks)
 
 
+def test_a_budget_of_less_than_a_millionth_is_told_in_digits() -> None:
+    waved = tolerated(("a", 978, "0.0000002"))
+    annex = reconcile_tolerated(waved, Rules(budget=Budget(amount=Decimal("0.0000001"))))
+    told = annex.breaks.select("expected", "found").rows()
+    assert told == [("at most 0.0000001", "0.0000002")]
+
+
 SEVERITIES = [
     # code, delta, amount, days old, severity
     ("AMOUNT", "9999.99", "9999.99", 0, "medium"),
@@ -407,6 +440,30 @@ def test_a_record_is_as_severe_as_its_largest_amount(
         "field": field,
         "amount": None if amount is None else Decimal(amount),
         "amounts": amounts,
+    }
+    breaks = pl.DataFrame([line], schema=BREAK_SCHEMA)
+    assert severities(new(breaks), Rules(), date(2026, 3, 31)).to_list() == [severity]
+
+
+@pytest.mark.parametrize(
+    ("code", "note", "severity"),
+    [
+        ("REJECTED", 'DiscountAmount is not readable: "x"', "high"),
+        ("REJECTED", "", "low"),
+        ("MISSING_IN_TARGET", "seen at the bank", "low"),
+    ],
+)
+def test_a_rejected_row_is_as_severe_as_any_amount_of_it_that_is_no_number(
+    code: str, note: str, severity: str
+) -> None:
+    """As it takes two people to accept it, whichever of its amounts can be read."""
+    line = {
+        "code": code,
+        "record": "payment",
+        "field": "",
+        "amount": Decimal("0.01"),
+        "amounts": "PaidAmount 0.01",
+        "note": note,
     }
     breaks = pl.DataFrame([line], schema=BREAK_SCHEMA)
     assert severities(new(breaks), Rules(), date(2026, 3, 31)).to_list() == [severity]

@@ -108,13 +108,13 @@ def waterfall(forward: RollForward) -> list[Markup]:
 
 
 def both_sides(proof: Proof) -> tuple[Markup, Markup]:
-    """Total per extract, what is left out of it behind what counts, and total in the target.
+    """Total per extract, what is left out of it behind what counts, and what counts in the target.
 
     Both stand on one zero, which is drawn where a total is below it.
     """
     if not proof.lines:
         return svg([]), svg([])
-    expected, found = proof.lines[0].amount, proof.lines[-1].amount
+    expected, found = proof.lines[0].amount, proof.target.amount
     ground = Decimal(0)
     low, high = min(ground, expected, found), max(ground, expected, found)
     # What is left out and adds to the total, or is more than all of it, is no part of its bar.

@@ -44,8 +44,8 @@ FIRST_RUN = "This is the first run of its scope: there is nothing to hold it aga
 NOTES = {
     "totals": (
         "Left out: of what the extracts delivered, what does not count, as a newer row, a repair "
-        "or a rule says so. Difference: the target less what counts; what was rejected and what is "
-        "missing is in it."
+        "or a rule says so. Target: what it has, without what a rule leaves out there. Difference: "
+        "the target less what counts; what was rejected and what is missing is in it."
     ),
     "money": (
         "Difference: by how much the sides differ, without its sign; of a record that one side "
@@ -380,7 +380,7 @@ def totals(report: ReconciliationReport) -> ReportTable:
     for one in report.proofs:
         if idle(one) or not one.lines:
             continue
-        expected, found = one.lines[0], one.lines[-1]
+        expected, found = one.lines[0], one.target
         rows.append(
             TableRow(
                 (

@@ -319,7 +319,7 @@ def ties(report: ReconciliationReport) -> list[Tie]:
             currency=currency_label(report, one.currency),
             expected=side_told(one.lines[0]),
             left_out=digits(one.left_out, signed=True),
-            found=side_told(one.lines[-1]),
+            found=side_told(one.target),
             difference=digits(one.difference, signed=True),
             unexplained=entry(
                 one.unexplained, ReportColumn("Unexplained", ColumnKind.MONEY, check=True)

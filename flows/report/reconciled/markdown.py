@@ -122,7 +122,7 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
                     escape(currency_label(report, one.currency)),
                     side_told(one.lines[0]),
                     digits(one.left_out),
-                    side_told(one.lines[-1]),
+                    side_told(one.target),
                     digits(one.unexplained),
                 )
                 for one in report.proofs[:ROWS]

@@ -157,10 +157,15 @@ def basis() -> pl.Expr:
 
 
 def is_unreadable() -> pl.Expr:
-    """Whether a break has an amount, as delivered, that is no number."""
+    """Whether the amount of a break is one that, as delivered, is no number."""
+    return _absent() & has_unreadable()
+
+
+def has_unreadable() -> pl.Expr:
+    """Whether a break is about a record of which any amount, as delivered, is no number."""
     # What stands in its place is in the note; an optional amount may just not be there.
     told = (pl.col("code") == "REJECTED") & (pl.col("note").fill_null("") != "")
-    return _absent() & ~pl.col("record").is_in(_BARE) & told
+    return ~pl.col("record").is_in(_BARE) & told
 
 
 def _absent() -> pl.Expr:

@@ -6,7 +6,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.breaks.ageing import begin
-from flows.steps.breaks.money import is_unreadable
+from flows.steps.breaks.money import has_unreadable, is_unreadable
 from flows.steps.frames.beyond import reaches
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
@@ -49,7 +49,8 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
 def is_about(limit: Decimal) -> pl.Expr:
     """Whether any amount of a break reaches a limit: of one about a record, all that it has.
 
-    The others stand behind its own one in `amounts`, as `break_money.LARGEST` finds them.
+    The others stand behind its own one in `amounts`, as `break_money.LARGEST` finds them; the note
+    tells of those that are no number, as `break_money.NO_AMOUNT` does.
     """
     alone = pl.col("amount").is_null() & pl.col(f"amount{BEYOND}").is_null()
     of_record = alone | pl.col("field").is_null() | (pl.col("field") == "")
@@ -58,7 +59,8 @@ def is_about(limit: Decimal) -> pl.Expr:
     )
     number = pl.element().str.extract(_EACH, 1).cast(AMOUNT, strict=False)
     reached = others.list.eval(number.abs().ge(limit).fill_null(value=True)).list.any()
-    return is_at_least(limit) | (of_record & reached).fill_null(value=False)
+    largest = (of_record & reached) | has_unreadable()
+    return is_at_least(limit) | largest.fill_null(value=False)
 
 
 def is_at_least(limit: Decimal) -> pl.Expr:

@@ -92,11 +92,11 @@ def _breaks(over: list[ToleranceLine]) -> pl.DataFrame:
             "currency": [int(line.currency) if line.currency else None for line in over],
             "name": ["count" if count else "amount" for count in counted],
             "expected": [
-                str(line.count_limit if count else line.amount_limit)
+                str(line.count_limit) if count else format(line.amount_limit or 0, "f")
                 for line, count in zip(over, counted, strict=True)
             ],
             "found": [
-                str(line.count if count else line.amount)
+                str(line.count) if count else format(line.amount, "f")
                 for line, count in zip(over, counted, strict=True)
             ],
             "amount": [None if line.count_limit is not None else line.amount for line in over],

@@ -5,12 +5,21 @@ Nearly every payment may be of a debt of its own, so that debts take as much mem
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from functools import partial
 
 import polars as pl
 
 from flows.steps.breaks.frame import no_breaks
-from flows.steps.breaks.make import NOWHERE, Annex, left_of, number_duplicates, together
+from flows.steps.breaks.make import (
+    NOWHERE,
+    Annex,
+    as_day,
+    day_paid,
+    left_of,
+    number_duplicates,
+    together,
+)
 from flows.steps.frames.parts import Keep, Load, columns_of, held, names_of, whole
 from flows.steps.frames.ranges import Ranges, even_ranges
 from flows.steps.reconcile.allotment import PlanAnnex
@@ -45,17 +54,19 @@ def reconcile_all_debts(
     places: Mapping[str, pl.DataFrame] = NOWHERE,
     keep: Keep = held,
     own: Own = EVERY,
+    as_of: date = date.max,
 ) -> Annex[DebtLine]:
     """Every debt by its payments, its plan and its invoice files; those of the scope are told.
 
-    In as many ranges as payments have parts, up to `_MOST`; `keep` puts aside what belongs to each.
+    What is paid after the day, though it was delivered as of an earlier one, is not paid yet. In as
+    many ranges as payments have parts, up to `_MOST`; `keep` puts aside what belongs to each.
     """
     asks = planned.planned if "plans" in rules.references else PlanAnnex().planned
     aside: list[Load] = []
     covered: list[Coverage] = []
     shown: list[pl.DataFrame] = []
     lines = 0
-    for rolled, asked, files in _ranges(payments, asks, invoices, keep):
+    for rolled, asked, files in _ranges(payments, asks, invoices, keep, as_of):
         coverage = cover(rolled, files)
         of_debts = [reconcile_debts(rolled, asked, rules)] if "plans" in rules.references else []
         others = []
@@ -73,14 +84,18 @@ def reconcile_all_debts(
 
 
 def _ranges(
-    payments: Sequence[Load], planned: pl.DataFrame, invoices: Sequence[Load], keep: Keep
+    payments: Sequence[Load],
+    planned: pl.DataFrame,
+    invoices: Sequence[Load],
+    keep: Keep,
+    as_of: date,
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]]:
     """What payments are rolled up to, what is planned, and the invoice files, range by range."""
     of_debt = _by_debt(payments) if _add_up(payments) else None
     if of_debt is None:
-        yield roll_up(whole(payments)), planned, whole(invoices)
+        yield roll_up(_paid(whole(payments), as_of)), planned, whole(invoices)
         return
-    rolled = (roll_up(columns_of(load, OWED)) for load in payments)
+    rolled = (roll_up(_paid(columns_of(load, OWED), as_of)) for load in payments)
     files = (load() for load in invoices)
     sides = (
         _aside(of_debt, rolled, rolled_together, keep),
@@ -90,6 +105,11 @@ def _ranges(
     for loads in zip(*sides, strict=True):
         some, asked, beside = (load() for load in loads)
         yield some, asked, beside
+
+
+def _paid(payments: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    later = payments.select((day_paid() > as_day(as_of)).fill_null(value=False)).to_series()
+    return payments.filter(~later) if later.any() else payments
 
 
 def _add_up(payments: Sequence[Load]) -> bool:

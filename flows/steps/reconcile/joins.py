@@ -227,6 +227,7 @@ def _between(
         files,
         keep or held,
         known.scope,
+        as_of,
     )
     return rated, planned, debts
 

@@ -55,11 +55,11 @@ class Sides:
 
     def explained(self, cell: Cell, of: Callable[[Group], bool]) -> Totals:
         """By how much the target exceeds the extracts in a cell, through records of some groups."""
-        gone = add(
-            sums[cell] for group, sums in self.expected.items() if of(group) and cell in sums
-        )
-        come = add(sums[cell] for group, sums in self.found.items() if of(group) and cell in sums)
-        return come - gone
+        return _of(self.found, cell, of) - _of(self.expected, cell, of)
+
+    def each(self, cell: Cell, of: Callable[[Group], bool]) -> tuple[Totals, Totals]:
+        """What the extracts and the target have in a cell of records of some groups."""
+        return _of(self.expected, cell, of), _of(self.found, cell, of)
 
     def of_currency(self, currency: str) -> "Sides":
         """The same in one currency, over all tenants."""
@@ -89,6 +89,10 @@ class Sides:
     def currencies(self) -> list[str]:
         """Every currency, those without one first."""
         return sorted({cell.currency for cell in self.cells}, key=_number)
+
+
+def _of(groups: Mapping[Group, Sums], cell: Cell, of: Callable[[Group], bool]) -> Totals:
+    return add(sums[cell] for group, sums in groups.items() if of(group) and cell in sums)
 
 
 def _number(currency: str) -> tuple[int, int]:

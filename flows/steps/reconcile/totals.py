@@ -4,7 +4,7 @@ Money is exact and never added across currencies; what is not explained is said,
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import polars as pl
@@ -107,10 +107,20 @@ class Proof:
         )
 
     @property
+    def target(self) -> ProofLine:
+        """What the target has, without what rules leave out there."""
+        there = self.lines[-1]
+        beside = [one for one in self.lines if one.text.startswith(EXCLUDED_THERE)]
+        if not beside:
+            return there
+        amount = exact_sum((there.amount, *(one.amount.copy_negate() for one in beside)))
+        return replace(there, rows=there.rows - sum(one.rows for one in beside), amount=amount)
+
+    @property
     def difference(self) -> Decimal:
-        """By how much the target differs from what counts of the extracts."""
-        expected, found = self.lines[0].amount, self.lines[-1].amount
-        return exact_sum((found, *(one.copy_negate() for one in (expected, self.left_out))))
+        """By how much what counts of the target differs from what counts of the extracts."""
+        expected = (self.lines[0].amount, self.left_out)
+        return exact_sum((self.target.amount, *(one.copy_negate() for one in expected)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +220,8 @@ PROOF_TEXTS: dict[Status, str] = {
     Status.UNKNOWN: "+/- without a key or an exact amount",
 }
 """Lines of the difference proof, in their order."""
+EXCLUDED_THERE = "+ excluded in the target"
+"""The line, rule by rule, of what rules leave out of the target."""
 
 
 def proofs(sides: Sides) -> tuple[Proof, ...]:
@@ -232,8 +244,7 @@ def _proof(sides: Sides, field: str, currency: str) -> Proof:
     delivered, counted = sides.delivered[cell], sides.counted[cell]
     lines = [line("total per extract", delivered)]
     reached = delivered
-    for text, of in _steps(sides):
-        part = sides.explained(cell, of)
+    for text, part in _steps(sides, cell):
         reached += part
         told = line(text, part)
         if told.rows or told.amount:
@@ -244,18 +255,22 @@ def _proof(sides: Sides, field: str, currency: str) -> Proof:
     return Proof(sides.table.name, field, currency, tuple(lines), unexplained)
 
 
-def _steps(sides: Sides) -> Iterable[tuple[str, Callable[[Group], bool]]]:
-    """The lines of a proof; what is excluded is told rule by rule."""
+def _steps(sides: Sides, cell: Cell) -> Iterable[tuple[str, Totals]]:
+    """The lines of a proof; what is excluded is told rule by rule, and of each side."""
     rules = sorted({g.rule for g in (*sides.expected, *sides.found) if g.status == Status.EXCLUDED})
     for status, text in PROOF_TEXTS.items():
         if status is not Status.EXCLUDED:
-            yield text, lambda group, status=status: group.status == status  # type: ignore[misc]
+            yield text, sides.explained(cell, _ended(status))
             continue
         for rule in rules:
-            yield (
-                f"{text}: {rule}",
-                lambda group, rule=rule: group.status == Status.EXCLUDED and group.rule == rule,  # type: ignore[misc]
-            )
+            delivered, there = sides.each(cell, _ended(status, rule))
+            yield f"{text}: {rule}", Totals() - delivered
+            yield f"{EXCLUDED_THERE}: {rule}", there
+
+
+def _ended(status: Status, rule: str | None = None) -> Callable[[Group], bool]:
+    """Whether records ended in a status, by this rule where one is named."""
+    return lambda group: group.status == status and rule in (None, group.rule)
 
 
 def chain_lines(sides: Sides, *, service: bool) -> tuple[ChainLine, ...]:
@@ -299,7 +314,12 @@ def _chain(sides: Sides, currency: str, service: bool) -> list[ChainLine]:
             "superseded, stale and left out by rules",
             nothing - part(sides.expected, left_out),
         ),
-        ("in the target", sides.counted[cell], "breaks and timing", matched + beside),
+        (
+            "in the target",
+            sides.counted[cell],
+            "breaks, timing, and what rules leave out there",
+            matched + beside,
+        ),
     ]
     if service:
         pushed = part(sides.found, lambda group: group.answer == "acknowledged")

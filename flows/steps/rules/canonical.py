@@ -56,7 +56,7 @@ def _assignments(value: object, section: str) -> list[str]:
         one = getattr(value, field.name)
         if one is None and (section, field.name) in _LIMITS:
             lines.append(f"{field.name} = {_quoted(NEVER)}")
-        elif one is not None and not (section == "tolerance" and one == 0):
+        elif one is not None and not (section == "tolerance" and one == field.default):
             lines.append(f"{field.name} = {_value(one)}")
     return lines
 

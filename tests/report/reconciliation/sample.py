@@ -583,7 +583,14 @@ def _chain() -> tuple[ChainLine, ...]:
             3_000_042_997,
             "superseded, stale and left out by rules",
         ),
-        ("in the target", 42, "6242.03", "503.01", 3_000_042_869, "breaks and timing"),
+        (
+            "in the target",
+            42,
+            "6242.03",
+            "503.01",
+            3_000_042_869,
+            "breaks, timing, and what rules leave out there",
+        ),
     )
     lines = []
     rows, paid, discount = 45, Decimal("6597.52"), Decimal("503.00")
