@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.errors import AccountRefused, LoginRefused, ReconError
+from connectors.errors import AccountRefused, DecisionRefused, LoginRefused, ReconError
 from connectors.postgres.accounts import (
     Account,
     acting,
@@ -22,7 +22,7 @@ from connectors.postgres.accounts import (
     vouch,
 )
 from connectors.postgres.audit import list_events, verify
-from connectors.postgres.breaks import Decision
+from connectors.postgres.breaks import Decision, add_decisions
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.shown import latest_seen, shown
 from flows.stages.reconcile.sign import approve, prepare
@@ -48,9 +48,11 @@ from tests.governance.runs import found, ids, reconcile, tamper
 UNTIL = date(2026, 12, 31)
 
 
+ACCEPTED = Decision(Choice.ACCEPT, "agreed", None, until=UNTIL)
+
+
 def accept(workspace: Workspace, breaks: list[str]) -> None:
-    decision = Decision(Choice.ACCEPT, "agreed", None, until=UNTIL)
-    decide_breaks(workspace, None, Chosen(tuple(breaks)), decision)
+    decide_breaks(workspace, None, Chosen(tuple(breaks)), ACCEPTED)
 
 
 def test_a_login_is_a_person_until_it_ends(workspace: Workspace) -> None:
@@ -395,8 +397,14 @@ def test_an_account_of_a_tenant_decides_and_signs_for_it_alone(workspace: Worksp
     reconcile(workspace, breaks, scope="tenants 7")
     accept(tessa, ids(breaks))
     run = reconcile(workspace, others, scope="tenants 7, 8")
-    with pytest.raises(AccountRefused, match="decides about the tenants 7 alone"):
+    with pytest.raises(DecisionRefused, match="no such break"):
         accept(tessa, ids(others))
+    with (
+        pytest.raises(AccountRefused, match="decides about the tenants 7 alone"),
+        tessa.database.connect() as connection,
+        connection.transaction(),
+    ):
+        add_decisions(connection, run.id, ids(others), ACCEPTED)
     with pytest.raises(AccountRefused, match="has no right to 'tenants 7, 8'"):
         prepare(tessa, run.id, by=None, comment="")
     for scope in ("everything", "feeds x; tenants 8", "batches 1", "feeds tenants 7"):
