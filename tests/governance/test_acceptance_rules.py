@@ -175,7 +175,7 @@ def test_it_ends_with_its_last_day_and_with_a_word(workspace: Workspace, rows: A
     assert told[other].state(later) is RuleState.WITHDRAWN
     with pytest.raises(AccountRefused, match="withdrawn already"):
         withdraw_rule(workspace, other, by="ann", reason="again")
-    with pytest.raises(AccountRefused, match="whoever may proposes it anew"):
+    with pytest.raises(AccountRefused, match="approved or withdrawn already"):
         approve_rule(workspace, other, by="cid", reason="")
 
 
