@@ -28,6 +28,7 @@ from flows.steps.rules.rules import Rules
 from tests import examples
 from tests.faults.cases import differences, dirty_delivery, first_delivery, truth, workspace
 from tests.faults.conftest import Fresh, named
+from tests.faults.waits import until
 from tests.faults.wire import ASKS, Cut, Proxy, proxy
 
 WAYS = tuple(product(Cut, (False, True)))
@@ -247,10 +248,18 @@ def disturb(case: Case, wire: Proxy, database: str, home: Path, folder: Path) ->
         assert "X" in over or not wire.stays_down, "it went on without a database"
 
 
+OTHER_SESSIONS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+    "AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+)
+
+
 def rerun(case: Case, url: str, home: Path, folder: Path) -> None:
     """The same command again; what was done is named, not done again."""
     if case.run is reconciled:
-        with psycopg.connect(url) as connection:
+        with psycopg.connect(url, autocommit=True) as connection:
+            # A scope is refused while a session of it has not noticed that it is cut.
+            until(lambda: connection.execute(OTHER_SESSIONS).fetchone() == (0,))
             saved = connection.execute("SELECT count(*) FROM recon.reconciliation").fetchone()
         if saved == (1,):
             return  # Another one would be the next of its scope.
