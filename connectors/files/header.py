@@ -160,6 +160,7 @@ def _read_header(
             known_names(profile),
             line=HeaderSearch(content, dialects, table, profile, limits).line(),
             rows=profile.header_lines,
+            spread=profile.header_titles == "spread",
         )
         named = last_named(line.names)
         unnamed = max(profile.unnamed_columns, len(line.names) - named)
