@@ -54,10 +54,13 @@ def by_positions(positions: Sequence[str], encoding: str) -> Divided:
 
 
 def _is_header(names: Sequence[str], stated: Sequence[str]) -> bool:
-    """Whether half of the texts of a line, and at least two, are names of columns."""
+    """Whether most of the texts of a line, and at least two, are names of columns.
+
+    Of labels with a value behind each no more than half are.
+    """
     filled = {*map(folded, names)} - {""}
     known = filled & {*map(folded, stated)}
-    return len(known) > 1 and 2 * len(known) >= len(filled)
+    return len(known) > 1 and 2 * len(known) > len(filled)
 
 
 def _refusal(

@@ -110,7 +110,7 @@ ABOVE = [
     ("Number;Sum;Day;Kind\n", {}, None),
     # A title that is called like a column, and names that are there twice.
     ("Amount;in EUR;;\n", {}, None),
-    ("Account;7;Amount;Bank;of;the;Day;x\n", {}, None),
+    ("Day;30.11.2026;Amount;21.00\n", {}, None),
     ("No.;Amount;Amount;Day\n", {"names": ["No.", "Amount", "Amount 2", "Day"]}, None),
     (
         "No.;Day;Amount;Day\n",
