@@ -425,6 +425,13 @@ REFUSALS = _by_code(
         "Split the file above this line, and deliver each part as a file of its own.",
     ),
     Reason(
+        "reordered_columns",
+        "columns in another order than stated",
+        "this is a header, and the feed profile says another order of columns: {detail}",
+        "State names, or positions, as this line has them; where it is no header, call the columns "
+        "otherwise in the profile.",
+    ),
+    Reason(
         "malformed_header",
         "header not readable",
         "the header cannot be divided into names: {detail}",

@@ -16,6 +16,7 @@ from connectors.files.first_record import (
     of_text,
 )
 from connectors.files.footer import ExtractFooter, read_footer
+from connectors.files.header_above import by_positions, by_signs, check_above
 from connectors.files.header_again import HeaderColumns, header_columns, positioned_columns
 from connectors.files.header_elsewhere import LOOKED_FOR, HeaderSearch
 from connectors.files.header_names import HeaderNames, known_names, listed
@@ -151,7 +152,7 @@ def _read_header(
         assert table is not None
         return _fixed_width(content, table, profile, limits, taken=taken)
     if profile.names:
-        line = _named(content, dialects[0], profile, limits)
+        line = _named(content, dialects[0], profile, limits, taken=taken)
     else:
         line = first_record(
             content,
@@ -160,6 +161,7 @@ def _read_header(
             known_names(profile),
             line=HeaderSearch(content, dialects, table, profile, limits).line(),
             rows=profile.header_lines,
+            spread=profile.header_titles == "spread",
         )
         named = last_named(line.names)
         unnamed = max(profile.unnamed_columns, len(line.names) - named)
@@ -205,9 +207,13 @@ def _read_header(
     )
 
 
-def _named(content: Content, dialect: Dialect, profile: Profile, limits: Limits) -> FirstRecord:
+def _named(
+    content: Content, dialect: Dialect, profile: Profile, limits: Limits, *, taken: bool
+) -> FirstRecord:
     """The header that the profile says, of a file that has none."""
     above = first_lines(content, limits, profile.first_line - 1)
+    if not taken:
+        check_above(content.name, above, profile.names, by_signs(dialect), dialect)
     start = content.text_start + sum(map(len, above))
     line, rows = profile.first_line, (profile.names,)
     return FirstRecord(profile.names, dialect, line, start, line, rows)
@@ -234,8 +240,12 @@ def _fixed_width(
         skip_lines=profile.skip_lines,
     )
     above = profile.first_line - 1
-    start = content.text_start + sum(map(len, first_lines(content, limits, above)))
-    names = record_columns(tuple(in_order(profile.positions)), None, profile)
+    lines, stated = first_lines(content, limits, above), in_order(profile.positions)
+    if not taken:
+        divided = by_positions([*stated.values()], content.encoding)
+        check_above(content.name, lines, [*stated], divided, dialect)
+    start = content.text_start + sum(map(len, lines))
+    names = record_columns(tuple(stated), None, profile)
     carried = carried_columns(content, profile, dialect, limits, above=above)
     reading = HeaderNames(content.name, profile.first_line, names, profile, taken=taken)
     fields = reading.fields_of(table)

@@ -192,6 +192,11 @@ def _check_around(profile: Profile) -> None:
             "header_line cannot be found where header_lines says that it is several. Write its "
             "number."
         )
+    if profile.header_titles != DEFAULT.header_titles and profile.header_lines == 1:
+        raise ProfileError(
+            "header_titles is for names in several rows. Say in header_lines how many, or take it "
+            "out."
+        )
     if profile.header_line == FOUND and profile.record is None:
         raise ProfileError(
             "header_line is found by the columns of a record. Say which: record = ..., or write "
@@ -336,7 +341,7 @@ def _check_names(profile: Profile) -> None:
         )
 
 
-OF_HEADER = ("header_line", "header_lines", "unnamed_columns")
+OF_HEADER = ("header_line", "header_lines", "header_titles", "unnamed_columns")
 _FOR = {
     "names": "files without a header",
     "sheet": "a sheet of a workbook",

@@ -341,6 +341,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "skip_lines": ("skip_lines", _lines(r"['Page \d+']")),
     "header_line": ("header_line", _header_line),
     "header_lines": ("header_lines", whole(1, 5)),
+    "header_titles": ("header_titles", one_of("kept", "spread")),
     "unnamed_columns": ("unnamed_columns", whole(1, MOST_UNNAMED)),
     "footer": ("footer", _lines("['Total,,,(?P<PaidAmount>[^,]*),.*']")),
     "totals": ("totals", one_of("all", "kept")),

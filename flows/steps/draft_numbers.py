@@ -20,7 +20,10 @@ _USUAL = 2 / 3
 """The share of a column's cells that such a text has to stand in."""
 _PERCENT = re.compile(rf"1[{BLANKS}]?%")
 _TWO_BLANKS = re.compile(f"([{BLANKS}])[{BLANKS}]+")
-_CORE = re.compile(rf"[0-9](?:[0-9.,'{BLANKS}]*[0-9])?")
+_CORE = re.compile(
+    rf"(?:(?<![\w.,])[.,](?=[0-9]))?[0-9](?:[0-9.,'{BLANKS}]*[0-9])?(?:[.,](?=[){BLANKS}]|\Z))?"
+)
+"""Digits, also without any before the decimal sign or behind it; that of `20,-` is none."""
 _NO_SIGN, _SIGN = r"[^-+()\N{MINUS SIGN}]*", r"[-+\N{MINUS SIGN}]?"
 _SIGNED = re.compile(rf"{_NO_SIGN}(?:{_SIGN}|\({_NO_SIGN}\)){_NO_SIGN}")
 """One sign, or brackets: of two signs nobody knows what they say together."""
@@ -234,7 +237,7 @@ def _between(core: str) -> Between:
     if len(signs) > 1 or last not in ".,":
         return Between(thousands=_thousands(last), groups=only)
     before = len(core) - behind - 1
-    if behind == LAST_GROUP and before <= max(GROUPS.values()) and not core.startswith("0"):
+    if behind == LAST_GROUP and 0 < before <= max(GROUPS.values()) and not core.startswith("0"):
         return Between(either=last)
     return Between(last)
 
@@ -261,6 +264,8 @@ def _groups(core: str) -> list[str]:
         signs.pop()
     if not groups:
         return [*GROUPS]
+    if not first:
+        return []
     alike = len({_thousands(sign) for sign in signs}) == 1
     # Other signs between other groups are those of telephone numbers.
     return [

@@ -163,6 +163,45 @@ def test_names_of_several_rows_are_joined(tmp_path: Path) -> None:
     assert (header.body_line, records) == (4, ROWS)
 
 
+TITLES = [
+    # rows of a header, what the columns are called where titles are spread
+    ("Id;Paid;;Fee;\n;Gross;Net;Gross;Net\n", "Id;Paid Gross;Paid Net;Fee Gross;Fee Net"),
+    (";USD;;EUR;;\nDay;Buy;Sell;Buy;Sell;\n", "Day;USD Buy;USD Sell;EUR Buy;EUR Sell"),
+    # A title that one row repeats ends where a row above begins another.
+    (
+        "2026;;2027;;\nQ1;;;Q2;\nA;B;A;B;C\n",
+        "2026 Q1 A;2026 Q1 B;2027 A;2027 Q2 B;2027 Q2 C",
+    ),
+    # What has a name of its own ends it as well; what has none below stays without one.
+    ("Paid;;Day;Text\nGross;Net;;\n", "Paid Gross;Paid Net;Day;Text"),
+    ("Id;Paid;;\n;Gross;;Net\n", "Id;Paid Gross;;Paid Net"),
+    ('"Id ";" Paid";" "\n;Gross;Net\n', "Id;Paid Gross;Paid Net"),
+    ("Id;Paid\n;Gross;Net\n", "Id;Paid Gross;Paid Net"),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), TITLES)
+def test_a_title_stands_above_the_columns_it_is_merged_across(
+    tmp_path: Path, text: str, names: str
+) -> None:
+    rows = text.count("\n")
+    columns = {names.split(";", maxsplit=1)[0]: "Id", names.split(";")[1]: "PaidAmount"}
+    constants = REST | {"TenantsId": 7}
+    keys: dict[str, object] = {
+        "header_lines": rows,
+        "header_titles": "spread",
+        "unknown_columns": "ignore",
+        "delimiter": ";",
+        "columns": columns,
+        "constants": constants,
+    }
+    width = max(line.count(";") for line in text.splitlines())
+    header, records = read(tmp_path, f"{text}1;2{';' * (width - 1)}\n", bank(**keys))
+    assert ";".join(header.names).rstrip(";") == names
+    assert header.body_line == rows + 1
+    assert records == f"1;2{';' * (width - 1)}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "keys", "code", "said"),
     [
@@ -510,6 +549,12 @@ def test_a_footer_that_says_nothing_sure(tmp_path: Path, behind: str, said: str)
         ({"header_line": True}, "header_line = 'True' is no line"),
         ({"header_lines": 9}, "header_lines = 9 is out of range. Use 1 to 5"),
         ({"header_line": "found", "header_lines": 2}, "header_line cannot be found where"),
+        ({"header_titles": "spread"}, "header_titles is for names in several rows"),
+        ({"header_titles": "both"}, "header_titles names 'both', not an allowed value"),
+        (
+            {"delimiter": ";", "names": ["A"], "header_lines": 2, "header_titles": "spread"},
+            "header_lines is not for files without a header",
+        ),
         ({"unnamed_columns": 0}, "unnamed_columns = 0 is out of range. Use 1 to 100"),
         (
             {**UNNAMED, "delimiter": ";", "names": ["A"]},

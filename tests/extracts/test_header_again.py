@@ -129,6 +129,17 @@ OTHER = {
         },
         4,
     ),
+    "one with titles above several columns, of which two are exchanged": Case(
+        "Doc;Paid;;Fee;\n;Debt;Amount;Debt;Amount\n1;3;2.50;4;5\nDoc;Fee;;Paid;\n",
+        PAID
+        | {
+            "header_lines": 2,
+            "header_titles": "spread",
+            "columns": {"Doc": "Id", "Paid Amount": "PaidAmount", "Paid Debt": "DebtsId"},
+        },
+        4,
+        "column 2 is 'Fee', and line 1 has 'Paid' there",
+    ),
     "a table whose kept column has a name of several rows": Case(
         "USD,ILS,Date\n1,1,of\n1,2,2026-01-01\nILS,USD,Date\n1,1,of\n",
         TABLE

@@ -105,6 +105,18 @@ PERCENT = '# ? percent = "share" or "points"  # '
             '#   "Value": 1 cell such as 1.5; 1 cell such as 1,5\n',
             "\ndecimal",
         ),
+        # No decimals behind the sign, as in messages of the SWIFT kind.
+        (("20,", "7,5"), 'decimal = ","\nunknown_columns', "is no number"),
+        (("20,", "(3,)"), 'decimal = ","\nnegative = ["(1)"]\nunknown_columns', "is no number"),
+        (("1.234,", "20, EUR"), 'decimal = ","\nthousands = "."\n', "is no number"),
+        (("20.", "7.5"), 'delimiter = "|"\nunknown_columns', "decimal ="),
+        # Nor a digit before it, as Oracle writes them.
+        ((",5", "7,5", "-,125"), 'decimal = ","\nunknown_columns', "is no number"),
+        ((",567",), 'decimal = ","\nunknown_columns', "thousands"),
+        ((".5", "(.75)", "a.5"), "1 of 3 cells is no number, such as a.5", "decimal"),
+        ((",123,456", "20", "30"), "1 of 3 cells is no number, such as ,123,456", "\nthousands"),
+        (("1,234,", "20", "30"), "1 of 3 cells is no number, such as 1,234,", "\ndecimal"),
+        (("20,-",) + ("7,5",) * 3, "1 of 4 cells is no number, such as 20,-", '"1-"'),
         (("12-", "-3"), 'negative = ["-1", "1-"]', "positive"),
         (("12+", "3-", "0"), 'negative = ["1-"]\npositive = ["1", "1+"]\n', "too"),
         (("+12", "3", "-4"), 'unknown_columns = "ignore"', "tive ="),

@@ -305,6 +305,15 @@ def test_a_rate_beside_those_of_a_table_is_not_offered_for_them(tmp_path: Path) 
     ("amounts", "beside", "said"),
     [
         (("1.50", "2.50"), ("S", "H"), "sign of an amount"),
+        # With reversals, as in bank messages; in the words of ISO 20022, and of Dutch banks.
+        (("1.50", "2.50", "3.50"), ("C", "D", "RC"), "sign of an amount"),
+        (("1.50", "2.50"), ("C", "RD"), "sign of an amount"),
+        (("1.50", "2.50"), ("CRDT", "DBIT"), "sign of an amount"),
+        (("1.50", "2.50"), ("Af", "Bij"), "sign of an amount"),
+        # Of a word one is enough, and of a letter not.
+        (("1.50", "2.50"), ("DBIT", "DBIT"), "sign of an amount"),
+        (("1.50", "2.50"), ("D", "D"), ""),
+        (("1.50", "2.50"), ("D", "H"), ""),
         (("-1.50", "2.50"), ("DEBIT", "CREDIT"), ""),
         (("1.50", "2.50"), ("S", "X"), ""),
         (("1.50", "-2.50"), ("1", "100"), "for so many units"),

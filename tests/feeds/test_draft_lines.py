@@ -96,6 +96,13 @@ SIGNS = [
         ],
     ),
     (
+        ";USD;;EUR;\nId;Buy;Sell;Buy;Sell\n1;1.10;1.20;2.10;2.20\n",
+        [
+            '# ? Several columns are called "Buy", "Sell": a file is refused if one is read.',
+            '# Where titles stand above several columns: header_lines, header_titles = "spread".',
+        ],
+    ),
+    (
         "Bank\nId;Paid\n1;2.50;;\n2;3.50;;\n",
         [
             'header_line = 2  # or "found", where that differs by file',

@@ -91,16 +91,22 @@ def read(
 
 
 @cache
-def samples(feed: str) -> tuple[bytes, bytes, bytes, list[list[str]], Header]:
+def samples(feed: str) -> tuple[str, str, str, list[list[str]], Header]:
     """A feed's clean sample: what is before its records, they, what is behind; all its records."""
     profile, rows = FEEDS[feed], []
     for path in [*GALLERY.glob(f"{feed}/dirty.*"), *GALLERY.glob(f"{feed}/clean.*")]:
         content = open_content(path, profile.encoding, name=path.name)
         header = read_header(content, None, profile, Limits())
-        text = path.read_bytes()
+        # Places are those of the text as it is read, which is UTF-8 where the file is in cp932.
+        text = (
+            path.read_bytes().decode(profile.encoding or content.encoding).encode(content.encoding)
+        )
         end = header.footer.start if header.footer else len(text)
-        before, body, behind = text[: header.body_start], text[header.body_start : end], text[end:]
-        found = csv.reader(io.StringIO(body.decode(content.encoding)), **header.dialect.signs)
+        before, body, behind = (
+            piece.decode(content.encoding)
+            for piece in (text[: header.body_start], text[header.body_start : end], text[end:])
+        )
+        found = csv.reader(io.StringIO(body), **header.dialect.signs)
         width = header.unpivot.width if header.unpivot else header.line_width
         rows += [row for row in found if len(row) == width]
     return before, body, behind, rows, header
@@ -123,7 +129,9 @@ def bodies(draw: st.DrawFn, feed: str) -> bytes:
     text = "\n".join(written) + "\n"
     odd_bytes = draw(st.sampled_from([b"", b"\x81\n", b"\xff\n"]))
     plain = clean * len(written)  # So that enough of them take the fast path.
-    return before + text.encode(header.dialect.encoding, "replace") + odd_bytes + plain + behind
+    encoding = FEEDS[feed].encoding or header.dialect.encoding
+    above, below = (piece.encode(encoding, "replace") for piece in (before + text, plain + behind))
+    return above + odd_bytes + below
 
 
 @pytest.mark.long

@@ -1,5 +1,6 @@
 """Files without a header: the profile names their columns, and every line is a record."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,53 @@ def test_a_header_where_none_is_expected_is_a_row_in_error(
     path.write_text("No.;Amount;Day;Sort\n" + ROWS[0])
     (verdict,) = examine(still.settings, [str(path)], PROFILE)
     assert (verdict.rows_in, [one.line for one in verdict.rejects]) == (2, [1])
+
+
+NAMES = "No.;Amount;Day;Sort"
+FIXED = {
+    **{key: of for key, of in SHAPE.items() if key not in ("names", "delimiter")},
+    "positions": {"No.": "1-6", "Amount": "7-12", "Day": "13-22"},
+}
+ABOVE = [
+    # lines above the first record, keys of the profile, the line and what is other in it
+    ("Terminal 7\nNo.;Day;Amount;Sort\n", {}, (2, "column 2 is 'Day', which .* as column 3")),
+    ('"No.";" amount ";"Sort";"Day"\n\n', {}, (1, "column 3 is 'Sort', which .* as column 4")),
+    ("#No.;Sort;Amount;Day\n# by hand\n", {"comment": "#"}, (1, "column 2 is 'Sort'")),
+    ("Day;No.;Amount;Sort;More\n", {}, (1, "column 1 is 'Day', which .* as column 3")),
+    (f"{NAMES}\n", {}, None),
+    (f"{NAMES.upper()};\n", {}, None),
+    ("Number;Sum;Day;Kind\n", {}, None),
+    # A title that is called like a column, and names that are there twice.
+    ("Amount;in EUR;;\n", {}, None),
+    ("Day;30.11.2026;Amount;21.00\n", {}, None),
+    ("No.;Amount;Amount;Day\n", {"names": ["No.", "Amount", "Amount 2", "Day"]}, None),
+    (
+        "No.;Day;Amount;Day\n",
+        {"names": ["No.", "Amount", "Day", "Day 2"]},
+        (1, "column 2 is 'Day', which .* as column 3"),
+    ),
+    ("Day;Amount\nNo.;Amount;Day;Sort\n", {}, None),
+    ("No.;Day;Amount;Sort\n;;EUR;\n", {}, (1, "column 2 is 'Day'")),
+    ("No.   Day   Amount    \n", FIXED, (1, "column 2 is 'Day', which .* as column 3")),
+    ("No.   AmountDay       \n", FIXED, None),
+]
+
+
+@pytest.mark.parametrize(("above", "keys", "told"), ABOVE)
+def test_a_header_above_the_records_may_not_have_their_columns_in_another_order(
+    still: Workspace, tmp_path: Path, above: str, keys: dict[str, Any], told: Any
+) -> None:
+    fixed = "positions" in keys
+    path = tmp_path / "list.csv"
+    path.write_text(above + ("1      12.5001.11.2026\n" if fixed else ROWS[0]))
+    shape = {**({} if fixed else SHAPE), **keys, "first_line": above.count("\n") + 1}
+    (verdict,) = examine(still.settings, [str(path)], read_profile(shape))
+    if told is None:
+        assert (verdict.refused, verdict.rows_in) == (None, 1)
+    else:
+        line, said = told
+        assert verdict.refused == "reordered_columns"
+        assert re.search(f"list.csv, line {line}: .*{said}", verdict.message or "")
 
 
 def test_a_draft_says_that_there_may_be_none(still: Workspace, tmp_path: Path) -> None:

@@ -41,8 +41,11 @@ CENTS = (
 )
 _POWER = re.compile("10*")
 """Of how many units a rate or an amount may be."""
-_FLAGS = [{"s", "h"}, {"d", "c"}, {"dr", "cr"}, {"debit", "credit"}, {"soll", "haben"}, {"d", "k"}]
-"""What says beside an amount whether it goes in or out."""
+_FLAGS = (
+    *({"s", "h"}, {"d", "k"}, {"d", "c", "rd", "rc"}, {"dr", "cr"}, {"dbit", "crdt"}),
+    *({"debit", "credit"}, {"soll", "haben"}, {"af", "bij"}),
+)
+"""What says beside an amount whether it goes in or out; `rd` and `rc` take such a one back."""
 KEY_WORDS = {"id", "no", "nr", "num", "number", "key"}
 """Last words of the names of columns that tell one record from another."""
 
@@ -319,7 +322,10 @@ def may_count_cents(cells: Sequence[str]) -> bool:
 
 def may_be_flags(cells: Sequence[str]) -> bool:
     """Whether cells may say of amounts beside them which ones are debits."""
-    return {*map(str.casefold, cells)} in _FLAGS
+    told = {*map(str.casefold, cells)}
+    # A letter alone may say anything.
+    sure = len(told) > 1 or any(len(one) > 1 for one in told)
+    return sure and any(told <= flags for flags in _FLAGS)
 
 
 def may_be_units(cells: Sequence[str]) -> bool:

@@ -85,6 +85,8 @@ def _name_lines(shape: Shape) -> Iterator[str]:
     if blank:
         which = ", ".join(str(place + 1) for place in blank[:OTHERS])
         yield f"# ? Nothing can be made of columns without a name, which have cells: {which}."
+    if blank or shape.header_line > 1:
+        yield '# Where titles stand above several columns: header_lines, header_titles = "spread".'
     yield "# If that is wrong, name all columns, without other keys about the header:"
     yield f"# ? names = [{', '.join(map(quoted, _distinct(shape.names)))}]"
     yield f"# ? first_line = {shape.first_line}"
