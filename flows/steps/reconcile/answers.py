@@ -1,7 +1,7 @@
 """Answers: what the service says of a record, as a status, and where its echo differs."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -10,11 +10,12 @@ import polars as pl
 
 from flows.steps.frames.beyond import from_both
 from flows.steps.match.comparison import SECRET
-from flows.steps.match.pairing import pair
+from flows.steps.match.pairing import key_frame, pair
 from flows.steps.totals import in_currency
 from schemas.amounts import BEYOND
 from schemas.breaks import Status
 from schemas.derived.json_text import canonical_json, number_text
+from schemas.derived.left_out import OWN
 from schemas.field import Table
 from schemas.kinds import OFFSET
 from schemas.operations import PUSHES
@@ -50,6 +51,25 @@ def sends(extract: pl.DataFrame, last_writers: pl.DataFrame, answers: pl.DataFra
         answer = answer.scatter(unsent, _partner(last_writers[unsent], told))
     known = answers.select(*TOLD, pl.col("echo").is_not_null().alias("echoed"))
     return known[answer].with_columns(answer.alias("answer"))
+
+
+def to_be_sent(
+    table: Table, extract: pl.DataFrame, states: pl.Series, database_alone: Collection[int]
+) -> pl.Series:
+    """Which extract rows wait for an answer: those whose record some batch was to send.
+
+    `states` are those of their sends, `database_alone` the batches that go to no service. Where one
+    of these wrote a record over that another was to send, the service has not what counts.
+    """
+    alone = extract["batch_id"].is_in(list(database_alone)).fill_null(value=False)
+    unasked = alone & states.is_null()
+    if not unasked.any():
+        return ~unasked
+    standing = ~extract["state"].cast(pl.String).is_in(list(OWN)).fill_null(value=False)
+    keys = key_frame(table, extract, wire=None)
+    asked = keys.filter(~alone & standing).unique().with_columns(asked=True)
+    told = keys.join(asked, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
+    return ~unasked | told["asked"].fill_null(value=False)
 
 
 def _partner(rows: pl.DataFrame, told: pl.DataFrame) -> pl.Series:

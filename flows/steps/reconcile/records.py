@@ -34,7 +34,7 @@ from flows.steps.frames.statuses import (
 )
 from flows.steps.match.comparison import canonical_texts, differences, judged
 from flows.steps.match.pairing import Pairs, keyless, pair_records
-from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
+from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status, to_be_sent
 from flows.steps.reconcile.eligibility import standing, unheld_amounts
 from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
 from flows.steps.reconcile.references import reference_breaks
@@ -95,7 +95,10 @@ def match(
     lost = sources.lost.get(table.name)
     zone = sources.zones.get(table.name, "UTC")
     near = complete(near, schema | LINEAGE) if near is not None and near.height else None
-    matched = _Match(table, rules, as_of, extract, found, side, sent, lost, zone, near).result(also)
+    alone = sources.database_alone
+    matched = _Match(
+        table, rules, as_of, extract, found, side, sent, lost, zone, near, alone
+    ).result(also)
     if table.name in sources.unproven:
         matched = _unproven(matched, sources.unproven[table.name])
     if table is INSERT_BATCH_DATA:
@@ -127,6 +130,7 @@ class _Match:
     zone: str
     """Of the server that lists G."""
     near: pl.DataFrame | None = None
+    database_alone: frozenset[int] = frozenset()
 
     def result(self, listing: pl.DataFrame | None) -> Matched:
         """Compare; `listing` is what the service has of the same records, beside the database."""
@@ -190,7 +194,8 @@ class _Match:
             return None
         writers = self.found.select("extract_id", "row")[pairs.partner]
         sent = sends(self.extract, writers, self.answers)
-        heard = compared & pairs.partner.is_not_null()
+        waits = to_be_sent(self.table, self.extract, sent["state"], self.database_alone)
+        heard = compared & pairs.partner.is_not_null() & waits
         return sent.with_columns(
             pl.when(heard).then(service_status(self.table).cast(STATUS)).alias("service"),
             pl.Series("heard", heard),
