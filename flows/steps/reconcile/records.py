@@ -160,8 +160,13 @@ class _Match:
         return Matched(every, numbered(breaks), tolerated_differences(self.table, lines, differing))
 
     def _pairs(self, own: pl.DataFrame) -> Pairs:
-        """Partners of the rows to compare; what a rule leaves out takes its partner along."""
-        taking = own.select(pl.col("status").is_null() | pl.col("by_rule")).to_series()
+        """Partners of the rows to compare; what a rule leaves out takes its partner along.
+
+        A row of insert-batch data does so whatever became of it: `told_apart` has given it one.
+        """
+        told_apart = self.table is INSERT_BATCH_DATA
+        takes = pl.col("status").is_null() | pl.col("by_rule") | pl.lit(told_apart)
+        taking = own.select(takes).to_series()
         rows = taking.arg_true()
         wire = self.zone if self.side == "G" else None
         left = self.extract if taking.all() else self.extract[rows]
