@@ -268,12 +268,16 @@ class _Match:
         together = pair_records(self.table, left, listing, wire=self.zone)
         absent = rows.filter(together.partner.head(rows.len()).is_null())
         absent = absent.filter(status.is_in(_THERE).gather(absent))
+        late = waiting(self.table.name, lines.frame["date"], self.rules, self.as_of).gather(absent)
+        gone = absent.filter(~late)
         unlisted = line_breaks(
-            self.table, lines, absent, code=Status.MISSING_IN_TARGET.value, side="G"
+            self.table, lines, gone, code=Status.MISSING_IN_TARGET.value, side="G"
         )
         missing = (
-            pl.when(_flags(status.len(), absent))
+            pl.when(_flags(status.len(), gone))
             .then(_status(Status.MISSING_IN_TARGET))
+            .when(_flags(status.len(), absent))
+            .then(_status(Status.PENDING))
             .otherwise("status")
         )
         listed = Lines(lines.frame.with_columns(missing.alias("status")), lines.target)
