@@ -33,6 +33,11 @@ def test_what_goes_to_the_database_alone_is_not_to_be_sent(home: Home) -> None:
     three = home.deliver("payments3", payments(line(4)))
     for scope in ((), (one,), (two,), (three,), (one, two), (two, three)):
         assert not_sent(home, *scope) == [], scope
+    chain = [line for line in home.run().report.chain if line.record == "payment"]
+    assert [(one.rows, one.rows_change, one.residual_rows) for one in chain[-2:]] == [
+        (4, 0, 0),
+        (3, -1, 0),
+    ]
 
 
 def test_what_was_sent_and_written_over_in_the_database_alone_is_not_sent(home: Home) -> None:

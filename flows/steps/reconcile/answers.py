@@ -30,6 +30,8 @@ ECHO_SCHEMA: dict[str, pl.DataType] = {
 TOLD = ("state", "status", "carried_out", "decision")
 """What is known of a send: what its state is, what was answered, what its attempts came to, and
 whose word it is."""
+NOT_ASKED = "not asked"
+"""Stands for the state of a send where the record is to reach no service."""
 ECHO_DIFFERS = REASONS["EchoDiffers"].code
 _ECHO_SHOWN = 200
 _EXPONENT_SHOWN = 400

@@ -34,7 +34,13 @@ from flows.steps.frames.statuses import (
 )
 from flows.steps.match.comparison import canonical_texts, differences, judged
 from flows.steps.match.pairing import Pairs, keyless, pair_records
-from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status, to_be_sent
+from flows.steps.reconcile.answers import (
+    ECHO_SCHEMA,
+    NOT_ASKED,
+    sends,
+    service_status,
+    to_be_sent,
+)
 from flows.steps.reconcile.eligibility import standing, unheld_amounts
 from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
 from flows.steps.reconcile.references import reference_breaks
@@ -203,7 +209,7 @@ class _Match:
         heard = compared & pairs.partner.is_not_null() & waits
         return sent.with_columns(
             pl.when(heard).then(service_status(self.table).cast(STATUS)).alias("service"),
-            pl.Series("heard", heard),
+            state=pl.when(waits).then("state").otherwise(pl.lit(NOT_ASKED, WORD)),
         )
 
     def _lines(
