@@ -539,6 +539,9 @@ DECIDED = [
     ({"state": "abandoned", "carried_out": "yes", "echo": ECHO}, ["ECHO"]),
     ({"state": "unsent", "carried_out": "maybe", "status": 503}, ["IN_DOUBT"]),
     ({"state": "unsent", "decision": "resend", "carried_out": "maybe"}, ["IN_DOUBT"]),
+    # An older body of what somebody has changed in the database since.
+    ({"state": "superseded", "carried_out": "maybe", "status": 503}, ["IN_DOUBT"]),
+    ({"state": "superseded", "status": None}, ["NOT_SENT"]),
     # An undo gave the record back to the row: what it had sent was overwritten since.
     ({"state": "unsent", "carried_out": "yes", "echo": ECHO}, ["NOT_SENT"]),
     ({"carried_out": "yes"}, []),

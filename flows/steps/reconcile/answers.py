@@ -93,7 +93,7 @@ def service_status(table: Table) -> pl.Expr:
     state, carried_out = pl.col("state"), pl.col("carried_out")
     answered = pl.col("status").is_between(200, 299) & pl.col("decision").is_null()
     set_aside = (state == "abandoned") & carried_out.is_not_null()
-    lost = (state == "unsent") & (carried_out == "maybe")
+    lost = state.is_in(["unsent", "superseded"]) & (carried_out == "maybe")
     return (
         pl.when(
             (state == "differs") | state.is_in(["acknowledged", "abandoned"]) & pl.col("echoed")
