@@ -250,6 +250,28 @@ MATCHED = Status.MATCHED_EXACT.value
         ([row(), row() | {"batch_id": 13}], [row(), row()], [MATCHED, MATCHED]),
         ([row()], [row(BatchId=2)], ["MISSING_IN_TARGET", "MISSING_IN_EXTRACT"]),
         ([row() | {"state": "rejected"}, row()], [row()], ["REJECTED", MATCHED]),
+        # A row that does not count need not be listed, and is known where it is.
+        ([row() | {"state": "rejected"}], [row()], ["REJECTED"]),
+        ([row() | {"state": "conflict"}, row()], [row(), row()], ["DUPLICATE", MATCHED]),
+        *(
+            case
+            for state in ("undone", "discarded", "corrected", "delivered again", "excluded")
+            for case in (
+                ([row() | {"state": state}], [], ["EXCLUDED"]),
+                ([row() | {"state": state}], [row()], ["EXCLUDED"]),
+                ([row() | {"state": state}, row()], [row()], ["EXCLUDED", MATCHED]),
+                ([row() | {"state": state}], [row("b")], ["EXCLUDED", "MISSING_IN_EXTRACT"]),
+            )
+        ),
+        # That the record inside is of no use says nothing of the row: the service has it as well.
+        *(
+            case
+            for state in ("superseded", "stale")
+            for case in (
+                ([row(), row() | {"state": state}], [row(), row()], [MATCHED, MATCHED]),
+                ([row(), row() | {"state": state}], [row()], [MATCHED, "MISSING_IN_TARGET"]),
+            )
+        ),
         # The same record in other words.
         ([row(INVOICE)], [row("1,2,3,u", Jsondata=INVOICE)], [MATCHED]),
         ([row(None)], [row(None)], [MATCHED]),
@@ -266,3 +288,16 @@ def test_each_row_has_the_status_that_its_breaks_tell(
     codes = {one for one in result.breaks["code"] if one in (MISSING, EXTRA)}
     alone = {"MISSING_IN_TARGET": MISSING, "MISSING_IN_EXTRACT": EXTRA}
     assert codes == {alone[one] for one in statuses if one in alone}
+
+
+@pytest.mark.parametrize("errors", [0, 1])
+def test_a_row_that_does_not_count_is_in_no_number_of_its_batch(errors: int) -> None:
+    """What was rejected before it was corrected may be listed still, in error."""
+    name = INSERT_BATCH_DATA.name
+    ours = [row() | {"state": "corrected"}, row("b"), row("c") | {"state": "undone", "BatchId": 2}]
+    theirs = [*[row(HasError=True, Merged=False, ErrorData="why")] * errors, row("b")]
+    sources = Sources({name: sent(*ours)}, {}, listings={name: listed(*theirs)})
+    result = reconcile_sources(sources, Rules(), date(2026, 1, 9), service=False)
+    assert result.breaks.is_empty()
+    (line,) = result.batches
+    assert (line.batch, line.sent, line.listed, line.errors) == (1, 1, 1 + errors, errors)

@@ -313,6 +313,32 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
+def test_what_is_listed_of_a_batch_that_was_undone_is_told_by_the_run_of_everything(
+    home: Home,
+) -> None:
+    """In its own run nothing of it is compared."""
+    top = "PaymentPlansId,PlannedDate,PlannedAmount,PlannedCurrenciesId,PaymentsId,StatusCodesId"
+    first, other = (f"{number},2026-01-02T00:00:00,5,978,,1\r\n" for number in (1, 2))
+    one = home.deliver("payment_plan_detail", f"{top}\r\n{first}", push=False)
+    home.deliver("payment_plan_detail2", f"{top}\r\n{other}", push=False)
+    two = home.deliver("insert_batch_data", batch_rows(1), push=False)
+    home.deliver("insert_batch_data2", batch_rows(2, batch=6), push=False)
+    home.lists("insert_batch_data", batch_rows(1))
+    plans = written(home.folder / "plans.csv", f"{top}\r\n{first}{other}")
+    home.sandbox.load("payment_plan_detail", plans)
+    pull(home.place)
+    for batch in (one, two):
+        undo_batch(home.place, batch, by=None, reason="delivered too early")
+        assert codes(home.run(batch)) == {}
+    told = {code: of for code, of in codes(home.run()).items() if not code.startswith("PLAN")}
+    assert told == {
+        "MISSING_IN_EXTRACT G": 1,
+        "BATCH_EXTRA": 1,
+        "BATCH_NOT_MERGED": 1,
+        "BATCH_MISSING": 1,
+    }
+
+
 @pytest.mark.long
 def test_rows_of_a_shared_batch_id_belong_to_who_sent_them(home: Home) -> None:
     one = home.deliver("insert_batch_data", batch_rows(1, 2))

@@ -253,6 +253,16 @@ def test_a_record_may_be_late_within_its_window(window: Window, status: str) -> 
     assert statuses(result) == [status]
 
 
+@pytest.mark.parametrize(("days", "status"), [(5, "PENDING"), (4, "MISSING_IN_TARGET")])
+def test_a_record_may_be_late_in_a_listing_as_in_the_database(days: int, status: str) -> None:
+    rules = Rules(windows=(Window(PAYMENT_PLAN_DETAIL.name, days),))
+    rows, target = extract(PAYMENT_PLAN_DETAIL, {}), database(PAYMENT_PLAN_DETAIL, {})
+    for there in (target, target.clear()):
+        result = matched(PAYMENT_PLAN_DETAIL, rows, there, listed=target.clear(), rules=rules)
+        assert statuses(result) == [status]
+        assert result.breaks.is_empty() == (status == "PENDING")
+
+
 def test_only_a_business_date_says_how_old_a_break_is() -> None:
     born = {"Id": 1, "BirthDate": datetime(1980, 5, 17)}  # noqa: DTZ001
     sides = extract(USER_ACCOUNT, born), database(USER_ACCOUNT, {**born, "Id": 2})
@@ -529,6 +539,9 @@ DECIDED = [
     ({"state": "abandoned", "carried_out": "yes", "echo": ECHO}, ["ECHO"]),
     ({"state": "unsent", "carried_out": "maybe", "status": 503}, ["IN_DOUBT"]),
     ({"state": "unsent", "decision": "resend", "carried_out": "maybe"}, ["IN_DOUBT"]),
+    # An older body of what somebody has changed in the database since.
+    ({"state": "superseded", "carried_out": "maybe", "status": 503}, ["IN_DOUBT"]),
+    ({"state": "superseded", "status": None}, ["NOT_SENT"]),
     # An undo gave the record back to the row: what it had sent was overwritten since.
     ({"state": "unsent", "carried_out": "yes", "echo": ECHO}, ["NOT_SENT"]),
     ({"carried_out": "yes"}, []),

@@ -207,13 +207,14 @@ def count_left_over(connection: psycopg.Connection, batch_id: int) -> dict[str, 
     }
 
 
-def any_sends(connection: psycopg.Connection, batches: Sequence[int]) -> bool:
-    """Whether a row of some batches was sent to a service, or is to be."""
-    row = connection.execute(
-        "SELECT EXISTS (SELECT FROM send WHERE batch_id = ANY(%s))", [list(batches)]
-    ).fetchone()
-    assert row is not None
-    return bool(row[0])
+def batches_with_sends(connection: psycopg.Connection, batches: Sequence[int]) -> set[int]:
+    """Those of some batches of which a row was sent to a service, or is to be."""
+    found = connection.execute(
+        "SELECT id FROM unnest(%s::int[]) AS id "
+        "WHERE EXISTS (SELECT FROM send WHERE batch_id = id)",
+        [list(batches)],
+    ).fetchall()
+    return {batch for (batch,) in found}
 
 
 def left_at_service(connection: psycopg.Connection, batch_id: int) -> dict[str, int]:

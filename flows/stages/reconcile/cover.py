@@ -302,5 +302,11 @@ def _without_listing(gathered: Gathered, rules: Rules, unread: Mapping[str, str]
             yield f"{name} has rows that could not be read, so it counts for nothing: {pull}"
         elif record in gathered.older:
             yield f"{name} is older than what was sent: {pull}"
-        elif rows and gathered.service and record not in gathered.sources.listings:
+        elif rows and _to_be_sent(gathered) and record not in gathered.sources.listings:
             yield f"{name} was not pulled: {pull}"
+
+
+def _to_be_sent(gathered: Gathered) -> bool:
+    """Whether insert-batch data of the scope was to reach the service."""
+    rows = gathered.sources.extract.get(INSERT_BATCH_DATA.name)
+    return rows is not None and not gathered.sources.database_alone.issuperset(rows["batch_id"])

@@ -16,6 +16,7 @@ from connectors.postgres.ledger import Extract
 from connectors.postgres.listings import brought_elsewhere, last_sent, newest_listings
 from flows.steps.match.pairing import key_frame
 from flows.steps.reconcile.batches import BATCH, own_rows
+from schemas.derived.views import ENDS
 from schemas.field import Table
 from schemas.operations import OPERATIONS
 from schemas.tables import INSERT_BATCH_DATA
@@ -77,8 +78,10 @@ def of_scope(
     """The rows of a listing that a narrow scope speaks of; `sides` are its own records.
 
     The service lists what others brought as well. Of insert-batch data those are the rows with a
-    BatchId of the scope; of other kinds, which have no key, those with a content of the scope.
+    BatchId of the scope; of other kinds, which have no key, those with a content of the scope. What
+    was taken back is no more of it: the report of everything says that it is listed still.
     """
+    sides = [_standing(side) for side in sides]
     if table is not INSERT_BATCH_DATA:
         keys = pl.concat([key_frame(table, side, wire=zone) for side in sides])
         rows = key_frame(table, listed, wire=zone).with_row_index("at")
@@ -90,3 +93,11 @@ def of_scope(
     )
     numbers = sent[BATCH].drop_nulls().unique().to_list()
     return own_rows(sent, listed, brought_elsewhere(connection, numbers, batches))
+
+
+def _standing(side: pl.DataFrame) -> pl.DataFrame:
+    """A side without the rows of batches that were taken back."""
+    if "state" not in side.columns:
+        return side
+    taken_back = pl.col("state").cast(pl.String).is_in(ENDS).fill_null(value=False)
+    return side.filter(~taken_back)

@@ -18,7 +18,7 @@ from connectors.postgres.ledger import TAKEN_BACK, Batch, Extract
 from connectors.postgres.listings import listing_batches
 from connectors.postgres.one_moment import aside, one_moment, others_at_it
 from connectors.postgres.overview import files_to_deliver
-from connectors.postgres.push.sends import any_sends
+from connectors.postgres.push.sends import batches_with_sends
 from connectors.postgres.side_sizes import kinds_there
 from flows.stages.kept import unproven
 from flows.stages.reconcile.around import rows_of
@@ -91,7 +91,13 @@ class _Delivered:
     """Those whose kept content is proven."""
     unproven: Mapping[int, str]
     """Extracts and listings of which it is not, and why."""
-    service: bool
+    database_alone: frozenset[int]
+    """Those of its batches of which nothing is to reach the service."""
+
+    @property
+    def service(self) -> bool:
+        """Whether any batch is to reach the service."""
+        return not self.database_alone.issuperset(self.batch_ids)
 
     @property
     def batch_ids(self) -> list[int]:
@@ -158,6 +164,7 @@ def gather_sources(
                 lost=frames.lost,
                 zones=delivered.listings.zones,
                 refused=_refused(connection, delivered),
+                database_alone=delivered.database_alone,
                 around=around,
                 around_extract=rows_of(connection, around),
             ),
@@ -197,8 +204,14 @@ def _find_delivered(
         records=_records(connection, scope, ids, extracts),
         listings=replace(listings, extracts=proven),
         unproven=unproven,
-        service=any(batch.service for batch in batches) or any_sends(connection, ids),
+        database_alone=_database_alone(connection, batches),
     )
+
+
+def _database_alone(connection: psycopg.Connection, batches: Iterable[Batch]) -> frozenset[int]:
+    """The batches of which nothing is to reach the service."""
+    unasked = [batch.id for batch in batches if not batch.service]
+    return frozenset(unasked) - batches_with_sends(connection, unasked)
 
 
 def _in_force(connection: psycopg.Connection) -> list[Batch]:

@@ -77,6 +77,8 @@ class Sources:
 
     refused: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REFUSED))
     """Files that were delivered and refused, and not taken since."""
+    database_alone: frozenset[int] = frozenset()
+    """Batches of which nothing is to reach the service."""
     around: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Of a scope that is not everything, what its records belong with in the database beside them.
     """

@@ -1,7 +1,7 @@
 """Answers: what the service says of a record, as a status, and where its echo differs."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -10,11 +10,12 @@ import polars as pl
 
 from flows.steps.frames.beyond import from_both
 from flows.steps.match.comparison import SECRET
-from flows.steps.match.pairing import pair
+from flows.steps.match.pairing import key_frame, pair
 from flows.steps.totals import in_currency
 from schemas.amounts import BEYOND
 from schemas.breaks import Status
 from schemas.derived.json_text import canonical_json, number_text
+from schemas.derived.left_out import OWN
 from schemas.field import Table
 from schemas.kinds import OFFSET
 from schemas.operations import PUSHES
@@ -29,6 +30,8 @@ ECHO_SCHEMA: dict[str, pl.DataType] = {
 TOLD = ("state", "status", "carried_out", "decision")
 """What is known of a send: what its state is, what was answered, what its attempts came to, and
 whose word it is."""
+NOT_ASKED = "not asked"
+"""Stands for the state of a send where the record is to reach no service."""
 ECHO_DIFFERS = REASONS["EchoDiffers"].code
 _ECHO_SHOWN = 200
 _EXPONENT_SHOWN = 400
@@ -52,6 +55,25 @@ def sends(extract: pl.DataFrame, last_writers: pl.DataFrame, answers: pl.DataFra
     return known[answer].with_columns(answer.alias("answer"))
 
 
+def to_be_sent(
+    table: Table, extract: pl.DataFrame, states: pl.Series, database_alone: Collection[int]
+) -> pl.Series:
+    """Which extract rows wait for an answer: those whose record some batch was to send.
+
+    `states` are those of their sends, `database_alone` the batches that go to no service. Where one
+    of these wrote a record over that another was to send, the service has not what counts.
+    """
+    alone = extract["batch_id"].is_in(list(database_alone)).fill_null(value=False)
+    unasked = alone & states.is_null()
+    if not unasked.any():
+        return ~unasked
+    standing = ~extract["state"].cast(pl.String).is_in(list(OWN)).fill_null(value=False)
+    keys = key_frame(table, extract, wire=None)
+    asked = keys.filter(~alone & standing).unique().with_columns(asked=True)
+    told = keys.join(asked, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
+    return ~unasked | told["asked"].fill_null(value=False)
+
+
 def _partner(rows: pl.DataFrame, told: pl.DataFrame) -> pl.Series:
     return pair(_places(rows), told, nulls_equal=False).partner
 
@@ -71,7 +93,7 @@ def service_status(table: Table) -> pl.Expr:
     state, carried_out = pl.col("state"), pl.col("carried_out")
     answered = pl.col("status").is_between(200, 299) & pl.col("decision").is_null()
     set_aside = (state == "abandoned") & carried_out.is_not_null()
-    lost = (state == "unsent") & (carried_out == "maybe")
+    lost = state.is_in(["unsent", "superseded"]) & (carried_out == "maybe")
     return (
         pl.when(
             (state == "differs") | state.is_in(["acknowledged", "abandoned"]) & pl.col("echoed")

@@ -5,7 +5,7 @@ is, or else where the record inside is. What a row holds is never shown, since i
 a break names the kind and key of the record inside.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import polars as pl
@@ -21,12 +21,15 @@ from flows.steps.breaks.make import (
     number_duplicates,
 )
 from flows.steps.reconcile.insert_batch import digest, read_inner
-from schemas.derived.views import ERRORS
+from schemas.derived.left_out import OWN
+from schemas.derived.views import AGAIN, BY_KEY, CORRECTED, ENDS, ERRORS
 from schemas.tables import INSERT_BATCH_DATA
 
 RECORD = INSERT_BATCH_DATA.name
 BATCH = "BatchId"
 _TEXTS = ["Data", "Jsondata"]
+OF_USE = ("superseded", "stale")
+"""States of a row that tell of the record inside it, and not of the row."""
 CONTRADICTIONS = (
     "BATCH_ERROR_UNTOLD",
     "BATCH_MERGED_ERROR",
@@ -59,14 +62,15 @@ def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[
     """
     sides = [sent] if listed is None else [sent, listed]
     inside = _Inside(pl.concat(side.select(_TEXTS) for side in sides))
-    mine = inside.beside(sent)
-    taken = mine.filter(~_rejected())
+    every = inside.beside(sent)
+    taken = every.filter(counts())
+    mine = every.filter(~_in(ENDS))
     if listed is None:
         breaks = number_duplicates(_contradictions(inside, taken, listed=False))
         return _annex(breaks, mine, taken, taken.clear())
     theirs = inside.beside(listed)
     missing, extra = inside.unpaired(taken, theirs)
-    _, extra = inside.unpaired(mine.filter(_rejected()), extra)
+    _, extra = inside.unpaired(every.filter(~counts()), extra)
     breaks = number_duplicates(
         [
             _unpaired_breaks("BATCH_MISSING", inside.named(missing)),
@@ -96,12 +100,14 @@ def told_apart(sent: pl.DataFrame, listed: pl.DataFrame) -> tuple[pl.DataFrame, 
     """Both sides with a number for Jsondata that a sent row and its listed one share.
 
     Rows are members of a multiset, paired as the breaks are: of two that are equal none is a
-    duplicate of the other. Of a pair the listed row has the Data of the sent one.
+    duplicate of the other. Of a pair the listed row has the Data of the sent one. Those that count
+    have their partners before those that do not.
     """
     inside = _Inside(pl.concat(side.select(_TEXTS) for side in (sent, listed)))
     mine, theirs = (inside.beside(side.with_row_index("at")) for side in (sent, listed))
     pairs = [pl.DataFrame(schema={"at": pl.UInt32, "there": pl.UInt32})]
-    inside.unpaired(mine.filter(~_rejected()), theirs, pairs)
+    _, rest = inside.unpaired(mine.filter(counts()), theirs, pairs)
+    inside.unpaired(mine.filter(~counts()), rest, pairs)
     of = (
         listed.with_row_index("there")
         .select("there")
@@ -201,8 +207,16 @@ def _unpaired(
     return left, right
 
 
-def _rejected() -> pl.Expr:
-    return pl.col("state").is_in(ERRORS).fill_null(False)
+def counts() -> pl.Expr:
+    """Which rows the service should list: others it may list, and nothing is said of that.
+
+    One whose record is superseded or stale was sent as well: it is out of use here alone.
+    """
+    return ~_in(OWN.keys() - set(OF_USE))
+
+
+def _in(states: Iterable[str]) -> pl.Expr:
+    return pl.col("state").cast(pl.String).is_in(list(states)).fill_null(value=False)
 
 
 def _row_break(code: str, rows: pl.DataFrame, name: str = "", **facts: pl.Expr) -> pl.DataFrame:
@@ -265,12 +279,18 @@ def _differing(inside: _Inside, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _counts(mine: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
-    """Rows in error at the service against rows that our check rejected, per batch."""
-    ours = mine.group_by(BATCH).agg(_rejected().sum().alias("ours"), _place(mine))
+    """Rows in error at the service against rows that our check rejected, per batch.
+
+    One that was corrected since may be in error there still.
+    """
+    since = _in((CORRECTED, BY_KEY, AGAIN))
+    ours = mine.group_by(BATCH).agg(
+        _in(ERRORS).sum().alias("ours"), since.sum().alias("since"), _place(mine)
+    )
     listed = theirs.group_by(BATCH).agg(pl.col("HasError").sum().alias("errors"))
     both = (
         ours.join(listed, on=BATCH, how="inner", nulls_equal=True)
-        .filter(pl.col("ours") != pl.col("errors"))
+        .filter(~pl.col("errors").is_between("ours", pl.col("ours") + pl.col("since")))
         .sort(BATCH, nulls_last=True)
     )
     return make_breaks(

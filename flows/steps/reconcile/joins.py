@@ -16,7 +16,12 @@ from flows.steps.frames.sources import Sources, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.allotment import PlanAnnex, PlanLine
 from flows.steps.reconcile.around import KnownRecords, known_records
-from flows.steps.reconcile.batches import BatchLine, reconcile_batches, told_apart
+from flows.steps.reconcile.batches import (
+    OF_USE,
+    BatchLine,
+    reconcile_batches,
+    told_apart,
+)
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.debts import DebtLine
@@ -245,6 +250,8 @@ def _by_data(table: Table, sources: Sources) -> Sources:
     empty = [pl.lit(None).cast(record_schema(INSERT_BATCH_DATA)[one]).alias(one) for one in names]
     sides = told_apart(sources.extract[name], sources.listings[name])
     sent, listed = (side.with_columns(empty) for side in sides)
+    of_record = pl.col("state").cast(pl.String).is_in(OF_USE)
+    sent = sent.with_columns(pl.when(~of_record).then("state").alias("state"))
     return replace(
         sources,
         extract={**sources.extract, name: sent},

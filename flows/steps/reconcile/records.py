@@ -34,7 +34,13 @@ from flows.steps.frames.statuses import (
 )
 from flows.steps.match.comparison import canonical_texts, differences, judged
 from flows.steps.match.pairing import Pairs, keyless, pair_records
-from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
+from flows.steps.reconcile.answers import (
+    ECHO_SCHEMA,
+    NOT_ASKED,
+    sends,
+    service_status,
+    to_be_sent,
+)
 from flows.steps.reconcile.eligibility import standing, unheld_amounts
 from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
 from flows.steps.reconcile.references import reference_breaks
@@ -95,7 +101,10 @@ def match(
     lost = sources.lost.get(table.name)
     zone = sources.zones.get(table.name, "UTC")
     near = complete(near, schema | LINEAGE) if near is not None and near.height else None
-    matched = _Match(table, rules, as_of, extract, found, side, sent, lost, zone, near).result(also)
+    alone = sources.database_alone
+    matched = _Match(
+        table, rules, as_of, extract, found, side, sent, lost, zone, near, alone
+    ).result(also)
     if table.name in sources.unproven:
         matched = _unproven(matched, sources.unproven[table.name])
     if table is INSERT_BATCH_DATA:
@@ -127,6 +136,7 @@ class _Match:
     zone: str
     """Of the server that lists G."""
     near: pl.DataFrame | None = None
+    database_alone: frozenset[int] = frozenset()
 
     def result(self, listing: pl.DataFrame | None) -> Matched:
         """Compare; `listing` is what the service has of the same records, beside the database."""
@@ -156,8 +166,13 @@ class _Match:
         return Matched(every, numbered(breaks), tolerated_differences(self.table, lines, differing))
 
     def _pairs(self, own: pl.DataFrame) -> Pairs:
-        """Partners of the rows to compare; what a rule leaves out takes its partner along."""
-        taking = own.select(pl.col("status").is_null() | pl.col("by_rule")).to_series()
+        """Partners of the rows to compare; what a rule leaves out takes its partner along.
+
+        A row of insert-batch data does so whatever became of it: `told_apart` has given it one.
+        """
+        told_apart = self.table is INSERT_BATCH_DATA
+        takes = pl.col("status").is_null() | pl.col("by_rule") | pl.lit(told_apart)
+        taking = own.select(takes).to_series()
         rows = taking.arg_true()
         wire = self.zone if self.side == "G" else None
         left = self.extract if taking.all() else self.extract[rows]
@@ -190,10 +205,11 @@ class _Match:
             return None
         writers = self.found.select("extract_id", "row")[pairs.partner]
         sent = sends(self.extract, writers, self.answers)
-        heard = compared & pairs.partner.is_not_null()
+        waits = to_be_sent(self.table, self.extract, sent["state"], self.database_alone)
+        heard = compared & pairs.partner.is_not_null() & waits
         return sent.with_columns(
             pl.when(heard).then(service_status(self.table).cast(STATUS)).alias("service"),
-            pl.Series("heard", heard),
+            state=pl.when(waits).then("state").otherwise(pl.lit(NOT_ASKED, WORD)),
         )
 
     def _lines(
@@ -258,12 +274,16 @@ class _Match:
         together = pair_records(self.table, left, listing, wire=self.zone)
         absent = rows.filter(together.partner.head(rows.len()).is_null())
         absent = absent.filter(status.is_in(_THERE).gather(absent))
+        late = waiting(self.table.name, lines.frame["date"], self.rules, self.as_of).gather(absent)
+        gone = absent.filter(~late)
         unlisted = line_breaks(
-            self.table, lines, absent, code=Status.MISSING_IN_TARGET.value, side="G"
+            self.table, lines, gone, code=Status.MISSING_IN_TARGET.value, side="G"
         )
         missing = (
-            pl.when(_flags(status.len(), absent))
+            pl.when(_flags(status.len(), gone))
             .then(_status(Status.MISSING_IN_TARGET))
+            .when(_flags(status.len(), absent))
+            .then(_status(Status.PENDING))
             .otherwise("status")
         )
         listed = Lines(lines.frame.with_columns(missing.alias("status")), lines.target)

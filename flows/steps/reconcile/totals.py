@@ -11,6 +11,7 @@ import polars as pl
 
 from flows.steps.breaks.make import money
 from flows.steps.frames.beyond import exact_sum
+from flows.steps.reconcile.answers import NOT_ASKED
 from flows.steps.reconcile.sums import Cell, Group, Sides, Sums
 from flows.steps.rules.rules import Rules
 from flows.steps.totals import Totals, add
@@ -298,7 +299,7 @@ def _chain(sides: Sides, currency: str, service: bool) -> list[ChainLine]:
         return not refused(group) and group.status != Status.EXCLUDED
 
     def unpushed(group: Group) -> bool:
-        return group.answer != "acknowledged" and _explains(group)
+        return group.answer != "acknowledged" and (_explains(group) or group.answer == NOT_ASKED)
 
     delivered, nothing = sides.delivered[cell], Totals()
     accepted = part(sides.expected, lambda group: not refused(group))
@@ -324,7 +325,14 @@ def _chain(sides: Sides, currency: str, service: bool) -> list[ChainLine]:
     if service:
         pushed = part(sides.found, lambda group: group.answer == "acknowledged")
         without = nothing - part(sides.found, unpushed)
-        stages.append(("acknowledged by the service", pushed, "not confirmed there", without))
+        stages.append(
+            (
+                "acknowledged by the service",
+                pushed,
+                "not confirmed there, or to no service",
+                without,
+            )
+        )
     return list(_links(sides.table, currency, stages))
 
 
