@@ -170,12 +170,15 @@ def told_batches(connection: psycopg.Connection, batches: Iterable[int]) -> set[
 
     It is read by whoever acts here or, of the work of a job, by whoever asked for that.
     """
+    named = list(batches)
+    if not named:
+        return set()
     rows = connection.execute(
         f"""SELECT b.id FROM batch b WHERE b.id = ANY(%s) AND {BATCH_SEEN}
         AND NOT EXISTS (SELECT FROM job j
             WHERE j.id::text = current_setting('recon.job', true) AND NOT {told_of("j")})
         """,
-        [[*batches]],
+        [named],
     ).fetchall()
     return {int(number) for (number,) in rows}
 

@@ -217,9 +217,12 @@ def list_batches(connection: psycopg.Connection, limit: int) -> list[Batch]:
 
 def batches_of(connection: psycopg.Connection, numbers: Iterable[int]) -> list[Batch]:
     """The batches of these numbers, the first one first."""
+    named = list(numbers)
+    if not named:
+        return []
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
         return cursor.execute(
-            "SELECT * FROM batch WHERE id = ANY(%s) ORDER BY id", [list(numbers)]
+            "SELECT * FROM batch WHERE id = ANY(%s) ORDER BY id", [named]
         ).fetchall()
 
 
