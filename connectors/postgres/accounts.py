@@ -24,6 +24,7 @@ from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import ARGON2, BATCH_SCOPE, LOGIN
 from schemas.guards.jobs import told_of
 from schemas.guards.logins import LONGEST_WAIT, TRIES
+from schemas.guards.tenants import SEES_ACCOUNT
 from schemas.show_as import AS_EVER, ShowAs
 
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1024
@@ -198,7 +199,7 @@ def list_accounts(connection: psycopg.Connection) -> list[Account]:
         rows = cursor.execute(
             "SELECT name, full_name, roles, tenants, subject, disabled, failed, failed_at, "
             f"event_id FROM account, {SCHEMA}.refused(name, '{LOGIN}') "
-            f"WHERE {SCHEMA}.sees_all() OR name = {SCHEMA}.acting_name() "
+            f"WHERE {SEES_ACCOUNT} "
             'ORDER BY name COLLATE "C"'
         ).fetchall()
     return [

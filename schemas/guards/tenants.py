@@ -122,6 +122,9 @@ def sees_event(event: str) -> str:
     return _sees(_events(event))
 
 
+_ACCOUNT = f"name = {_ME}"
+SEES_ACCOUNT = _sees(_ACCOUNT)
+"""SQL for whether who acts sees an account, for a session too that no policy holds."""
 SEEN: Mapping[str, str] = {
     "batch": f"id = {_BATCHES}",
     **dict.fromkeys(_OF_BATCH, f"batch_id = {_BATCHES}"),
@@ -135,7 +138,7 @@ SEEN: Mapping[str, str] = {
     "job": f"person = {_ME}",
     "look": f"account = {_ME}",
     # Whoever keeps accounts is bound to no tenants, and sees all.
-    "account": f"name = {_ME}",
+    "account": _ACCOUNT,
     "login": f"account = {_ME}",
     "subscription": f"account = {_ME}",
     "report_mail": f"account = {_ME}",
