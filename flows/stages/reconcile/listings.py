@@ -14,6 +14,7 @@ import psycopg
 
 from connectors.postgres.ledger import Extract
 from connectors.postgres.listings import brought_elsewhere, last_sent, newest_listings
+from flows.steps.frames.statuses import in_state
 from flows.steps.match.pairing import key_frame
 from flows.steps.reconcile.batches import BATCH, own_rows
 from schemas.derived.views import ENDS
@@ -99,5 +100,4 @@ def _standing(side: pl.DataFrame) -> pl.DataFrame:
     """A side without the rows of batches that were taken back."""
     if "state" not in side.columns:
         return side
-    taken_back = pl.col("state").cast(pl.String).is_in(ENDS).fill_null(value=False)
-    return side.filter(~taken_back)
+    return side.filter(~in_state(ENDS))

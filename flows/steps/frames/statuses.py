@@ -1,5 +1,6 @@
 """Statuses: the frame that says what became of every record, one line each."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
@@ -50,6 +51,11 @@ class Lines:
             there &= (lines[PARTNER] < self.own).fill_null(value=False)
         there = there.alias("in_target")
         return lines.drop(PARTNER).hstack([*found, there])
+
+
+def in_state(states: Iterable[str]) -> pl.Expr:
+    """Whether a row of an extract has ended in one of some states; of another side none has."""
+    return pl.col("state").cast(pl.String).is_in([*states]).fill_null(value=False)
 
 
 def line_schema(table: Table) -> dict[str, Dtype]:

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from flows.steps.frames.beyond import from_both
+from flows.steps.frames.statuses import in_state
 from flows.steps.match.comparison import SECRET
 from flows.steps.match.pairing import key_frame, pair
 from flows.steps.totals import in_currency
@@ -67,7 +68,7 @@ def to_be_sent(
     unasked = alone & states.is_null()
     if not unasked.any():
         return ~unasked
-    standing = ~extract["state"].cast(pl.String).is_in(list(OWN)).fill_null(value=False)
+    standing = extract.select(~in_state(OWN)).to_series()
     keys = key_frame(table, extract, wire=None)
     asked = keys.filter(~alone & standing).unique().with_columns(asked=True)
     told = keys.join(asked, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")

@@ -5,7 +5,7 @@ is, or else where the record inside is. What a row holds is never shown, since i
 a break names the kind and key of the record inside.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import polars as pl
@@ -20,6 +20,7 @@ from flows.steps.breaks.make import (
     make_breaks,
     number_duplicates,
 )
+from flows.steps.frames.statuses import in_state
 from flows.steps.reconcile.insert_batch import digest, read_inner
 from schemas.derived.left_out import OWN
 from schemas.derived.views import AGAIN, BY_KEY, CORRECTED, ENDS, ERRORS
@@ -64,7 +65,7 @@ def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[
     inside = _Inside(pl.concat(side.select(_TEXTS) for side in sides))
     every = inside.beside(sent)
     taken = every.filter(counts())
-    mine = every.filter(~_in(ENDS))
+    mine = every.filter(~in_state(ENDS))
     if listed is None:
         breaks = number_duplicates(_contradictions(inside, taken, listed=False))
         return _annex(breaks, mine, taken, taken.clear())
@@ -212,11 +213,7 @@ def counts() -> pl.Expr:
 
     One whose record is superseded or stale was sent as well: it is out of use here alone.
     """
-    return ~_in(OWN.keys() - set(OF_USE))
-
-
-def _in(states: Iterable[str]) -> pl.Expr:
-    return pl.col("state").cast(pl.String).is_in(list(states)).fill_null(value=False)
+    return ~in_state(OWN.keys() - set(OF_USE))
 
 
 def _row_break(code: str, rows: pl.DataFrame, name: str = "", **facts: pl.Expr) -> pl.DataFrame:
@@ -283,9 +280,9 @@ def _counts(mine: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
 
     One that was corrected since may be in error there still.
     """
-    since = _in((CORRECTED, BY_KEY, AGAIN))
+    since = in_state((CORRECTED, BY_KEY, AGAIN))
     ours = mine.group_by(BATCH).agg(
-        _in(ERRORS).sum().alias("ours"), since.sum().alias("since"), _place(mine)
+        in_state(ERRORS).sum().alias("ours"), since.sum().alias("since"), _place(mine)
     )
     listed = theirs.group_by(BATCH).agg(pl.col("HasError").sum().alias("errors"))
     both = (

@@ -18,6 +18,7 @@ from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.beyond import beyond_of, exact_sum, unreadable_of
 from flows.steps.frames.parts import Load, PartedSide, filtered, parts_of, with_parts
 from flows.steps.frames.sources import Sources
+from flows.steps.frames.statuses import in_state
 from flows.steps.match.pairing import key_frame
 from flows.steps.reconcile.signed import as_defined
 from flows.steps.reconcile.totals import Amounts
@@ -218,8 +219,7 @@ def _counts(frame: pl.DataFrame) -> pl.Series:
     """Whether a row may count: of an extract those that are not out by their own end state."""
     if "state" not in frame.columns:
         return pl.Series([True]).new_from_index(0, frame.height)
-    out = pl.col("state").cast(pl.String).is_in(list(OWN)).fill_null(value=False)
-    return frame.select(~out).to_series()
+    return frame.select(~in_state(OWN)).to_series()
 
 
 def _batch(frame: pl.DataFrame) -> pl.Series:

@@ -13,7 +13,7 @@ from flows.steps.breaks.money import of_debts
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
 from flows.steps.frames.parts import Keep, Load, held, parts_of, whole, with_rows_of
 from flows.steps.frames.sources import Sources, record_schema
-from flows.steps.frames.statuses import STATUS
+from flows.steps.frames.statuses import STATUS, in_state
 from flows.steps.reconcile.allotment import PlanAnnex, PlanLine
 from flows.steps.reconcile.around import KnownRecords, known_records
 from flows.steps.reconcile.batches import (
@@ -250,8 +250,7 @@ def _by_data(table: Table, sources: Sources) -> Sources:
     empty = [pl.lit(None).cast(record_schema(INSERT_BATCH_DATA)[one]).alias(one) for one in names]
     sides = told_apart(sources.extract[name], sources.listings[name])
     sent, listed = (side.with_columns(empty) for side in sides)
-    of_record = pl.col("state").cast(pl.String).is_in(OF_USE)
-    sent = sent.with_columns(pl.when(~of_record).then("state").alias("state"))
+    sent = sent.with_columns(pl.when(~in_state(OF_USE)).then("state").alias("state"))
     return replace(
         sources,
         extract={**sources.extract, name: sent},
