@@ -15,7 +15,8 @@ from typing import NamedTuple
 import polars as pl
 
 from connectors.compare.csv_blocks import read_blocks
-from connectors.compare.sides import Broken, Side, SideLines, no_room, spill
+from connectors.compare.sides import Side, SideLines, no_room, spill
+from connectors.compare.unreadable import put_aside
 from connectors.errors import DeliveryError, ExtractRefused, SidesRefused
 from connectors.files.atomic import private_folder
 from connectors.files.chunk import Chunk
@@ -31,7 +32,6 @@ from schemas.cells.readings import Column, Reading
 from schemas.counting import quantity
 from schemas.field import Table
 
-BROKEN_SHOWN = 20
 _ANY = Table("any", "Any columns", ())
 
 
@@ -97,18 +97,16 @@ def _spilled(source: CsvSource, names: Sequence[str]) -> Side:
     header, scratch = source.header, source.scratch
     stored = {name: str(number) for number, name in enumerate(header.names)}
     asked = [stored[name] for name in names]
-    broken: list[Broken] = []
+    broken: list[Path] = []
     files: list[Path] = []
     lines = SideLines()
     kinds: dict[str, set[pl.DataType]] = {}
     filled: set[str] = set()
     rows = count = 0
     for cells, line, chunk in read_blocks(source.content, header, source.block_bytes):
-        faults = chunk.faults if chunk else {}
-        count += len(faults)
-        for row, code in list(faults.items())[: BROKEN_SHOWN - len(broken)]:
-            assert chunk is not None
-            broken.append(Broken(int(chunk.records.first_line[row]), code))
+        if chunk and chunk.faults:
+            count += len(chunk.faults)
+            broken.append(put_aside(chunk, scratch, len(broken)))
         lines.add(rows, line, _line_numbers(chunk, scratch, len(files)) if chunk else None)
         for name, one in zip(header.names, cells, strict=True):
             kinds.setdefault(name, set()).add(one.dtype)

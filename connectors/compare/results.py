@@ -4,11 +4,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from connectors.compare.unreadable import NAME as UNREADABLE
 from connectors.errors import SidesRefused
 from connectors.files.atomic import PRIVATE_FILE, private_folder
 
 REPORT = "report.html"
-RESULTS = ("differences.csv", "differences.parquet", "summary.json", REPORT)
+RESULTS = ("differences.csv", "differences.parquet", UNREADABLE, "summary.json", REPORT)
 
 
 def check_names(folder: Path) -> None:

@@ -26,14 +26,6 @@ UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """What is raised where content cannot be read; polars panics over some."""
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A record of a side that cannot be read: it is told, and compared with nothing."""
-
-    line: int
-    code: str
-
-
 @dataclass(slots=True)
 class SideLines:
     """The lines rows begin on: by block one number where every record is a line, else a file."""
@@ -94,8 +86,8 @@ class Side:
     """Whether rows have a place that means something: a line, or a number in a file."""
     lines: SideLines | None = None
     """On which line of its file a row begins."""
-    broken: tuple[Broken, ...] = ()
-    """The first records that cannot be read."""
+    broken: tuple[Path, ...] = ()
+    """Files of the records that cannot be read (`connectors.compare.unreadable`)."""
     broken_count: int = 0
     notes: tuple[str, ...] = ()
     mixed: frozenset[str] = frozenset()

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from connectors.compare import unreadable
 from connectors.compare.differences import UNIT, Differences, largest, row_differences
 from connectors.compare.sides import Side, SideSource, partitions
 from connectors.errors import SidesRefused
@@ -25,6 +26,8 @@ from schemas.breaks import Status
 from schemas.cells.readings import NUMBERS, TIMES, Column, remark
 from schemas.toml_text import suggestion
 
+UNREADABLE_SHOWN = 20
+"""Records that cannot be read: how many of a side are told by line."""
 SLICE_ROWS = 250_000
 """Pairs whose cells are compared at a time."""
 BLOCK_ROWS, BLOCK_BYTES = 250_000, 16 << 20
@@ -205,7 +208,7 @@ def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> 
 def side_result(side: Side, other: Side, question: Question, equal: int) -> SideResult:
     """One side as reports tell of it, with the rows that were found equal before."""
     only = [name for name in side.columns if name not in other.columns]
-    told = [f"line {one.line}: {one.code}" for one in side.broken]
+    told = [f"line {line}: {reason}" for line, reason in unreadable.first(side, UNREADABLE_SHOWN)]
     if more := side.broken_count - len(told):
         told.append(f"{more} more that cannot be read")
     return SideResult(

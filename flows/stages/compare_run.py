@@ -10,6 +10,7 @@ from decimal import Decimal, localcontext
 from functools import partial
 from pathlib import Path
 
+from connectors.compare import unreadable
 from connectors.compare.differences import Differences
 from connectors.compare.results import REPORT, check_names, place_results
 from connectors.compare.sides import no_room
@@ -92,6 +93,7 @@ def run_comparison(
                 # A name that is no UTF-8 is told by its bytes.
                 (scratch / name).write_bytes(text.encode(errors="backslashreplace"))
             written = {name: scratch / name for name in pages}
+            written |= unreadable.write({"left": pair.left, "right": pair.right}, scratch)
             place_results(found.write() | written, folder)
     return comparison
 

@@ -81,6 +81,7 @@ def test_results_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "differences.parquet",
         "report.html",
         "summary.json",
+        "unreadable.csv",
     ]
     with (out / "differences.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
@@ -251,6 +252,30 @@ def test_broken_records_that_are_not_listed_are_counted(tmp_path: Path) -> None:
     result = compared(side, side)
     assert (result.left.broken, len(result.left.notes)) == (23, 21)
     assert result.left.notes[-2:] == ("line 21: TooFewFields", "3 more that cannot be read")
+
+
+@pytest.mark.parametrize("block_bytes", [64, 4096])
+def test_every_record_that_cannot_be_read_is_in_a_file(tmp_path: Path, block_bytes: int) -> None:
+    """With its side, line and content, however the sides are read."""
+    left = csv_file(tmp_path / "l.csv", "id,a\n" + "=1\n5,w\n" * 23)
+    (tmp_path / "r.csv").write_bytes(b'id,a\n1,"x\ny"\n2,\xff\n3,"a"b\n')
+    limits = Limits(block_bytes=block_bytes)
+    out = tmp_path / "out"
+    compared(left, tmp_path / "r.csv", folder=out, limits=limits)
+    with (out / "unreadable.csv").open(newline="") as file:
+        header, *found = csv.reader(file)
+    assert header == ["side", "line", "reason", "text", "bytes"]
+    assert found == [
+        *(["left", str(2 + 2 * number), "TooFewFields", "'=1", ""] for number in range(23)),
+        ["right", "4", "Encoding", "2,\\xff", "322cff"],
+        ["right", "5", "StrayQuote", '3,"a"b', ""],
+    ]
+
+
+def test_sides_that_can_be_read_leave_no_record_unread(tmp_path: Path) -> None:
+    side = csv_file(tmp_path / "l.csv", "id,a\n1,x\n")
+    compared(side, side, folder=tmp_path / "out")
+    assert (tmp_path / "out" / "unreadable.csv").read_text() == "side,line,reason,text,bytes\n"
 
 
 def test_lines_say_what_was_asked_and_where_long_texts_differ(

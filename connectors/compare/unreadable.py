@@ -1,0 +1,53 @@
+"""Records of a side that cannot be read: told with their lines and bytes, compared with nothing."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from connectors.compare.sides import Side, spill
+from connectors.files.atomic import private_folder
+from connectors.files.chunk import Chunk
+from connectors.files.columnar import arrow_rows
+from schemas.cells.formula_columns import defused
+
+NAME = "unreadable.csv"
+_COLUMNS: dict[str, pl.DataType] = {
+    "side": pl.String(),
+    "line": pl.Int64(),
+    "reason": pl.String(),
+    "text": pl.String(),
+    "bytes": pl.String(),
+}
+"""`bytes`, in hexadecimal, only where a record is no text."""
+
+
+def put_aside(chunk: Chunk, scratch: Path, number: int) -> Path:
+    """Write the records of a chunk that cannot be read."""
+    rows = list(chunk.faults)
+    records = chunk.texts(rows).select(
+        pl.Series("line", chunk.records.first_line[rows], pl.Int64),
+        pl.Series("reason", list(chunk.faults.values())),
+        pl.col("data").alias("text"),
+        pl.col("raw").alias("bytes"),
+    )
+    return spill(records, private_folder(scratch / "unreadable"), number)
+
+
+def first(side: Side, most: int) -> Iterator[tuple[int, str]]:
+    """The lines of the first of them, and why they cannot be read."""
+    if side.broken:
+        yield from arrow_rows(side.broken).select("line", "reason").head(most).collect().rows()
+
+
+def write(sides: Mapping[str, Side], scratch: Path) -> dict[str, Path]:
+    """Write those of both sides, by what these are called, as one file into the scratch folder."""
+    target = scratch / NAME
+    with target.open("wb") as file:
+        pl.DataFrame(schema=_COLUMNS).write_csv(file)
+        for name, side in sides.items():
+            for records in (arrow_rows([one]).collect() for one in side.broken):
+                lines = records.select(pl.lit(name).alias("side"), *records.columns)
+                shown = lines.with_columns(defused(pl.col("text")).name.keep())
+                shown.write_csv(file, include_header=False)
+    return {NAME: target}
