@@ -267,6 +267,15 @@ def test_the_annex_tells_use_and_what_the_nearest_rate_would_have_made() -> None
     assert (line.rerated, line.rerated_in) == (Decimal("900000000000000.001"), "840")
 
 
+def test_the_nearest_rate_is_named_beside_a_payment_that_has_none() -> None:
+    # Tenant 2 has no rate of the pair: the one it used is that of tenant 1.
+    payments = [paid(2, Id=1, TenantsId=2), paid(6, Id=2), paid(7, Id=3)]
+    (line,) = judged(payments, [rate(5, 4), rate(6, 6, 1.2)]).lines
+    assert (line.rate, line.tenant, line.payments, line.nearest) == ("5", 1, 3, "6")
+    (line,) = judged(payments[:1], [rate(5, 4)]).lines
+    assert line.nearest is None
+
+
 @pytest.mark.parametrize(
     ("direction", "currency", "effect"),
     [

@@ -173,6 +173,8 @@ def test_an_acceptance_names_what_was_delivered(workspace: Workspace, tmp_path: 
     assert accepted.cover.verdict == "RECONCILED_WITH_ACCEPTED"
     assert any("no readable PaidAmount" in because for because in accepted.cover.because)
     assert accepted.accepted_forward[0].lines[-1].unreadable == 1
+    left = next(part for part in accepted.roll_forward[0].lines if part.text == "- accepted")
+    assert (left.rows, left.unreadable, amount_of(left)) == (-1, 1, None), "no zero there either"
 
 
 @pytest.mark.long

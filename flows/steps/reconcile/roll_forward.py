@@ -167,9 +167,8 @@ def _lines(
 ) -> RollForward:
     def line(name: str, text: str, *, total: bool = False) -> ProofLine:
         sums = amounts[currency, name]
-        return ProofLine(
-            text, counts[currency, name], sums.difference, total, sums.gross, sums.unreadable
-        )
+        unread = abs(sums.unreadable)
+        return ProofLine(text, counts[currency, name], sums.difference, total, sums.gross, unread)
 
     steps = [line(name, text) for name, text in _STEPS[pool].items()]
     of = "set aside" if pool == "aside" else pool

@@ -60,8 +60,9 @@ def used_rates(used: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
         "payments", "day", "CurrenciesId", "TenantsId", descending=[True, False, False, False]
     )
     other = pl.col("best").filter(
+        pl.col("best").is_not_null(),
         (pl.col("best") != pl.col("CurrencyRatesId"))
-        | (pl.col("TenantsId") != pl.col("rate_tenant"))
+        | (pl.col("TenantsId") != pl.col("rate_tenant")),
     )
     return (
         ranked.group_by("CurrencyRatesId", "rate_tenant")
