@@ -432,6 +432,14 @@ REFUSALS = _by_code(
         "otherwise in the profile.",
     ),
     Reason(
+        "records_above",
+        "record above the first one",
+        "this is a record, and records are read from line {first} on: it would be lost",
+        "Deliver the file with its header, or the text that belongs there, above all records; or "
+        "state header_line, or first_line, as the file has it. If the line is no record, say so in "
+        "the feed profile, by skip_lines or leave_out.",
+    ),
+    Reason(
         "malformed_header",
         "header not readable",
         "the header cannot be divided into names: {detail}",

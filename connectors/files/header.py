@@ -68,6 +68,12 @@ class Header:
     """What tells another header among its records; None: nothing does."""
 
     @property
+    def text_line(self) -> int:
+        """The line up to which there is only text: that of the header, or of the first record."""
+        of_file = self.columns.line if self.columns else None
+        return self.body_line if of_file is None else of_file
+
+    @property
     def width(self) -> int:
         """How many fields a record must have."""
         return len(self.fields)

@@ -20,6 +20,7 @@ from connectors.files.workbook import check_workbook
 from connectors.recovery import reach
 from connectors.settings import Settings
 from flows.stages.kept import headers_of
+from flows.stages.rows_above import check_rows_above
 from flows.stages.workspace import Workspace
 from schemas.counting import grouped, quantity
 from schemas.tables import EXTRACTS
@@ -184,6 +185,7 @@ def _open_stored(
         )
         sheets = check_workbook(content, settings.limits).remarks if content.workbook else ()
         header = headers.read(content, EXTRACTS[record] if record else None)
+        check_rows_above(content, header, profile, settings.limits)
         if header.footer is not None:
             entry = with_footer(entry, header.footer, name)
         remarks = [f"{'; '.join(sheets)}. All cells are read as they are."] if sheets else []
