@@ -9,7 +9,7 @@ from pathlib import Path
 from connectors.errors import ExtractRefused
 from connectors.files.archive import Stored, store_all
 from connectors.files.content import Content, open_content, open_kept
-from connectors.files.delivery import find_extracts
+from connectors.files.delivery import OpenedDelivery
 from connectors.files.footer import with_footer
 from connectors.files.header import Header, remarks_on_unnamed
 from connectors.files.known_headers import KnownHeaders
@@ -62,7 +62,7 @@ class Opened:
 
 def open_delivery(
     workspace: Workspace,
-    paths: Sequence[str],
+    delivery: OpenedDelivery,
     profile: Profile,
     record: str | None,
     likely: str | None = None,
@@ -75,7 +75,7 @@ def open_delivery(
     opened = []
     for one in each_opened(
         workspace.settings,
-        paths,
+        delivery,
         profile,
         (record or likely, record),
         archive=workspace.settings.archive,
@@ -89,7 +89,7 @@ def open_delivery(
 
 def each_opened(
     settings: Settings,
-    paths: Sequence[str],
+    delivery: OpenedDelivery,
     profile: Profile,
     kinds: Sequence[str | None],
     *,
@@ -103,7 +103,6 @@ def each_opened(
     Its content is in the folder `archive`, where it has to be `lasting` once this comes to its end.
     Of files with the same bytes only the first one that can be read is to be taken.
     """
-    delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
     unlike_manifest = {gap.name: gap for gap in statement.gaps}
     headers = headers_of(profile, settings)
