@@ -432,6 +432,14 @@ REFUSALS = _by_code(
         "otherwise in the profile.",
     ),
     Reason(
+        "untitled_columns",
+        "title above too many columns",
+        "the title {title} is the last one, and nothing says whether it stands above {columns} as "
+        "well: it would have more columns than any other",
+        "State how many columns a title has in the feed profile: header_titles = 2. Those behind "
+        "them have no title.",
+    ),
+    Reason(
         "records_above",
         "record above the first one",
         "this is a record, and records are read from line {first} on: it would be lost",

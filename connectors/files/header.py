@@ -23,6 +23,7 @@ from connectors.files.header_names import HeaderNames, known_names, listed
 from connectors.files.positions import DELIMITER, QUOTE, CellRanges, in_order, positions_of
 from connectors.files.profile import DEFAULT, Profile, written_of
 from connectors.files.rows_file import RowsFile, rows_file_of
+from connectors.files.titles import SPREAD, check_titles
 from connectors.files.unpivot import Unpivot, check_unpivots, unpivot_of
 from connectors.settings import Limits
 from schemas.counting import agree, quantity
@@ -167,8 +168,10 @@ def _read_header(
             known_names(profile),
             line=HeaderSearch(content, dialects, table, profile, limits).line(),
             rows=profile.header_lines,
-            spread=profile.header_titles == "spread",
+            titles=profile.header_titles,
         )
+        if profile.header_titles == SPREAD and not taken:
+            check_titles(content.name, line.number, line.rows)
         named = last_named(line.names)
         unnamed = max(profile.unnamed_columns, len(line.names) - named)
         line = replace(line, names=(*line.names[:named], *[""] * unnamed))

@@ -45,8 +45,9 @@ class Profile:
     """Number of the line the header begins on, or `FOUND`; blank lines before it do not matter."""
     header_lines: int = 1
     """Records the names of columns are made of, one below the other."""
-    header_titles: str = "kept"
-    """Which columns a title above several stands for: the first, `kept`; or `spread` over all."""
+    header_titles: int | str = "kept"
+    """Above how many columns a title stands: its own, `kept`; all up to the next one, `spread`; or
+    so many at most."""
     unnamed_columns: int = 0
     """Cells that each record has behind those that the header names."""
     footer: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ from connectors.files.profile_values import (
     whole,
 )
 from connectors.files.profile_writing import WRITTEN
+from connectors.files.titles import KEPT, SPREAD
 from connectors.printable import shown
 from schemas.cells.numbers import plain_number
 from schemas.counting import quantity
@@ -35,7 +36,7 @@ from schemas.tables import EXTRACTS
 
 FOUND = "found"
 """The header is on the first line that is one of the record."""
-MOST_LINES, MOST_UNNAMED = 1000, 100
+MOST_LINES, MOST_UNNAMED, MOST_TITLED = 1000, 100, 100
 MOST_SIGNS = 10
 """Of a delimiter, and of the text that comments begin with."""
 UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
@@ -138,6 +139,17 @@ def _header_line(key: str, value: object) -> int | str:
     raise ProfileError(
         f"{key} = {shown(str(value))!r} is no line. Write its number, 1 to {MOST_LINES}, or "
         '"found".'
+    )
+
+
+def _header_titles(key: str, value: object) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TITLED:
+        return value
+    if value in (KEPT, SPREAD):
+        return str(value)
+    raise ProfileError(
+        f"{key} = {shown(str(value))!r} says of no column which title it has. Write {KEPT}, "
+        f"{SPREAD}, or above how many columns a title stands, 1 to {MOST_TITLED}."
     )
 
 
@@ -341,7 +353,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "skip_lines": ("skip_lines", _lines(r"['Page \d+']")),
     "header_line": ("header_line", _header_line),
     "header_lines": ("header_lines", whole(1, 5)),
-    "header_titles": ("header_titles", one_of("kept", "spread")),
+    "header_titles": ("header_titles", _header_titles),
     "unnamed_columns": ("unnamed_columns", whole(1, MOST_UNNAMED)),
     "footer": ("footer", _lines("['Total,,,(?P<PaidAmount>[^,]*),.*']")),
     "totals": ("totals", one_of("all", "kept")),
