@@ -64,6 +64,8 @@ class Profile:
     """What the columns of files without a header are called, in their order."""
     first_line: int = 1
     """Number of the line of the first record, where files have no header."""
+    position_unit: str | None = None
+    """What positions count, `characters` or `bytes`; None: characters."""
     short_lines: str = "refused"
     """Whether such a line may lack the blanks at its end: `refused`, or `filled`."""
     unpivot_keep: tuple[str, ...] = ()

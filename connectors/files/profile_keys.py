@@ -13,7 +13,7 @@ from connectors.files.content import COMPUTED, RECODED, SAVED, canonical_encodin
 from connectors.files.dialect import NO_QUOTE, may_separate
 from connectors.files.encodings import can_be_divided
 from connectors.files.linear_patterns import check_pattern, fitting
-from connectors.files.positions import range_of
+from connectors.files.positions import BYTES, CHARACTERS, range_of
 from connectors.files.profile_values import (
     Reader,
     as_section,
@@ -361,6 +361,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "formulas": ("formulas", one_of(COMPUTED, SAVED)),
     "names": ("names", _column_names),
     "first_line": ("first_line", whole(1, MOST_LINES)),
+    "position_unit": ("position_unit", one_of(CHARACTERS, BYTES)),
     "short_lines": ("short_lines", one_of("refused", "filled")),
     "encoding": ("encoding", _encoding),
     **WRITTEN,
