@@ -432,6 +432,22 @@ REFUSALS = _by_code(
         "otherwise in the profile.",
     ),
     Reason(
+        "untitled_columns",
+        "title above too many columns",
+        "the title {title} is the last one, and nothing says whether it stands above {columns} as "
+        "well: it would have more columns than any other",
+        "State how many columns a title has in the feed profile: header_titles = 2. Those behind "
+        "them have no title.",
+    ),
+    Reason(
+        "records_above",
+        "record above the first one",
+        "this is a record, and records are read from line {first} on: it would be lost",
+        "Deliver the file with its header, or the text that belongs there, above all records; or "
+        "state header_line, or first_line, as the file has it. If the line is no record, say so in "
+        "the feed profile, by skip_lines or leave_out.",
+    ),
+    Reason(
         "malformed_header",
         "header not readable",
         "the header cannot be divided into names: {detail}",

@@ -30,7 +30,7 @@ from connectors.files.stores import FileState, FileStore, Sort, location_of, pla
 from connectors.files.unpack import WINDOW_BYTES, is_broken_zip
 from connectors.printable import shown
 from connectors.settings import Limits
-from schemas.counting import quantity
+from schemas.counting import agree, first_of, quantity
 
 NAMED = 10
 """Extracts an error names."""
@@ -102,6 +102,20 @@ class OpenedDelivery:
     left_alone: tuple[str, ...] = ()
     """Names of files that are no extracts."""
     controls: tuple[Control, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is said of files that may be extracts all the same, and of folders."""
+        names = [name for name in self.left_alone if not is_companion(_last(name).lower())]
+        if not names:
+            return ()
+        which = first_of(names, NAMED)
+        are = agree(len(names), "is called as no extract is", "are called as no extracts are")
+        them = agree(len(names), "it", "one of them")
+        return (
+            f"Left alone: {which}, which {are}. Where {them} holds records, name it, or call it "
+            ".csv.",
+        )
 
 
 def find_extracts(paths: Sequence[str], limits: Limits) -> OpenedDelivery:
@@ -343,6 +357,11 @@ def _take_member(archive: Source, held: Member, found: _Found, *, named: bool = 
         fault = DeliveryFault("unsupported_format", "encrypted")
     found.add_source(replace(source, fault=fault))
     return True
+
+
+def _last(name: str) -> str:
+    """The last part of a name, also of that of a folder."""
+    return name.rstrip("/").rpartition("/")[2]
 
 
 def _with_own_names(sources: Iterable[Source]) -> list[Source]:

@@ -14,6 +14,7 @@ from connectors.files.pieces import record_pattern
 from connectors.files.profile import Profile
 from connectors.files.record_cells import cells_of
 from connectors.files.shadow import DELIMITER, covered, is_csv, is_plain_text, shadow
+from connectors.files.titles import KEPT, with_titles
 from connectors.printable import shown
 from connectors.settings import Limits
 from schemas.counting import quantity
@@ -75,12 +76,12 @@ def first_record(
     *,
     line: int = 1,
     rows: int = 1,
-    spread: bool = False,
+    titles: int | str = KEPT,
 ) -> FirstRecord:
     """The first record that is not blank and no comment, in the dialect with most known names.
 
     It begins on the line of that number, or below it. Of several rows that make up the names, those
-    of one column are joined by a blank; titles may be spread over the columns they stand above.
+    of one column are joined by a blank; `titles` says above how many columns a title stands.
 
     Raises ExtractRefused: malformed_header where no dialect divides it into cells, missing_header,
     empty_file, bad_encoding, too_large.
@@ -104,7 +105,7 @@ def first_record(
             if final:
                 raise refused("empty_file", content.name)
             continue
-        readings, fault = _read_with_each(content, lines, blank, dialects, rows, spread)
+        readings, fault = _read_with_each(content, lines, blank, dialects, rows, titles)
         best = max(readings, key=lambda one: len(known & one.folded_names), default=None)
         # Read with a sign it was not written with, a broken header is one long unknown name.
         if best and (known & best.folded_names or not fault):
@@ -158,7 +159,7 @@ def _read_with_each(
     blank: int,
     dialects: Sequence[Dialect],
     rows: int,
-    spread: bool,
+    titles: int | str,
 ) -> tuple[list[FirstRecord], str]:
     readings, fault = [], ""
     before = content.text_start + sum(map(len, lines[:blank]))
@@ -181,27 +182,11 @@ def _read_with_each(
         quote = dialect.quote.decode()
         written = tuple(tuple(clean(cell, quote) for cell in row) for row in found)
         columns = [*zip_longest(*written, fillvalue="")]
-        if spread:
-            columns = _with_titles_spread(columns)
+        if titles != KEPT:
+            columns = with_titles(columns, titles)
         names = tuple(" ".join(filter(None, column)) for column in columns)
         readings.append(FirstRecord(names, dialect, blank + 1, end, taken + 1, written))
     return readings, fault
-
-
-def _with_titles_spread(columns: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """The names of columns, each with the titles of the cells that were merged above it.
-
-    A merged cell has its text in its first column. It ends where a cell of its row or of one above
-    has a text of its own; and a column without a name below is none of a title.
-    """
-    found: list[tuple[str, ...]] = []
-    titles = ("",) * max(map(len, columns), default=0)
-    for column in columns:
-        begun = next((at for at, cell in enumerate(column) if cell), len(column))
-        titles = (*titles[:begun], *column[begun:])
-        last = max((at for at, cell in enumerate(column) if cell), default=0)
-        found.append((*titles[:last], *column[last:]))
-    return found
 
 
 def _row(

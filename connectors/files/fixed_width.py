@@ -6,12 +6,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from connectors.files.bitmask import Bytes
+from connectors.files.bitmask import Bytes, Flags
 from connectors.files.chunk import Chunk
 from connectors.files.dialect import RecordFault
 from connectors.files.encodings import utf8_sizes
 from connectors.files.positions import CellRanges
 from schemas.cells.numbers import AROUND
+
+ASCII = 0x7F
+"""The last byte of it."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,18 @@ class FixedWidthChunk(Chunk):
             cell.alias(name) for name, cell in zip(names, cut, strict=True)
         )
 
+    @property
+    def told_by_bytes(self) -> Flags:
+        found = super().told_by_bytes
+        if self.at.encoding is None or self.block.isascii():
+            return found
+        # The loops count signs.
+        high = np.append(0, np.cumsum(np.frombuffer(self.block, np.uint8) > ASCII))
+        alone: Flags = high[self.records.start] == high[self.records.end]
+        return found & alone
+
     def faults_by_length(self) -> Bytes:
-        """The fault of each line, its length counted in signs."""
+        """The fault of each line, its length counted as positions are."""
         records, fault = self.records, self.records.fault.copy()
         length = records.end - records.start
         # A longer one may have nothing but blanks behind its cells, a shorter one at its end.
@@ -46,9 +59,10 @@ class FixedWidthChunk(Chunk):
 
     def _fault(self) -> pl.Expr:
         at, line, fault = self.at, pl.col("data"), pl.col("fault")
-        written = line.str.strip_chars_end(AROUND).str.len_chars()
+        spaced = at.spaced_all(line)
+        written = spaced.str.strip_chars_end(AROUND).str.len_chars()
         cut = [signs for signs in range(at.width) if not at.is_whole(signs)]
-        short = line.str.len_chars().is_in(cut)
+        short = spaced.str.len_chars().is_in(cut)
         return (
             pl.when(fault != RecordFault.NONE)
             .then(fault)
@@ -56,6 +70,8 @@ class FixedWidthChunk(Chunk):
             .then(RecordFault.TOO_MANY_FIELDS)
             .when(short)
             .then(RecordFault.TOO_FEW_FIELDS)
+            .when(at.is_split(spaced))
+            .then(RecordFault.ENCODING)
             .otherwise(fault)
         )
 

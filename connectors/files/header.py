@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from connectors.errors import ExtractRefused
 from connectors.files.carried_columns import CarriedColumns, carried_columns, record_columns
-from connectors.files.content import Content, refused
+from connectors.files.content import TRANSCODED, Content, refused
 from connectors.files.dialect import NO_QUOTE, OURS, Dialect, dialect_within
+from connectors.files.encodings import utf8_sizes
 from connectors.files.first_record import (
     FirstRecord,
     candidates,
@@ -20,9 +21,17 @@ from connectors.files.header_above import by_positions, by_signs, check_above
 from connectors.files.header_again import HeaderColumns, header_columns, positioned_columns
 from connectors.files.header_elsewhere import LOOKED_FOR, HeaderSearch
 from connectors.files.header_names import HeaderNames, known_names, listed
-from connectors.files.positions import DELIMITER, QUOTE, CellRanges, in_order, positions_of
+from connectors.files.positions import (
+    BYTES,
+    DELIMITER,
+    QUOTE,
+    CellRanges,
+    in_order,
+    positions_of,
+)
 from connectors.files.profile import DEFAULT, Profile, written_of
 from connectors.files.rows_file import RowsFile, rows_file_of
+from connectors.files.titles import SPREAD, check_titles
 from connectors.files.unpivot import Unpivot, check_unpivots, unpivot_of
 from connectors.settings import Limits
 from schemas.counting import agree, quantity
@@ -66,6 +75,12 @@ class Header:
     """Whether its rows are those of a sheet, some of whose cells may not be read."""
     columns: HeaderColumns | None = field(default=None, compare=False, repr=False)
     """What tells another header among its records; None: nothing does."""
+
+    @property
+    def text_line(self) -> int:
+        """The line up to which there is only text: that of the header, or of the first record."""
+        of_file = self.columns.line if self.columns else None
+        return self.body_line if of_file is None else of_file
 
     @property
     def width(self) -> int:
@@ -161,8 +176,10 @@ def _read_header(
             known_names(profile),
             line=HeaderSearch(content, dialects, table, profile, limits).line(),
             rows=profile.header_lines,
-            spread=profile.header_titles == "spread",
+            titles=profile.header_titles,
         )
+        if profile.header_titles == SPREAD and not taken:
+            check_titles(content.name, line.number, line.rows)
         named = last_named(line.names)
         unnamed = max(profile.unnamed_columns, len(line.names) - named)
         line = replace(line, names=(*line.names[:named], *[""] * unnamed))
@@ -241,9 +258,6 @@ def _fixed_width(
     )
     above = profile.first_line - 1
     lines, stated = first_lines(content, limits, above), in_order(profile.positions)
-    if not taken:
-        divided = by_positions([*stated.values()], content.encoding)
-        check_above(content.name, lines, [*stated], divided, dialect)
     start = content.text_start + sum(map(len, lines))
     names = record_columns(tuple(stated), None, profile)
     carried = carried_columns(content, profile, dialect, limits, above=above)
@@ -252,6 +266,16 @@ def _fixed_width(
     entire = [
         place for place in range(len(profile.positions)) if reading.is_no_text(table, fields, place)
     ]
+    positions = positions_of(
+        profile.positions,
+        short_filled=profile.short_lines == "filled",
+        entire=entire,
+        behind=len(carried.names) if carried else 0,
+        encoding=_counted(content, profile),
+    )
+    if not taken:
+        divided = by_positions(positions, content.encoding)
+        check_above(content.name, lines, [*stated], divided, dialect)
     return Header(
         table=table,
         fields=fields,
@@ -261,16 +285,24 @@ def _fixed_width(
         body_line=profile.first_line,
         sources=reading.sources_of(table),
         footer=read_footer(content, profile, dialect, start, profile.first_line, table),
-        positions=positions_of(
-            profile.positions,
-            short_filled=profile.short_lines == "filled",
-            entire=entire,
-            behind=len(carried.names) if carried else 0,
-        ),
+        positions=positions,
         carried=carried,
-        columns=positioned_columns(reading, table, fields, dialect),
+        columns=positioned_columns(reading, table, fields, dialect, positions),
         rows_file=rows_file_of(content, profile, None, of_text(content, profile, limits)),
     )
+
+
+def _counted(content: Content, profile: Profile) -> str | None:
+    """The encoding whose bytes positions count; None: they count characters, or that is the same.
+
+    Raises ExtractRefused: unsupported_format.
+    """
+    if profile.position_unit != BYTES:
+        return None
+    if content.delivered_encoding in TRANSCODED:
+        detail = f"position_unit counts no bytes of {content.delivered_encoding}"
+        raise refused("unsupported_format", content.name, detail=detail)
+    return None if utf8_sizes(content.delivered_encoding) else content.delivered_encoding
 
 
 def _without_signs(profile: Profile) -> Profile:

@@ -8,7 +8,7 @@ from connectors.errors import ExtractRefused
 from connectors.files.content import refused
 from connectors.files.dialect import Dialect
 from connectors.files.first_record import cells, folded
-from connectors.files.positions import range_of
+from connectors.files.positions import CellRanges
 from connectors.printable import shown
 
 _NEAREST = 3
@@ -42,15 +42,9 @@ def by_signs(dialect: Dialect) -> Divided:
     return lambda line: cells([line], 0, dialect)
 
 
-def by_positions(positions: Sequence[str], encoding: str) -> Divided:
+def by_positions(positions: CellRanges, encoding: str) -> Divided:
     """Cells at the positions that the feed profile says."""
-    ranges = [range_of(text) for text in positions]
-
-    def divided(line: bytes) -> Sequence[str]:
-        text = line.decode(encoding, "replace")
-        return [text[first:end] for first, end in ranges]
-
-    return divided
+    return lambda line: positions.pieces(line.decode(encoding, "replace"))
 
 
 def _is_header(names: Sequence[str], stated: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.first_record import FirstRecord, cells, folded
 from connectors.files.header_names import DATA_CELL, HeaderNames
 from connectors.files.likely_headers import MARK, LikelyHeaders
-from connectors.files.positions import in_order, range_of
+from connectors.files.positions import CellRanges, in_order
 from connectors.files.records import Records
 from connectors.printable import shown
 from schemas.field import Table
@@ -270,11 +270,14 @@ def header_columns(
 
 
 def positioned_columns(
-    reading: HeaderNames, table: Table, fields: Sequence[str | None], dialect: Dialect
+    reading: HeaderNames,
+    table: Table,
+    fields: Sequence[str | None],
+    dialect: Dialect,
+    positions: CellRanges,
 ) -> HeaderColumns:
     """The same of lines whose cells are at the positions that the feed profile says."""
     stated = in_order(reading.profile.positions)
-    ranges = [range_of(text) for text in stated.values()]
     read = frozenset(reading.names_of(table))
     return HeaderColumns(
         line=None,
@@ -285,7 +288,7 @@ def positioned_columns(
         no_text=partial(reading.is_no_text, table, fields),
         quotable=not table.unquotable,
         dialect=dialect,
-        divided=lambda line: [line[first:end] for first, end in ranges],
+        divided=positions.pieces,
     )
 
 

@@ -45,8 +45,9 @@ class Profile:
     """Number of the line the header begins on, or `FOUND`; blank lines before it do not matter."""
     header_lines: int = 1
     """Records the names of columns are made of, one below the other."""
-    header_titles: str = "kept"
-    """Which columns a title above several stands for: the first, `kept`; or `spread` over all."""
+    header_titles: int | str = "kept"
+    """Above how many columns a title stands: its own, `kept`; all up to the next one, `spread`; or
+    so many at most."""
     unnamed_columns: int = 0
     """Cells that each record has behind those that the header names."""
     footer: tuple[str, ...] = ()
@@ -63,6 +64,8 @@ class Profile:
     """What the columns of files without a header are called, in their order."""
     first_line: int = 1
     """Number of the line of the first record, where files have no header."""
+    position_unit: str | None = None
+    """What positions count, `characters` or `bytes`; None: characters."""
     short_lines: str = "refused"
     """Whether such a line may lack the blanks at its end: `refused`, or `filled`."""
     unpivot_keep: tuple[str, ...] = ()

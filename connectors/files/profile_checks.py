@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from connectors.errors import ProfileError
+from connectors.files.content import canonical_encoding
 from connectors.files.dialect import NO_QUOTE
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.linear_patterns import group_names
-from connectors.files.positions import overlapping
+from connectors.files.positions import check_unit, overlapping
 from connectors.files.profile import (
     DEFAULT,
     ROWS,
@@ -312,13 +313,15 @@ def _check_positions(profile: Profile) -> None:
             "or in positions where they are; header_line says where a header is."
         )
     if not profile.positions:
-        if profile.short_lines != DEFAULT.short_lines:
-            raise ProfileError(
-                "short_lines is for lines with positions. State them, or take it out."
-            )
+        for key in ("short_lines", "position_unit"):
+            if getattr(profile, key) != getattr(DEFAULT, key):
+                raise ProfileError(
+                    f"{key} is for lines with positions. State them, or take it out."
+                )
         return
     if profile.record is None:
         raise ProfileError("positions are of a record. Say which: record = ...")
+    check_unit(profile.position_unit, canonical_encoding(profile.encoding or "utf-8"))
     if both := overlapping(profile.positions):
         raise ProfileError(f"positions: {both[0]} and {both[1]} have a sign in common.")
     _refuse_beside(profile, "positions", ("delimiter", "quote", "escape", *OF_HEADER))

@@ -13,7 +13,7 @@ from connectors.files.content import COMPUTED, RECODED, SAVED, canonical_encodin
 from connectors.files.dialect import NO_QUOTE, may_separate
 from connectors.files.encodings import can_be_divided
 from connectors.files.linear_patterns import check_pattern, fitting
-from connectors.files.positions import range_of
+from connectors.files.positions import BYTES, CHARACTERS, range_of
 from connectors.files.profile_values import (
     Reader,
     as_section,
@@ -27,6 +27,7 @@ from connectors.files.profile_values import (
     whole,
 )
 from connectors.files.profile_writing import WRITTEN
+from connectors.files.titles import KEPT, SPREAD
 from connectors.printable import shown
 from schemas.cells.numbers import plain_number
 from schemas.counting import quantity
@@ -35,7 +36,7 @@ from schemas.tables import EXTRACTS
 
 FOUND = "found"
 """The header is on the first line that is one of the record."""
-MOST_LINES, MOST_UNNAMED = 1000, 100
+MOST_LINES, MOST_UNNAMED, MOST_TITLED = 1000, 100, 100
 MOST_SIGNS = 10
 """Of a delimiter, and of the text that comments begin with."""
 UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
@@ -138,6 +139,17 @@ def _header_line(key: str, value: object) -> int | str:
     raise ProfileError(
         f"{key} = {shown(str(value))!r} is no line. Write its number, 1 to {MOST_LINES}, or "
         '"found".'
+    )
+
+
+def _header_titles(key: str, value: object) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TITLED:
+        return value
+    if value in (KEPT, SPREAD):
+        return str(value)
+    raise ProfileError(
+        f"{key} = {shown(str(value))!r} says of no column which title it has. Write {KEPT}, "
+        f"{SPREAD}, or above how many columns a title stands, 1 to {MOST_TITLED}."
     )
 
 
@@ -341,7 +353,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "skip_lines": ("skip_lines", _lines(r"['Page \d+']")),
     "header_line": ("header_line", _header_line),
     "header_lines": ("header_lines", whole(1, 5)),
-    "header_titles": ("header_titles", one_of("kept", "spread")),
+    "header_titles": ("header_titles", _header_titles),
     "unnamed_columns": ("unnamed_columns", whole(1, MOST_UNNAMED)),
     "footer": ("footer", _lines("['Total,,,(?P<PaidAmount>[^,]*),.*']")),
     "totals": ("totals", one_of("all", "kept")),
@@ -349,6 +361,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "formulas": ("formulas", one_of(COMPUTED, SAVED)),
     "names": ("names", _column_names),
     "first_line": ("first_line", whole(1, MOST_LINES)),
+    "position_unit": ("position_unit", one_of(CHARACTERS, BYTES)),
     "short_lines": ("short_lines", one_of("refused", "filled")),
     "encoding": ("encoding", _encoding),
     **WRITTEN,

@@ -335,6 +335,11 @@ def _no_rows(lines: Mapping[str, tuple[int, int]]) -> str:
     return told
 
 
+def _tell(said: "tuple[str, ...]") -> None:
+    for one in said:
+        out().print(f"  {one}")
+
+
 def _show(verdicts: "list[FileVerdict]") -> None:
     from flows.report.spelling import visible
     from flows.stages.told_rejects import ToldRejects
@@ -343,14 +348,14 @@ def _show(verdicts: "list[FileVerdict]") -> None:
     for verdict in verdicts:
         if verdict.refused:
             console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
+            _tell(verdict.said)
             continue
         console.print(
             f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
             f"{len(verdict.rejects)} with errors{beside(verdict)}"
         )
         tell_message(verdict)
-        for said in verdict.said:
-            console.print(f"  {said}")
+        _tell(verdict.said)
         told = ToldRejects.of(verdict.rejects, REJECTS_SHOWN)
         for where, message in told.lines():
             console.print(f"  {where}: {visible(message)}")

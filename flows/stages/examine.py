@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from connectors.errors import CleanRowsBroken
 from connectors.files.chunk import Chunk
+from connectors.files.delivery import find_extracts
 from connectors.files.manifest import incomplete
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
@@ -68,6 +69,7 @@ def examine(
     whose deliveries are complete in themselves they are errors. `look` is given every file while
     its content is there. All rejects are counted; of each file the first `most` are kept, or all.
     """
+    delivery = find_extracts(paths, settings.limits)
     with scratch_folder() as folder:
         rows = DeliveryRows(
             profile.duplicate == "last_wins", profile.merges, settings.limits.check_bytes
@@ -75,7 +77,7 @@ def examine(
         run = _Examination(settings, profile, most, rows)
         for opened in each_opened(
             settings,
-            paths,
+            delivery,
             profile,
             (record,),
             archive=folder,
@@ -87,6 +89,8 @@ def examine(
             run.take(opened)
         run.read_waiting()
         run.settle()
+    first = run.verdicts[0]
+    first.said += delivery.remarks
     return run.verdicts
 
 

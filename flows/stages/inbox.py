@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 from connectors.errors import DeliveryError, EvidenceBroken, ReconError, SchemaReplaced
 from connectors.files.arrivals import Arrival, Wait, arrived_at
 from connectors.files.atomic import room_left
+from connectors.files.delivery import find_extracts
 from connectors.files.inbox import Displaced, Inbox, Waiting, paths_of
 from connectors.files.system_errors import cure
 from connectors.postgres import ledger
@@ -160,8 +161,9 @@ class Watch:
         try:
             terms = terms_taken(self.workspace, self.terms)
             paths = paths_of(folder, arrival.names)
+            found = find_extracts(paths, self.workspace.settings.limits)
             opened = open_delivery(
-                self.workspace, paths, terms.profile, self.terms.record, terms.record
+                self.workspace, found, terms.profile, self.terms.record, terms.record
             )
         except DeliveryError as error:
             return self._put_aside(folder, arrival.names, error)

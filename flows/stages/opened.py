@@ -9,7 +9,7 @@ from pathlib import Path
 from connectors.errors import ExtractRefused
 from connectors.files.archive import Stored, store_all
 from connectors.files.content import Content, open_content, open_kept
-from connectors.files.delivery import find_extracts
+from connectors.files.delivery import OpenedDelivery
 from connectors.files.footer import with_footer
 from connectors.files.header import Header, remarks_on_unnamed
 from connectors.files.known_headers import KnownHeaders
@@ -20,6 +20,7 @@ from connectors.files.workbook import check_workbook
 from connectors.recovery import reach
 from connectors.settings import Settings
 from flows.stages.kept import headers_of
+from flows.stages.rows_above import check_rows_above
 from flows.stages.workspace import Workspace
 from schemas.counting import grouped, quantity
 from schemas.tables import EXTRACTS
@@ -61,7 +62,7 @@ class Opened:
 
 def open_delivery(
     workspace: Workspace,
-    paths: Sequence[str],
+    delivery: OpenedDelivery,
     profile: Profile,
     record: str | None,
     likely: str | None = None,
@@ -74,7 +75,7 @@ def open_delivery(
     opened = []
     for one in each_opened(
         workspace.settings,
-        paths,
+        delivery,
         profile,
         (record or likely, record),
         archive=workspace.settings.archive,
@@ -88,7 +89,7 @@ def open_delivery(
 
 def each_opened(
     settings: Settings,
-    paths: Sequence[str],
+    delivery: OpenedDelivery,
     profile: Profile,
     kinds: Sequence[str | None],
     *,
@@ -102,7 +103,6 @@ def each_opened(
     Its content is in the folder `archive`, where it has to be `lasting` once this comes to its end.
     Of files with the same bytes only the first one that can be read is to be taken.
     """
-    delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
     unlike_manifest = {gap.name: gap for gap in statement.gaps}
     headers = headers_of(profile, settings)
@@ -184,6 +184,7 @@ def _open_stored(
         )
         sheets = check_workbook(content, settings.limits).remarks if content.workbook else ()
         header = headers.read(content, EXTRACTS[record] if record else None)
+        check_rows_above(content, header, profile, settings.limits)
         if header.footer is not None:
             entry = with_footer(entry, header.footer, name)
         remarks = [f"{'; '.join(sheets)}. All cells are read as they are."] if sheets else []

@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.errors import BatchStateError, CorrectionError, EvidenceBroken
+from connectors.files.delivery import find_extracts
 from connectors.files.encodings import is_utf8
 from connectors.files.inbox import hash_of
 from connectors.files.manifest_entries import entry_text
@@ -102,7 +103,8 @@ def archived(
     profile, likely, service = terms.profile, terms.record, terms.service
     if profile.push and service is None:
         service = named_service(workspace.settings.service)
-    opened = open_delivery(workspace, paths, profile, record, likely)
+    delivery = find_extracts(paths, workspace.settings.limits)
+    opened = open_delivery(workspace, delivery, profile, record, likely)
     if corrects is None:
         _refuse_repairs(opened)
     elif profile.encoding is not None and profile.encoding != given.encoding:
@@ -117,7 +119,9 @@ def archived(
     profile = with_settings(profile, workspace.settings, headers)
     profile = replace(profile, record=record or profile.record)
     archive = workspace.settings.archive
-    return ArchivedDelivery(opened, given, profile, corrects, service, archive)
+    return ArchivedDelivery(
+        opened, given, profile, corrects, service, archive, remarks=delivery.remarks
+    )
 
 
 def _refuse_repairs(opened: Sequence[Opened]) -> None:
@@ -164,6 +168,8 @@ class ArchivedDelivery:
     corrects: int | None
     service: str | None
     archive: Path
+    remarks: tuple[str, ...] = ()
+    """What is said of files that were found and are none of it."""
     _put_right: PutRight | None = None
 
     def register(self, connection: psycopg.Connection) -> Received:
@@ -191,7 +197,7 @@ class ArchivedDelivery:
             note_back(connection, self.archive, self.opened)
             received = _register(connection, self)
             told = self._put_right.told(connection, received.batch_id)
-            return replace(received, messages=received.messages + told)
+            return replace(received, messages=received.messages + told + self.remarks)
 
 
 def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Received:

@@ -163,33 +163,49 @@ def test_names_of_several_rows_are_joined(tmp_path: Path) -> None:
     assert (header.body_line, records) == (4, ROWS)
 
 
+SPREAD = "spread"
 TITLES = [
-    # rows of a header, what the columns are called where titles are spread
-    ("Id;Paid;;Fee;\n;Gross;Net;Gross;Net\n", "Id;Paid Gross;Paid Net;Fee Gross;Fee Net"),
-    (";USD;;EUR;;\nDay;Buy;Sell;Buy;Sell;\n", "Day;USD Buy;USD Sell;EUR Buy;EUR Sell"),
+    # rows of a header, what the columns are called where titles are spread, and how far
+    ("Id;Paid;;Fee;\n;Gross;Net;Gross;Net\n", "Id;Paid Gross;Paid Net;Fee Gross;Fee Net", SPREAD),
+    (";USD;;EUR;;\nDay;Buy;Sell;Buy;Sell;\n", "Day;USD Buy;USD Sell;EUR Buy;EUR Sell", SPREAD),
     # A title that one row repeats ends where a row above begins another.
     (
         "2026;;2027;;\nQ1;;;Q2;\nA;B;A;B;C\n",
         "2026 Q1 A;2026 Q1 B;2027 A;2027 Q2 B;2027 Q2 C",
+        3,
     ),
+    # What stands behind all of them has none of them.
+    (
+        "Id;Paid;;Fee;;\n;Gross;Net;Gross;Net;Sum\n",
+        "Id;Paid Gross;Paid Net;Fee Gross;Fee Net;Sum",
+        2,
+    ),
+    ("Id;Paid;;Fee;\n;Gross;Net;Gross;Sum\n", "Id;Paid Gross;Net;Fee Gross;Sum", 1),
+    (
+        "Id;Paid;;;Fee;\n;Gross;Net;Tax;Gross;Net\n",
+        "Id;Paid Gross;Paid Net;Paid Tax;Fee Gross;Fee Net",
+        SPREAD,
+    ),
+    # One alone is no measure of another.
+    ("Id;Paid;;\n;Gross;Net;Tax\n", "Id;Paid Gross;Paid Net;Paid Tax", SPREAD),
     # What has a name of its own ends it as well; what has none below stays without one.
-    ("Paid;;Day;Text\nGross;Net;;\n", "Paid Gross;Paid Net;Day;Text"),
-    ("Id;Paid;;\n;Gross;;Net\n", "Id;Paid Gross;;Paid Net"),
-    ('"Id ";" Paid";" "\n;Gross;Net\n', "Id;Paid Gross;Paid Net"),
-    ("Id;Paid\n;Gross;Net\n", "Id;Paid Gross;Paid Net"),
+    ("Paid;;Day;Text\nGross;Net;;\n", "Paid Gross;Paid Net;Day;Text", SPREAD),
+    ("Id;Paid;;\n;Gross;;Net\n", "Id;Paid Gross;;Paid Net", SPREAD),
+    ('"Id ";" Paid";" "\n;Gross;Net\n', "Id;Paid Gross;Paid Net", SPREAD),
+    ("Id;Paid\n;Gross;Net\n", "Id;Paid Gross;Paid Net", SPREAD),
 ]
 
 
-@pytest.mark.parametrize(("text", "names"), TITLES)
+@pytest.mark.parametrize(("text", "names", "titles"), TITLES)
 def test_a_title_stands_above_the_columns_it_is_merged_across(
-    tmp_path: Path, text: str, names: str
+    tmp_path: Path, text: str, names: str, titles: int | str
 ) -> None:
     rows = text.count("\n")
     columns = {names.split(";", maxsplit=1)[0]: "Id", names.split(";")[1]: "PaidAmount"}
     constants = REST | {"TenantsId": 7}
     keys: dict[str, object] = {
         "header_lines": rows,
-        "header_titles": "spread",
+        "header_titles": titles,
         "unknown_columns": "ignore",
         "delimiter": ";",
         "columns": columns,
@@ -200,6 +216,29 @@ def test_a_title_stands_above_the_columns_it_is_merged_across(
     assert ";".join(header.names).rstrip(";") == names
     assert header.body_line == rows + 1
     assert records == f"1;2{';' * (width - 1)}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Id;Paid;;Fee;;\n;Gross;Net;Gross;Net;Sum\n", "line 1: .* 'Fee' .* 'Sum' .* more columns"),
+        ("Id;Paid;Fee;;;\n;Gross;Gross;Net;Sum;\n", "line 1: .* 'Fee' .* 'Net', 'Sum' "),
+        ("x;;;;\nA;;B;;\nC;D;C;D;E\n", "line 1: .* 'B' .* 'E' "),
+    ],
+)
+def test_a_title_is_not_guessed_to_stand_above_more_columns_than_any_other(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    keys: dict[str, object] = {
+        "header_lines": text.count("\n"),
+        "header_titles": "spread",
+        "unknown_columns": "ignore",
+        "delimiter": ";",
+        "columns": {},
+    }
+    with pytest.raises(ExtractRefused, match=said) as caught:
+        read(tmp_path, f"{text}1;2;3;4;5;\n", bank(**keys))
+    assert caught.value.code == "untitled_columns"
 
 
 @pytest.mark.parametrize(
@@ -550,7 +589,9 @@ def test_a_footer_that_says_nothing_sure(tmp_path: Path, behind: str, said: str)
         ({"header_lines": 9}, "header_lines = 9 is out of range. Use 1 to 5"),
         ({"header_line": "found", "header_lines": 2}, "header_line cannot be found where"),
         ({"header_titles": "spread"}, "header_titles is for names in several rows"),
-        ({"header_titles": "both"}, "header_titles names 'both', not an allowed value"),
+        ({"header_titles": "both"}, "header_titles = 'both' says of no column .* kept, spread, or"),
+        ({"header_titles": 0}, "header_titles = '0' says of no column"),
+        ({"header_titles": 2}, "header_titles is for names in several rows"),
         (
             {"delimiter": ";", "names": ["A"], "header_lines": 2, "header_titles": "spread"},
             "header_lines is not for files without a header",

@@ -122,9 +122,25 @@ def test_a_line_is_not_cut_within_a_number(still: Workspace, tmp_path: Path) -> 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
+@pytest.mark.parametrize(
+    ("encoding", "unit", "signs"),
+    [
+        ("utf-8", None, "ab1ü€ "),
+        ("cp1252", None, "ab1ü€ "),
+        ("utf-16", None, "ab1ü€ "),
+        ("cp932", "characters", "ab1ソ表ｱ "),
+        ("utf-8", "bytes", "ab1ü€𝄞 "),
+        ("cp1252", "bytes", "ab1ü€ "),
+        ("cp932", "bytes", "ab1ソ表ｱ "),
+        ("gb18030", "bytes", "ab1中ü€ "),
+        ("big5", "bytes", "ab1中文 "),
+        ("euc-kr", "bytes", "ab1한국 "),
+    ],
+)
 @pytest.mark.parametrize("seed", range(examples(40, few=2)))
-def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: int) -> None:
+def test_characters_are_counted_or_bytes(
+    tmp_path: Path, encoding: str, unit: str | None, signs: str, seed: int
+) -> None:
     chance = random.Random(seed)
     widths = [chance.randint(1, 7) for _ in range(5)]
     ends = [sum(widths[: place + 1]) for place in range(5)]
@@ -134,13 +150,21 @@ def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: in
     }
     wanted = [
         [
-            "".join(chance.choice("ab1ü€ ") for _ in range(chance.randint(0, wide))).strip()
+            _fitting(
+                [chance.choice(signs) for _ in range(chance.randint(0, wide))],
+                wide,
+                encoding if unit == "bytes" else None,
+            )
             for wide in widths
         ]
         for _ in range(50)
     ]
     lines = [
-        "".join(cell.ljust(wide) for cell, wide in zip(row, widths, strict=True)) for row in wanted
+        "".join(
+            cell + " " * (wide - _size(cell, encoding if unit == "bytes" else None))
+            for cell, wide in zip(row, widths, strict=True)
+        )
+        for row in wanted
     ]
     path = tmp_path / "list.txt"
     path.write_bytes(("\r\n".join(lines) + "\r\n").encode(encoding))
@@ -148,13 +172,60 @@ def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: in
     constants: dict[str, object] = {"PaidAmount": "1", "CurrenciesId": 1}
     constants["PaymentDate"] = "2026-01-01T00:00:00Z"
     shape |= {"first_line": 1, "constants": {**SHAPE["constants"], **constants}}
-    profile = read_profile({**shape, "unknown_columns": "ignore", "encoding": encoding})
+    profile = read_profile(
+        {**shape, "unknown_columns": "ignore", "encoding": encoding}
+        | ({"position_unit": unit} if unit else {})
+    )
     content = open_content(path, profile.encoding)
     header = read_header(content, None, profile, Limits())
     for size in (5, 64, 10_000):
         chunks = [*read_chunks(content, header, first_place(header), size)]
         found = [[cell or "" for cell in row] for one in chunks for row in one.cells(5).iter_rows()]
         assert found == wanted, f"seed {seed}"
+
+
+def _size(text: str, encoding: str | None) -> int:
+    return len(text.encode(encoding) if encoding else text)
+
+
+def _fitting(signs: list[str], wide: int, encoding: str | None) -> str:
+    while _size("".join(signs), encoding) > wide:
+        signs.pop()
+    return "".join(signs).strip()
+
+
+BYTES: dict[str, Any] = {
+    **SHAPE,
+    "encoding": "cp932",
+    "position_unit": "bytes",
+    "positions": {"No.": "1-4", "Day": "5-12", "Name": "13-22", "Amount": "23-30", "Sort": "31"},
+    "unknown_columns": "ignore",
+}
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ("TANAKA    00012.50", []),
+        ("山田太郎  00012.50", []),
+        ("ﾀﾅｶ 山    00012.50", []),
+        ("TANAKA 太 山012.50", ["Number"]),
+        ("山田太郎 子0012.50", ["Encoding"]),  # A character is half of one cell, half of the next.
+    ],
+)
+def test_an_amount_behind_wide_characters_is_where_its_bytes_are(
+    workspace: Workspace, rows: Any, tmp_path: Path, cells: str, told: list[str]
+) -> None:
+    """By characters it would begin too far to the right: 12.50 became 2.50 and more."""
+    path = tmp_path / "list.txt"
+    line = f"000120261101{cells}E" + " " * 20
+    path.write_bytes(f"{TOP}\r\n{line}\r\nTRAILER 000000001\r\n".encode("cp932"))
+    profile = read_profile(BYTES)
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    assert sorted({e["ErrorCode"] for one in verdict.rejects for e in one.errors}) == told
+    import_delivery(workspace, [str(path)], profile)
+    found = rows('SELECT "PaidAmount"::text FROM payment')
+    assert found == ([] if told else [("12.50",)])
 
 
 def test_a_workbook_is_no_such_list(tmp_path: Path) -> None:
@@ -179,6 +250,12 @@ MEANT_TWICE = [
     ({"leave_out": {"Nope": ["1"]}}, "positions: required columns are missing: Nope"),
     ({"positions": {}}, "first_line is for files without a header"),
     ({"keep": "reference"}, "not for lines with positions"),
+    (
+        {"encoding": "cp932"},
+        "position_unit has to say what positions count: a character of cp932 has one byte, or more",
+    ),
+    ({"encoding": "utf-16", "position_unit": "bytes"}, "position_unit counts no bytes of utf-16"),
+    ({"position_unit": "cells"}, "position_unit names 'cells', not an allowed value"),
     (
         {"unpivot": {"keep": ["No."], "name": "a", "value": "b"}, "footer": []},
         "unpivot is not for lines with positions",
