@@ -2,6 +2,7 @@
 
 import errno
 import glob
+import hashlib
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
-from connectors.errors import DeliveryError, MachineFailed, ReconError
+from connectors.errors import DeliveryError, EvidenceBroken, MachineFailed, ReconError
 from connectors.files.system_errors import too_many_open
 from connectors.printable import shown
 
@@ -143,8 +144,16 @@ class Disk:
         return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
 
 
+def upload_token(told: bytes) -> str:
+    """What the folder of an upload is named, by what is written down of its files."""
+    return hashlib.sha256(told).hexdigest()[:32]
+
+
 class Uploaded(Disk):
-    """Folders of numbered files, each with the name it was delivered by, which is no path."""
+    """Folders of numbered files, each with the name it was delivered by, which is no path.
+
+    What is read are the bytes that were uploaded; raises EvidenceBroken.
+    """
 
     def sort(self, location: str) -> Sort | None:
         folder, name = self._parts(location)
@@ -164,7 +173,15 @@ class Uploaded(Disk):
         names = self._names(folder)
         if name not in names:
             raise FileNotFoundError(errno.ENOENT, "no such file in this upload")
-        return (folder / str(names.index(name) + 1)).open("rb")
+        try:
+            file = (folder / str([*names].index(name) + 1)).open("rb")
+        except FileNotFoundError:
+            raise _not_as_uploaded(name, "it is gone") from None
+        if hashlib.file_digest(file, "sha256").hexdigest() != names[name]:
+            file.close()
+            raise _not_as_uploaded(name, "its hash is another one")
+        file.seek(0)
+        return file
 
     def _parts(self, location: str) -> tuple[Path, str | None]:
         """The folder, and the name of the file in it; a name holds no slash.
@@ -175,8 +192,19 @@ class Uploaded(Disk):
         named = [re.fullmatch(UPLOAD_NAMED, one.name) for one in (path, path.parent)]
         return (path, None) if named[0] and not named[1] else (path.parent, path.name)
 
-    def _names(self, folder: Path) -> list[str]:
-        return list(map(str, json.loads((folder / UPLOAD_NAMES).read_bytes())))
+    def _names(self, folder: Path) -> dict[str, str]:
+        """Its files in the order of their numbers, and the hash of each."""
+        told = (folder / UPLOAD_NAMES).read_bytes()
+        if upload_token(told) != folder.name:
+            raise _not_as_uploaded(UPLOAD_NAMES, "it was changed, or an earlier version wrote it")
+        return dict(json.loads(told)["files"])
+
+
+def _not_as_uploaded(name: str, why: str) -> EvidenceBroken:
+    return EvidenceBroken(
+        f"{shown(name)} is not what was uploaded: {why}. Nothing was taken in. Find out who "
+        "changed it where uploads are kept (RECON_HOME/uploads). Upload them again."
+    )
 
 
 class ObjectStore:

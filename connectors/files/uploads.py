@@ -1,9 +1,11 @@
 """Uploads: files that came by a form, kept until their import has read them.
 
 Each lies under a number in a folder of its own. The name it was delivered by is written down beside
-it, and is data: it is shown and compared, and never used as a path.
+it with its hash, and is data: it is shown and compared, and never used as a path. The folder is
+named by what is written there, so that whoever orders an import says of which bytes.
 """
 
+import hashlib
 import json
 import re
 import secrets
@@ -14,7 +16,7 @@ from typing import BinaryIO
 
 from connectors.errors import DeliveryError
 from connectors.files.atomic import open_private, private_folder, write_file
-from connectors.files.stores import UPLOAD, UPLOAD_NAMED, UPLOAD_NAMES, place_of
+from connectors.files.stores import UPLOAD, UPLOAD_NAMED, UPLOAD_NAMES, place_of, upload_token
 from connectors.printable import shown
 from connectors.settings import Limits, Settings
 from schemas.counting import grouped, quantity
@@ -30,6 +32,7 @@ class Upload:
     folder: Path
     limits: Limits
     names: list[str] = field(default_factory=list)
+    _hashes: "list[hashlib._Hash]" = field(default_factory=list)
     _file: BinaryIO | None = None
     is_kept: bool = False
     _bytes: int = 0
@@ -69,6 +72,7 @@ class Upload:
             raise DeliveryError(f"More than {quantity(MOST_FILES, 'file')}. Put them into a zip.")
         self.names.append(name)
         self._bytes = 0
+        self._hashes.append(hashlib.sha256())
         self._file = open_private(self.folder / str(len(self.names)))
 
     def write(self, block: bytes) -> None:
@@ -81,6 +85,7 @@ class Upload:
                 f"{quantity(self.limits.file_bytes, 'byte', grouped)}, the limit of "
                 "RECON_LIMIT_FILE_BYTES."
             )
+        self._hashes[-1].update(block)
         self._file.write(block)
 
     def close(self) -> None:
@@ -93,7 +98,11 @@ class Upload:
         self.close()
         if not self.names:
             raise DeliveryError("No file was chosen. Choose one or several.")
-        write_file(self.folder / UPLOAD_NAMES, json.dumps(self.names).encode())
+        files = [[name, of.hexdigest()] for name, of in zip(self.names, self._hashes, strict=True)]
+        # The name that it had so far: the same files sent once more are another upload.
+        told = json.dumps({"upload": self.token, "files": files}).encode()
+        write_file(self.folder / UPLOAD_NAMES, told)
+        self.folder = self.folder.rename(self.folder.with_name(upload_token(told)))
         self.is_kept = True
 
     def drop(self) -> None:

@@ -5,7 +5,7 @@ jobs and restores.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -16,7 +16,7 @@ from psycopg.rows import dict_row, tuple_row
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.ledger import State
-from connectors.postgres.reconciliations import scope_hash
+from connectors.postgres.reconciliations import Reconciliation, scope_hash
 from connectors.postgres.trail import said_by
 from schemas.guards.accounts import (
     ACCOUNT_FACTS,
@@ -40,14 +40,62 @@ _DECIDED = (
 EventsByKind = dict[str, list[tuple[int, Event]]]
 
 
-def _decisions(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
+def altered_run(
+    connection: psycopg.Connection, scope: str, run: Reconciliation | None
+) -> Iterator[str]:
+    """What is otherwise than the trail has it of a run, and of what is signed or decided with it.
+
+    That are the run, its breaks and what was decided about them, all signatures, and the runs of
+    its scope from there on; None: all that the trail has of the scope. Its chain is not verified.
+    """
+    with connection.transaction():
+        by_kind = _events_of(connection, run)
+        saved = {
+            number: one
+            for number, one in _by_id(by_kind, [SAVED]).items()
+            if one[1].get("scope_hash") == scope_hash(scope)
+        }
+        for row in _rows(connection, "reconciliation"):
+            position, detail = saved.pop(row["event_id"], (None, {}))
+            if run is not None and row["id"] == run.id:
+                yield from _of_run(connection, row, position, detail)
+        yield from _missing(saved, "reconciliation")
+        yield from _decisions(connection, by_kind, run.id if run else 0)
+        yield from _signatures(connection, by_kind)
+
+
+def _events_of(connection: psycopg.Connection, run: Reconciliation | None) -> EventsByKind:
+    """Events of signatures, and from that of a run on those of runs and of decisions about it."""
+    rows = connection.execute(
+        # What waits for its link is behind all that have one.
+        "SELECT coalesce(c.position, (SELECT max(position) + 1 FROM event_chain), 1), e.id, "
+        "e.batch_id, e.at, e.what, e.by, e.reason, e.detail, e.account, e.person FROM event e "
+        "LEFT JOIN event_chain c ON c.event_id = e.id "
+        "WHERE e.what = ANY(%s) OR (e.what = ANY(%s) AND e.id >= %s) ORDER BY e.id",
+        [[*SIGNED.values()], [SAVED, *DECIDED.values()], run.event_id if run else 0],
+    ).fetchall()
+    by_kind: EventsByKind = {}
+    for position, *columns in rows:
+        event = Event(*columns)
+        about = said_by(event.detail).get("reconciliation")
+        if event.what not in DECIDED.values() or (run is not None and about == run.id):
+            by_kind.setdefault(event.what, []).append((position, event))
+    return by_kind
+
+
+def _decisions(
+    connection: psycopg.Connection, by_kind: EventsByKind, run: int | None = None
+) -> Iterator[str]:
+    """`run`: those about its breaks alone."""
+    of_run = {"run": run}
     events = _by_id(by_kind, DECIDED.values())
     without_rows = {**events}
     with connection.cursor("decisions", row_factory=tuple_row) as cursor:
         cursor.itersize = ROWS_AT_ONCE
         cursor.execute(
-            f"SELECT event_id, {', '.join(_DECIDED)} FROM decision "
-            'ORDER BY event_id, break_id COLLATE "C"'
+            f"SELECT event_id, {', '.join(_DECIDED)} FROM decision WHERE {_OF_RUN} "
+            'ORDER BY event_id, break_id COLLATE "C"',
+            of_run,
         )
         for number, rows in groupby(cursor, key=itemgetter(0)):
             position, detail = without_rows.pop(number, (None, {}))
@@ -55,7 +103,7 @@ def _decisions(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterato
             if content != detail.get("sha256"):
                 yield f"decisions of event {number} are not what {_link(position)} says of them"
     yield from _missing(without_rows, "decisions")
-    for (number,) in connection.execute(_OUT_OF_ORDER).fetchall():
+    for (number,) in connection.execute(_OUT_OF_ORDER, of_run).fetchall():
         position, _ = events.get(number, (None, {}))
         yield (
             f"decisions of event {number} ({_link(position)}) have numbers of another time: those "
@@ -84,19 +132,7 @@ def _runs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str
     for row in _rows(connection, "reconciliation"):
         position, detail = events.pop(row["event_id"], (None, {}))
         number = row["id"]
-        if any(row[name] != detail.get(name) for name in RUN_FACTS):
-            yield f"reconciliation {number} is not what {_link(position)} says of it"
-        if scope_hash(row["scope"]) != row["scope_hash"]:
-            yield f"the scope of reconciliation {number} is not the one that {_link(position)} says"
-        if row["version"] != detail.get("version"):
-            yield f"reconciliation {number} is not of the version that {_link(position)} says"
-        rules = row["rules_text"]
-        if rules is None and detail.get("version") is not None:
-            yield f"the text of the rules of reconciliation {number} was removed"
-        if rules is not None and hashlib.sha256(rules.encode()).hexdigest() != row["rules_hash"]:
-            yield f"the rules of reconciliation {number} are not those it was judged by"
-        if breaks_hash(connection, number) != detail.get("breaks_hash"):
-            yield f"the breaks of reconciliation {number} are not what {_link(position)} says"
+        yield from _of_run(connection, row, position, detail)
         chains[number] = row["chain_hash"]
         if row["chain_hash"] != chain_hash(chains.get(row["previous_id"]), row["report_hash"]):
             yield f"reconciliation {number} does not follow reconciliation {row['previous_id']}"
@@ -106,6 +142,28 @@ def _runs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str
             yield f"reconciliation {number} is {behind}, and so is reconciliation {other}"
         followed[place] = number
     yield from _missing(events, "reconciliation")
+
+
+def _of_run(
+    connection: psycopg.Connection,
+    row: Mapping[str, Any],
+    position: int | None,
+    detail: Mapping[str, Any],
+) -> Iterator[str]:
+    """What a run is otherwise than its event says, and its breaks."""
+    number, rules = row["id"], row["rules_text"]
+    if any(row[name] != detail.get(name) for name in RUN_FACTS):
+        yield f"reconciliation {number} is not what {_link(position)} says of it"
+    if scope_hash(row["scope"]) != row["scope_hash"]:
+        yield f"the scope of reconciliation {number} is not the one that {_link(position)} says"
+    if row["version"] != detail.get("version"):
+        yield f"reconciliation {number} is not of the version that {_link(position)} says"
+    if rules is None and detail.get("version") is not None:
+        yield f"the text of the rules of reconciliation {number} was removed"
+    if rules is not None and hashlib.sha256(rules.encode()).hexdigest() != row["rules_hash"]:
+        yield f"the rules of reconciliation {number} are not those it was judged by"
+    if breaks_hash(connection, number) != detail.get("breaks_hash"):
+        yield f"the breaks of reconciliation {number} are not what {_link(position)} says"
 
 
 def _batches(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
@@ -255,11 +313,12 @@ CHECKS = (
 )  # fmt: skip
 # The numbers of decisions choose the last one of a break, and which of them a run has acted on.
 # Whoever decides or reconciles holds the scope, so that they ascend as the events do.
-_OUT_OF_ORDER = """
+_OF_RUN = "(%(run)s::int IS NULL OR reconciliation_id = %(run)s)"
+_OUT_OF_ORDER = f"""
     SELECT d.event_id FROM (
         SELECT reconciliation_id, event_id, min(id) AS low, max(id) AS high,
             lag(max(id)) OVER (PARTITION BY reconciliation_id ORDER BY event_id) AS before
-        FROM decision GROUP BY 1, 2) d
+        FROM decision WHERE {_OF_RUN} GROUP BY 1, 2) d
     JOIN reconciliation r ON r.id = d.reconciliation_id
     LEFT JOIN reconciliation n ON n.previous_id = r.id
     WHERE d.low <= d.before OR d.low <= r.decided_through

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from flows.steps.frames.sources import Sources
-from flows.steps.reconcile.countable import not_overtaken, of_batches
+from flows.steps.reconcile.countable import disputed, not_overtaken, of_batches
 from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
@@ -28,11 +28,18 @@ def states(rows: pl.DataFrame) -> list[tuple[int, str]]:
     return [(batch, str(state)) for batch, state in rows.select("batch_id", "state").iter_rows()]
 
 
+def by_records(
+    table: Table, delivered: pl.DataFrame, there: pl.DataFrame, batch: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What a scope of one batch speaks of, where every record was written by whom it names."""
+    return of_batches(table, delivered, there, [batch], there.filter(pl.col("batch_id") != batch))
+
+
 @pytest.mark.parametrize("batch", OFFSETS)
 def test_a_day_that_is_told_with_another_offset_is_of_another_record(batch: int) -> None:
     delivered = extract(PAYMENT_PLAN_DETAIL, detail(batch))
     there = database(PAYMENT_PLAN_DETAIL, *map(detail, OFFSETS))
-    expected, found = of_batches(PAYMENT_PLAN_DETAIL, delivered, there, [batch])
+    expected, found = by_records(PAYMENT_PLAN_DETAIL, delivered, there, batch)
     assert expected.equals(delivered)
     assert found.rows() == there.filter(pl.col("batch_id") == batch).rows()
 
@@ -43,7 +50,7 @@ def test_no_row_is_delivered_more_often_than_it_was() -> None:
     texts = pl.Series("PlannedAmount" + BEYOND, ["1e30", "2e30"])
     there = database(PAYMENT_PLAN_DETAIL, *rows).with_columns(texts)
     delivered = extract(PAYMENT_PLAN_DETAIL, rows[0]).with_columns(texts.head(1))
-    expected, found = of_batches(PAYMENT_PLAN_DETAIL, delivered, there, [2])
+    expected, found = by_records(PAYMENT_PLAN_DETAIL, delivered, there, 2)
     assert states(expected) == [(2, "inserted")]
     assert found["batch_id"].to_list() == [2]
 
@@ -68,7 +75,7 @@ def test_a_record_is_of_the_scope_until_another_batch_writes_over_it(
     ]
     delivered = extract(PAYMENT, *(row for row in rows if row["batch_id"] == batch))
     there = database(PAYMENT, rows[2], rows[1])
-    expected, found = of_batches(PAYMENT, delivered, there, [batch])
+    expected, found = by_records(PAYMENT, delivered, there, batch)
     assert states(expected) == told
     assert found["Id"].to_list() == left
 
@@ -85,9 +92,20 @@ def test_what_was_written_over_has_written_over_nothing() -> None:
         [(2, "superseded")],
     ]
     # Who put the record of batch 2 back did not make it later than that of batch 1.
-    for places, state, left in ((None, "superseded", 0), (over, "inserted", 1)):
-        expected, found = of_batches(PAYMENT, delivered[0], there, [1], places)
+    claims = disputed(PAYMENT, delivered[0], there, [1])
+    assert claims.select("row", "writer").rows() == [(1, 2)]
+    for wrote, state, left in ((there, "superseded", 0), (there.clear(), "inserted", 1)):
+        expected, found = of_batches(PAYMENT, delivered[0], there, [1], wrote)
         assert (states(expected), found.height) == ([(1, state)], left)
+
+
+def test_what_a_record_does_not_say_of_its_rows_is_disputed() -> None:
+    """It is gone, or is said to be of a later batch."""
+    delivered = extract(PAYMENT, *({"Id": one, "batch_id": 2, "row": one} for one in range(1, 6)))
+    writers: dict[int, int | None] = {1: 1, 2: 2, 3: 3, 4: None}
+    there = database(PAYMENT, *({"Id": one, "batch_id": of} for one, of in writers.items()))
+    claims = disputed(PAYMENT, delivered, there, [2])
+    assert claims.select("Id", "writer").rows() == [(3, 3), (5, None)]
 
 
 @pytest.mark.long(but=("4-T00:00:00+01:00",))

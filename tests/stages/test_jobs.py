@@ -119,6 +119,42 @@ def test_what_is_ordered_is_done_in_the_name_of_who_asked(
         assert hash_of.fetchall() == [("otto",)]
 
 
+def put(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+ALTERED = {
+    "a byte": lambda folder: put(
+        folder / "1", (folder / "1").read_text().replace("10.50", "99.50")
+    ),
+    "the other file": lambda folder: put(folder / "1", (folder / "2").read_text()),
+    "gone": lambda folder: (folder / "1").unlink(),
+    "its name": lambda folder: put(
+        folder / "names.json", (folder / "names.json").read_text().replace("a.csv", "c.csv")
+    ),
+    "only a name": lambda folder: put(folder / "names.json", '["a.csv"]'),
+    "no name": lambda folder: put(folder / "names.json", "{"),
+}
+
+
+@pytest.mark.long(but=("a byte",))
+@pytest.mark.parametrize("alter", ALTERED.values(), ids=ALTERED)
+def test_what_was_uploaded_is_what_is_taken_in(
+    workspace: Workspace, rows: Rows, alter: Callable[[Path], object]
+) -> None:
+    """Files wait for whoever does the job: what is ordered is their bytes, under their names."""
+    upload = Upload.begin(workspace.settings)
+    for number, name in enumerate(("a.csv", "b.csv"), 1):
+        upload.open(name)
+        upload.write("\n".join((HEADER, line(number), "")).encode())
+    upload.keep()
+    number = ordered(workspace, JobKind.IMPORT, upload=upload.token)
+    alter(uploads_folder(workspace.settings) / upload.token)
+    done = do_job(workspace, number)
+    assert (done.exit_code, rows("SELECT id FROM batch")) == (2, [])
+    assert "Upload them again" in done.said
+
+
 @pytest.mark.long
 def test_only_an_operator_orders(workspace: Workspace, otto: Workspace, rows: Rows) -> None:
     before = rows("SELECT count(*) FROM event")

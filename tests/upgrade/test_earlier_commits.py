@@ -202,3 +202,6 @@ def test_what_it_signed_is_no_forgery(code: Path, empty_url: str, tmp_path: Path
     told = run(empty_url, home, "archive", "verify")
     assert told.returncode == 0, told.stdout
     assert run(empty_url, home, "audit", "verify").returncode == 0
+    # What it left is gone on from.
+    told = run(empty_url, home, "reconcile", "--as-of", "2026-03-31")
+    assert (told.returncode in (0, 1), told.stderr) == (True, "")

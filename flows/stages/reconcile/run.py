@@ -38,6 +38,7 @@ from flows.report.reconciled.text import render_text
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.acceptance_rules import accept_by_rules
 from flows.stages.reconcile.as_of import refuse_day
+from flows.stages.reconcile.as_told import refuse_altered
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.cover import gather_facts
@@ -187,7 +188,9 @@ def _reconcile(workspace: Workspace, named: Asked, unsaved: dict[int, _Unsaved])
         restates = refuse_day(
             connection, asked.scope.text, asked.as_of, asked.restate, zone, asked.names
         )
-        run = _Run(workspace, connection, asked, restates, latest_run(connection, asked.scope_text))
+        last = latest_run(connection, asked.scope_text)
+        refuse_altered(connection, asked.scope_text, last)
+        run = _Run(workspace, connection, asked, restates, last)
         workspace.progress("reconcile", 0, 3)
         gathered = run.gather()
         cut = cut_off(gathered.sources, asked.as_of)

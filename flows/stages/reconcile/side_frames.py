@@ -23,14 +23,13 @@ from flows.steps.frames.beyond import texts_last
 from flows.steps.frames.parts import Change, Load, held, whole
 from flows.steps.frames.ranges import Ranges
 from flows.steps.reconcile.countable import (
-    absent,
     addable,
     among,
+    disputed,
     no_numbers,
     not_overtaken,
     of_batches,
     unfit,
-    written_over,
 )
 from schemas.breaks import Status
 from schemas.derived.left_out import OWN
@@ -193,23 +192,39 @@ class SideFrames:
         places: pl.DataFrame,
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """What some batches speak of, of the rows that they delivered and of what is there."""
-        over = self.overtaken[table.name]
-        expected, found = of_batches(table, expected, found, batches, over)
-        gone = absent(table, expected, found)
-        if gone.is_empty():
-            return expected, found
-        # Of a record that somebody took away only the rows of others know who wrote it last.
-        first = min(gone["batch_id"])
-        later = sorted(one for one in {*self.standing}.difference(batches) if one > first)
+        claims = disputed(table, expected, found, batches)
+        wrote = self._written_by_others(table, claims, batches, places)
+        return of_batches(table, expected, found, batches, wrote)
+
+    def _written_by_others(
+        self,
+        table: Table,
+        claims: pl.DataFrame,
+        batches: Collection[int],
+        places: pl.DataFrame,
+    ) -> pl.DataFrame:
+        """The rows of later batches outside of the scope that wrote the records of disputed rows.
+
+        A record that somebody took away names no batch; another one may name any.
+        """
+        nobody = claims.drop("writer").clear()
+        if claims.is_empty():
+            return nobody
+        others = {*self.standing}.difference(batches)
+        if claims["writer"].null_count():
+            first = min(claims["batch_id"])
+            later = sorted(one for one in others if one > first)
+        else:
+            later = sorted(others.intersection(claims["writer"]))
         if not later:
-            return expected, found
+            return nobody
         rows = self._extract_rows(table, later, places, max(self.at_once, STREAMED))
-        wrote = pl.col("state").is_in(WRITTEN)
+        over, wrote = self.overtaken[table.name], pl.col("state").is_in(WRITTEN)
         parts = [
-            some.filter(among(table, some, gone))
+            some.filter(among(table, some, claims))
             for some in (not_overtaken(part, over).filter(wrote) for part in rows)
         ]
-        return written_over(table, expected, pl.concat(parts, how="diagonal")), found
+        return pl.concat([nobody, *parts], how="diagonal")
 
     def _ranges_ahead(self, table: Table) -> Ranges | None:
         """Ranges of a kind that is too large to be held while it is read, by some of its numbers.

@@ -33,6 +33,7 @@ from connectors.postgres.signatures import (
 )
 from connectors.process import user_name, whoami
 from flows.report.spelling import apart, shortened
+from flows.stages.reconcile.as_told import refuse_altered
 from flows.stages.reconcile.before_approval import waits_in_full
 from flows.stages.reconcile.breaks import breaks_now
 from flows.stages.reconcile.kept_signatures import keep_signatures
@@ -196,6 +197,7 @@ def _sign(
         # Hashing large files may take longer than a scope is kept for a process that says nothing.
         check_files(workspace, connection, run)
         with keep_scope(connection, run):
+            refuse_altered(connection, run.scope, run)
             signatures = signatures_of(connection, run.id)
             if role in signatures:
                 keep_signatures(workspace, run, signatures.values())  # Perhaps they were lost.

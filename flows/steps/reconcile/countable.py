@@ -109,44 +109,47 @@ def _most(amounts: pl.Series) -> Decimal:
     return max(map(abs, ends), default=Decimal(0))
 
 
+def disputed(
+    table: Table, expected: pl.DataFrame, found: pl.DataFrame, batches: Collection[int]
+) -> pl.DataFrame:
+    """Extract rows that are said to be in the database, and whose record does not say so.
+
+    It is not there, or it names as its writer a later batch outside of the scope: the column
+    `writer`.
+    """
+    there = expected.filter(applied())
+    others = found.filter(~_of(found, batches)).sort("batch_id", descending=True, nulls_last=True)
+    writer = others["batch_id"].gather(_partner(table, there, others)).alias("writer")
+    later = (writer > there["batch_id"]).fill_null(value=False)
+    gone = ~among(table, there, found)
+    return there.with_columns(writer.set(~later, None)).filter(later | gone)
+
+
 def of_batches(
     table: Table,
     expected: pl.DataFrame,
     found: pl.DataFrame,
     batches: Collection[int],
-    places: pl.DataFrame | None = None,
+    wrote: pl.DataFrame,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Both sides of a scope that is not everything: of the database, what the scope speaks of.
 
     A row that a later batch outside of the scope has overwritten is not this scope's any more.
-    What rows at `places` wrote was written over since: whoever is named by it overwrote nothing.
+    `wrote` are the rows of such batches that wrote records: whom a record names as its writer is
+    the word of whoever changed it last.
     """
-    mine = found["batch_id"].is_in(list(batches)).fill_null(value=False)
-    others = found.filter(~mine)
-    if places is not None:
-        others = others.join(places, on=_PLACE, how="anti", maintain_order="left")
-    expected = written_over(table, expected, others)
-    # What no row of the scope counts for any more is the record of whoever wrote it.
-    theirs = ~mine & ~among(table, found, expected.filter(applied()))
-    return expected, found.filter(~theirs)
-
-
-def written_over(table: Table, expected: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Extract rows of which those are superseded whose record a later batch wrote.
-
-    `others` are records, or rows that wrote them, with their batches.
-    """
-    newest = others.sort("batch_id", descending=True, nulls_last=True)
+    newest = wrote.sort("batch_id", descending=True, nulls_last=True)
     writer = newest["batch_id"].gather(_partner(table, expected, newest))
     later = (writer > expected["batch_id"]).fill_null(value=False)
     superseded = pl.when(later & applied()).then(pl.lit(SUPERSEDED, WORD))
-    return expected.with_columns(superseded.otherwise("state").alias("state"))
+    expected = expected.with_columns(superseded.otherwise("state").alias("state"))
+    # What no row of the scope counts for any more is the record of whoever wrote it.
+    theirs = ~_of(found, batches) & ~among(table, found, expected.filter(applied()))
+    return expected, found.filter(~theirs)
 
 
-def absent(table: Table, expected: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
-    """Extract rows that are said to be in the database, and whose record is not there."""
-    there = expected.filter(applied())
-    return there.filter(~among(table, there, found))
+def _of(rows: pl.DataFrame, batches: Collection[int]) -> pl.Series:
+    return rows["batch_id"].is_in(list(batches)).fill_null(value=False)
 
 
 def applied() -> pl.Expr:

@@ -1,0 +1,100 @@
+"""What a run goes on from, and what is signed, is what the trail says of the runs before."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from connectors.errors import EvidenceBroken
+from connectors.files.profile import DEFAULT
+from connectors.postgres.breaks import Decision
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from schemas.life import Choice
+from tests.conftest import Once
+from tests.governance.test_three_days import accept_open, paid, run, sign
+from tests.stages.payments import line, write
+
+DAYS = [date(2026, 1, day) for day in (28, 29, 30, 31)]
+
+
+def bent(place: Workspace, *statements: str) -> None:
+    """What the owner of the database can do, with triggers off."""
+    with place.database.connect() as connection, connection.transaction():
+        connection.execute("SET LOCAL session_replication_role = replica")
+        for statement in statements:
+            assert connection.execute(statement).rowcount, statement  # type: ignore[call-overload]
+
+
+@pytest.fixture
+def place(workspace: Workspace, tmp_path: Path, once: Once) -> Workspace:
+    """Three days: a break that is accepted, signed as such, and accepted once more since."""
+
+    def build() -> None:
+        lines = [line(number) for number in (1, 2, 3)]
+        import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT)
+        paid(workspace, 1, "10")
+        accept_open(workspace, run(workspace, DAYS[0]))
+        sign(workspace, run(workspace, DAYS[1]))
+        paid(workspace, 2, "10")
+        accept_open(workspace, run(workspace, DAYS[2]))
+
+    return once(build)
+
+
+def test_an_honest_history_goes_on(place: Workspace) -> None:
+    last = run(place, DAYS[3])
+    assert last.report.cover.verdict == "RECONCILED_WITH_ACCEPTED"
+    sign(place, last)
+
+
+TAKEN = "WHERE event_id = (SELECT max(event_id) FROM decision)"
+BENT = {
+    "amount": ("UPDATE break_state SET amount = 0.01 WHERE reconciliation_id = 3", "breaks"),
+    "age": (
+        "UPDATE break_state SET first_seen = '2026-01-30' WHERE reconciliation_id = 3", "breaks"
+    ),
+    "who accepted": (
+        "UPDATE break_state SET accepted_by = 'boss' WHERE accepted_by IS NOT NULL "
+        "AND reconciliation_id = 3", "breaks"
+    ),
+    "break gone": ("DELETE FROM break_state WHERE reconciliation_id = 3", "breaks"),
+    "day": (f"UPDATE decision SET until = '2099-12-31' {TAKEN}", "decisions"),
+    "decision gone": (f"DELETE FROM decision {TAKEN}", "decisions"),
+    "number": (f"UPDATE decision SET id = id - 1000 {TAKEN}", "numbers of another time"),
+    "signature": ("UPDATE signature SET by = 'boss' WHERE role = 'approved'", "signature"),
+    "signature gone": ("DELETE FROM signature WHERE role = 'approved'", "signature"),
+    "run": ("UPDATE reconciliation SET decided_through = 99 WHERE id = 3", "is not what link"),
+    "run gone": ("DELETE FROM reconciliation WHERE id = 3", "tells of was removed"),
+    "rules": ("UPDATE reconciliation SET rules_text = 'x' WHERE id = 3", "rules"),
+}  # fmt: skip
+
+
+@pytest.mark.long(but=("day",))
+@pytest.mark.parametrize(("statement", "told"), BENT.values(), ids=BENT)
+def test_what_was_altered_of_the_run_before_is_carried_no_further(
+    place: Workspace, statement: str, told: str
+) -> None:
+    bent(place, statement)
+    with pytest.raises(EvidenceBroken, match=f"{told}.*audit verify"):
+        run(place, DAYS[3])
+
+
+OF_LAST = {
+    "reopened": ("DELETE FROM decision WHERE what = 'reopen'", "decisions"),
+    "prepared": ("UPDATE signature SET by = 'Eve' WHERE reconciliation_id = 4", "signature"),
+    "breaks": ("UPDATE break_state SET amount = 1 WHERE reconciliation_id = 4", "breaks"),
+}
+
+
+@pytest.mark.long(but=("reopened",))
+@pytest.mark.parametrize(("statement", "told"), OF_LAST.values(), ids=OF_LAST)
+def test_nobody_signs_what_was_altered_since(place: Workspace, statement: str, told: str) -> None:
+    last = run(place, DAYS[3])
+    prepare(place, last.run.id, by="Ann", comment="")
+    decide_breaks(place, last.run.id, Chosen(state="ACCEPTED"), Decision(Choice.REOPEN, "no", "x"))
+    bent(place, statement)
+    with pytest.raises(EvidenceBroken, match=f"{told}.*audit verify"):
+        approve(place, last.run.id, by="Bo", comment="")
