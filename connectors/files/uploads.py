@@ -62,6 +62,8 @@ class Upload:
         name = re.split(r"[/\\]", delivered)[-1]
         if name.strip(". ") == "":
             raise DeliveryError("A file has no name. Choose files that have one.")
+        if "\0" in name:
+            raise DeliveryError(f"{shown(name, 60)}: no file can be called so.")
         if len(name) > NAME_LENGTH:
             raise DeliveryError(f"{shown(name, 60)}: the name is longer than {NAME_LENGTH} signs.")
         if name in self.names:

@@ -17,7 +17,7 @@ from connectors.errors import (
     StatementRefused,
 )
 from schemas.counting import first_of
-from schemas.guards.accounts import NOBODY, NOT_ALLOWED, NOT_THERE, NOT_YOURS, REFUSED
+from schemas.guards.accounts import NOBODY, NOT_THERE, NOT_YOURS, REFUSED
 from schemas.guards.roles import OWNER, role_for
 
 AGAIN = "What was committed is kept; run the command again and it goes on from there."
@@ -37,11 +37,10 @@ TIMEOUTS = {
 INSTEAD = {
     NOBODY: "Log in with `recon login`, then do it again.",
     NOT_YOURS: "Ask somebody who has the right, or an administrator for it.",
-    NOT_ALLOWED: "Somebody else, or something else, is needed.",
     NOT_THERE: "`recon status`, `recon jobs`, `recon user list` and `recon acceptance list` show "
     "what there is; page one of a report names its scope.",
 }
-"""What to do about what an account may not do."""
+"""What to do about what an account may not do; what a rule forbids says so itself."""
 _DENIED = re.compile(r"permission denied for (table|view|function|event) '?([^':]+)")
 
 
@@ -70,7 +69,8 @@ def told(
         )
     if error.sqlstate and error.sqlstate.startswith(REFUSED):
         instead = INSTEAD.get(error.sqlstate, "")
-        return AccountRefused(f"{said[:1].upper()}{said[1:]}. {instead} Nothing was changed.")
+        told = f"{said[:1].upper()}{said[1:]}.", instead, "Nothing was changed."
+        return AccountRefused(" ".join(filter(None, told)))
     if isinstance(error, errors.InsufficientPrivilege):
         return StatementRefused(
             f"The role {user or 'that connected'} lacks a right: {said}{state}. "

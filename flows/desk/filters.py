@@ -80,7 +80,7 @@ class BreakSearch:
 
     def _wanted(self, name: str, value: str) -> pl.Expr:
         if value == NONE and name in (*TEXTS, *NUMBERS):
-            return pl.col(name).is_null()
+            return has_none(name)
         if name in TEXTS:
             return pl.col(name) == value
         if name in WORDS:
@@ -96,6 +96,11 @@ class BreakSearch:
         if name == "age":
             return pl.col("age_days") >= int(number)
         return pl.col(name) == pl.lit(int(number)).cast(BREAK_SCHEMA[name])
+
+
+def has_none(name: str) -> pl.Expr:
+    """Which breaks have no value of a field; a file that was refused has an empty record kind."""
+    return pl.col(name).cast(pl.String).fill_null("") == ""
 
 
 def _is_said(word: str) -> pl.Expr:

@@ -8,6 +8,7 @@ from itertools import takewhile
 from flows.steps.totals import plain
 from schemas.amounts import MOST_CHARACTERS, addends, in_text, spelled
 from schemas.cells.formulas import is_formula
+from schemas.cells.reading import MORE, SHOWN_CHARACTERS
 from schemas.counting import quantity
 from schemas.tables import title_of
 
@@ -81,10 +82,15 @@ def neutral_apart(one: str, other: str, most: int = 500) -> tuple[str, str]:
 
 
 def shortened(text: str, most: int) -> str:
-    """At most so many characters, made visible; what is cut is counted."""
+    """At most so many characters, made visible; what is cut is counted.
+
+    Of the beginning that an error keeps of a value nobody knows how long that was.
+    """
     if len(text) <= most:
         return visible(text)
-    return f"{visible(text[:most])}... ({quantity(len(text), 'character')})"
+    kept = len(text) == SHOWN_CHARACTERS + len(MORE) and text.endswith(MORE)
+    count = "" if kept else f" ({quantity(len(text), 'character')})"
+    return f"{visible(text[:most])}...{count}"
 
 
 def apart(one: str | None, other: str | None, most: int) -> tuple[str | None, str | None]:

@@ -15,6 +15,8 @@ from schemas.field import Field, Kind
 
 SHOWN_CHARACTERS = 120
 """How much of a delivered value an error shows."""
+MORE = "…"
+"""Stands behind what it shows of a longer one."""
 
 UNFIT = "\0"
 """What stands behind a text that is not what the feed says of it, before what is said of it: no

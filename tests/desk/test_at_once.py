@@ -68,6 +68,29 @@ def test_one_decision_is_taken(
     assert rows("SELECT count(*) FROM decision") == [(1,)]
 
 
+def test_who_comes_second_is_shown_the_signature_that_came_first(
+    workspace: Workspace, browser: Callable[[], Browser], rows: Any
+) -> None:
+    """Both have read that nobody stands for the report."""
+    add(workspace, *PEOPLE[:2])
+    reconcile(workspace, found())
+    pages = [browser().log_in(person.name) for person in PEOPLE[:2]]
+
+    def sent(page: Browser) -> Callable[[], httpx.Response]:
+        text = page.open("/runs/1/sign").answer
+        assert text is not None
+        (form,) = (form["fields"] for form in forms(text.text) if "role" in form["fields"])
+        return lambda: page.client.post("/runs/1/sign", data=form)
+
+    came = at_once(*map(sent, pages))
+    told = {one.status_code: one.text for one in came}
+    assert sorted(told) == [200, 409]
+    assert rows("SELECT count(*) FROM signature") == [(1,)]
+    assert "a signature stays" in told[409]
+    assert "Nobody yet." not in told[409]
+    assert "Sign as the one who prepared it" not in told[409]
+
+
 @pytest.mark.long
 def test_a_rule_is_approved_once_and_never_after_it_was_withdrawn(
     workspace: Workspace, rows: Any

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from html import unescape
 
+import polars as pl
 import pytest
 
 from flows.stages.workspace import Workspace
@@ -133,3 +134,16 @@ def test_nobody_lists_the_breaks_of_a_run_that_is_not_theirs(
     tessa = browser().log_in("tessa")
     for path in ("breaks", "breaks.csv"):
         assert tessa.open(f"/runs/{run.id}/{path}").status == 404
+
+
+def test_breaks_of_no_record_are_found_as_such(workspace: Workspace, browser: New) -> None:
+    """A file that was refused before anybody knew its record kind."""
+    refused = found("3/a.zip", code="FILE_REFUSED", record="", field="", amount=None, tenant=None)
+    reconcile(workspace, pl.concat([found("4711"), refused]))
+    page = browser().open("/runs/1/breaks")
+    choices = page.answer.text.partition('<select name="record">')[2].partition("</select>")[0]
+    told = re.findall(r'<option value="(.*?)"( selected)?>(.*?)</option>', choices)
+    assert told == [("", "", "any"), ("-", "", "none (1)"), ("payment", "", "Payment (1)")]
+    assert "1 break of 2" in page.open("/runs/1/breaks", record="-").text
+    assert "3/a.zip" in page.text
+    assert "1 break of 2" in page.open("/runs/1/breaks", record="payment").text

@@ -70,3 +70,21 @@ def test_more_than_a_delivery_can_have_is_not_kept(workspace: Workspace, tmp_pat
             assert "larger than 1,000 bytes" in told.text or "at once" in told.text
         page.client.close()
     assert uploads(small) == []
+
+
+def test_a_name_that_no_file_can_have_is_refused_before_anything_is_ordered(
+    workspace: Workspace, browser: New, rows: Any
+) -> None:
+    """No browser sends it; what it was kept as named places of the machine, in every later try."""
+    page = browser().open("/batches/upload")
+    mark = str(forms(page.answer.text)[-1]["fields"]["csrf"])
+    whole = (
+        f'--x\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{mark}\r\n--x\r\n'
+        'Content-Disposition: form-data; name="by"\r\n\r\nOtto\r\n--x\r\n'
+        'Content-Disposition: form-data; name="files"; filename="a\0b.csv"\r\n\r\nx\r\n--x--\r\n'
+    )
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    page.answer = page.client.post("/batches/upload", content=whole, headers=headers)
+    assert (page.status, "a\\x00b.csv: no file can be called so" in page.text) == (400, True)
+    assert uploads(workspace) == []
+    assert rows("SELECT count(*) FROM job") == [(0,)]

@@ -101,8 +101,9 @@ REFUSED: list[tuple[list[tuple[str, bytes]], dict[str, str], str]] = [
     ([("..", b"x")], {}, "A file has no name"),
     ([("a.csv", b"x"), ("x/a.csv", b"y")], {}, "Two files are called a.csv"),
     ([("a" * 300 + ".csv", b"x")], {}, "longer than 255"),
-    ([("a.csv", b"x")], {"tenant": "seven"}, "tenant: Input should be a valid integer"),
-    ([("a.csv", b"x")], {"profile": "../../x"}, "profile: String should match"),
+    ([("a.csv", b"x")], {"tenant": "seven"}, "tenant: has to be a whole number. Nothing"),
+    ([("a.csv", b"x")], {"tenant": "9" * 12}, "tenant: has to be less than 2147483648. Nothing"),
+    ([("a.csv", b"x")], {"profile": "../../x"}, "profile: cannot be written so. Nothing"),
     ([("a.csv", b"x")], {"record": "nothing"}, "has to be one of"),
     ([("a.csv", b"x")], {"by": ""}, "Fill in Your name"),
 ]
@@ -145,7 +146,7 @@ def test_corrected_rows_come_again_as_a_batch_of_their_own(
     page = browser().open(f"/batches/{batch}")
     assert "Upload corrected rows" in page.text
     upload(page, ("a.csv", csv(line(2))), at=f"/batches/{batch}/correct", by="Otto")
-    assert "Ended." in page.text
+    assert "Import corrected rows Ended." in page.text
     assert rows("SELECT corrects FROM batch ORDER BY id") == [(None,), (batch,)]
     assert rows("SELECT count(*) FROM payment") == [(2,)]
     assert "Upload corrected rows" not in page.open(f"/batches/{batch}").text

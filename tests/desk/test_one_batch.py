@@ -172,7 +172,7 @@ def test_a_correction_changes_the_page_of_what_it_corrects(
     path = write(tmp_path / "b.csv", line(2))
     import_delivery(workspace, [path], DEFAULT, corrects=1)
     assert "2 read = 1 corrected + 1 inserted" in page.open("/batches/1").text
-    assert "its reject repaired by batch 2" in page.text
+    assert "Its reject repaired by batch 2." in page.text
     assert 'href="/batches/1"' in page.open("/batches/2").answer.text
 
 

@@ -178,6 +178,7 @@ def test_reports_are_subscribed_to_on_ones_own_page(workspace: Workspace, browse
     sent = {"what": "subscribe", "scope": "tenants 8; <i>x"}
     post(anna, "/account/reports", **sent, address="anna@<b>")
     assert (anna.status, "no address of e-mail" in anna.text) == (403, True)
+    assert "such as anna@example.com. Nothing was changed." in anna.text
     assert 'value="anna@&lt;b&gt;"' in anna.answer.text, "what was typed is kept"
     post(anna, "/account/reports", **sent, address="anna@example.com")
     assert "tenant 8; <i>x is sent to anna@example.com." in anna.text

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 
@@ -198,8 +199,43 @@ def test_what_has_no_blank_pushes_nothing_out_of_the_window(
         told = Decision(what, ADDRESS, "Anna Meyer", owner=owner)
         decide_breaks(workspace, 1, Chosen((there,)), told)
     for path in paths:
-        for width in (1280, 820, 390):
+        for width in (1280, 840, 680, 390):
             tab.size(width)
             tab.open(desk + path.replace("{id}", there))
             assert ADDRESS[-8:] in tab.text or "characters)" in tab.text, path
             assert tab.value("document.documentElement.scrollWidth") <= width, (path, width)
+
+
+LONGEST = Decimal("-12345678901234567890.123456789012345678")
+"""As many digits as a column holds."""
+
+
+@pytest.mark.long(but=("paths0",))
+@pytest.mark.parametrize(
+    "paths", [["/runs/1/breaks"], pytest.param(["/", "/runs/1", "/runs/1/breaks/{id}", *MORE])]
+)
+@needed
+def test_an_amount_of_many_digits_is_whole_and_pushes_nothing_out_of_the_window(
+    workspace: Workspace, desk: str, tab: Tab, paths: list[str]
+) -> None:
+    amounts = {"amount": LONGEST.copy_abs(), "delta": LONGEST, "counted": LONGEST.copy_abs()}
+    breaks = found("4711", expected="0.00", found=str(LONGEST), **amounts)
+    reconcile(workspace, breaks, scope="tenants 7")
+    (there,) = ids(breaks)
+    for path in paths:
+        for width in (1280, 840, 680, 390):
+            tab.size(width)
+            tab.open(desk + path.replace("{id}", there))
+            assert "12345678901234567890.123456789012345678" in "".join(tab.text.split()), path
+            assert tab.value("document.documentElement.scrollWidth") <= width, (path, width)
+
+
+@needed
+def test_what_stands_in_front_of_a_value_on_a_telephone_is_apart_from_it(
+    place: Workspace, desk: str, tab: Tab
+) -> None:
+    log_in(tab, desk, "anna")
+    tab.size(390)
+    tab.open(f"{desk}/batches/1/rejects")
+    name = "getComputedStyle(document.querySelector('td.wide'), '::before').display"
+    assert tab.value(name) == "block"

@@ -28,7 +28,7 @@ from schemas.life import BreakState, Choice
 from tests.recon import run
 from tests.reconcile.records import new
 from tests.report.reconciliation.test_workbook import Book
-from tests.stages.payments import line, write
+from tests.stages.payments import HEADER, line, write
 
 TOLD = "too large or too long to be added up exactly"
 
@@ -212,6 +212,27 @@ def test_one_that_is_rejected_for_its_digits_is_in_every_sum(
     rejected = next(one for one in proof.lines if one.text == "- rejected")
     assert (proof.lines[0].amount, rejected.amount) == (EXACT.add(exact, Decimal("0.25")), -exact)
     assert proof.unexplained == 0
+
+
+@pytest.mark.parametrize("typo", ["99999999999999999999.01", "-20000000000000000000.3"])
+def test_one_that_is_rejected_keeps_no_run_from_its_verdict(
+    workspace: Workspace, tmp_path: Path, typo: str
+) -> None:
+    """It is judged: by the check. Corrected, nothing is left of it that a total would need."""
+    path = write(tmp_path / "payments.csv", line(1, amount=typo), line(2))
+    import_delivery(workspace, [path], DEFAULT)
+    asked = Asked(Scope(), date(2026, 1, 9), Rules(references=frozenset()))
+    before = reconcile(workspace, asked).report
+    assert (before.cover.verdict, [one.code for one in before.breaks]) == (
+        "NOT_RECONCILED", ["REJECTED"],
+    )  # fmt: skip
+    again = tmp_path / "again.csv"
+    again.write_text(f"ReconRow,{HEADER}\n1:1,{line(1)}\n")
+    import_delivery(workspace, [str(again)], DEFAULT, corrects=1)
+    after = reconcile(workspace, asked).report
+    assert (after.cover.verdict, after.cover.because) == ("RECONCILED", ())
+    corrected = next(one for one in after.proofs if one.field == "PaidAmount").lines
+    assert EXACT.abs(Decimal(typo)) in {EXACT.abs(one.amount) for one in corrected}
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ from flows.report.spelling import digits, neutral, shortened, visible
 from flows.report.text import WIDTH, refusal, render_text
 from flows.steps.batch_report import FileLine
 from schemas.cells.formula_columns import formulas
+from schemas.cells.reading import MORE, SHOWN_CHARACTERS
 from schemas.reasons import REFUSALS
 from tests.report.sample_reports import HOSTILE, REPORTS, hostile, with_errors
 
@@ -96,6 +97,14 @@ def test_what_begins_like_a_formula_is_marked_as_in_data_files(delivered: str, s
 def test_what_is_cut_is_counted() -> None:
     assert shortened("9" * 200, 60) == "9" * 60 + "... (200 characters)"
     assert shortened("9" * 60, 60) == "9" * 60
+
+
+def test_what_an_error_keeps_the_beginning_of_is_not_counted() -> None:
+    """How long it was delivered is not known any more: its 121 signs would be no one's."""
+    kept = "9" * SHOWN_CHARACTERS + MORE
+    assert shortened(kept, 60) == "9" * 60 + "..."
+    assert shortened(kept, 400) == kept
+    assert shortened(kept + "9", 60) == "9" * 60 + "... (122 characters)"
 
 
 def test_delivered_text_moves_no_cursor_and_forges_no_line() -> None:

@@ -11,7 +11,7 @@ from connectors.errors import DecisionRefused
 from connectors.files.currencies import read_currencies
 from connectors.postgres.reconciliations import latest_run
 from connectors.postgres.signatures import look_at
-from flows.desk.filters import NONE, TYPED, WORDS, BreakSearch
+from flows.desk.filters import NONE, TYPED, WORDS, BreakSearch, has_none
 from flows.desk.forms import read_whole, saved_as
 from flows.desk.review import POOLS, figures_of
 from flows.desk.seen import run_of
@@ -128,9 +128,10 @@ def _sorted(breaks: pl.DataFrame, sort: str) -> pl.DataFrame:
 
 def _values(breaks: pl.DataFrame, name: str, chosen: str) -> list[tuple[str, int]]:
     """What a field has among all breaks of the run and how often; the one chosen is among them."""
-    counts = breaks.group_by(pl.col(name).cast(pl.String)).len()
+    values = pl.when(~has_none(name)).then(pl.col(name).cast(pl.String)).otherwise(pl.lit(NONE))
+    counts = breaks.group_by(values.alias(name)).len()
     most = counts.sort(["len", name], descending=[True, False]).head(MOST_LISTED)
-    there = dict(most.with_columns(pl.col(name).fill_null(NONE)).sort(name).iter_rows())
+    there = dict(most.sort(name).iter_rows())
     if chosen and chosen not in there:
         there[chosen] = 0
     return list(there.items())

@@ -95,13 +95,16 @@ TITLES: Mapping[JobKind, str] = {
 }
 
 
+CORRECTED = "Import corrected rows"
+"""A correction with files; one without takes the rows as they were delivered."""
 UNTOLD = ("upload", "held")
 """Arguments that say nothing to people: a token, and the number of an event."""
 
 
 def told(job: Job) -> list[tuple[str, Any]]:
     """What a job is about, as name and value; rows and uploads by their number alone."""
-    about = [("Work", TITLES[job.kind])]
+    corrected = job.kind is JobKind.CORRECT and "upload" in job.arguments
+    about = [("Work", CORRECTED if corrected else TITLES[job.kind])]
     for name, value in job.arguments.items():
         if name in UNTOLD:
             continue

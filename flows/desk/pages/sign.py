@@ -1,15 +1,16 @@
 """Signing: what exactly is signed, what keeps a report from it, and the two signatures."""
 
+from http import HTTPStatus
 from typing import Any
 
 import psycopg
 from starlette.responses import Response
 
-from connectors.errors import ReconError, SignatureRefused
+from connectors.errors import SignatureRefused
 from connectors.postgres.reconciliations import Reconciliation, latest_run
 from connectors.postgres.signatures import approval_of, signatures_of
 from flows.desk.filters import BreakSearch
-from flows.desk.forms import FormIncomplete, read_day, refuse_nameless, status_of
+from flows.desk.forms import FormIncomplete, read_day, refuse_nameless, taken
 from flows.desk.pages.files import is_given
 from flows.desk.seen import run_of
 from flows.desk.visit import Visit
@@ -22,28 +23,24 @@ from schemas.accounts import MAY_SIGN
 from schemas.life import RESTATED, Role
 
 
-def show(visit: Visit) -> Response:
-    """What would be signed, and by whom it may be."""
+def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """What would be signed, and by whom it may be, as it is now."""
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
         facts = _facts(visit, connection, run)
-    return visit.page("sign.html.jinja", said="", **facts)
+    return visit.page("sign.html.jinja", status, said=said, **facts)
 
 
 def send(visit: Visit) -> Response:
     """Take a signature; whatever is refused keeps what was typed."""
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
-        facts = _facts(visit, connection, run)
-    try:
-        _sign(visit, run, facts)
-    except ReconError as error:
-        return visit.page("sign.html.jinja", status_of(error), said=str(error), **facts)
-    return visit.go(f"/runs/{run.id}/sign")
+    return taken(visit, lambda: _sign(visit, run), show)
 
 
-def _sign(visit: Visit, run: Reconciliation, facts: dict[str, Any]) -> None:
-    role = visit.typed("role")
+def _sign(visit: Visit, run: Reconciliation) -> str:
+    """Sign as the form says; gives the page to go to."""
+    own, role = f"/runs/{run.id}/sign", visit.typed("role")
     if role not in (Role.PREPARED, Role.APPROVED):
         raise FormIncomplete("Say whether you prepare the report or approve it.")
     if visit.typed("report_hash") != run.report_hash:
@@ -54,17 +51,19 @@ def _sign(visit: Visit, run: Reconciliation, facts: dict[str, Any]) -> None:
     comment = visit.typed("comment")
     if role == Role.PREPARED:
         prepare(visit.place, run.id, by=visit.by, comment=comment)
-        return
+        return own
     named, restated = visit.typed("accept_changes"), visit.typed("accept_restated")
     day = read_day(restated)
     if restated and day is None:
         raise FormIncomplete(f"{restated!r} is no day of a restatement. Load the page again.")
-    if facts["changes"].accept and named != facts["changes"].accept:
+    with visit.place.database.connect() as connection:
+        accept = visit.desk.kept.changes(visit.place, connection, run).accept
+    if accept and named != accept:
         raise SignatureRefused(
             "How the figures are made has changed, as this page lists. Whoever approves the report "
             "accepts that too: tick it."
         )
-    if facts["restates"] and day != run.as_of:
+    if RESTATED in run.scope and day != run.as_of:
         raise SignatureRefused(
             f"The report restates {run.as_of}. Whoever approves it accepts that too: tick it."
         )
@@ -76,6 +75,7 @@ def _sign(visit: Visit, run: Reconciliation, facts: dict[str, Any]) -> None:
         accept_changes=named or None,
         accept_restated=day,
     )
+    return own
 
 
 def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) -> dict[str, Any]:

@@ -99,8 +99,11 @@ def make_formats(book: xlsxwriter.Workbook) -> Formats:
         ColumnKind.WORD: {"quote_prefix": True, "indent": 1},
         ColumnKind.TEXT: {"quote_prefix": True, "indent": 1},
         ColumnKind.NUMBER: {"num_format": "0", "align": "left", "indent": 1},
-        ColumnKind.COUNT: {"num_format": "#,##0"},
-        ColumnKind.MONEY: {"num_format": money},
+        # A long figure gets smaller: the digits that a narrow column leaves of a text would be
+        # another one.
+        ColumnKind.COUNT: {"num_format": "#,##0", "align": "right", "shrink": True},
+        ColumnKind.MONEY: {"num_format": money, "align": "right", "shrink": True},
+        "digits": {"quote_prefix": True, "align": "right", "shrink": True},
         ColumnKind.DATE: {"num_format": "yyyy-mm-dd", "align": "left", "indent": 1},
         "ok": {"font_color": "#1C6644", "bold": True, "indent": 1},
         "check": {"font_color": "#9C2B1D", "bold": True, "indent": 1},
@@ -109,7 +112,10 @@ def make_formats(book: xlsxwriter.Workbook) -> Formats:
     totals = {"bold": True, "top": 1}
     return {
         **{name: book.add_format(dict(look)) for name, look in looks.items()},
-        **{f"total {kind}": book.add_format({**looks[kind], **totals}) for kind in ColumnKind},
+        **{
+            f"total {kind}": book.add_format({**looks[kind], **totals})
+            for kind in (*ColumnKind, "digits")
+        },
     }
 
 
@@ -154,7 +160,8 @@ def write_cell(
             if survives(cell):
                 sheet.write_number(line, place, float(cell), formats[look])
             else:
-                sheet.write_string(line, place, number_text(cell), formats[ColumnKind.WORD])
+                look = "total digits" if total else "digits"
+                sheet.write_string(line, place, number_text(cell), formats[look])
 
 
 def write_text(sheet: Worksheet, line: int, text: str, width: float, formats: Formats) -> int:

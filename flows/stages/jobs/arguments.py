@@ -46,6 +46,19 @@ Record = Annotated[str, _one_of(frozenset(EXTRACTS))]
 Operation = Annotated[str, _one_of(frozenset(BY_NAME))]
 
 
+WRONG: Mapping[str, str] = {
+    "int_parsing": "has to be a whole number",
+    "int_type": "has to be a whole number",
+    "less_than": "has to be less than {lt}",
+    "greater_than_equal": "has to be at least {ge}",
+    "string_pattern_mismatch": "cannot be written so",
+    "string_too_long": "has more than {max_length} characters",
+    "string_too_short": "is empty",
+    "value_error": "{error}",
+}
+"""What is wrong with an argument, by the name that its check has for it."""
+
+
 class Arguments(BaseModel):
     """What one kind of job takes."""
 
@@ -151,8 +164,11 @@ def check_arguments(kind: JobKind, given: Mapping[str, Any]) -> Arguments:
         where = ".".join(map(str, first["loc"])) or "what is asked for"
         more = error.error_count() - 1
         others = f" and {quantity(more, 'more')}" if more else ""
+        wrong = first["msg"]
+        if first["type"] in WRONG:
+            wrong = WRONG[first["type"]].format(**first.get("ctx", {}))
         raise JobRefused(
-            f"{where}: {first['msg']}{others}. Nothing was ordered: correct it and send it again."
+            f"{where}: {wrong}{others}. Nothing was ordered: correct it and send it again."
         ) from None
     if isinstance(arguments, ResolveArguments) and not (
         arguments.rows or arguments.places or arguments.operation or arguments.states

@@ -9,14 +9,16 @@ from flows.steps.frames.beyond import beside, beyond_of
 from flows.steps.match.comparison import canonical_texts
 from flows.steps.match.pairing import pair, written_frame
 from schemas.amounts import BEYOND
-from schemas.derived.left_out import SUPERSEDED
-from schemas.derived.views import AGAIN, APPLIED
+from schemas.derived.left_out import OWN, SUPERSEDED
+from schemas.derived.views import AGAIN, APPLIED, LISTED
 from schemas.field import Table
 from schemas.frame_types import WORD
 
 MOST_ADDED = 2e19
 """Sums below it fit an exact decimal column, and so does what is made of several of them."""
 _PLACE = ["batch_id", "extract_id", "row"]
+_LEFT_OUT = [state for state in OWN if state != LISTED]
+"""End states of rows that are compared with nothing; a listing has its own comparison."""
 
 
 def counted_once(rows: pl.DataFrame, again: Collection[tuple[int, int, int]]) -> pl.DataFrame:
@@ -47,10 +49,20 @@ def _marked(rows: pl.DataFrame, places: pl.DataFrame, word: str) -> pl.DataFrame
     return marked.with_columns(state).drop("here")
 
 
+def _compared(rows: pl.DataFrame) -> pl.Expr:
+    """Which rows are held against others; of what the check rejected it has said so, to the digit.
+
+    A rejected row that was corrected since stays among those of its extract for good.
+    """
+    if "state" not in rows.columns:
+        return pl.lit(value=True)
+    return ~pl.col("state").is_in(_LEFT_OUT).fill_null(value=False)
+
+
 def unfit(table: Table, *sides: pl.DataFrame) -> int:
-    """How many rows have an amount that no exact column holds, whose text is beside it."""
+    """How many rows to compare have an amount that no exact column holds, but a text beside it."""
     return sum(
-        int(frame.select(pl.any_horizontal(texts).sum()).item())
+        int(frame.select((pl.any_horizontal(texts) & _compared(frame)).sum()).item())
         for frame in sides
         if (
             texts := [
@@ -61,9 +73,9 @@ def unfit(table: Table, *sides: pl.DataFrame) -> int:
 
 
 def no_numbers(table: Table, *sides: pl.DataFrame) -> int:
-    """How many amounts cannot be added at all: somebody wrote a NaN or an infinity."""
+    """How many amounts to compare cannot be added at all: somebody wrote a NaN or an infinity."""
     return sum(
-        int(frame[name + BEYOND].str.contains("(?i)nan|inf").sum() or 0)
+        frame.filter(_compared(frame), pl.col(name + BEYOND).str.contains("(?i)nan|inf")).height
         for frame in sides
         for name in beyond_of(frame, table.amounts)
     )
@@ -81,7 +93,7 @@ def most_added(rows: pl.DataFrame, name: str) -> float:
 
 
 def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int]:
-    """Sides whose amounts can be added up in any groups, and how many had to be left out for that.
+    """Sides whose amounts can be added up in any groups, and how many to compare were left out.
 
     What is left out is null on every side, and its text is beside it (`BEYOND`), as of an amount
     that no exact decimal column holds.
@@ -93,10 +105,10 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
         sizes = [frame[name].cast(pl.Float64).abs() for frame in frames]
         most = MOST_ADDED / max(frame.height for frame in frames)
         for number, (frame, size) in enumerate(zip(frames, sizes, strict=True)):
-            left_out += int((size >= most).sum())
             over = size >= most
             if not over.any():
                 continue
+            left_out += frame.filter(over, _compared(frame)).height
             texts = pl.when(over).then(canonical_texts(frame[name])).otherwise(beside(frame, name))
             kept = pl.when(~over).then(name).alias(name)
             frames[number] = frame.with_columns(texts.alias(name + BEYOND), kept)

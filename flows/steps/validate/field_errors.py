@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from schemas.cells.reading import SHOWN_CHARACTERS, UNFIT
+from schemas.cells.reading import MORE, SHOWN_CHARACTERS, UNFIT
 from schemas.field import Field, Table
 from schemas.made_keys import MadeKey
 from schemas.reasons import NOT_SHOWN, REASONS
@@ -24,7 +24,6 @@ _ESCAPED = {chr(sign): json.dumps(chr(sign))[1:-1] for sign in (*range(32), ord(
 _SPECIAL = r'["\\\x00-\x1f]'
 _BREAK = "\0"
 """Stands around what differs by row in a message: no wording has one."""
-_MORE = "…"
 _VALUE, _KEPT, _DETAIL = "value", "kept", "detail"
 
 
@@ -325,7 +324,7 @@ def _shown(texts: pl.Series) -> pl.Series:
     if not (texts.str.len_bytes() > SHOWN_CHARACTERS).any():
         return texts.str.replace_all(UNFIT, "", literal=True)
     said = texts.str.splitn(UNFIT, 2).struct.unnest().rename({"field_0": "text", "field_1": "said"})
-    cut = pl.col("text").str.slice(0, SHOWN_CHARACTERS) + _MORE
+    cut = pl.col("text").str.slice(0, SHOWN_CHARACTERS) + MORE
     long = pl.col("text").str.len_chars() > SHOWN_CHARACTERS
     shown = pl.when(long).then(cut).otherwise("text")
     return said.select(shown + pl.col("said").fill_null("")).to_series()

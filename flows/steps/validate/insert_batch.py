@@ -44,7 +44,7 @@ def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> Insert
         column, text = record_holder(jsondata, data)
         found = _inner(text, named)
         if isinstance(found, Unread):
-            shown = found.facts.get("value", "")[:SHOWN_CHARACTERS]
+            shown = found.facts.get("value", "")[: SHOWN_CHARACTERS + 1]
             unread.setdefault(column, {})[row] = shown
         else:
             table, cells = found

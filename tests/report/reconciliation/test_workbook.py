@@ -1,6 +1,7 @@
 import io
 import re
 import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -64,6 +65,19 @@ class Book:
                 found[str(cell.get("r"))] = ("text", self.shared[int(str(told))])
             elif told is not None:
                 found[str(cell.get("r"))] = ("n", told)
+        return found
+
+    def looks(self, name: str) -> dict[str, Mapping[str, str]]:
+        """How what is in a cell stands in it."""
+        styles = ElementTree.fromstring(self.zip.read("xl/styles.xml"))
+        formats = styles.find(f"{MAIN}cellXfs")
+        assert formats is not None
+        alignments = [one.find(f"{MAIN}alignment") for one in formats]
+        root = ElementTree.fromstring(self.zip.read(self.parts[name]))
+        found: dict[str, Mapping[str, str]] = {}
+        for cell in root.iter(f"{MAIN}c"):
+            alignment = alignments[int(cell.get("s", "0"))]
+            found[str(cell.get("r"))] = {} if alignment is None else alignment.attrib
         return found
 
     def heights(self, name: str) -> dict[int, float]:
@@ -187,6 +201,40 @@ def test_a_number_with_more_digits_than_a_cell_holds_is_text() -> None:
     for figure in ("Difference", "Residual"):
         checked = book.column("Control totals", f"{figure} recomputed")
         assert checked.count(("text", "more than a cell holds")) >= 1, figure
+
+
+WHOLE = [
+    # what a cell holds as a number, and what it holds as a text alone
+    ("12345678901234.5", "n"),
+    ("12345678901234567890.123456789012345678", "text"),
+    ("-12345678901234567890.12", "text"),
+]
+
+
+@pytest.mark.parametrize(("number", "kind"), WHOLE)
+def test_a_figure_that_is_wider_than_its_column_is_smaller_and_never_cut(
+    number: str, kind: str
+) -> None:
+    """Cut, the digits that are left would be another amount."""
+    value = Decimal(number)
+    report = everything()
+    proof = report.proofs[0]
+    line = replace(proof.lines[0], amount=value)
+    wide = replace(
+        report,
+        proofs=(replace(proof, lines=(line, replace(line, total=True), *proof.lines[1:])),),
+        breaks=Breaks.of([replace(report.breaks[0], amount=value, delta=value, counted=value)]),
+    )
+    book = Book(render_workbook(wide))
+    for name, least in (("Cover", 1), ("Difference proof", 2), ("Breaks", 3)):
+        cells, looks = book.cells(name), book.looks(name)
+        there = [at for at, cell in cells.items() if cell in ((kind, number), ("n", number))]
+        assert len(there) >= least, name
+        for at in there:
+            assert cells[at][0] == kind, (name, at)
+            assert looks[at].get("shrinkToFit") == "1", (name, at)
+            if kind == "text":
+                assert looks[at].get("horizontal") == "right", (name, at)
 
 
 LONG = [
