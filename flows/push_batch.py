@@ -167,7 +167,7 @@ def _publish(batches: Sequence[int], stopped: Sequence[str]) -> None:
                     if state in states
                 ]
     publish_table(
-        lines[:200] or NOTHING,
+        lines or NOTHING,
         key="push-results",
         about=". ".join([ABOUT, *(escape(one).rstrip(".") for one in stopped)]) + ".",
         batches=batches,

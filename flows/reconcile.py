@@ -150,7 +150,13 @@ def publish(done: Reconciled) -> None:
     page = reconciliation_markdown(done.report)
     publish_markdown(page, key="reconciliation-report", about=about, run=number)
     show = f"{about} A row is shown by: `recon row BATCH FILE --line LINE`."
-    publish_table(breaks_table(done.report) or NO_BREAKS, key="breaks", about=show, run=number)
+    publish_table(
+        breaks_table(done.report) or NO_BREAKS,
+        key="breaks",
+        about=show,
+        lines=len(done.report.breaks),
+        run=number,
+    )
 
 
 def end_state(done: ReconciliationEnd) -> RunState[Any]:

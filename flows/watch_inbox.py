@@ -22,7 +22,7 @@ from connectors.settings import SETTLE_SECONDS
 from flows.report.markdown import cell
 from flows.stages.inbox import InboxLine, Start, Started, Watch, import_here
 from flows.stages.workspace import Workspace
-from flows.tasks.artifacts import publish_table
+from flows.tasks.artifacts import MOST, publish_table
 from flows.tasks.delivery import BareAddress, BarePlace, Delivery, OverBudget
 from flows.tasks.holding import open_workspace
 from flows.tasks.hooks import UNKEPT
@@ -30,8 +30,6 @@ from flows.tasks.missed_runs import overtaken
 from flows.tasks.run_names import called
 from flows.tasks.states import WITH_ERRORS
 
-MOST = 200
-"""Lines of one table; the pages of the UI slow down with more."""
 NOTHING_THERE = {"File": "none", "Became": "", "Detail": ""}
 IMPORT = "import-batch/adhoc"
 MOST_FAILED = 3
@@ -73,7 +71,9 @@ def watch_inbox(
         f"{sum(line.became == became for line in lines)} {became}"
         for became in dict.fromkeys(line.became for line in lines)
     )
-    publish_table(inbox_table(lines), key="inbox", about=told or "nothing was there")
+    publish_table(
+        inbox_table(lines), key="inbox", about=told or "nothing was there", lines=len(lines)
+    )
     failed = [line for line in lines if line.became == "failed"]
     if failed:
         return Failed(message=f"{told}. First: {failed[0].detail}")

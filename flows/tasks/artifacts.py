@@ -9,9 +9,12 @@ from prefect.client.schemas.actions import ArtifactCreate
 
 from connectors.desk_links import DeskPage, told_at_desk
 from flows.report.markdown import summary_markdown
+from flows.report.spelling import digits
 from flows.steps.batch_report import BatchReport
 
 SUMMARY = "import-summary"
+MOST = 200
+"""Lines of one table; the pages of the UI slow down with more."""
 
 
 def publish_table(
@@ -19,11 +22,19 @@ def publish_table(
     *,
     key: str,
     about: str,
+    lines: int = 0,
     batches: Iterable[int] = (),
     run: int | None = None,
 ) -> None:
-    """Keep a table under a fixed key, so that the UI shows its versions after each other."""
-    create_table_artifact([*rows], key=key, description=f"{about}{_links(batches, run)}")
+    """Keep a table under a fixed key, so that the UI shows its versions after each other.
+
+    Of a long one the first lines are kept, and it says so. `lines`: how many there are, where
+    `rows` are not all of them.
+    """
+    lines = max(lines, len(rows))
+    if lines > MOST:
+        about = f"{about.rstrip('.')}. These are the first {MOST} of {digits(lines)} lines."
+    create_table_artifact([*rows[:MOST]], key=key, description=f"{about}{_links(batches, run)}")
 
 
 def publish_markdown(

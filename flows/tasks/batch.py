@@ -298,7 +298,9 @@ def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | Non
     publish_summary(report, lease.batch_id, about)
     rejects = rejects_table(report) or NO_REJECTS
     show = f"{about} `recon row {lease.batch_id} FILE --line LINE` shows a row."
-    publish_table(rejects, key="rejects", about=show, batches=[lease.batch_id])
+    publish_table(
+        rejects, key="rejects", about=show, lines=len(report.reasons), batches=[lease.batch_id]
+    )
 
 
 def _told(lease: Lease, batch: BatchStatus, rows: Mapping[str, int]) -> BatchStatus:

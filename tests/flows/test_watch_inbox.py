@@ -67,6 +67,36 @@ def test_a_look_that_finds_what_is_never_imported_is_no_success(inbox: Path) -> 
     assert state.message == told
 
 
+@pytest.mark.long
+def test_a_table_that_is_cut_says_so(inbox: Path) -> None:
+    for number in range(205):
+        (inbox / f"{number}.csv.part").touch()
+    assert watch(inbox).message == "205 unfinished"
+    kept = artifact("inbox")
+    assert len(kept.table) == 200
+    assert kept.description == "205 unfinished. These are the first 200 of 205 lines."
+    (inbox / "0.csv.part").unlink()
+    for number in range(1, 6):
+        (inbox / f"{number}.csv.part").unlink()
+    watch(inbox)
+    assert (len(artifact("inbox").table), artifact("inbox").description) == (199, "199 unfinished")
+
+
+@pytest.mark.long
+def test_a_table_whose_first_lines_alone_are_made_says_how_many_there_are() -> None:
+    from prefect import flow
+
+    from flows.tasks.artifacts import publish_table
+
+    @flow(name="cut")
+    def publish() -> None:
+        publish_table([{"Code": "AMOUNT"}] * 200, key="breaks", about="Run 1.", lines=999)
+
+    publish()
+    told = "Run 1. These are the first 200 of 999 lines."
+    assert artifact("breaks").description == told
+
+
 def test_a_deployment_that_is_not_there_imports_on_no_other_terms(inbox: Path) -> None:
     write(inbox / "a.csv", line(1))
     state = watch(inbox, deployment="import-batch/acne")
