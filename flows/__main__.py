@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from flows.commands.stopping import note_stops, stop_when_told, stopping
-from flows.commands.streams import UTF8, standard_streams
+from flows.commands.streams import UTF8, standard_streams, tell
 
 if TYPE_CHECKING:
     import cyclopts
@@ -116,6 +116,8 @@ def build_app(arguments: list[str]) -> "cyclopts.App":
     """The commands, imported only when called; the one that is called tells its own help."""
     import cyclopts  # noqa: PLC0415 -- it takes a moment, in which Ctrl-C may come.
 
+    from flows.commands.arguments import read_value  # noqa: PLC0415
+
     app = cyclopts.App(
         name="recon",
         help="Import CSV extracts, account for every row, and prove that the totals agree.",
@@ -125,7 +127,9 @@ def build_app(arguments: list[str]) -> "cyclopts.App":
         version=_version,
         group_commands=cyclopts.Group("Options", sort_key=len(GROUPS)),
         # No option that empties a list, and no default where that is to say nothing.
-        default_parameter=cyclopts.Parameter(negative_iterable=(), show_default=_shown),
+        default_parameter=cyclopts.Parameter(
+            negative_iterable=(), show_default=_shown, converter=read_value
+        ),
     )
     for place, (title, commands) in enumerate(GROUPS.items()):
         group = cyclopts.Group(title, sort_key=place)
@@ -184,18 +188,18 @@ def _run(given: list[str]) -> int:
         code = app(words, result_action="return_value", exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except cyclopts.CycloptsError as error:
-        sys.stderr.write(f"recon: {argument_error(error)}")
+        tell(argument_error(error))
         return COULD_NOT_RUN
     except ReconError as error:
         if stopping.is_set():
             raise KeyboardInterrupt from error  # What was torn fails a moment later.
-        sys.stderr.write(f"recon: {error}\n")
+        tell(str(error))
         return error.exit_code
     except (OSError, MemoryError) as error:
         # A full disk, a folder that is not ours, an output nobody takes: no fault of the program.
         from flows.tasks.error_lines import error_line  # noqa: PLC0415 -- seldom needed.
 
-        sys.stderr.write(f"recon: {error_line(error)}\n")
+        tell(str(error_line(error)))
         return COULD_NOT_RUN
     except (SystemExit, GeneratorExit, KeyboardInterrupt):
         raise
@@ -230,7 +234,7 @@ def _say_stopped(stopped: KeyboardInterrupt, given: list[str]) -> None:
         told = "Nothing was kept and nothing changed; run the same command again."
     elif command := way_on(stopped):
         told = f"What was done before stands; `{command}` goes on."
-    sys.stderr.write(f"recon: stopped. {told}\n")
+    tell(f"stopped. {told}")
 
 
 if __name__ == "__main__":

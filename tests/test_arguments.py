@@ -1,12 +1,15 @@
 """Wrong arguments: one line that says what is wrong and where to read what a command takes."""
 
 from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import get_args
 
 import pytest
-from cyclopts import App, CycloptsError, MissingArgumentError
+from cyclopts import App, Argument, CycloptsError, MissingArgumentError, Token
 
 from flows.__main__ import COMMANDS, build_app, main
 from flows.commands.arguments import with_values
@@ -48,6 +51,50 @@ def test_one_line_says_what_is_wrong_and_where_to_read(
     assert " --help` shows what it takes." in line
 
 
+def test_a_side_without_a_name_is_not_the_folder_it_runs_in(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "", "b.csv", "--key", "Id"])
+    assert ended.value.code == 2
+    assert "The left side '' is no path." in capsys.readouterr().err
+
+
+ODD = "\x1b[2J\n\u202ea"
+"""Clears a screen, begins a line, turns the writing round."""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [ODD],
+        ["undo", ODD, "--reason", "r"],
+        ["status", f"--{ODD}"],
+        ["status", "--most", ODD],
+        ["sandbox", "--style", ODD],
+        ["check", "a.csv", "--profile", ODD],
+        ["compare", ODD, "b.csv", "--key", "Id"],
+        ["sandbox", "--users", ODD],
+    ],
+)
+def test_what_was_typed_is_told_in_one_line_and_moves_no_cursor(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.isprintable()
+
+
+def test_what_was_typed_is_shown_as_far_as_it_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["undo", "7" * 5000 + "x", "--reason", "r"])
+    line = capsys.readouterr().err
+    assert "BATCH takes a whole number" in line
+    assert len(line) < 400
+
+
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [
@@ -79,16 +126,55 @@ def test_a_template_is_that_of_one_record(capsys: pytest.CaptureFixture[str]) ->
     assert "Name it: action_document, avatar" in told.err
 
 
-def text_options() -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every option of every command that takes a text, or a path."""
+def every_argument() -> Iterator[tuple[tuple[str, ...], Argument, Argument]]:
+    """Every argument with a value, of every command, and the one it is a part of, or itself."""
     for name in COMMANDS:
         command = build_app([])[name]
         parts = [(name, part) for part in command if not part.startswith("-")] or [(name,)]
         for chain in parts:
-            _, apps, _ = build_app([]).parse_commands(chain)
-            for argument in apps[-1].assemble_argument_collection():
-                if argument.field_info.is_keyword_only and argument.token_count()[0]:
-                    yield chain, argument.name
+            app = build_app([])
+            _, apps, _ = app.parse_commands(chain)
+            with app.app_stack(apps):
+                arguments = apps[-1].assemble_argument_collection()
+            whole = {
+                id(part): one for one in reversed(arguments) for part in one.children_recursive
+            }
+            for argument in arguments:
+                if argument.token_count()[0] and not argument.children:
+                    yield chain, argument, whole.get(id(argument), argument)
+
+
+def text_options() -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every option of every command that takes a text, or a path."""
+    for chain, argument, _ in every_argument():
+        if argument.field_info.is_keyword_only:
+            yield chain, argument.name
+
+
+NO_VALUES = {
+    int: ("1.4", "2.0", "0x2", "0b1", "1_0", "\N{FULLWIDTH DIGIT TWO}", " 2", "none", "null", ""),
+    date: ("2026-W01", "2026-W13-2", "none", "null", ""),
+    Path: ("",),
+    float: ("1_0", "\N{FULLWIDTH DIGIT TWO}", "none", "null", ""),
+    Decimal: ("1_0", "\N{FULLWIDTH DIGIT TWO}", "none", "null", ""),
+}
+"""What is written like no number, day or path, or is what a script says of one it has not got."""
+
+
+def test_nothing_is_rounded_guessed_or_left_out_of_what_was_given() -> None:
+    """A batch 11.6 was batch 12, and `--tenant null` was every tenant."""
+    taken, refused = [], 0
+    for chain, argument, whole in every_argument():
+        for kind in {argument.hint, *get_args(argument.hint)} & {*NO_VALUES}:  # As of int | None.
+            for value in NO_VALUES[kind]:
+                argument.tokens = [Token(keyword=argument.name, value=value)]
+                try:
+                    taken.append((*chain, argument.name, value, whole.convert_and_validate()))
+                except CycloptsError as error:
+                    refused += error.argument is argument
+            argument.tokens = []
+    assert taken == []
+    assert refused > 500
 
 
 def bound(app: App, words: list[str]) -> str | None:

@@ -1,21 +1,38 @@
-"""Values that begin with a dash, and what is wrong with the arguments of a command: one line."""
+"""How the arguments of a command are read, and what is wrong with them: one line."""
 
 import re
 from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args
 
-from cyclopts import App
+from cyclopts import App, Token, convert
 from cyclopts.argument import Argument
 from cyclopts.exceptions import CoercionError, CycloptsError, MissingArgumentError
+
+from connectors.printable import shown
 
 TAKEN = {
     date: "a day written as 2026-03-31",
     int: "a whole number",
     float: "a number",
     Decimal: "an amount such as 12.50",
+    Path: "a path",
 }
 """What an option takes, by its type, where cyclopts would name the type."""
+NUMERAL = re.compile(r"[+-]?(\d[\d.]*|\.\d+)(e[+-]?\d+)?|[+-]?[A-Z]+", re.ASCII | re.IGNORECASE)
+"""What may be a number with decimals, or is one of the words for what is none."""
+WRITTEN = {
+    date: re.compile(r"\d{4}(-?)\d\d\1\d\d", re.ASCII),
+    int: re.compile(r"[+-]?\d+", re.ASCII),
+    float: NUMERAL,
+    Decimal: NUMERAL,
+    Path: re.compile(r".+", re.DOTALL),
+}
+"""How a value of a type is written. cyclopts would round 11.6 to another batch, take 0x1f and a
+week for numbers and days, and an empty path for the folder that the command runs in."""
 OPTION = re.compile(r"--?[A-Za-z][\w-]*(=.*)?|--", re.DOTALL)
 """A word that may be meant for an option, or for the end of all."""
 
@@ -46,10 +63,37 @@ def with_values(app: App, given: Sequence[str]) -> list[str]:
     return joined
 
 
+def read_value(kind: Any, tokens: Sequence[Token]) -> Any:
+    """The value that was given for an argument; raises CoercionError for what is none.
+
+    `null`, which is what a script has of a value that is not there, does not stand for every batch
+    or tenant: an option that is not meant is left out.
+    """
+    kinds = [one for one in get_args(kind) if one is not NoneType]
+    try:
+        return convert(
+            kinds[0] if NoneType in get_args(kind) else kind, tokens, converter=_read_one
+        )
+    except CoercionError as error:
+        read = error.token and error.token.value  # Of it alone: not by which option it came.
+        error.token = next((token for token in tokens if token.value == read), None)
+        raise
+
+
+def _read_one(kind: Any, text: str) -> Any:
+    written = WRITTEN.get(kind)
+    try:
+        if written is None or written.fullmatch(text):
+            return convert(kind, [text])
+    except (ValueError, ArithmeticError):
+        pass
+    raise CoercionError(token=Token(value=text), target_type=kind)
+
+
 def argument_error(error: CycloptsError) -> str:
     """What is wrong, and where to read what the command takes."""
     command = " ".join(("recon", *(error.command_chain or ())))
-    return f"{_wrong(error, command)} `{command} --help` shows what it takes.\n"
+    return f"{_wrong(error, command)} `{command} --help` shows what it takes."
 
 
 def _wrong(error: CycloptsError, command: str) -> str:
@@ -68,8 +112,11 @@ def _wrong(error: CycloptsError, command: str) -> str:
         taken = TAKEN.get(error.target_type) if error.target_type else None
         if error.msg is None and taken:
             name = error.token.keyword or _place(argument)
-            return f'{name} takes {taken}, not "{error.token.value}".'
-    return " ".join(str(error).split())
+            return f'{name} takes {taken}, not "{shown(error.token.value)}".'
+    told, token = str(error), getattr(error, "token", None)
+    if token is not None and token.value:
+        told = told.replace(token.value, shown(token.value))
+    return told
 
 
 def _place(argument: Argument) -> str:

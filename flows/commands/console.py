@@ -21,6 +21,7 @@ from connectors.errors import SettingsError
 from connectors.printable import printable
 from connectors.settings import read_settings
 from flows.commands.kept_login import kept_token
+from flows.commands.streams import tell
 
 if TYPE_CHECKING:
     import psycopg
@@ -241,7 +242,7 @@ def workspace(
             refuse_without_right(connection, command)
         held = told_where_sent(connection, settings.home) if say_held else None
         if held:
-            sys.stderr.write(f"recon: {held}\n")
+            tell(held)
         if token:
             act_as(connection, token)
             acts = acting(connection) is not None
@@ -259,7 +260,7 @@ def workspace(
 
 def say_next_look(trouble: Exception, seconds: float) -> None:
     """Say what kept a standing command from its work, and when it tries again."""
-    sys.stderr.write(f"recon: {trouble} The next look is in {seconds:g} s.\n")
+    tell(f"{trouble} The next look is in {seconds:g} s.")
 
 
 class _Shown(logging.Formatter):

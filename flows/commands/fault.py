@@ -15,6 +15,7 @@ from traceback import extract_tb, format_tb
 from connectors.errors import ReconError
 from connectors.files.atomic import write_file
 from connectors.settings import read_settings
+from flows.commands.streams import tell
 
 WHOLE = "RECON_TRACEBACK"
 """Set, the whole traceback is written to standard error as well, with the texts of errors."""
@@ -24,10 +25,10 @@ def tell_of_fault(error: BaseException, command: str) -> None:
     """Write one line to standard error, and the traceback to a file that the line names."""
     if os.environ.get(WHOLE):
         sys.excepthook(type(error), error, error.__traceback__)
-    sys.stderr.write(
-        f"recon: a fault of the program ended `recon {command}`: {type(error).__name__} in "
+    tell(
+        f"a fault of the program ended `recon {command}`: {type(error).__name__} in "
         f"{_place(error)}. {_kept(error, command)} What was committed before stands; `recon "
-        "status` shows it. Please report this with that text, which holds no data of yours.\n"
+        "status` shows it. Please report this with that text, which holds no data of yours."
     )
 
 

@@ -18,6 +18,7 @@ from flows.commands.console import (
     workspace,
 )
 from flows.commands.deliver import Json
+from flows.commands.streams import tell
 from schemas.jobs import COULD_NOT_RUN
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def do_ordered(place: "Workspace", *, quiet: bool) -> list[tuple[int, int]]:
         except DatabaseUnusable:
             raise  # Nor are there any others.
         except ReconError as error:
-            sys.stderr.write(f"recon: job {number}: {error}\n")
+            tell(f"job {number}: {error}")
             ended.append((number, error.exit_code))
             continue
         except Exception as error:  # noqa: BLE001 -- told, as for any other command.

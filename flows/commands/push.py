@@ -1,6 +1,5 @@
 """The service's side: `recon push`, `resolve`, `sends`, `pull` and `restored`."""
 
-import sys
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ from flows.commands.batches import Batch, By, Reason
 from flows.commands.console import LISTED, out, print_json, within, workspace
 from flows.commands.deliver import Json, ended_json, show_ended
 from flows.commands.sent_lines import sent_json, sent_lines
+from flows.commands.streams import tell
 from schemas.counting import grouped, quantity
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def push_command(
         for number, ended in pushed:
             batches, code = batches + 1, max(code, ended.exit_code)
             if isinstance(ended, ReconError):
-                sys.stderr.write(f"recon: {ended}\n")
+                tell(str(ended))
                 told.append({"batch": number, "error": str(ended)})
                 continue
             if json:

@@ -7,6 +7,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import TextIOWrapper
 from typing import Any, TextIO, cast
 
+from connectors.printable import printable
+
 UTF8 = "utf-8"
 DIGITS = 10
 """Of a number of columns that none has any more."""
@@ -51,6 +53,12 @@ class Output:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
+
+
+def tell(text: str) -> None:
+    """Write a line to standard error: what was typed or delivered stays on it."""
+    line = printable(text).replace("\n", "\\n")
+    sys.stderr.write(f"recon: {line}\n")
 
 
 @contextmanager

@@ -31,11 +31,16 @@ def is_table(place: str) -> bool:
     return _TABLE.match(place) is not None
 
 
-def refuse_unknown_address(title: str, place: str) -> None:
-    """Refuse what is no file and looks like an address that is none of a table.
+def refuse_no_place(title: str, place: str) -> None:
+    """Refuse an empty path, and what is no file and looks like an address that is none of a table.
 
-    It may hold a password, so that nothing of it is shown.
+    The latter may hold a password, so that nothing of it is shown.
     """
+    if not place.strip():
+        raise SidesRefused(
+            f"The {title} side {place!r} is no path. Name a file, a folder or a table; where a "
+            "variable names it, it is not set."
+        )
     if not is_table(place) and _LIKE_ADDRESS.match(place) and not os.path.lexists(place):
         raise SidesRefused(
             f"The {title} side is no file, and looks like an address that is not read here. Write "
@@ -58,7 +63,7 @@ def open_source(
     path = Path(place)
     mode = _mode(path)
     if mode is None:
-        raise SidesRefused(f"{place} does not exist.")
+        raise SidesRefused(f"{place} does not exist. Check the spelling.")
     if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
         raise SidesRefused(f"{place} is no regular file. Write what it gives into one first.")
     if stat.S_ISDIR(mode) or path.suffix.lower() in PARQUET:

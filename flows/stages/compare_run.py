@@ -28,8 +28,8 @@ from flows.stages.compare_places import (
     hashed,
     of_files,
     open_source,
+    refuse_no_place,
     refuse_over,
-    refuse_unknown_address,
 )
 from flows.steps.match.cells import Leeway
 from flows.steps.match.statuses import Comparison
@@ -63,7 +63,7 @@ def run_comparison(
     limits = limits or read_settings().limits
     question = asked(key, tolerances, ignore)
     for title, place in (("left", left), ("right", right)):
-        refuse_unknown_address(title, place)
+        refuse_no_place(title, place)
         if folder is not None:
             refuse_over(folder, place)
     with _scratch(folder) as scratch:

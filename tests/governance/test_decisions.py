@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from connectors.errors import DecisionRefused, DecisionsMoved
+from connectors.errors import BreakUnknown, DecisionRefused, DecisionsMoved, ReconError
 from connectors.postgres.breaks import Decision
 from connectors.postgres.reconciliations import Reconciliation
 from connectors.process import user_name
@@ -66,6 +66,31 @@ LISTED = [
     (Chosen(tenant=8), []),
     (Chosen(ids=(ONE,)), ["1"]),
 ]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        (Chosen(code="AMOUTN"), "There is no break code 'AMOUTN'. Known: FILE_REFUSED, MISS"),
+        (Chosen(code=""), "There is no break code ''. Known: "),
+        (Chosen(record="paymnt"), "There is no record kind 'paymnt'. Known: action_document, "),
+        (Chosen(code="\udcff"), "There is no break code '\\udcff'. Known: "),
+        (
+            Chosen(ids=(ONE, "f" * 16, "\udcff")),
+            "has no such break, or it does not fit the filter: ",
+        ),
+        (Chosen(ids=(GONE,)), f"has no such break, or it does not fit the filter: {GONE}. "),
+    ],
+)
+def test_what_names_no_break_is_no_empty_list(
+    workspace: Workspace, chosen: Chosen, told: str
+) -> None:
+    """A script that mistyped a code read that there was none; an id that is no text was a fault."""
+    reconcile(workspace, found("1"))
+    with pytest.raises(BreakUnknown, match=re.escape(told)):
+        list_breaks(workspace, None, chosen)
+    with pytest.raises(ReconError, match=re.escape(told)):
+        decide_breaks(workspace, None, chosen, ACCEPT)
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ from decimal import Decimal
 import polars as pl
 import psycopg
 
-from connectors.errors import DecisionRefused
+from connectors.errors import BreakUnknown, DecisionRefused
 from connectors.files.currencies import read_currencies
 from connectors.postgres import reconciliations
 from connectors.postgres.accounts import acting, sees_breaks
@@ -40,9 +40,10 @@ from flows.steps.breaks.counted import counted_alone
 from flows.steps.breaks.lifecycle import nothing_before, standing_now
 from flows.steps.breaks.money import COUNTED, Sums, amount_size, largest_first, sum_money
 from flows.steps.breaks.saved import from_saved, with_causes, with_seen
-from schemas.breaks import Severity
+from schemas.breaks import BREAKS, Severity
 from schemas.counting import first_of
 from schemas.life import ASIDE, OPEN, RESOLVED, UNRESOLVED, BreakState, Choice
+from schemas.tables import EXTRACTS
 
 _THEN = "then_"
 """Prefix of what a break was when it was accepted anew."""
@@ -195,6 +196,11 @@ def list_breaks(
         run = reconciliations.find_run(connection, number)
         found = _fitting(_seen(connection, run, breaks_now(connection, run)), chosen)
     if chosen.ids:
+        if unknown := _not_among(found, chosen.ids):
+            raise BreakUnknown(
+                f"Reconciliation {run.id} has no such break, or it does not fit the filter: "
+                f"{unknown}. `recon breaks list` shows what there is."
+            )
         found = found.filter(pl.col("id").is_in(list(chosen.ids)))
     found = found.with_columns(
         outgrown(), *both_values(read_currencies(workspace.settings.currencies))
@@ -287,12 +293,11 @@ def meant_by(
                 this=run.id, do=what.value,
             )  # fmt: skip
         return meant
-    unknown = sorted({*chosen.ids} - {*fitting["id"]})
-    if unknown:
+    if unknown := _not_among(fitting, chosen.ids):
         raise DecisionRefused(
             "Reconciliation {this} has no such break, or it does not fit the filter: {lines}. "
             "Nothing was decided.",
-            this=run.id, lines=first_of(unknown, NAMED),
+            this=run.id, lines=unknown,
         )  # fmt: skip
     meant = fitting.filter(pl.col("id").is_in(list(chosen.ids)))
     impossible = meant.filter(~possible)
@@ -329,7 +334,19 @@ def _seen(
     return breaks.filter(pl.col("tenant").is_in(person.tenants if person else ()))
 
 
+def _not_among(breaks: pl.DataFrame, ids: Sequence[str]) -> str:
+    """Those that none of the breaks has."""
+    return first_of(sorted({*ids} - {*breaks["id"]}), NAMED)
+
+
 def _fitting(breaks: pl.DataFrame, chosen: Chosen) -> pl.DataFrame:
+    """Those that fit every filter; raises BreakUnknown for a code or kind that none can have."""
+    for what, value, known, of in (
+        ("break code", chosen.code, BREAKS, "code"),
+        ("record kind", chosen.record, sorted(EXTRACTS), "record"),
+    ):
+        if value is not None and value not in {*known, *breaks[of]}:  # Also those of before.
+            raise BreakUnknown(f"There is no {what} {value!r}. Known: {', '.join(known)}.")
     wanted: list[pl.Expr] = [
         pl.col(name) == value
         for name, value in (
