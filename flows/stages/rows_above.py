@@ -54,8 +54,10 @@ def _rows(
     for chunk in read_chunks(content, top, first_place(top), limits.block_bytes):
         if chunk.start.line >= header.text_line:
             return
-        validated = validate_chunk(chunk, top, outer, 0, 1)
+        above = chunk.records.last_line < header.text_line
+        if not above.any():
+            continue
+        validated = validate_chunk(chunk.only(above), top, outer, 0, 1)
         staged = validated.rows[header.table.name]
-        above = (staged.frame["last_line"] < header.text_line) & staged.frame["raw"].is_null()
-        for piece in staged.only(above).pieces():
+        for piece in staged.only(staged.frame["raw"].is_null()).pieces():
             yield from validated.taken(piece).sort("record_number").iter_rows(named=True)
