@@ -309,7 +309,7 @@ def test_rows_by_reference_that_cannot_be_shown_match_nothing(
     assert statuses == {"MATCHED_EXACT": 1, "REJECTED": 1, "UNPROVEN": 2}
     assert (
         "payments.csv of batch 1, payment: 2 rows are kept by reference to it and prove nothing "
-        "(PaidAmount 31 in currency 1; DiscountAmount 1 in currency 1)"
+        "(PaidAmount 31.00 in currency 1; DiscountAmount 1.00 in currency 1)"
     ) in because
     import_delivery(workspace, [deliver(tmp_path)], feed)
     assert told()[1] == whole

@@ -10,6 +10,7 @@ from flows.steps.rules.calendar import (
     business_ages,
     business_days,
     calendar_ages,
+    next_business_days,
     weekmask,
 )
 
@@ -28,6 +29,12 @@ DAYS = [
     (date(2026, 1, 5), date(2026, 1, 6), "DE-BY", 0),
     (date(2025, 12, 31), date(2026, 1, 2), "NYSE", 1),
     (date(2024, 2, 28), date(2024, 3, 1), None, 2),
+    # On Saturday 3 August 2024 Hungary worked for Monday 19, on 14 December for Friday 27.
+    (date(2024, 8, 2), date(2024, 8, 3), "HU", 1),
+    (date(2024, 8, 3), date(2024, 8, 5), "HU", 1),
+    (date(2024, 8, 1), date(2024, 8, 20), "HU", 12),
+    (date(2024, 12, 16), date(2024, 12, 13), "HU", -2),
+    (date(2024, 8, 2), date(2024, 8, 3), None, 0),
 ]
 
 
@@ -42,6 +49,13 @@ def test_ages_of_many_days() -> None:
     assert calendar_ages(days, date(2026, 4, 7)).to_list() == [5, None, 0]
     empty = pl.Series("day", [None], dtype=pl.Date)
     assert business_ages(empty, date(2026, 4, 7)).to_list() == [None]
+
+
+def test_the_next_business_day_may_be_at_a_weekend() -> None:
+    days = [date(2024, 8, day) for day in (1, 2, 3, 9, 16)]
+    following = [date(2024, 8, day) for day in (2, 3, 5, 12, 21)]
+    assert next_business_days(pl.Series(days), "HU").to_list() == following
+    assert next_business_days(pl.Series(days), None)[1] == date(2024, 8, 5)
 
 
 def test_a_calendar_has_its_own_weekend() -> None:

@@ -93,11 +93,30 @@ def test_page_one_says_what_only_the_report_of_everything_has(place: Workspace) 
 
     assert notes(Scope(tenants=(7,))) == [
         "Rows that name no tenant, of deliveries that are bound to none, are in the report of "
-        "everything alone: 1 row of payment (PaidAmount 10.5 in currency 1; DiscountAmount 0.5 in "
-        "currency 1), 1 row of payment plan detail (PlannedAmount 10.5 in currency 1), 1 row of "
-        "user account record"
+        "everything alone: 1 row of payment (PaidAmount 10.50 in currency 1; DiscountAmount 0.50 "
+        "in currency 1), 1 row of payment plan detail (PlannedAmount 10.50 in currency 1), 1 row "
+        "of user account record"
     ]
     assert notes(Scope()) == []
+
+
+@pytest.mark.long
+def test_page_one_says_how_many_of_these_have_no_readable_amount(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    of_nobody = [line(2, amount="12.25"), line(3, amount="abc"), line(4, amount="1")]
+    of_nobody[2] = of_nobody[2].replace(",1,9", ",12,9")
+    rows = [line(1), *(one.replace(",7,", ",?,", 1) for one in of_nobody)]
+    import_delivery(workspace, [write(tmp_path / "payments.csv", *rows)], DEFAULT)
+    asked = Asked(Scope(tenants=(7,)), date(2026, 1, 31), Rules(), by="ann")
+    report = reconcile(workspace, asked).report
+    assert report.changes is not None
+    (note,) = [one for one in report.changes.notes if "everything alone" in one]
+    assert note.partition("alone: ")[2] == (
+        "3 rows of payment (PaidAmount 12.25 in currency 1; DiscountAmount 1.00 in currency 1; "
+        "PaidAmount 1.00 in currency 12; DiscountAmount 0.50 in currency 12; "
+        "1 without a readable PaidAmount)"
+    )
 
 
 def test_it_names_no_file_of_a_delivery_for_others(place: Workspace) -> None:

@@ -24,7 +24,7 @@ from flows.steps.reconcile.joins import JoinResult
 from flows.steps.reconcile.report import InputLine, PreviousLine, RunLine, SignOff, SourceLine
 from flows.steps.rules.rules import Rules
 from flows.steps.totals import Totals, in_currency
-from schemas.amounts import spelled
+from schemas.amounts import in_text
 from schemas.counting import agree, first_of, quantity
 from schemas.field import TENANT, Table
 from schemas.operations import PUSHES
@@ -226,12 +226,19 @@ def _refused(gathered: Gathered) -> Iterator[str]:
 
 def _money_of(table: Table, totals: Totals, currencies: Mapping[str, str]) -> str:
     money = [
-        f"{name} {spelled(amounts[name])} in {in_currency(currency, currencies.get(currency))}"
-        for currency, amounts in sorted(totals.amounts.items())
+        f"{name} {in_text(amounts[name])} in {in_currency(currency, currencies.get(currency))}"
+        for currency, amounts in sorted(
+            totals.amounts.items(), key=lambda one: (len(one[0]), one[0])
+        )
         for name in table.amounts
         if amounts.get(name)
     ]
-    return f" ({'; '.join(money)})" if money else ""
+    unread = [
+        f"{count} without a readable {name}"
+        for name in table.amounts
+        if (count := totals.unreadable.get(name))
+    ]
+    return f" ({'; '.join((*money, *unread))})" if money or unread else ""
 
 
 def _unnamed(tenants: set[int], gathered: Gathered) -> set[int]:

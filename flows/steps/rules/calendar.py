@@ -1,4 +1,7 @@
-"""Business days: Monday to Friday, or those of a country or market of the `holidays` library."""
+"""Business days: Monday to Friday, or those of a country or market of the `holidays` library.
+
+Some countries work on a Saturday for a bridge day: that is a business day too.
+"""
 
 from datetime import date
 from functools import cache
@@ -7,6 +10,7 @@ from typing import Any
 import holidays
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 WEEKDAYS = "1111100"
 """Monday to Friday, as numpy writes a week."""
@@ -34,7 +38,8 @@ def business_ages(days: pl.Series, as_of: date, calendar: str | None = None) -> 
     known = days.drop_nulls()
     years = known.dt.year().unique().sort().to_list()
     week = weekmask(calendar)
-    off = _days_off(calendar, min(years[0], as_of.year), max(years[-1], as_of.year))
+    span = min(years[0], as_of.year), max(years[-1], as_of.year)
+    off, worked = _days_off(calendar, *span), _weekends_worked(calendar, *span)
     begin = known.to_numpy().astype("datetime64[D]") + 1
     end = np.datetime64(as_of) + 1
     # numpy counts from the first day on and leaves out the last; backwards it is the other way.
@@ -42,6 +47,7 @@ def business_ages(days: pl.Series, as_of: date, calendar: str | None = None) -> 
     backwards = begin > end
     if backwards.any():
         counted[backwards] = -np.busday_count(end, begin[backwards], weekmask=week, holidays=off)
+    counted += np.searchsorted(worked, end) - np.searchsorted(worked, begin)
     ages = pl.Series(days.name, counted, dtype=pl.Int32)
     if not days.null_count():
         return ages
@@ -54,14 +60,18 @@ def next_business_days(days: pl.Series, calendar: str | None) -> pl.Series:
     if days.is_empty():
         return days
     years = days.dt.year().unique().sort().to_list()
+    span = years[0], min(years[-1] + 1, date.max.year)
+    known = days.to_numpy().astype("datetime64[D]")
     following = np.busday_offset(
-        days.to_numpy().astype("datetime64[D]"),
+        known,
         1,
         roll="backward",
         weekmask=weekmask(calendar),
-        holidays=_days_off(calendar, years[0], min(years[-1] + 1, date.max.year)),
+        holidays=_days_off(calendar, *span),
     )
-    return pl.Series(days.name, following, dtype=pl.Date)
+    worked = np.append(_weekends_worked(calendar, *span), np.datetime64(date.max))
+    earlier = worked[np.searchsorted(worked[:-1], known, side="right")]
+    return pl.Series(days.name, np.minimum(following, earlier), dtype=pl.Date)
 
 
 def calendar_ages(days: pl.Series, as_of: date) -> pl.Series:
@@ -81,6 +91,14 @@ def _days_off(calendar: str | None, first: int, last: int) -> list[np.datetime64
     if calendar is None:
         return []
     return [np.datetime64(day) for day in sorted(_known(calendar, first, last))]
+
+
+def _weekends_worked(calendar: str | None, first: int, last: int) -> NDArray[np.datetime64]:
+    """Days of a weekend that are worked all the same, in order: for a bridge day, as a rule."""
+    week = weekmask(calendar)
+    of_calendar = _known(calendar, first, last).weekend_workdays if calendar else ()
+    worked = sorted(day for day in of_calendar if week[day.weekday()] == "0")
+    return np.array(worked, "datetime64[D]")
 
 
 @cache
