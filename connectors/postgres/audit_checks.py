@@ -32,6 +32,7 @@ from schemas.guards.jobs import JOB_AGAIN, JOB_END, JOB_ENDED, JOB_ORDERED, JOB_
 from schemas.guards.push_gate import LOST_HASH
 from schemas.guards.trail_functions import RUN_FACTS, SAVED
 from schemas.guards.trail_rules import Event, chain_hash
+from schemas.jobs import JobState
 
 ROWS_AT_ONCE = 5_000
 _DECIDED = (
@@ -238,14 +239,20 @@ def _jobs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str
     """What was asked for and by whom, and what came of it, is what the last events of it say."""
     events = _by_id(by_kind, [JOB_ORDERED])
     ends = _ends_of_jobs(by_kind)
-    for number, event, fact, end in connection.execute(
-        f"SELECT j.id, j.event_id, {job_told('j')}, {job_told('j', JOB_END)} FROM job j "
+    # From the first on, each job that ends has an event of that; an earlier version wrote none.
+    since = min((position for position, _ in by_kind.get(JOB_ENDED, [])), default=None)
+    refused = {str(said_by(one.detail).get("job")) for _, one in by_kind.get(JOB_REFUSED, [])}
+    for number, event, state, fact, end in connection.execute(
+        f"SELECT j.id, j.event_id, j.state, {job_told('j')}, {job_told('j', JOB_END)} FROM job j "
         "ORDER BY j.id"
     ).fetchall():
         position, detail = events.pop(event, (None, {}))
         if (number, fact) != (detail.get("job"), detail.get("sha256")):
             yield f"job {number} is not what {_link(position)} says of it"
-        # An earlier version wrote no event of the end, and no hash in that of a refusal.
+        told = str(number) in ends or str(number) in refused
+        if not told and state == JobState.ENDED and since and since < (position or 0):
+            yield f"job {number} has ended, and no event says so"
+        # Nor did an earlier one say a hash in that of a refusal.
         position, hashed = ends.pop(str(number), (None, end))
         if end != hashed:
             yield f"what came of job {number} is not what {_link(position)} says of it"
