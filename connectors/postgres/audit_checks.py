@@ -46,8 +46,9 @@ def altered_run(
 ) -> Iterator[str]:
     """What is otherwise than the trail has it of a run, and of what is signed or decided with it.
 
-    That are the run, its breaks and what was decided about them, all signatures, and the runs of
-    its scope from there on; None: all that the trail has of the scope. Its chain is not verified.
+    That are the run, its breaks and what was decided about them, the runs of its scope from there
+    on (None: all that the trail has of the scope), all signatures, and who may decide and sign, up
+    to which amount. Its chain is not verified.
     """
     with connection.transaction():
         by_kind = _events_of(connection, run)
@@ -62,18 +63,23 @@ def altered_run(
                 yield from _of_run(connection, row, position, detail)
         yield from _missing(saved, "reconciliation")
         yield from _decisions(connection, by_kind, run.id if run else 0)
-        yield from _signatures(connection, by_kind)
+        for check in (_signatures, _accounts, _limits):
+            yield from check(connection, by_kind)
 
 
 def _events_of(connection: psycopg.Connection, run: Reconciliation | None) -> EventsByKind:
-    """Events of signatures, and from that of a run on those of runs and of decisions about it."""
+    """Those of signatures and rights, and from that of a run on of runs and decisions about it."""
     rows = connection.execute(
         # What waits for its link is behind all that have one.
         "SELECT coalesce(c.position, (SELECT max(position) + 1 FROM event_chain), 1), e.id, "
         "e.batch_id, e.at, e.what, e.by, e.reason, e.detail, e.account, e.person FROM event e "
         "LEFT JOIN event_chain c ON c.event_id = e.id "
         "WHERE e.what = ANY(%s) OR (e.what = ANY(%s) AND e.id >= %s) ORDER BY e.id",
-        [[*SIGNED.values()], [SAVED, *DECIDED.values()], run.event_id if run else 0],
+        [
+            [*SIGNED.values(), *ACCOUNT_KEPT, LIMIT],
+            [SAVED, *DECIDED.values()],
+            run.event_id if run else 0,
+        ],
     ).fetchall()
     by_kind: EventsByKind = {}
     for position, *columns in rows:
