@@ -32,6 +32,7 @@ from schemas.guards.jobs import JOB_AGAIN, JOB_END, JOB_ENDED, JOB_ORDERED, JOB_
 from schemas.guards.push_gate import LOST_HASH
 from schemas.guards.trail_functions import RUN_FACTS, SAVED
 from schemas.guards.trail_rules import Event, chain_hash
+from schemas.jobs import JobState
 
 ROWS_AT_ONCE = 5_000
 _DECIDED = (
@@ -45,8 +46,9 @@ def altered_run(
 ) -> Iterator[str]:
     """What is otherwise than the trail has it of a run, and of what is signed or decided with it.
 
-    That are the run, its breaks and what was decided about them, all signatures, and the runs of
-    its scope from there on; None: all that the trail has of the scope. Its chain is not verified.
+    That are the run, its breaks and what was decided about them, the runs of its scope from there
+    on (None: all that the trail has of the scope), all signatures, and who may decide and sign, up
+    to which amount. Its chain is not verified.
     """
     with connection.transaction():
         by_kind = _events_of(connection, run)
@@ -61,18 +63,23 @@ def altered_run(
                 yield from _of_run(connection, row, position, detail)
         yield from _missing(saved, "reconciliation")
         yield from _decisions(connection, by_kind, run.id if run else 0)
-        yield from _signatures(connection, by_kind)
+        for check in (_signatures, _accounts, _limits):
+            yield from check(connection, by_kind)
 
 
 def _events_of(connection: psycopg.Connection, run: Reconciliation | None) -> EventsByKind:
-    """Events of signatures, and from that of a run on those of runs and of decisions about it."""
+    """Those of signatures and rights, and from that of a run on of runs and decisions about it."""
     rows = connection.execute(
         # What waits for its link is behind all that have one.
         "SELECT coalesce(c.position, (SELECT max(position) + 1 FROM event_chain), 1), e.id, "
         "e.batch_id, e.at, e.what, e.by, e.reason, e.detail, e.account, e.person FROM event e "
         "LEFT JOIN event_chain c ON c.event_id = e.id "
         "WHERE e.what = ANY(%s) OR (e.what = ANY(%s) AND e.id >= %s) ORDER BY e.id",
-        [[*SIGNED.values()], [SAVED, *DECIDED.values()], run.event_id if run else 0],
+        [
+            [*SIGNED.values(), *ACCOUNT_KEPT, LIMIT],
+            [SAVED, *DECIDED.values()],
+            run.event_id if run else 0,
+        ],
     ).fetchall()
     by_kind: EventsByKind = {}
     for position, *columns in rows:
@@ -238,14 +245,20 @@ def _jobs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str
     """What was asked for and by whom, and what came of it, is what the last events of it say."""
     events = _by_id(by_kind, [JOB_ORDERED])
     ends = _ends_of_jobs(by_kind)
-    for number, event, fact, end in connection.execute(
-        f"SELECT j.id, j.event_id, {job_told('j')}, {job_told('j', JOB_END)} FROM job j "
+    # From the first on, each job that ends has an event of that; an earlier version wrote none.
+    since = min((position for position, _ in by_kind.get(JOB_ENDED, [])), default=None)
+    refused = {str(said_by(one.detail).get("job")) for _, one in by_kind.get(JOB_REFUSED, [])}
+    for number, event, state, fact, end in connection.execute(
+        f"SELECT j.id, j.event_id, j.state, {job_told('j')}, {job_told('j', JOB_END)} FROM job j "
         "ORDER BY j.id"
     ).fetchall():
         position, detail = events.pop(event, (None, {}))
         if (number, fact) != (detail.get("job"), detail.get("sha256")):
             yield f"job {number} is not what {_link(position)} says of it"
-        # An earlier version wrote no event of the end, and no hash in that of a refusal.
+        told = str(number) in ends or str(number) in refused
+        if not told and state == JobState.ENDED and since and since < (position or 0):
+            yield f"job {number} has ended, and no event says so"
+        # Nor did an earlier one say a hash in that of a refusal.
         position, hashed = ends.pop(str(number), (None, end))
         if end != hashed:
             yield f"what came of job {number} is not what {_link(position)} says of it"

@@ -55,14 +55,15 @@ def list_overview(
     state: State | None = None,
     before: int | None = None,
     only: int | None = None,
+    file: str | None = None,
 ) -> list[BatchSummary]:
     """The latest batches that whoever acts sees, newest first.
 
     `since` keeps those opened later or not ended yet, `before` those of a lower number, `only` the
-    one of this.
+    one of this, `file` those that have one of this name: see `files_called`.
     """
-    asked = {"most": most, "since": since, "ended": list(ENDED), "state": state}
-    asked |= {"before": before, "only": only}
+    asked: dict[str, object] = {"most": most, "since": since, "ended": list(ENDED), "state": state}
+    asked |= {"before": before, "only": only, "file": file}
     with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
         lines = cursor.execute(_OVERVIEW, asked)
         listed = [line._replace(state=State(line.state)) for line in lines]
@@ -116,6 +117,26 @@ _TAKEN = f"""SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
 def called(name: str) -> str:
     r"""SQL: the name of a file without folders, archives, and how it is packed."""
     return rf"regexp_replace({name}, '^.*/|\.(gz|zst|xz|bz2)$', '', 'gi')"
+
+
+_CALLED = f"(e.name = %(file)s OR {called('e.name')} = %(file)s)"
+
+
+def files_called(
+    connection: psycopg.Connection, batches: Iterable[int], file: str
+) -> dict[int, list[str]]:
+    """By batch the files of this name: the whole one, or what is left of it without its place.
+
+    That are folders, archives, and how it is packed.
+    """
+    found: dict[int, list[str]] = {}
+    for batch, name in connection.execute(
+        f"SELECT e.batch_id, e.name FROM extract e WHERE e.batch_id = ANY(%(batches)s) "
+        f"AND {_CALLED} ORDER BY e.batch_id, e.id",
+        {"batches": list(batches), "file": file},
+    ):
+        found.setdefault(batch, []).append(name)
+    return found
 
 
 _TO_DELIVER = f"""
@@ -235,6 +256,7 @@ _OVERVIEW = f"""
             AND (%(state)s::text IS NULL OR state = %(state)s)
             AND (%(before)s::int IS NULL OR id < %(before)s)
             AND (%(only)s::int IS NULL OR id = %(only)s)
+            AND (%(file)s::text IS NULL OR id IN (SELECT e.batch_id FROM extract e WHERE {_CALLED}))
             AND ((SELECT {SCHEMA}.sees_all()) OR {BATCH_SEEN})
         ORDER BY id DESC LIMIT %(most)s
     ), {COUNTED}

@@ -46,22 +46,31 @@ def status_command(
     most: Annotated[
         int, Parameter(name=MOST, help="How many batches to list.", validator=COUNT)
     ] = 20,
+    file: Annotated[
+        str | None, Parameter(help="Only batches that have a file of this name.", validator=stated)
+    ] = None,
     json: Json = False,
 ) -> int:
     """List the latest batches: state, files, rows, and what to do next.
 
+    With --file, those that brought a file, in whatever folder or archive and however packed.
+
     Example: `recon status`
     """
-    from connectors.postgres.overview import list_overview
+    from connectors.postgres.overview import files_called, list_overview
     from connectors.postgres.push.gate import held_text, why_held
     from flows.report.next_step import next_step, told_repaired
+    from flows.report.spelling import visible
+    from flows.stages.advised import advised
 
     with (
         workspace("status", quiet=True, say_held=False) as place,
         place.database.connect() as connection,
     ):
         why = why_held(connection, place.settings.home)
-        lines = [
+        batches = list_overview(connection, most, file=file)
+        named = files_called(connection, [one.id for one in batches], file) if file else {}
+        lines: list[dict[str, Any]] = [
             {
                 "batch": batch.id,
                 "state": str(batch.state),
@@ -73,7 +82,8 @@ def status_command(
                 "repaired": told_repaired(batch),
                 "next": next_step(batch, held=why is not None),
             }
-            for batch in list_overview(connection, most)
+            | ({"named": named[batch.id]} if file else {})
+            for batch in batches
         ]
     if json:
         print_json({"batches": lines, "push_held": why})
@@ -81,10 +91,15 @@ def status_command(
     console = out()
     if why:
         console.print(held_text(why))
-    if not lines:
+    if file and not lines:
+        console.print(f"No batch has a file called {visible(file)}.")
+    elif not lines:
         console.print("No batches yet. `recon import PATH` opens the first one.")
     for line in lines:
         console.print(overview_line(line))
+        for name in named.get(line["batch"], []):
+            command = advised("row", (line["batch"], visible(name)), {"line": "LINE"})
+            console.print(f"        {command}")
     return 0
 
 

@@ -322,8 +322,9 @@ def remedy(verified: VerifiedArchive) -> str:
         told.append("Bring reports back from a backup.")
     if of_batches:
         told.append(
-            "Find out who changed the reports of batches; `recon rerun "
-            f"{of_batches[0]}` writes that of batch {of_batches[0]} again from the database."
+            "Find out who changed the reports of batches: in a database that was restored, it may "
+            f"have been a run that it does not know. `recon rerun {of_batches[0]}` writes that of "
+            f"batch {of_batches[0]} again from the database."
         )
     if unwritten:
         told.append(

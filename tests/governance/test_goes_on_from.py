@@ -1,18 +1,21 @@
 """What a run goes on from, and what is signed, is what the trail says of the runs before."""
 
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from connectors.errors import EvidenceBroken
 from connectors.files.profile import DEFAULT
+from connectors.postgres.accounts import keep_limit
 from connectors.postgres.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.life import Choice
+from tests.accounts.people import ANNA, BO, add, logged_in
 from tests.conftest import Once
 from tests.governance.test_three_days import accept_open, paid, run, sign
 from tests.stages.payments import line, write
@@ -98,3 +101,31 @@ def test_nobody_signs_what_was_altered_since(place: Workspace, statement: str, t
     bent(place, statement)
     with pytest.raises(EvidenceBroken, match=f"{told}.*audit verify"):
         approve(place, last.run.id, by="Bo", comment="")
+
+
+WHO = {
+    "role": ("UPDATE account SET roles = 'preparer approver' WHERE name = 'anna'", "'anna'"),
+    "password": ("UPDATE account SET verifier = salt WHERE name = 'bo'", "'bo'"),
+    "account": (
+        "INSERT INTO account (name, full_name, roles, disabled, event_id) "
+        "VALUES ('eve', 'Eve', 'approver', FALSE, 1)",
+        "'eve'",
+    ),
+    "limit": ("DELETE FROM acceptance_limit", "limits of acceptances"),
+}
+
+
+@pytest.mark.long(but=("role",))
+@pytest.mark.parametrize(("statement", "told"), WHO.values(), ids=WHO)
+def test_nobody_signs_by_rights_that_nobody_gave(
+    place: Workspace, statement: str, told: str
+) -> None:
+    last = run(place, DAYS[3])
+    add(place, ANNA, BO)
+    with place.database.connect() as connection:
+        keep_limit(connection, "978", Decimal(1000))
+    prepare(logged_in(place, ANNA), last.run.id, by=None, comment="")
+    bo = logged_in(place, BO)
+    bent(place, statement)
+    with pytest.raises(EvidenceBroken, match=f"{told}.*audit verify"):
+        approve(bo, last.run.id, by=None, comment="")

@@ -477,6 +477,12 @@ def test_what_came_of_a_job_is_what_its_event_says(
             assert verify(connection).broken is None
         if seen(otto, number).state is JobState.ORDERED:
             do_job(workspace, number)
+    waits = ordered(otto, JobKind.PUSH)
+    for state, is_told in (("ended", True), ("ordered", False)):
+        rows(f"UPDATE job SET state = '{state}' WHERE id = {waits} RETURNING 1")
+        with workspace.database.connect() as connection:
+            broken = f"job {waits} has ended, and no event says so"
+            assert (broken in str(verify(connection).broken)) == is_told
     forged = "SELECT new_event(NULL, 'job ended', 'x', NULL, %s)"
     for of, told in (
         ({}, "says what came of job None, which is not there"),

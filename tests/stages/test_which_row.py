@@ -1,7 +1,9 @@
 """One row by the line people see or by its number among the records: never one for the other."""
 
+import gzip
 import json
 import shlex
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +111,36 @@ def test_a_row_is_found_by_any_of_its_lines_or_by_its_number_and_by_nothing_else
     assert code == 2
     assert "no file named 'avatar.csv'" in err
     assert "avatars.csv" in err
+
+
+def test_a_file_leads_to_the_batches_that_brought_it(recon: Any, tmp_path: Path) -> None:
+    """Whoever has a file and a line knows no number of a batch."""
+    (tmp_path / "mon").mkdir()
+    delivered = [
+        tmp_path / "mon" / "avatars.csv",
+        tmp_path / "all.zip",
+        tmp_path / "avatars.csv.gz",
+    ]
+    texts = [f"{HEADER}7,{name},,,,,\n" for name in ("plain", "in a zip", "packed")]
+    delivered[0].write_text(texts[0])
+    with zipfile.ZipFile(delivered[1], "w") as archive:
+        archive.writestr("in/avatars.csv", texts[1])
+        archive.writestr("in/more_avatars.csv", f"{HEADER}7,more,,,,,\n")
+    delivered[2].write_bytes(gzip.compress(texts[2].encode()))
+    for path in (*delivered, write(tmp_path / "payments.csv", line(1))):
+        assert recon("import", str(path))[0] == 0
+    code, out, _ = recon("status", "--file", "avatars.csv", "--json")
+    found = {one["batch"]: one["named"] for one in json.loads(out)["batches"]}
+    names = {1: ["avatars.csv"], 2: ["all.zip/in/avatars.csv"], 3: ["avatars.csv.gz"]}
+    assert (code, found) == (0, names)
+    for batch, (name,) in names.items():
+        assert recon("row", str(batch), name, "--line", "2")[0] == 0, name
+        assert f"recon row {batch} {name} --line LINE" in recon("status", "--file", name)[1]
+    code, out, _ = recon("status", "--file", "all.zip/in/avatars.csv", "--json")
+    assert [one["batch"] for one in json.loads(out)["batches"]] == [2]
+    code, out, _ = recon("status", "--file", "vatars.csv")
+    assert (code, out) == (0, "No batch has a file called vatars.csv.\n")
+    assert "named" not in json.loads(recon("status", "--json")[1])["batches"][0]
 
 
 def test_of_a_file_that_is_not_read_to_its_end_nothing_final_is_said(

@@ -1,7 +1,7 @@
 """What a run goes on from, and what is signed, held against the audit trail.
 
-Breaks, decisions and signatures are rows that the owner of the database can change. What was
-changed is not carried into another report, which would have it as its own from then on.
+Breaks, decisions, signatures and accounts are rows that the owner of the database can change. What
+was changed is not carried into another report, which would have it as its own from then on.
 """
 
 import psycopg
@@ -25,7 +25,8 @@ def refuse_altered(connection: psycopg.Connection, scope: str, run: Reconciliati
     faults = [*altered_run(connection, scope, run)]
     if faults:
         raise EvidenceBroken(
-            f"Somebody altered in the database what was reconciled, decided or signed before: "
+            "Somebody altered in the database what was reconciled, decided or signed before, or "
+            "who may decide and sign: "
             f"{first_of(faults, NAMED, by='; ')}. Nothing was reconciled or signed. `recon audit "
             "verify` tells more; put back what stood there, from a backup, and run this again."
         )
