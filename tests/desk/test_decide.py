@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import polars as pl
 import pytest
 
 from flows.stages.workspace import Workspace
@@ -157,6 +158,25 @@ def test_many_are_looked_at_once_more(workspace: Workspace, browser: New, rows: 
     accepted = rows(DECISIONS)[1:]
     assert {row[:4] for row in accepted} == {("accept", "Anna", "bank charges", UNTIL)}
     assert len(accepted) == 25
+
+
+def test_every_look_says_whose_money_is_counted_with_another_break(
+    workspace: Workspace, browser: New
+) -> None:
+    keys = [f"{number}/7" for number in range(11)]
+    codes = ("RATE_MISSING", "RATE_STALE")
+    run = reconcile(
+        workspace, pl.concat([found(*keys, code=code, field="CurrencyRatesId") for code in codes])
+    )
+    decide = f"/runs/{run.id}/decide"
+    told = "The money of 11 breaks is counted with another break of the same record."
+    page = browser().open(decide, all="1", what="accept")
+    assert told in page.text
+    page.send(decide, **TERMS, by="Anna")
+    assert "Accept 22 breaks on these terms?" in page.text
+    assert told in page.text
+    page.send(decide, step="done")
+    assert told in page.text
 
 
 @pytest.mark.long

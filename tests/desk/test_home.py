@@ -95,7 +95,7 @@ def test_an_approval_waits_for_nobody_who_accepted_what_it_shows(
     assert told in anna.open(f"/runs/{first.id}").text
     accept = Decision(Choice.ACCEPT, "bank charges", until=date(2026, 12, 31))
     decide_breaks(logged_in(workspace, BO), first.id, Chosen(code="AMOUNT"), accept)
-    told = "Where its breaks are accepted since, an operator reconciles the scope again"
+    told = "If its breaks were accepted since, have an operator reconcile the scope again"
     assert told in anna.open(f"/runs/{first.id}").text
     run = reconcile(workspace, found("1"), scope=MINE)
     prepare(logged_in(workspace, ANNA), run.id, by=None, comment="")

@@ -15,6 +15,8 @@ from schemas.accounts import AccountRole
 from tests.accounts.people import ADA, ANNA, CLEO, OTTO, add
 from tests.desk.browser import Browser, desk_of, done_at_once, forms
 from tests.desk.test_batches import TIGHT, bring
+from tests.ports import own_port
+from tests.push.conftest import towards
 from tests.stages.payments import HEADER, line
 
 New = Callable[[], Browser]
@@ -289,6 +291,20 @@ def test_a_job_that_could_not_run_is_started_again(
     assert [what for (what,) in rows("SELECT what FROM event ORDER BY id")] == [
         "job ordered", "job ended", "job ordered again", "job ended",
     ]  # fmt: skip
+
+
+def test_a_job_whose_batch_is_applied_does_not_say_that_it_could_not_run(
+    workspace: Workspace, rows: Rows
+) -> None:
+    """The service is not there: what was delivered is in the database, and waits to be sent."""
+    with desk_of(towards(workspace, f"http://127.0.0.1:{own_port()}")) as url:
+        page = Browser(url)
+        upload(page, ("a.csv", csv(line(1))), by="Otto", push="1")
+        assert "It could not go on. No connection to 127.0.0.1" in page.text
+        assert 'href="/batches/1"' in page.answer.text
+        assert "Could not go on" in page.open("/jobs").text
+        page.client.close()
+    assert rows("SELECT count(*) FROM payment") == [(1,)]
 
 
 @pytest.mark.long

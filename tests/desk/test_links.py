@@ -1,6 +1,7 @@
 """What names a batch or a run elsewhere leads to its page at the desk, where one is set."""
 
 import ast
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from connectors.desk_settings import read_desk_settings
 from connectors.errors import SettingsError
 from connectors.settings import read_settings
 from flows.stages.workspace import Workspace
+from tests.accounts.people import CLEO, TESSA, add
+from tests.desk.browser import Browser
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 from tests.stages.payments import line, write
 
@@ -129,3 +132,25 @@ def test_pages_of_prefect_are_linked_without_a_secret(
 def test_an_address_that_is_none_is_refused_before_anything_is_done() -> None:
     with pytest.raises(SettingsError, match="no address of a desk"):
         read_settings({"RECON_DESK_URL": "desk.example.com"})
+
+
+def test_a_page_leads_to_no_batch_that_the_visitor_does_not_see(
+    workspace: Workspace, recon: Callable[..., Any], browser: Callable[[], Browser], tmp_path: Path
+) -> None:
+    """A run of tenant 7 is made from deliveries of all, one of which was refused."""
+    refused = tmp_path / "b.csv.gz"
+    refused.write_bytes(b"no archive")
+    recon("import", write(tmp_path / "a.csv", line(1)))
+    recon("import", str(refused))
+    recon("reconcile", "--tenant", "7", "--as-of", "2026-07-01")
+    add(workspace, CLEO, TESSA)
+    for who, leads in (("cleo", True), ("tessa", False)):
+        page = browser().log_in(who)
+        broken = re.search(
+            "/runs/1/breaks/[0-9a-f]+", page.open("/runs/1/breaks?record=-").answer.text
+        )
+        assert broken is not None
+        for path in ("/runs/1", broken[0]):
+            text = page.open(path).answer.text
+            assert "b.csv.gz" in text or path == "/runs/1"
+            assert ('href="/batches/' in text) is leads, (who, path)

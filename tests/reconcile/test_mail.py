@@ -422,7 +422,9 @@ def test_a_message_says_where_all_of_it_is_and_how_to_be_sent_none(
         text = body.get_content()
         for told in (workbook, "the account anna is subscribed", way_out):
             assert told in text, kind
-    assert '<pre style="white-space: pre-wrap">' in text, "a telephone is narrow"
+    assert '<pre style="white-space: pre-wrap; overflow-wrap: anywhere">' in text, (
+        "a telephone is narrow"
+    )
 
 
 ENCODED = (

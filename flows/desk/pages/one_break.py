@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from connectors.files.currencies import read_currencies
+from connectors.postgres.accounts import told_batches
 from connectors.postgres.signatures import look_at
 from flows.desk.seen import run_of, shows_text
 from flows.desk.visit import Visit
@@ -32,12 +33,14 @@ def show(visit: Visit) -> Response:
         found = find_break(connection, run, visit.path["id"], names)
         behind = look_behind(visit.place, connection, found.facts, with_text=shows_text(visit))
         look_at(connection, run.id, found.facts["id"])
-    facts = found.facts
+        facts = found.facts
+        batches = told_batches(connection, {facts["batch_id"]} - {None})
     return visit.page(
         "break.html.jinja",
         run=run,
         found=found,
         facts=facts,
+        batches=batches,
         behind=behind,
         names=names,
         title=record_title(facts["record"]),

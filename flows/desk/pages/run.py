@@ -3,6 +3,7 @@
 from starlette.responses import Response
 
 from connectors.files.currencies import read_currencies
+from connectors.postgres.accounts import told_batches
 from connectors.postgres.reconciliations import latest_run, maker_of
 from connectors.postgres.signatures import approval_of, signatures_of
 from flows.desk.filters import BreakSearch
@@ -11,6 +12,9 @@ from flows.desk.visit import Visit
 from flows.steps.reconcile.changes import method_rows
 from flows.steps.reconcile.signed import CODE, LATE
 from schemas.life import BreakState
+
+INPUTS = 200
+"""Files that a page lists; the report has all."""
 
 
 def show(visit: Visit) -> Response:
@@ -22,6 +26,8 @@ def show(visit: Visit) -> Response:
         by, person = maker_of(connection, run)
         review = kept.review(place, connection, run)
         changes = kept.changes(place, connection, run)
+        inputs = review.facts.inputs[:INPUTS]
+        batches = told_batches(connection, {one["batch_id"] for one in inputs} - {None})
     return visit.page(
         "run.html.jinja",
         run=run,
@@ -31,6 +37,8 @@ def show(visit: Visit) -> Response:
         maker=by if person is None else person,
         said_by=by if person and by != person else None,
         review=review,
+        inputs=inputs,
+        batches=batches,
         states=list(BreakState),
         since=[(code, review.codes[code]) for code in (CODE, LATE) if code in review.codes],
         changes=changes,

@@ -12,6 +12,7 @@ from flows.report.spelling import shortened, visible
 LONGEST_SCOPE = 150
 """Characters of a scope in a subject."""
 WORKBOOK_TYPE = ("application", "vnd.openxmlformats-officedocument.spreadsheetml.sheet")
+_WRAPPED = "white-space: pre-wrap; overflow-wrap: anywhere"
 _AFTER_FIRST_PAGE = ("\nWORDS USED HERE\n", "\nSTATUSES\n")
 """What the words mean is in the report, where they can be looked up."""
 
@@ -66,7 +67,7 @@ def letter(
     anchor = f'<p><a href="{escape(link)}">Open it at the desk</a></p>' if link else ""
     message.add_alternative(
         f'<!doctype html><html lang="en"><body><h1>{escape(told)}</h1>{anchor}'
-        f'<p>{escape(where[-1])}</p><pre style="white-space: pre-wrap">{escape(page)}</pre>'
+        f'<p>{escape(where[-1])}</p><pre style="{_WRAPPED}">{escape(page)}</pre>'
         f"<p>{escape(why)}</p></body></html>\n",
         subtype="html",
     )

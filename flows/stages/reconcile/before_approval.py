@@ -39,9 +39,9 @@ def what_waits(
         )
     if run.verdict not in RECONCILED:
         return (
-            f"The report says “{word_of(run.verdict)}”, and nobody approves that. Where its breaks "
-            f"are accepted since, {_WHO} reconciles the scope again for a report that says it; "
-            "else its cover says what is missing."
+            f"Nobody approves a report that says “{word_of(run.verdict)}”. If its breaks were "
+            f"accepted since, have {_WHO} reconcile the scope again; otherwise its first page says "
+            "what is missing."
         )
     back = taken_back(connection, run, breaks).height
     if back:

@@ -11,6 +11,7 @@ import pytest
 
 from flows.report.html import render_html as render_batch
 from flows.report.reconciled.html import render_html
+from flows.report.reconciled.letter import letter
 from flows.steps.breaks.ageing import BUCKETS
 from tests.chromium import Tab, needed, opened, until
 from tests.chromium import browser as browser  # noqa: PLC0414 -- the fixture.
@@ -169,3 +170,19 @@ def test_the_page_is_never_wider_than_its_window(tab: Tab, tmp_path: Path, width
         there = f"location.href == {json.dumps(one.as_uri())} && document.readyState == 'complete'"
         until(lambda there=there: bool(tab.value(there)))  # type: ignore[misc]
         assert tab.value("document.documentElement.scrollWidth") <= width, one.name
+
+
+def test_a_message_fits_a_telephone(tab: Tab, tmp_path: Path) -> None:
+    """No mail program scrolls what a line of a hash pushes out of its window."""
+    message = letter(
+        number=7, scope="tenant 7", day="2026-01-31", verdict="RECONCILED", report_hash="a" * 64,
+        report_text=f"Rules hash  {'a' * 64}\n{'=' * 96}\n", account="anna",
+        sender="recon@example.com", address="anna@example.com", link=None, workbook=None,
+    )  # fmt: skip
+    body = message.get_body(("html",))
+    assert body is not None
+    path = tmp_path / "message.html"
+    path.write_text(body.get_content(), encoding="utf-8")
+    tab.size(390)
+    tab.open(path.as_uri())
+    assert tab.value("document.documentElement.scrollWidth") <= 390
