@@ -1,6 +1,6 @@
 """What of the rows that were gathered counts: once, for this scope, and in amounts that add up."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 
 import polars as pl
@@ -129,6 +129,21 @@ def of_batches(
     # What no row of the scope counts for any more is the record of whoever wrote it.
     theirs = ~mine & ~among(table, found, expected.filter(applied()))
     return expected, found.filter(~theirs)
+
+
+def spoken_of(
+    table: Table,
+    expected: pl.DataFrame,
+    records: Iterable[pl.DataFrame],
+    batches: Collection[int],
+) -> pl.DataFrame:
+    """Of the database's records, as they are read, all that `of_batches` looks at.
+
+    They are those that some batches wrote, and those that their rows (`expected`) are of.
+    """
+    mine = pl.col("batch_id").is_in(list(batches)).fill_null(value=False)
+    parts = [some.filter(mine | among(table, some, expected)) for some in records]
+    return pl.concat(parts, how="diagonal")
 
 
 def written_over(table: Table, expected: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
