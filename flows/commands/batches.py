@@ -18,6 +18,7 @@ from flows.commands.console import (
     print_json,
     print_table,
     stated,
+    told_older,
     workspace,
 )
 from flows.commands.deliver import Json, Verbose, show_ended
@@ -61,6 +62,7 @@ def status_command(
         place.database.connect() as connection,
     ):
         why = why_held(connection, place.settings.home)
+        found = list_overview(connection, most + 1)
         lines = [
             {
                 "batch": batch.id,
@@ -73,10 +75,11 @@ def status_command(
                 "repaired": told_repaired(batch),
                 "next": next_step(batch, held=why is not None),
             }
-            for batch in list_overview(connection, most)
+            for batch in found[:most]
         ]
+    older = len(found) > most
     if json:
-        print_json({"batches": lines, "push_held": why})
+        print_json({"batches": lines, "older": older, "push_held": why})
         return 0
     console = out()
     if why:
@@ -85,6 +88,8 @@ def status_command(
         console.print("No batches yet. `recon import PATH` opens the first one.")
     for line in lines:
         console.print(overview_line(line))
+    if older:
+        console.print(told_older(most))
     return 0
 
 
