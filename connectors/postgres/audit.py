@@ -120,7 +120,7 @@ def links_at(connection: psycopg.Connection, positions: Collection[int]) -> dict
 def list_events(
     connection: psycopg.Connection, most: int, *, what: str | None = None, batch: int | None = None
 ) -> list[TrailEntry]:
-    """The latest events that whoever acts sees, the last one first.
+    """The latest events that whoever acts sees, the last one first, linked by now or not.
 
     `what` is a part of what happened; `batch`: those about this one alone.
     """
@@ -131,7 +131,7 @@ def list_events(
             "WHERE (%(what)s::text IS NULL OR strpos(e.what, %(what)s) > 0) "
             "AND (%(batch)s::int IS NULL OR e.batch_id = %(batch)s) "
             f"AND {sees_event('e')} "
-            "ORDER BY c.position DESC NULLS FIRST, e.id DESC LIMIT %(most)s",
+            "ORDER BY e.id DESC LIMIT %(most)s",
             {"what": what, "batch": batch, "most": most},
         ).fetchall()
     return [TrailEntry(**row) for row in rows]

@@ -22,6 +22,7 @@ from schemas.derived.views import (
     REPAIRING,
     SETTLING,
     STATE,
+    in_batches,
     of_batch,
     quoted,
     repair_joins,
@@ -229,7 +230,7 @@ def unrepaired(
     """
     looked_at = connection.execute(
         f"""SELECT batch_id FROM outcome WHERE verdict = '{CORRECTED}'
-            AND (%(batches)s::int[] IS NULL OR batch_id = ANY(%(batches)s))
+            AND (%(batches)s::int[] IS NULL OR {in_batches("outcome", "%(batches)s::int[]")})
         UNION SELECT b.id FROM batch b JOIN batch c ON c.corrects = b.id AND c.id > b.id
             WHERE (%(batches)s::int[] IS NULL OR b.id = ANY(%(batches)s))
             AND b.state = ANY(%(applied)s) AND c.state = ANY(%(applied)s) ORDER BY 1""",

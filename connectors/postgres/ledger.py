@@ -6,7 +6,7 @@ the run still holds its batch: a run that was frozen and taken over writes nothi
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -21,6 +21,7 @@ from connectors.errors import BatchUnknown, ExtractRefused
 from connectors.postgres.clues import readable_clues
 from connectors.postgres.trail import add_event, said_by
 from schemas.derived.sql_names import listed
+from schemas.derived.views import LISTING_FEED
 from schemas.field import Table
 from schemas.tables import by_dependency
 
@@ -213,6 +214,27 @@ def list_batches(connection: psycopg.Connection, limit: int) -> list[Batch]:
     """The latest batches, newest first."""
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
         return cursor.execute("SELECT * FROM batch ORDER BY id DESC LIMIT %s", [limit]).fetchall()
+
+
+_IN_FORCE = f"state NOT IN ({listed(TAKEN_BACK)}) AND feed <> '{LISTING_FEED}'"
+
+
+def batches_in_force(connection: psycopg.Connection, feeds: Collection[str] = ()) -> list[Batch]:
+    """Every batch that was delivered and not taken back, the first one first; of some feeds."""
+    with connection.cursor(row_factory=class_row(Batch)) as cursor:
+        return cursor.execute(
+            f"SELECT * FROM batch WHERE {_IN_FORCE} AND (%(all)s OR feed = ANY(%(feeds)s)) "
+            "ORDER BY id",
+            {"all": not feeds, "feeds": [*feeds]},
+        ).fetchall()
+
+
+def in_force_after(connection: psycopg.Connection, batch_id: int) -> list[int]:
+    """The numbers of those behind a batch, the first one first."""
+    rows = connection.execute(
+        f"SELECT id FROM batch WHERE {_IN_FORCE} AND id > %s ORDER BY id", [batch_id]
+    ).fetchall()
+    return [number for (number,) in rows]
 
 
 def batches_of(connection: psycopg.Connection, numbers: Iterable[int]) -> list[Batch]:

@@ -6,7 +6,7 @@ that of the database, which stamps the sends as well.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import psycopg
@@ -73,7 +73,7 @@ def newest_listings(
             "SELECT id, opened_at FROM batch WHERE feed = %s", [LISTING_FEED]
         ).fetchall()
     )
-    answered, spoiled = _answered(connection, service), _spoiled(connection)
+    answered = _answered(connection, service)
     newest: dict[str, ListingPulled] = {}
     for extract in extracts:
         assert extract.record is not None
@@ -82,22 +82,24 @@ def newest_listings(
         last = max(filter(None, named or [(opened[extract.batch_id], NO_ZONE_TOLD)]), default=None)
         if last is None:
             continue
-        pulled = ListingPulled(extract, *last, extract.id in spoiled)
+        pulled = ListingPulled(extract, *last)
         known = newest.get(extract.record)
         if known is None or pulled.asked_at >= known.asked_at:
             newest[extract.record] = pulled
-    return newest
+    spoiled = _spoiled(connection, [one.extract.id for one in newest.values()])
+    return {
+        record: replace(one, spoiled=one.extract.id in spoiled) for record, one in newest.items()
+    }
 
 
-def _spoiled(connection: psycopg.Connection) -> set[int]:
-    """The extracts of listings that have a row with errors."""
+def _spoiled(connection: psycopg.Connection, extracts: list[int]) -> set[int]:
+    """Those of some extracts that have a row with errors."""
     found = connection.execute(
-        "SELECT r.extract_id FROM receipt r JOIN batch b ON b.id = r.batch_id "
-        "WHERE b.feed = %(of)s AND r.stage = 'stage' "
-        "AND (r.counts::json ->> 'rejected')::bigint > 0 "
-        "UNION SELECT o.extract_id FROM outcome o JOIN batch b ON b.id = o.batch_id "
-        f"WHERE b.feed = %(of)s AND o.verdict IN ({listed(ERRORS)})",
-        {"of": LISTING_FEED},
+        "SELECT extract_id FROM receipt WHERE extract_id = ANY(%(of)s) AND stage = 'stage' "
+        "AND (counts::json ->> 'rejected')::bigint > 0 "
+        "UNION SELECT extract_id FROM outcome "
+        f"WHERE extract_id = ANY(%(of)s) AND verdict IN ({listed(ERRORS)})",
+        {"of": extracts},
     )
     return {extract for (extract,) in found}
 
@@ -169,12 +171,11 @@ def last_sent(connection: psycopg.Connection, extracts: Sequence[int]) -> dict[s
     """
     return dict(
         connection.execute(
-            "WITH received AS (SELECT batch_id, min(at) AS at FROM event "
-            "WHERE what = 'batch received' GROUP BY 1) "
             "SELECT e.record, max(greatest(r.at, "
             "(SELECT max(CASE state WHEN 'sending' THEN clock_timestamp() ELSE changed_at END) "
             "FROM send WHERE extract_id = e.id AND state <> 'unsent'))) "
-            "FROM extract e JOIN batch b ON b.id = e.batch_id JOIN received r ON r.batch_id = b.id "
+            "FROM extract e JOIN batch b ON b.id = e.batch_id, LATERAL (SELECT min(at) AS at "
+            "FROM event WHERE batch_id = b.id AND what = 'batch received' HAVING count(*) > 0) r "
             "WHERE e.id = ANY(%s) AND e.record = ANY(%s) AND b.service IS NOT NULL GROUP BY 1",
             [list(extracts), [one.response for one in OPERATIONS if one.returns_list]],
         ).fetchall()

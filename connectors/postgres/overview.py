@@ -1,7 +1,7 @@
 """The ledger at a glance: batches with their rows and errors, without reading a staged row."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from connectors.postgres.ledger import (
     State,
 )
 from schemas.derived.sql_names import SCHEMA, listed
+from schemas.derived.views import in_batches
 from schemas.own_columns import PARENT_COLUMN
 
 
@@ -67,7 +68,8 @@ def list_overview(
     with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
         lines = cursor.execute(_OVERVIEW, asked)
         listed = [line._replace(state=State(line.state)) for line in lines]
-    again = Counter(row.batch_id for row in delivered_again(connection, _standing(connection)))
+    standing = _standing(connection, [line.id for line in listed])
+    again = Counter(row.batch_id for row in delivered_again(connection, standing))
     counted = [line._replace(errors=line.errors - again[line.id]) for line in listed]
     return [
         line._replace(repaired=_repaired(connection, line.id))
@@ -85,11 +87,13 @@ def _repaired(connection: psycopg.Connection, batch_id: int) -> dict[int, int]:
     return dict(sorted(Counter(one.batch_id for one in later).items()))
 
 
-def _standing(connection: psycopg.Connection) -> list[int]:
-    """Batches that correct or are corrected, and were not taken back."""
+def _standing(connection: psycopg.Connection, batches: Collection[int]) -> list[int]:
+    """Those of some batches that correct or are corrected, and were not taken back."""
     rows = connection.execute(
-        f"SELECT id FROM batch b WHERE state NOT IN ({listed(TAKEN_BACK)}) AND (corrects IS NOT "
-        "NULL OR EXISTS (SELECT 1 FROM batch c WHERE c.corrects = b.id))"
+        f"""SELECT id FROM batch WHERE state NOT IN ({listed(TAKEN_BACK)}) AND id IN (
+            SELECT id FROM batch WHERE id = ANY(%(some)s) AND corrects IS NOT NULL
+            UNION SELECT corrects FROM batch WHERE corrects = ANY(%(some)s))""",
+        {"some": [*batches]},
     ).fetchall()
     return [batch_id for (batch_id,) in rows]
 
@@ -233,7 +237,7 @@ COUNTED = f"""{_TO_DELIVER}, files AS (
     ), told AS (
         SELECT batch_id, count(*) FILTER (WHERE verdict IN ('rejected', 'conflict'))
             - count(*) FILTER (WHERE verdict = 'corrected') AS errors
-        FROM outcome WHERE batch_id IN (SELECT id FROM shown) GROUP BY 1
+        FROM outcome WHERE {in_batches("outcome", "ARRAY(SELECT id FROM shown)")} GROUP BY 1
     ), sent AS (
         SELECT batch_id, json_object_agg(state, rows) AS states,
             coalesce(sum(rows) FILTER (WHERE state IN ('unsent', 'sending')), 0) AS waiting,

@@ -18,6 +18,7 @@ from flows.commands.console import (
     print_json,
     print_table,
     stated,
+    told_older,
     workspace,
 )
 from flows.commands.deliver import Json, Verbose, show_ended
@@ -68,7 +69,8 @@ def status_command(
         place.database.connect() as connection,
     ):
         why = why_held(connection, place.settings.home)
-        batches = list_overview(connection, most, file=file)
+        found = list_overview(connection, most + 1, file=file)
+        batches = found[:most]
         named = files_called(connection, [one.id for one in batches], file) if file else {}
         lines: list[dict[str, Any]] = [
             {
@@ -85,8 +87,9 @@ def status_command(
             | ({"named": named[batch.id]} if file else {})
             for batch in batches
         ]
+    older = len(found) > most
     if json:
-        print_json({"batches": lines, "push_held": why})
+        print_json({"batches": lines, "older": older, "push_held": why})
         return 0
     console = out()
     if why:
@@ -100,6 +103,8 @@ def status_command(
         for name in named.get(line["batch"], []):
             command = advised("row", (line["batch"], visible(name)), {"line": "LINE"})
             console.print(f"        {command}")
+    if older:
+        console.print(told_older(most))
     return 0
 
 

@@ -131,6 +131,11 @@ def print_json(value: Any, *, of_many: bool = False) -> None:
         sys.stdout.flush()
 
 
+def told_older(most: int) -> str:
+    """Whoever reads a list of the latest is told that it is not all."""
+    return f"There are older ones: --most {2 * most} lists more."
+
+
 def answer(as_json: bool, facts: Any, said: str) -> int:
     """Say what was done, to a script or to a person; the exit code of what went well."""
     if as_json:

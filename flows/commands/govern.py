@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from flows.commands.console import COUNT, LISTED, MOST, out, print_json, print_table, workspace
+from flows.commands.console import (
+    COUNT,
+    LISTED,
+    MOST,
+    out,
+    print_json,
+    print_table,
+    told_older,
+    workspace,
+)
 from flows.commands.deliver import Json
 from schemas.accounts import SELF_DECLARED
 from schemas.counting import agree, quantity
@@ -262,11 +271,12 @@ def events_command(
     from connectors.postgres.ledger import find_batch
 
     with workspace("audit list", quiet=True) as place, place.database.connect() as connection:
-        entries = list_events(connection, most, what=what, batch=batch)
-        if batch is not None and not entries:
+        found = list_events(connection, most + 1, what=what, batch=batch)
+        if batch is not None and not found:
             find_batch(connection, batch)
+    entries, older = found[:most], len(found) > most
     if json:
-        print_json({"events": [asdict(one) for one in entries]})
+        print_json({"events": [asdict(one) for one in entries], "older": older})
         return 0
     print_table(
         ("Link", "When (UTC)", "What", "Batch", "By", "Logged in", "Account", "Reason", "Detail"),
@@ -277,6 +287,8 @@ def events_command(
         ],
         right=("Link", "Batch"),
     )  # fmt: skip
+    if older:
+        out().print(told_older(most))
     return 0
 
 

@@ -15,6 +15,7 @@ from flows.commands.console import (
     out,
     print_json,
     say_next_look,
+    told_older,
     workspace,
 )
 from flows.commands.deliver import Json
@@ -91,9 +92,10 @@ def jobs_command(
                 return max((code for _, code in done), default=0)
             time.sleep(every)
         with place.database.connect() as connection:
-            jobs = list_jobs(connection, most)
+            found = list_jobs(connection, most + 1)
+    jobs, older = found[:most], len(found) > most
     if json:
-        print_json({"jobs": [_as_json(one) for one in jobs]})
+        print_json({"jobs": [_as_json(one) for one in jobs], "older": older})
         return 0
     for one in jobs:
         about = f" batch {one.arguments['batch']}" if "batch" in one.arguments else ""
@@ -101,6 +103,8 @@ def jobs_command(
             f"{one.id:>6}  {one.asked_at:%Y-%m-%d %H:%M:%S}  {_state(one):<8}  {one.kind}{about}, "
             f"asked by {one.asked_by}"
         )
+    if older:
+        out().print(told_older(most))
     if not jobs:
         out().print("Nothing was asked for yet; the desk has pages for it.")
     return 0

@@ -47,8 +47,9 @@ UNFINISHED = "the run that wrote it ended before it was done, so nobody can tell
 HASH = 64
 NAMED = 20
 """Of what lies among the reports, a note names so many; it counts the others."""
-_OF_BATCH = r"batch-\d{1,9}(-opened-.+)?"
+_OF_BATCH = r"batch-(\d{1,10})(-opened-.+)?"
 """Folders with the report of a batch, of one that a database has lost as well."""
+_LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +230,9 @@ def _unhashed(
     told = {one.batch_id: one.hashes for one in noted}
     files: dict[int, set[str]] = {}
     for path in workspace.settings.reports.glob("batch-*/*"):
-        number = re.fullmatch(r"batch-(\d{1,9})", path.parent.name)
-        if number and path.name in FILES:
-            files.setdefault(int(number[1]), set()).add(path.name)
+        number = _number_of(path.parent.name)
+        if number is not None and "-opened-" not in path.parent.name and path.name in FILES:
+            files.setdefault(number, set()).add(path.name)
     unsaid = {one: names for one, names in files.items() if names - told.get(one, {}).keys()}
     batches = {one.id: one for one in batches_of(connection, unsaid)}
     unhashed, lost, unfinished = 0, [], []
@@ -251,6 +252,13 @@ def _unhashed(
     return unhashed, tuple(lost), unfinished
 
 
+def _number_of(folder: str) -> int | None:
+    """The batch whose report a folder is named for; none has a larger number than the database."""
+    found = re.fullmatch(_OF_BATCH, folder)
+    number = int(found[1]) if found else _LARGEST + 1
+    return number if number <= _LARGEST else None
+
+
 def _strange(workspace: Workspace, folders: Collection[str]) -> Iterator[str]:
     """What lies among the reports beside those of batches and of these runs.
 
@@ -258,7 +266,7 @@ def _strange(workspace: Workspace, folders: Collection[str]) -> Iterator[str]:
     """
     home, reports = workspace.settings.home, workspace.settings.reports
     for path in sorted(reports.glob("[!.]*")):
-        if re.fullmatch(_OF_BATCH, path.name) and path.is_dir():
+        if _number_of(path.name) is not None and path.is_dir():
             inside = (one for one in sorted(path.glob("*")) if not one.name.startswith(PASSING))
             yield from (str(one.relative_to(home)) for one in inside if one.name not in FILES)
         elif path.name not in folders and not path.name.startswith(PASSING):

@@ -17,8 +17,10 @@ from schemas.derived.sql_names import (
     SCHEMA,
     TARGET_NAMES,
     key_columns,
+    listed,
     staged_name,
 )
+from schemas.derived.views import LISTING_FEED
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET, STORED_COMPANIONS
 from schemas.ledger import LEDGER, LINEAGE, POSITION
@@ -149,10 +151,27 @@ STORAGE = {
 """Storage parameters by table."""
 sa.Index("note_batch", LEDGER_TABLES["note"].c.batch_id)
 sa.Index("batch_content", LEDGER_TABLES["batch"].c.content_id)
+# What the service listed is asked for by every run, and is little of what was delivered.
+sa.Index(
+    "batch_listings",
+    LEDGER_TABLES["batch"].c.id,
+    postgresql_where=sa.text(f"feed = '{LISTING_FEED}'"),
+)
 # What is asked for a batch costs the same, however many there were before it.
 sa.Index("extract_batch", LEDGER_TABLES["extract"].c.batch_id)
 sa.Index("receipt_batch", LEDGER_TABLES["receipt"].c.batch_id)
 sa.Index("event_batch", LEDGER_TABLES["event"].c.batch_id)
+# What nearly all events tell of is asked for by its batch, and never found by its name.
+_OF_EVERY_BATCH = (
+    *("batch received", "batch staged", "batch checked", "batch merged", "batch complete"),
+    *("report written", "run began"),
+)
+sa.Index(
+    "event_what",
+    LEDGER_TABLES["event"].c.what,
+    postgresql_using="hash",
+    postgresql_where=sa.text(f"what NOT IN ({listed(_OF_EVERY_BATCH)})"),
+)
 sa.Index(
     "batch_corrects",
     LEDGER_TABLES["batch"].c.corrects,

@@ -64,6 +64,14 @@ def of_batch(alias: str) -> str:
     return f"{alias}.batch_id = %(batch)s AND {alias}.extract_id BETWEEN %(low)s AND %(high)s"
 
 
+def in_batches(table: str, batches: str) -> str:
+    """SQL that keeps the rows of some batches, an array, by the range of all their extracts."""
+    ends = (
+        f"(SELECT {end}(id) FROM extract WHERE batch_id = ANY({batches}))" for end in ("min", "max")
+    )
+    return f"{table}.batch_id = ANY({batches}) AND {table}.extract_id BETWEEN {' AND '.join(ends)}"
+
+
 IS_UNDIVIDED = f"""EXISTS (SELECT FROM json_array_elements(coalesce(s.error_data, '[]')::json) e
     WHERE e ->> 'ErrorCode' IN ({listed(OF_ROW)}))"""
 """SQL for whether a staged row `s` is a line without cells: it may have been several records.

@@ -1,5 +1,8 @@
 """What of both sides a scope of some batches speaks of."""
 
+import gc
+import weakref
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -7,7 +10,7 @@ import polars as pl
 import pytest
 
 from flows.steps.frames.sources import Sources
-from flows.steps.reconcile.countable import disputed, not_overtaken, of_batches
+from flows.steps.reconcile.countable import disputed, not_overtaken, of_batches, spoken_of
 from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
@@ -78,6 +81,38 @@ def test_a_record_is_of_the_scope_until_another_batch_writes_over_it(
     expected, found = by_records(PAYMENT, delivered, there, batch)
     assert states(expected) == told
     assert found["Id"].to_list() == left
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 4])
+def test_records_that_a_scope_does_not_speak_of_are_left_as_they_are_read(batch: int) -> None:
+    """What is said of the scope is the same, and one part after the other is let go."""
+    rows = [{"Id": one % 7, "batch_id": one % 3 + 1, "row": one} for one in range(20)]
+    beyond = pl.Series("PaidAmount" + BEYOND, ["1e30"] * 4)
+    delivered = extract(PAYMENT, {"Id": 3, "batch_id": batch}, {"Id": None, "batch_id": batch})
+    held: list[weakref.ref[pl.DataFrame]] = []
+
+    def part(at: int) -> pl.DataFrame:
+        made = database(PAYMENT, *rows[at : at + 4])
+        return made.with_columns(beyond) if at == 8 else made
+
+    def parts() -> Iterator[pl.DataFrame]:
+        for at in range(0, 20, 4):
+            some = part(at)
+            held.append(weakref.ref(some))
+            yield some
+            del some
+            gc.collect()
+            assert sum(one() is not None for one in held) <= 1
+
+    every = pl.concat([part(at) for at in range(0, 20, 4)], how="diagonal")
+    few = spoken_of(PAYMENT, delivered, parts(), [batch])
+    assert few.height < every.height
+    for left, right in zip(
+        of_batches(PAYMENT, delivered, few, [batch]),
+        of_batches(PAYMENT, delivered, every, [batch]),
+        strict=True,
+    ):
+        assert left.equals(right)
 
 
 def test_what_was_written_over_has_written_over_nothing() -> None:

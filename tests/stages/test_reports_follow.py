@@ -57,6 +57,24 @@ def verdicts(workspace: Workspace) -> dict[int, str]:
 
 
 @pytest.mark.long
+def test_the_report_of_the_last_number_there_is_is_no_stranger(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    with workspace.database.connect() as connection:
+        last = "SELECT setval(pg_get_serial_sequence('recon.batch', 'id'), 2147483646)"
+        connection.execute(last)
+        connection.commit()
+    path = write(tmp_path / "a.csv", line(1))
+    assert import_delivery(workspace, [path], DEFAULT).batch.id == 2**31 - 1
+    assert verify_archive(workspace).strange == ()
+    shutil.rmtree(workspace.settings.reports / f"batch-{2**31 - 1}")
+    beyond = workspace.settings.reports / f"batch-{2**31}"
+    beyond.mkdir()
+    (beyond / "report.txt").touch()
+    assert verify_archive(workspace).strange == (f"reports/{beyond.name}",)
+
+
+@pytest.mark.long
 def test_a_report_says_that_its_batch_was_taken_back(workspace: Workspace, tmp_path: Path) -> None:
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
     import_delivery(workspace, [write(tmp_path / "b.csv", line(2), line(3, amount="x"))], TIGHT)

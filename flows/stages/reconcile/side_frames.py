@@ -1,6 +1,6 @@
 """Both sides of every record kind as they are read: what counts of them, large ones put aside."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 
@@ -8,7 +8,7 @@ import polars as pl
 import psycopg
 
 from connectors.postgres import sources as truths
-from connectors.postgres.ledger import Extract
+from connectors.postgres.ledger import Extract, in_force_after
 from connectors.postgres.lost_references import lost_references
 from connectors.postgres.side_sizes import bytes_of_sides, sampled_numbers
 from connectors.postgres.sources import by_row
@@ -29,6 +29,7 @@ from flows.steps.reconcile.countable import (
     no_numbers,
     not_overtaken,
     of_batches,
+    spoken_of,
     unfit,
 )
 from schemas.breaks import Status
@@ -55,7 +56,6 @@ class SideFrames:
         others: Sequence[psycopg.Connection],
         tenants: Collection[int],
         bound: Collection[int],
-        standing: Mapping[int, int | None],
         broken: Collection[int],
         at_once: int,
         *,
@@ -67,8 +67,6 @@ class SideFrames:
         self.tenants = tenants
         self.bound = bound
         """Batches of the scope that are bound to one of the tenants."""
-        self.standing = standing
-        """All batches that were not taken back, with the tenants they are bound to."""
         self.narrow = narrow
         self.broken = broken
         self.at_once = at_once
@@ -111,8 +109,12 @@ class SideFrames:
                 del rows
             # What is large is put aside before the other side is read.
             aside = _aside(of_key, delivered, by_row)
-        with closing(truths.database_rows(self.connection, table, self.others, at_once)) as truth:
-            there = _aside(of_key, map(partial(self._there, found), truth))
+        of_target = max(self.at_once, STREAMED) if self.narrow else at_once
+        with closing(truths.database_rows(self.connection, table, self.others, of_target)) as truth:
+            records: Iterator[pl.DataFrame] = map(partial(self._there, found), truth)
+            if self.narrow:
+                records = iter((spoken_of(table, whole(aside), records, batches),))
+            there = _aside(of_key, records)
         if of_key is not None and expected.in_parts and found.in_parts:
             self._tell(table, expected.unfit + found.unfit, expected.no_numbers + found.no_numbers)
             self.ranges[record] = of_key
@@ -210,12 +212,11 @@ class SideFrames:
         nobody = claims.drop("writer").clear()
         if claims.is_empty():
             return nobody
-        others = {*self.standing}.difference(batches)
-        if claims["writer"].null_count():
-            first = min(claims["batch_id"])
-            later = sorted(one for one in others if one > first)
-        else:
-            later = sorted(others.intersection(claims["writer"]))
+        behind = in_force_after(self.connection, min(claims["batch_id"]))
+        others = {*behind}.difference(batches)
+        if not claims["writer"].null_count():
+            others.intersection_update(claims["writer"])
+        later = sorted(others)
         if not later:
             return nobody
         rows = self._extract_rows(table, later, places, max(self.at_once, STREAMED))

@@ -81,8 +81,6 @@ class _Delivered:
     """What was delivered for a scope, by the ledger, and the listings it is compared with."""
 
     batches: tuple[Batch, ...]
-    tenants: Mapping[int, int | None]
-    """Of every batch that was not taken back, in the scope or not: the tenant it is bound to."""
     files: tuple[Extract, ...]
     """The extracts of its batches, refused ones as well."""
     records: tuple[str, ...]
@@ -187,8 +185,7 @@ def gather_sources(
 def _find_delivered(
     workspace: Workspace, connection: psycopg.Connection, scope: Scope
 ) -> _Delivered:
-    in_force = _in_force(connection)
-    batches = _of_scope(connection, scope, in_force)
+    batches = _of_scope(connection, scope)
     ids = [batch.id for batch in batches]
     files = tuple(file for number in ids for file in ledger.list_extracts(connection, number))
     extracts = tuple(one for one in files if one.refused is None)
@@ -199,7 +196,6 @@ def _find_delivered(
     proven = tuple(one for one in listings.extracts if one.id not in unproven)
     return _Delivered(
         batches=batches,
-        tenants={batch.id: batch.tenant for batch in in_force},
         files=files,
         records=_records(connection, scope, ids, extracts),
         listings=replace(listings, extracts=proven),
@@ -214,24 +210,17 @@ def _database_alone(connection: psycopg.Connection, batches: Iterable[Batch]) ->
     return frozenset(unasked) - batches_with_sends(connection, unasked)
 
 
-def _in_force(connection: psycopg.Connection) -> list[Batch]:
-    """Every batch that was delivered and not taken back."""
-    every = ledger.list_batches(connection, limit=1_000_000)
-    in_force = (one for one in every if one.state not in TAKEN_BACK and one.feed != LISTING_FEED)
-    return sorted(in_force, key=lambda batch: batch.id)
-
-
-def _of_scope(
-    connection: psycopg.Connection, scope: Scope, in_force: Iterable[Batch]
-) -> tuple[Batch, ...]:
+def _of_scope(connection: psycopg.Connection, scope: Scope) -> tuple[Batch, ...]:
     """The batches of a scope; a listing of the service counts for every scope, named or not.
 
-    A batch that is bound to a tenant has no row of another.
+    Named ones are of it however they have ended. A batch that is bound to a tenant has no row of
+    another.
     """
-    batches = in_force
     if scope.batches:
         named = [ledger.find_batch(connection, number) for number in scope.batches]
-        batches = (one for one in named if one.feed != LISTING_FEED)
+        batches = [one for one in named if one.feed != LISTING_FEED]
+    else:
+        batches = ledger.batches_in_force(connection, scope.feeds)
     return tuple(batch for batch in batches if scope.may_have(batch))
 
 
@@ -282,7 +271,6 @@ def _read_sides(
         others,
         scope.tenants,
         bound,
-        delivered.tenants,
         frozenset(delivered.unproven),
         workspace.settings.limits.reconcile_bytes,
         narrow=scope.narrow,
@@ -349,8 +337,9 @@ def _counted_once(
 
 
 def _refused(connection: psycopg.Connection, delivered: _Delivered) -> pl.DataFrame:
+    tenants = {batch.id: batch.tenant for batch in delivered.batches}
     files = [
-        (one.batch_id, delivered.tenants.get(one.batch_id), one.name, one.refused)
+        (one.batch_id, tenants[one.batch_id], one.name, one.refused)
         for one in files_to_deliver(connection, delivered.standing)
     ]
     return pl.DataFrame(files, schema=REFUSED, orient="row")

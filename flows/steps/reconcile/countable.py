@@ -1,6 +1,6 @@
 """What of the rows that were gathered counts: once, for this scope, and in amounts that add up."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 
 import polars as pl
@@ -135,6 +135,20 @@ def disputed(
     later = (writer > there["batch_id"]).fill_null(value=False)
     gone = ~among(table, there, found)
     return there.with_columns(writer.set(~later, None)).filter(later | gone)
+
+
+def spoken_of(
+    table: Table,
+    expected: pl.DataFrame,
+    records: Iterable[pl.DataFrame],
+    batches: Collection[int],
+) -> pl.DataFrame:
+    """Of the database's records, as they are read, all that `of_batches` looks at.
+
+    They are those that some batches wrote, and those that their rows (`expected`) are of.
+    """
+    parts = [some.filter(_of(some, batches) | among(table, some, expected)) for some in records]
+    return pl.concat(parts, how="diagonal")
 
 
 def of_batches(
