@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 COULD_NOT_RUN = 2
 INTERRUPTED = 130
 UTF8_MODE = "PYTHONUTF8"
+ASKING = {"--help", "-h", "--version"}
+"""With these, nothing is done that a setting says something about."""
 
 GROUPS = {
     "Deliveries": {
@@ -185,6 +187,8 @@ def _run(given: list[str]) -> int:
     try:
         app = build_app(given)
         words = with_values(app, given)
+        if given and ASKING.isdisjoint(given):
+            _say_misspelt()
         code = app(words, result_action="return_value", exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except cyclopts.CycloptsError as error:
@@ -212,6 +216,14 @@ def _run(given: list[str]) -> int:
         tell_of_fault(error, given[0] if given else "")
         return COULD_NOT_RUN
     return code or 0
+
+
+def _say_misspelt() -> None:
+    """Say what was meant for a setting: without a word, another database would be used."""
+    from connectors.setting_names import misspelt  # noqa: PLC0415 -- help need not wait for it.
+
+    for name, meant in misspelt():
+        tell(f"{name} is set and is no setting; {meant} is one. Correct or unset it.")
 
 
 def _begin_again_in_utf8() -> None:

@@ -318,7 +318,7 @@ def test_a_binary_tail_costs_no_good_row(recon: Any, tmp_path: Path) -> None:
     assert [reason["ErrorCode"] for reason in imported["reasons"]][:1] == ["NulCharacter"]
 
 
-@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_check_that_was_stopped_promises_nothing_to_go_on_with(
     workspace: Workspace, tmp_path: Path, name: signal.Signals
 ) -> None:
@@ -519,7 +519,7 @@ def test_a_process_that_outlives_its_command_does_so_without_a_word() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize(
     ("times", "told"),
     [(1, "tidied up\n"), (2, "")],
@@ -547,7 +547,7 @@ def test_a_stop_after_the_work_changes_no_exit_code(name: str, times: int, told:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_stop_before_the_command_is_known_is_told(name: str) -> None:
     script = (
         "import os, signal, sys, importlib.abc\n"
@@ -566,3 +566,20 @@ def test_a_stop_before_the_command_is_known_is_told(name: str) -> None:
     )
     told = "recon: stopped. What was done before stands; run the same command again.\n"
     assert (run.returncode, run.stderr) == (130, told)
+
+
+@pytest.mark.parametrize("stops", ["stop_when_told(130)", "note_stops(0)", "told_to_stop()"])
+def test_a_closed_terminal_stops_nothing_that_was_begun_to_outlive_it(stops: str) -> None:
+    """As `nohup` begins it."""
+    script = (
+        "import os, signal\n"
+        "from flows.commands.stopping import *\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        f"told = {stops}\n"
+        "for _ in range(2): os.kill(os.getpid(), signal.SIGHUP)\n"
+        "assert not (told or stopping).is_set()\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, "")

@@ -8,7 +8,8 @@ import threading
 from contextlib import suppress
 from types import FrameType
 
-STOPS = (signal.SIGINT, signal.SIGTERM)
+CLOSED = signal.SIGHUP
+"""The terminal was closed, or the connection to it was lost."""
 STOP_SECONDS = 30
 """What a command that was told to stop may take to end what it has under way."""
 WAKE = signal.SIGUSR1
@@ -16,11 +17,17 @@ stopping = threading.Event()
 """Set once the command was told to stop."""
 
 
+def _stops() -> list[signal.Signals]:
+    """What stops a command; one that was begun to outlive its terminal, as by nohup, does."""
+    outlives = signal.getsignal(CLOSED) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if outlives else [CLOSED])]
+
+
 def stop_when_told(exit_code: int) -> None:
-    """End in order at SIGTERM or Ctrl-C; at the second one, or when that takes long, at once."""
+    """End in order when told to; at the second time, or when that takes long, at once."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        for name in STOPS:
+        for name in _stops():
             signal.signal(name, lambda *_: os._exit(exit_code))
         deadline = threading.Timer(STOP_SECONDS, os._exit, [exit_code])
         deadline.daemon = True
@@ -30,7 +37,7 @@ def stop_when_told(exit_code: int) -> None:
         logging.getLogger("psycopg").setLevel(logging.CRITICAL)
         interrupt()
 
-    for name in STOPS:
+    for name in _stops():
         signal.signal(name, stop)
     _wake_when_told()
 
@@ -42,18 +49,18 @@ def note_stops(exit_code: int) -> None:
     """
 
     def note(_number: int, _frame: FrameType | None) -> None:
-        for name in STOPS:
+        for name in _stops():
             signal.signal(name, lambda *_: os._exit(exit_code))
 
     if not stopping.is_set():
-        for name in STOPS:
+        for name in _stops():
             signal.signal(name, note)
 
 
 def told_to_stop() -> threading.Event:
     """What is set once this process is told to stop, for servers that end by themselves then."""
     told = threading.Event()
-    for name in STOPS:
+    for name in _stops():
         signal.signal(name, lambda *_: told.set())
     return told
 

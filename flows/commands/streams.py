@@ -10,8 +10,8 @@ from typing import Any, TextIO, cast
 from connectors.printable import printable
 
 UTF8 = "utf-8"
-DIGITS = 10
-"""Of a number of columns that none has any more."""
+NARROW, WIDE = 10, 10_000
+"""Columns of the least and the widest output; rich does not come to an end in one or two."""
 
 
 class Output:
@@ -80,9 +80,10 @@ def standard_streams() -> Iterator[None]:
 
 
 def _forget_no_width() -> None:
-    """Take a width that is no number for none: whoever prints a table would fail at it."""
+    """Take a width that none has for none: whoever prints a table would fail at it."""
     told = os.environ.get("COLUMNS", "")
-    if not (told.isascii() and told.isdigit() and len(told) < DIGITS and int(told)):
+    number = int(told) if told.isascii() and told.isdigit() and len(told) < len(str(WIDE)) else 0
+    if number < NARROW:
         os.environ.pop("COLUMNS", None)
 
 
