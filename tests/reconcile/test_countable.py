@@ -107,11 +107,12 @@ def test_records_that_a_scope_does_not_speak_of_are_left_as_they_are_read(batch:
     every = pl.concat([part(at) for at in range(0, 20, 4)], how="diagonal")
     few = spoken_of(PAYMENT, delivered, parts(), [batch])
     assert few.height < every.height
-    for left, right in zip(
-        of_batches(PAYMENT, delivered, few, [batch]),
-        of_batches(PAYMENT, delivered, every, [batch]),
-        strict=True,
-    ):
+
+    def said(there: pl.DataFrame) -> list[pl.DataFrame]:
+        claims = disputed(PAYMENT, delivered, there, [batch])
+        return [claims, *of_batches(PAYMENT, delivered, there, [batch], claims.drop("writer"))]
+
+    for left, right in zip(said(few), said(every), strict=True):
         assert left.equals(right)
 
 
