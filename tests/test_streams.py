@@ -1,5 +1,6 @@
 """Standard streams that are closed, full or left: the exit code is that of the work."""
 
+import json
 import os
 import subprocess
 import sys
@@ -82,3 +83,20 @@ def test_a_width_that_is_none_is_no_fault(
     told = capsys.readouterr()
     assert (ended.value.code, told.err) == (0, "")
     assert max(map(len, told.out.splitlines())) < 10_000
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252:strict", "utf-8"])
+def test_a_document_for_scripts_is_json_in_every_encoding(tmp_path: Path, encoding: str) -> None:
+    """What an encoding has not is escaped, and not every escape of Python is one of JSON."""
+    name = "ÿé€\U0001f600.csv"
+    (tmp_path / name).touch()
+    run = subprocess.run(
+        [sys.executable, "-m", "flows", "check", str(tmp_path), "--json"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    (file,) = json.loads(run.stdout.decode(encoding.partition(":")[0]))["files"]
+    assert (run.returncode, file["name"]) == (1, name)

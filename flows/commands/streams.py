@@ -1,5 +1,6 @@
 """Standard streams of a command, which may be closed, full, or left by their reader."""
 
+import codecs
 import os
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,18 @@ from connectors.printable import printable
 UTF8 = "utf-8"
 NARROW, WIDE = 10, 10_000
 """Columns of the least and the widest output; rich does not come to an end in one or two."""
+
+
+def _by_number(error: UnicodeError) -> tuple[str, int]:
+    """A sign as JSON escapes it, which not every escape of Python is: --json stays JSON."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)), error.end
+
+
+BY_NUMBER = "by number"
+codecs.register_error(BY_NUMBER, _by_number)
 
 
 class Output:
@@ -28,7 +41,7 @@ class Output:
         if isinstance(stream, TextIOWrapper):
             # A sign that this terminal or file has not is shown by its number, and so is a byte of
             # a file's name that is no text.
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=BY_NUMBER)
 
     def write(self, text: str) -> int:
         """Write, unless the reader has left."""
