@@ -18,7 +18,7 @@ from connectors.files.carried_columns import CarriedColumns, Said, behind, group
 from connectors.files.chunk import Chunk
 from connectors.files.comments import NO_COMMENTS
 from connectors.files.dialect import Dialect, RecordFault
-from connectors.files.linear_patterns import Groups
+from connectors.files.linear_patterns import Groups, fitting
 from connectors.files.parts import in_parts
 from connectors.files.positions import DELIMITER, QUOTE
 from connectors.files.shadow import has_open_quote
@@ -91,35 +91,135 @@ def carrying(
     is said there is told by them alone. Chunks become several where their records take more than
     `most` bytes with these cells.
     """
-    said = columns.above
+    state = _Above(columns)
     for chunk in before:
-        for at, groups in _telling(chunk):
-            if chunk.start.byte + at < begin:
-                said = behind(said, groups, columns.names)
+        state.take(chunk, begin - chunk.start.byte)
     for chunk in chunks:
-        lines, number, numbers = list[int](), [0], {said: 0}
-        for at, groups in _telling(chunk):
-            said = behind(said, groups, columns.names)
-            lines.append(at)
-            number.append(numbers.setdefault(said, len(numbers)))
-        tails = [_tail(one, chunk.dialect) for one in numbers]
+        taken = state.take(chunk)
+        tails = [_tail(one, chunk.dialect) for one in taken.numbers]
         sizes = np.array([len(text) for text, _ in tails], np.int64)
         records = chunk.records
-        # By record: which of the tails it has.
-        above = np.searchsorted(np.array(lines, np.int64), records.start, "right")
-        of = np.array(number, np.int64)[above]
         if not len(records):
             yield chunk
-        for first, beyond in in_parts(records.end - records.start + sizes[of], most):
-            yield _with_tails(chunk.part(first, beyond), tails, of[first:beyond])
+        for first, beyond in in_parts(records.end - records.start + sizes[taken.of], most):
+            yield _with_tails(chunk.part(first, beyond), tails, taken.of[first:beyond])
 
 
-def _telling(chunk: Chunk) -> Iterator[tuple[int, Groups]]:
-    """The lines of a chunk that say something of those below: where in it, and what."""
+def lines_above(chunks: Iterator[Chunk], columns: CarriedColumns, byte: int) -> list[int | None]:
+    """By column the line that says what the record has that begins at a byte; None: none does.
+
+    `chunks` are those from the header on. Of what stands above the header none is known.
+    """
+    state = _Above(columns)
+    for chunk in chunks:
+        state.take(chunk, byte + 1 - chunk.start.byte)
+        if chunk.end.byte > byte:
+            break
+    return state.lines
+
+
+@dataclass
+class _Taken:
+    """What the records of a chunk have of those above them."""
+
+    numbers: dict[Said, int]
+    """What is said, numbered."""
+    of: Places
+    """By record the number of what it has."""
+
+
+class _Above:
+    """What the lines and records so far say, by column."""
+
+    def __init__(self, columns: CarriedColumns) -> None:
+        self._columns, self._of_lines = columns, columns.names[: len(columns.above)]
+        self._said = columns.above
+        self._held: Said = (None,) * (len(columns.names) - len(columns.above))
+        """Of a group that has begun."""
+        self._group: str | None = None
+        self._number: list[int | None] = [None] * len(columns.names)
+        self.lines: list[int | None] = [*self._number]
+        """Where the last record that was taken has it from."""
+
+    def take(self, chunk: Chunk, size: int | None = None) -> _Taken:
+        """What its records have; only of those that begin within so many bytes."""
+        telling = [(at, groups, line) for at, groups, line in _telling(chunk)]
+        starts = chunk.records.start
+        if size is not None:
+            starts = starts[: int(np.searchsorted(starts, size))]
+            telling = [one for one in telling if one[0] < size]
+        # By record: how many of the lines are above it.
+        above = np.searchsorted(np.array([at for at, *_ in telling], np.int64), starts, "right")
+        said, numbers = [self._said], []
+        for _, groups, line in telling:
+            said.append(self._behind(said[-1], groups, line))
+        self._said = said[-1]
+        if self._columns.filled is None:
+            found = dict[Said, int]()
+            numbers = [found.setdefault(one, len(found)) for one in said]
+            self.lines = [*self._number]
+            return _Taken(found, np.array(numbers, np.int64)[above])
+        return self._with_filled(chunk, said, above.tolist())
+
+    def _behind(self, said: Said, groups: Groups, line: int) -> Said:
+        for place, name in enumerate(self._of_lines):
+            if name in groups:
+                self._number[place] = line
+        return behind(said, groups, self._of_lines)
+
+    def _with_filled(self, chunk: Chunk, said: Sequence[Said], above: Sequence[int]) -> _Taken:
+        filled = self._columns.filled
+        assert filled is not None
+        records = chunk.records
+        cells = chunk.cells(filled.width).select(
+            pl.col(str(place)).alias(str(at))
+            for at, place in enumerate((filled.group, *filled.places))
+        )
+        group = cells.to_series(0)
+        ends = fitting(group.fill_null("").str.strip_chars(), filled.ends).to_list()
+        rows = zip(cells.rows(), ends, strict=True)
+        found, numbers, has = dict[Said, int](), list[int](), self._held
+        faults, lines = records.fault.tolist(), records.first_line.tolist()
+        for at, fault, line in zip(above, faults, lines, strict=False):
+            if fault != RecordFault.NONE:
+                # Nobody knows whether a group begins here.
+                has = self._held = (None,) * len(filled.places)
+                self._group = None
+            else:
+                (name, *own), is_end = next(rows)
+                has = self._filled(name, own, line, is_end=is_end)
+            numbers.append(found.setdefault((*said[at], *has), len(found)))
+        return _Taken(found, np.array(numbers, np.int64))
+
+    def _filled(
+        self, name: str | None, cells: Sequence[str | None], line: int, *, is_end: bool
+    ) -> Said:
+        """What a record has that has these cells."""
+        own = tuple(cell if cell and cell.strip() else None for cell in cells)
+        name, first = (name or "").strip(), len(self._of_lines)
+        if is_end:
+            self._group, self._held = None, (None,) * len(own)
+        elif name and name != self._group:
+            self._group, self._held = name, (None,) * len(own)
+        has = tuple(mine or held for mine, held in zip(own, self._held, strict=True))
+        self.lines = [
+            line if mine else self._number[first + at] if held else None
+            for at, (mine, held) in enumerate(zip(own, self._held, strict=True))
+        ]
+        self.lines = [*self._number[:first], *self.lines]
+        if self._group is not None:
+            self._held = has
+            self._number[first:] = self.lines[first:]
+        return has
+
+
+def _telling(chunk: Chunk) -> Iterator[tuple[int, Groups, int]]:
+    """The lines of a chunk that say something of those below: where in it, what, their numbers."""
     starts, ends = (at.tolist() for at in chunk.records.comments[:2])
     lines = [chunk.block[start:end] for start, end in zip(starts, ends, strict=True)]
-    found = zip(starts, groups_of_lines(lines, chunk.dialect), strict=True)
-    return ((at, groups) for at, groups in found if groups)
+    numbers = chunk.records.comments.line.tolist()
+    found = zip(starts, groups_of_lines(lines, chunk.dialect), numbers, strict=True)
+    return ((at, groups, line) for at, groups, line in found if groups)
 
 
 def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:
@@ -147,7 +247,7 @@ def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:
 def _quoted(cell: bytes, dialect: Dialect) -> bytes:
     """A cell as the file separates, quotes and escapes it."""
     quote, escape = dialect.quote, dialect.escape
-    if not any(sign in cell for sign in (dialect.delimiter, quote, escape or quote)):
+    if not any(one in cell for one in (dialect.delimiter, quote, escape or quote, b"\n", b"\r")):
         return cell
     if escape:
         cell = cell.replace(escape, escape * 2)

@@ -1,7 +1,8 @@
 """Columns that stand in lines above the records, and hold for all of them until the next such line.
 
 A group of `skip_lines` that has a name is one: the number of an account that stands above its
-records, or the customer in the heading of a group.
+records, or the customer in the heading of a group. So is a column of `fill_down`: what only the
+first record of a group has.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 from connectors.files.content import Content
 from connectors.files.dialect import Dialect
-from connectors.files.first_record import first_lines
+from connectors.files.first_record import first_lines, folded
 from connectors.files.linear_patterns import Groups, decoded, group_names, groups_of
 from connectors.files.profile import Profile
 from connectors.files.unpivot import Unpivot, record_names
@@ -25,7 +26,22 @@ class CarriedColumns:
 
     names: tuple[str, ...]
     above: Said
-    """What the lines above the header say."""
+    """What the lines above the header say, of the columns that lines say."""
+    filled: "FilledColumns | None" = None
+    """The others, which are last: what records above have."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilledColumns:
+    """Columns of records that only the first record of a group has."""
+
+    places: tuple[int, ...]
+    group: int
+    """Place of the column that tells the groups."""
+    ends: tuple[str, ...]
+    """Patterns of its cells that begin no group."""
+    width: int
+    """How many columns a record's own line has."""
 
 
 def groups_of_lines(lines: Sequence[bytes], dialect: Dialect) -> list[Groups | None]:
@@ -51,18 +67,37 @@ def record_columns(
 ) -> tuple[str, ...]:
     """The names above the cells of a record, those of lines above it behind those of its own."""
     own = record_names(names, unpivot, profile) if unpivot else names
-    return (*own, *group_names(profile.skip_lines))
+    return (*own, *profile.carried_names)
 
 
 def carried_columns(
-    content: Content, profile: Profile, dialect: Dialect, limits: Limits, *, above: int
+    content: Content,
+    profile: Profile,
+    dialect: Dialect,
+    limits: Limits,
+    own: Sequence[str],
+    *,
+    above: int,
 ) -> CarriedColumns | None:
-    """The columns that stand in lines above the records; so many lines are above all of them."""
+    """The columns that stand in lines or records above others.
+
+    `own` are those of a record's own line; so many lines are `above` all of them.
+    """
     names = group_names(profile.skip_lines)
-    if not names:
+    if not profile.carried_names:
         return None
     said: Said = (None,) * len(names)
     lines = [line.rstrip(b"\r\n") for line in first_lines(content, limits, above)]
     for groups in groups_of_lines(lines, dialect):
         said = behind(said, groups, names)
-    return CarriedColumns(names, said)
+    return CarriedColumns(profile.carried_names, said, _filled(profile, own))
+
+
+def _filled(profile: Profile, own: Sequence[str]) -> FilledColumns | None:
+    places = {folded(name): place for place, name in reversed([*enumerate(own)])}
+    # Where one is not there, the header is refused for it.
+    if not profile.fill_columns or any(folded(one) not in places for one in profile.fill_sources):
+        return None
+    columns = tuple(places[folded(name)] for name in profile.fill_columns)
+    group = places[folded(str(profile.fill_group))]
+    return FilledColumns(columns, group, profile.fill_end, len(own))

@@ -27,7 +27,8 @@ class FixedWidthChunk(Chunk):
         """The sound records as text: columns named "0", "1" ...; an empty cell is null."""
         names = [str(column) for column in range(width)]
         line = self._texts().filter(self.records.fault == RecordFault.NONE)
-        cut = self.at.cut(pl.col("data"))
+        own = width == len(self.at.ranges)  # Nothing is added behind the line yet.
+        cut = (replace(self.at, behind=0) if own else self.at).cut(pl.col("data"))
         return line.to_frame("data").select(
             cell.alias(name) for name, cell in zip(names, cut, strict=True)
         )

@@ -189,8 +189,9 @@ def _read_header(
     unpivot = unpivot_of(line.names, profile)
     check_unpivots(content.name, line.number, line.names, unpivot, profile)
     names = _as_delivered(line.names, line.dialect)
+    above = line.number - 1
+    carried = carried_columns(content, profile, line.dialect, limits, names, above=above)
     names = record_columns(names, unpivot, profile)
-    carried = carried_columns(content, profile, line.dialect, limits, above=line.number - 1)
     reading = HeaderNames(content.name, line.number, names, profile, taken=taken)
     table, fields, sources = reading.recognised(table)
     own = fields[: len(fields) - len(carried.names if carried else ())]
@@ -260,7 +261,7 @@ def _fixed_width(
     lines, stated = first_lines(content, limits, above), in_order(profile.positions)
     start = content.text_start + sum(map(len, lines))
     names = record_columns(tuple(stated), None, profile)
-    carried = carried_columns(content, profile, dialect, limits, above=above)
+    carried = carried_columns(content, profile, dialect, limits, tuple(stated), above=above)
     reading = HeaderNames(content.name, profile.first_line, names, profile, taken=taken)
     fields = reading.fields_of(table)
     entire = [
@@ -330,6 +331,9 @@ def _without_around(content: Content, profile: Profile, limits: Limits) -> Profi
         unpivot_columns=(),
         positions={},
         names=(),
+        fill_columns={},
+        fill_group=None,
+        fill_end=(),
     )
     if bare != profile:
         with suppress(ExtractRefused):

@@ -16,7 +16,6 @@ from typing import NamedTuple, cast
 from connectors.errors import ExtractRefused
 from connectors.files.content import refused
 from connectors.files.first_record import DELIMITERS, folded
-from connectors.files.linear_patterns import group_names
 from connectors.files.profile import Profile
 from connectors.printable import shown
 from schemas.counting import agree, first_of
@@ -80,7 +79,7 @@ class HeaderNames:
 
     def own(self) -> "HeaderNames":
         """Those of the line itself, without the columns that lines above say."""
-        above = len(group_names(self.profile.skip_lines))
+        above = len(self.profile.carried_names)
         return replace(self, names=self.names[: len(self.names) - above])
 
     def whole(self, table: Table | None) -> Table | None:
@@ -141,7 +140,7 @@ class HeaderNames:
 
     def names_of(self, table: Table) -> set[str]:
         """Folded names that a column of such a record may have; not those that lines above say."""
-        above = map(folded, group_names(self.profile.skip_lines))
+        above = map(folded, self.profile.carried_names)
         return {*_fields_by_name(table, self.profile), *self._other_names()} - {*above}
 
     def meant_of(self, table: Table) -> dict[str, str]:
@@ -268,7 +267,8 @@ class HeaderNames:
     def _other_names(self) -> set[str]:
         """Folded names of columns that are known, and no field of their own."""
         parts = chain.from_iterable(self.profile.sources.values())
-        return {*_OWN_NAMES, *map(folded, parts), *map(folded, self._filter_columns())}
+        looked_at = (*parts, *self._filter_columns(), *self.profile.fill_sources)
+        return {*_OWN_NAMES, *map(folded, looked_at)}
 
     def _filter_columns(self) -> list[str]:
         """Columns by which the profile leaves rows out."""
@@ -286,7 +286,7 @@ class HeaderNames:
         ]
         if not duplicates:
             return
-        groups = {folded(name): name for name in group_names(self.profile.skip_lines)}
+        groups = {folded(name): name for name in self.profile.carried_names}
         both = {
             groups[name]
             for name, of in zip(self._folded, fields, strict=True)
@@ -295,8 +295,8 @@ class HeaderNames:
         found = ""
         if both:
             found = (
-                f"The file has such a column, and skip_lines of the feed profile names a group so: "
-                f"{listed(sorted(both))}. Call the group otherwise."
+                "The file has such a column, and skip_lines or fill_down of the feed profile adds "
+                f"one of that name: {listed(sorted(both))}. Call that otherwise."
             )
         raise self._refused("duplicate_column", columns=", ".join(duplicates), found=found)
 
@@ -333,6 +333,10 @@ class HeaderNames:
         if absent := [one for one in self._filter_columns() if folded(one) not in self._folded]:
             found = "The feed profile leaves rows out by it (leave_out, keep_only)."
             raise self._refused("missing_column", columns=listed(absent), found=found)
+        own = set(self.own()._folded)
+        if absent := [one for one in self.profile.fill_sources if folded(one) not in own]:
+            found = "The feed profile fills it down, or its groups (fill_down)."
+            raise self._refused("missing_column", columns=listed(absent), found=found)
 
     def _check_unknown(self, table: Table, fields: Sequence[str | None]) -> None:
         known = self._other_names()
@@ -348,9 +352,9 @@ class HeaderNames:
             raise self._refused("missing_column", columns=value, found=found)
         if unknown and self.profile.unknown_columns == "refuse":
             found = told
-            groups = [name for name in unknown if name in group_names(self.profile.skip_lines)]
-            if groups:
-                found += f" Groups of skip_lines are columns: {listed(groups)}."
+            added = [name for name in unknown if name in self.profile.carried_names]
+            if added:
+                found += f" Groups of skip_lines, and of fill_down, are columns: {listed(added)}."
             raise self._refused("inconsistent_columns", columns=listed(unknown), found=found)
 
     def _missing_column(self, match: _Match, *, recognised: bool) -> ExtractRefused:

@@ -12,6 +12,7 @@ from schemas.field import Table
 _OF_TEXT = (
     *("header_line", "header_lines", "first_line", "names", "positions", "footer"),
     *("unpivot_keep", "unpivot_columns", "comment", "skip_lines", "escape", "quote", "blanks"),
+    "fill_columns",
 )
 """What a profile says of where a header is and how its text is read."""
 

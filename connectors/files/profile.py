@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from connectors.files.linear_patterns import group_names
 from connectors.files.profile_writing import FOLDED, WRITTEN
 from connectors.settings import zone_of
 from schemas.cells.date_forms import DateForms
@@ -76,6 +77,12 @@ class Profile:
     """What the column is called that says which of them a record is of."""
     unpivot_value: str | None = None
     """What the column is called that has its cell."""
+    fill_columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns that only the first record of a group has, and what the filled ones are called."""
+    fill_group: str | None = None
+    """The column that tells the groups."""
+    fill_end: tuple[str, ...] = ()
+    """Patterns of its cells that begin none, and end the one above."""
     blanks: str = "kept"
     """Whether blanks around a cell are part of it: `kept`, or `dropped`."""
     decimal: str = "."
@@ -216,6 +223,17 @@ class Profile:
     def unpivots(self) -> bool:
         """Whether a line becomes several records."""
         return bool(self.unpivot_keep or self.unpivot_columns)
+
+    @property
+    def carried_names(self) -> tuple[str, ...]:
+        """What the columns are called that are taken from lines or records above."""
+        return (*group_names(self.skip_lines), *self.fill_columns.values())
+
+    @property
+    def fill_sources(self) -> tuple[str, ...]:
+        """The columns that are looked at for it."""
+        group = (self.fill_group,) if self.fill_group else ()
+        return tuple(dict.fromkeys((*self.fill_columns, *group)))
 
     @property
     def hash(self) -> str:

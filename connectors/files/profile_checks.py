@@ -147,7 +147,7 @@ def _quote_of(profile: Profile) -> str | None:
     if NO_QUOTE in (profile.delimiter or ""):
         for added, key in (
             (profile.unpivots, "unpivot"),
-            (group_names(profile.skip_lines), "a group of skip_lines"),
+            (profile.carried_names, "a group of skip_lines, or by fill_down,"),
         ):
             if added:
                 raise ProfileError(
@@ -361,13 +361,13 @@ def _refuse_beside(profile: Profile, key: str, others: Iterable[str]) -> None:
 
 def _check_carried(profile: Profile) -> None:
     """Refuse columns of other lines that no record can have."""
-    carried = group_names(profile.skip_lines)
+    carried = profile.carried_names
     own = [*OWN_COLUMNS, *profile.names, *profile.positions]
     for place, name in enumerate(carried):
         if folded(name) in map(folded, (*own, *carried[:place])):
             raise ProfileError(
-                f"skip_lines: the group {name} is called like another column. Give it a name that "
-                "no other has (case does not count)."
+                f"{_adding(profile, name)} is called like another column. Give it a name that no "
+                "other has (case does not count)."
             )
     several = len(profile.delimiter or "") > 1
     for stands, key in (
@@ -377,9 +377,27 @@ def _check_carried(profile: Profile) -> None:
     ):
         if carried and stands:
             raise ProfileError(
-                f"skip_lines: the group {carried[0]} is a column of the records below, and {key} "
-                "has no place for it. Write (?:...) for the group, or take the other out."
+                f"{_adding(profile, carried[0])} is a column of the records below, and {key} has "
+                "no place for it. Take one of them out (write (?:...) for a group)."
             )
+    if (profile.fill_group or profile.fill_end) and not profile.fill_columns:
+        raise ProfileError(
+            "fill_down.columns is missing. Say which columns only the first record of a group has, "
+            'and what the filled ones are called: columns = { "Date" = "Date of entry" }.'
+        )
+    if profile.fill_columns and profile.fill_group is None:
+        raise ProfileError(
+            "fill_down.group is missing. Say which column tells the groups: a record with another "
+            "text there begins one, and takes nothing from those above it."
+        )
+
+
+def _adding(profile: Profile, name: str) -> str:
+    """What adds a column of this name."""
+    if name in group_names(profile.skip_lines):
+        return f"skip_lines: the group {name}"
+    theirs = next(theirs for theirs, new in profile.fill_columns.items() if new == name)
+    return f"fill_down.columns.{shown(theirs)}: {shown(name)}"
 
 
 def _check_left_out(profile: Profile) -> None:

@@ -192,6 +192,13 @@ def _column_name(key: str, value: object) -> str:
     return name
 
 
+def _filled(key: str, value: object) -> dict[str, str]:
+    section = as_section(key, value)
+    filled = [text_of(f"{key}.{name}", one).strip() for name, one in section.items()]
+    _column_names(key, [*section, *filled])
+    return dict(zip((name.strip() for name in section), filled, strict=True))
+
+
 def _field_names(key: str, value: object) -> tuple[str, ...]:
     names = texts_of(key, value, '["EffectiveDate", "ToCurrenciesId"]')
     if not names or len({*names}) != len(names):
@@ -386,6 +393,11 @@ SECTIONS: dict[str, dict[str, tuple[str, Reader]]] = {
         "columns": ("unpivot_columns", _column_names),
         "name": ("unpivot_name", _column_name),
         "value": ("unpivot_value", _column_name),
+    },
+    "fill_down": {
+        "group": ("fill_group", _column_name),
+        "end": ("fill_end", _lines("['Total.*']")),
+        "columns": ("fill_columns", _filled),
     },
     "policy": {
         "duplicate": ("duplicate", one_of("conflict", "last_wins")),

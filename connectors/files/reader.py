@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from connectors.files.blocks import CellCurrencies, blocks
-from connectors.files.carried import carrying
+from connectors.files.carried import carrying, lines_above
 from connectors.files.chunk import Chunk, Place
 from connectors.files.content import Content
 from connectors.files.dialect import Dialect
@@ -98,6 +98,15 @@ def _body(
     """The text from a place on, up to the footer."""
     text = blocks(content, place.byte, block_bytes, currencies)
     return _up_to(text, header.footer.start - place.byte) if header.footer else text
+
+
+def said_on(content: Content, header: Header, byte: int, block_bytes: int) -> list[int | None]:
+    """By column that stands above: the line that says what the record has that begins there."""
+    if header.carried is None:
+        return []
+    first = first_place(header)
+    lines = _lines(_body(content, header, first, block_bytes), header, first)
+    return lines_above(lines, header.carried, byte)
 
 
 def _before(content: Content, header: Header, place: Place, block_bytes: int) -> Iterator[Chunk]:

@@ -83,7 +83,7 @@ def test_records_have_what_the_line_above_them_says(
         whole = STATEMENT.encode()[row.byte_start : row.byte_end].decode()
         assert row.data == f"{whole};DE03"
         made = {one.field: one for one in made_fields(workspace, connection, row, row.data)}
-        assert made["DebtsId"][1:] == ("Account of a line above", "DE03", "3")
+        assert made["DebtsId"][1:] == ("Account of line 6", "DE03", "3")
 
 
 @pytest.mark.long
@@ -427,7 +427,7 @@ def test_a_column_of_a_file_may_not_be_called_like_it(
     fields = SHAPE["fields"] if group == "Account" else {}
     keys = {"skip_lines": [f"Konto (?P<{group}>.*)"], "header_line": 1, "fields": fields}
     said = (
-        f"more than once: .*{twice}. The file has such a column, and .* a group so: {group}. Call"
+        f"more than once: .*{twice}. The file has such a column, and .* of that name: {group}. Call"
     )
     with pytest.raises(ExtractRefused, match=said):
         read_header(open_content(path), None, read_profile({**SHAPE, **keys}), Limits())
@@ -453,7 +453,7 @@ def test_a_record_is_no_header_by_what_a_line_above_says(
         (
             "Account>.)(?P<Other",
             "refuse",
-            "Text, Other. .* Groups of skip_lines are columns: Other.",
+            "Text, Other. .* Groups of skip_lines, and of fill_down, are columns: Other.",
         ),
     ],
 )

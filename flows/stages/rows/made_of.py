@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import psycopg
 
 from connectors.files.cells import split_cells
+from connectors.files.content import Content
 from connectors.files.header import Header
 from connectors.files.profile import Profile
+from connectors.files.reader import said_on
 from connectors.postgres import ledger
 from connectors.postgres.findings import is_broken
 from flows.stages.kept import is_cleared, open_archived
@@ -27,7 +29,10 @@ class MadeField(NamedTuple):
     """The text as the service document writes it."""
 
 
-def source_of(header: Header, profile: Profile, name: str) -> str:
+def source_of(
+    header: Header, profile: Profile, name: str, lines: Mapping[int, str] | None = None
+) -> str:
+    """What a field comes from; `lines`: of columns that stand above the record, where."""
     if name in profile.constants:
         secret = name in header.table.secrets
         return NOT_SHOWN if secret else f"constant {profile.constants[name]!r}"
@@ -38,7 +43,7 @@ def source_of(header: Header, profile: Profile, name: str) -> str:
     if not places:
         return "nothing"
     told = profile.fields.get(name, {})
-    names = [_said(header, place) for place in places]
+    names = [_said(header, place, lines or {}) for place in places]
     columns = _sum(names, told) if told.keys() & {"sum", "minus"} else " and ".join(names)
     around = [
         f"{told[key]!r} {where} it"
@@ -49,10 +54,20 @@ def source_of(header: Header, profile: Profile, name: str) -> str:
     return f"{said}, or {told['default']!r} where it is empty" if "default" in told else said
 
 
-def _said(header: Header, place: int) -> str:
+def _said(header: Header, place: int, lines: Mapping[int, str]) -> str:
     """The name of a column, and that it is none of a record's own line."""
     name = header.names[place]
-    return name if place < header.line_width else f"{name} of a line above"
+    return f"{name}{lines.get(place, ' of a line above' if place >= header.line_width else '')}"
+
+
+def _lines_above(content: Content, header: Header, row: Any, block_bytes: int) -> dict[int, str]:
+    """By column that stands above a record: its line, where that is known."""
+    on = said_on(content, header, row.byte_start, block_bytes)
+    return {
+        place: "" if line == row.first_line else f" of line {line}"
+        for place, line in enumerate(on, header.line_width)
+        if line is not None
+    }
 
 
 def _sum(names: Sequence[str], told: Mapping[str, Any]) -> str:
@@ -85,15 +100,16 @@ def made_fields(
     if is_cleared(workspace, extract):
         return []
     profile = restored_profile(batch)
-    _, header = open_archived(workspace, extract, profile)
+    content, header = open_archived(workspace, extract, profile)
     cells = split_cells(text, header)
     if not cells or header.table.unquotable or header.table.name != row.record:
         return []
     plain = plain_cells(header, cells, profile)
+    lines = _lines_above(content, header, row, workspace.settings.limits.block_bytes)
     return [
         MadeField(
             field.name,
-            source_of(header, profile, field.name),
+            source_of(header, profile, field.name, lines),
             delivered_of(header, cells, field.name),
             plain[field.name],
         )
