@@ -210,12 +210,6 @@ def find_names(
     return {extract.name: extract for extract in found}
 
 
-def list_batches(connection: psycopg.Connection, limit: int) -> list[Batch]:
-    """The latest batches, newest first."""
-    with connection.cursor(row_factory=class_row(Batch)) as cursor:
-        return cursor.execute("SELECT * FROM batch ORDER BY id DESC LIMIT %s", [limit]).fetchall()
-
-
 _IN_FORCE = f"state NOT IN ({listed(TAKEN_BACK)}) AND feed <> '{LISTING_FEED}'"
 
 

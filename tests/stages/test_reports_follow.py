@@ -12,7 +12,6 @@ import pytest
 
 from connectors.errors import BatchStateError, ReconError
 from connectors.files.profile import DEFAULT
-from connectors.postgres import ledger
 from connectors.postgres.batch_reports import note_removed
 from connectors.postgres.database import open_database
 from connectors.settings import Limits
@@ -38,7 +37,7 @@ def told(workspace: Workspace) -> dict[int, str]:
     """The verdict of each kept report, which the trail vouches for: a rerun says the same."""
     assert not verify_archive(workspace).mismatches
     with workspace.database.connect() as connection:
-        batches = sorted(one.id for one in ledger.list_batches(connection, limit=9))
+        batches = [one for (one,) in connection.execute("SELECT id FROM batch ORDER BY id")]
         for batch in batches:
             kept = page(workspace, batch)
             assert kept == render_text(build_report(workspace, connection, batch))
