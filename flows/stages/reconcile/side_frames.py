@@ -10,9 +10,9 @@ import psycopg
 from connectors.postgres import sources as truths
 from connectors.postgres.ledger import Extract, in_force_after
 from connectors.postgres.lost_references import lost_references
+from connectors.postgres.overtaken import overtaken, written_late
 from connectors.postgres.side_sizes import bytes_of_sides, sampled_numbers
 from connectors.postgres.sources import by_row
-from connectors.postgres.written_over import overtaken, written_late
 from connectors.settings import MIB
 from flows.stages.reconcile.around import records_around
 from flows.stages.reconcile.arrived import Arrived
