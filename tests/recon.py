@@ -243,6 +243,7 @@ def _become(
 ) -> NoReturn:
     """What `python -m flows` is, in this environment and folder."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Whatever tests themselves are to outlive.
     signal.alarm(SECONDS)
     os.dup2(out, 1)
     os.dup2(told, 2)

@@ -23,6 +23,8 @@ from tests import recon as processes
 from tests.stages.payments import line, write
 
 COMMANDS_PAGE = (Path(__file__).parents[1] / "docs" / "commands.md").read_text()
+HEARD = "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+"""Ends a process whose terminal is closed, also where the tests are to outlive theirs."""
 
 
 @pytest.fixture
@@ -481,7 +483,7 @@ def test_a_path_that_leads_nowhere_is_told_and_no_fault_of_the_program(tmp_path:
         pytest.param(
             (),
             {"PYTHONIOENCODING": "ascii"},
-            r"Z\xfcrich.csv: payment, 1 row",
+            r"Z\u00fcrich.csv: payment, 1 row",
             id="shown as it can",
         ),
     ],
@@ -529,6 +531,7 @@ def test_a_stop_after_the_work_changes_no_exit_code(name: str, times: int, told:
     """What a command has open is put away when the interpreter ends, and that takes a moment."""
     script = (
         "import atexit, os, signal, sys, flows.commands.learn\n"
+        f"{HEARD}"
         "from flows.__main__ import main\n"
         "def tidy():\n"
         f"    for _ in range({times}): os.kill(os.getpid(), signal.{name})\n"
@@ -551,6 +554,7 @@ def test_a_stop_after_the_work_changes_no_exit_code(name: str, times: int, told:
 def test_a_stop_before_the_command_is_known_is_told(name: str) -> None:
     script = (
         "import os, signal, sys, importlib.abc\n"
+        f"{HEARD}"
         "class Stop(importlib.abc.MetaPathFinder):\n"
         "    def find_spec(self, module, *_):\n"
         "        if module == 'cyclopts':\n"

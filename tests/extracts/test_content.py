@@ -126,7 +126,11 @@ def test_shown(text: str, safe: str) -> None:
 @pytest.mark.parametrize("code", REFUSALS)
 def test_a_refusal_says_where_what_and_what_next(code: str) -> None:
     facts = dict.fromkeys(
-        ("columns", "comment", "detail", "encoding", "header", "kinds", "of"), "{X}"
+        (
+            *("columns", "comment", "detail", "encoding", "first", "header", "kinds", "of"),
+            "title",
+        ),
+        "{X}",
     )
     error = refused(code, "a.csv", line=3, found="Y.", **facts)
     assert str(error).startswith("a.csv, line 3: ")

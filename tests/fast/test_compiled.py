@@ -55,7 +55,7 @@ print(sum(len(one) for one in written.spool))
 copies = written.copies
 for feed, profile in FEEDS.items():
     before, body, behind, _, _ = samples(feed)
-    path.write_bytes(before + body * 9 + behind)
+    path.write_bytes((before + body * 9 + behind).encode(profile.encoding or "utf-8"))
     header, (chunk,) = read(path, profile)
     copies += write_out(chunk, header, profile, EXTRACT, strict_bytes=0).copies
 print(*(sha256(part).hexdigest() for copy in copies for part in copy.parts()))

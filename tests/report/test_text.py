@@ -153,7 +153,11 @@ def test_a_delivered_value_is_quoted_as_it_was() -> None:
 def test_what_to_do_about_a_refused_file_is_said_once(code: str, found: str) -> None:
     """A refusal is kept with its remedy, which may stand behind more than is shown."""
     facts = dict.fromkeys(
-        ("columns", "detail", "encoding", "kinds", "header", "of", "comment"), "x"
+        (
+            *("columns", "comment", "detail", "encoding", "first", "header", "kinds", "of"),
+            "title",
+        ),
+        "x",
     )
     told = refusal(FileLine("a.csv", None, 1, "9f", 0, 0, code, str(_kept(code, found, facts))))
     assert told.startswith(f"{code} ({REFUSALS[code].title}): a.csv, line 1: ")
