@@ -11,7 +11,6 @@ nothing can be altered in between.
 be true still, and compares them with the ledger.
 """
 
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -20,13 +19,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import psycopg
 
+from connectors.postgres.batch_hashes import FINAL, HELD, NAMES, RECEIVED, digests_of
 from connectors.postgres.digests import CLUES, STAGED, clues_digests
 from connectors.postgres.ledger import ENDED, State
 from connectors.postgres.trail import said_by
 from schemas.counting import agree, first_of, quantity
-from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import (
-    APPLIED_STATES,
     ASKED_FOR,
     INSTEAD_OF,
     PREFIX,
@@ -41,12 +39,8 @@ from schemas.guards.ledger_digests import (
     BEFORE,
     CONSTANTS,
     ENDED_AT,
-    FILES,
-    IMAGES,
     LEDGER,
-    NOTES,
     OPENED_AT,
-    OUTCOMES,
     PROFILE,
     RECEIPTS,
     SERVICE,
@@ -60,8 +54,7 @@ _OTHERS_REOPENED = "reopened"
 WHOLE = (*APPLIED, CONSTANTS, ANSWERS)
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
-_RECEIVED, _HELD, _MERGED = PREFIX + State.RECEIVED, PREFIX + State.HELD, PREFIX + State.MERGED
-_FINAL = {PREFIX + state for state in APPLIED_STATES}
+_MERGED = PREFIX + State.MERGED
 _STATES = {PREFIX + state for state in State}
 _OF_OTHERS = {UNDO, RESTORED}
 """Events that say something of the answers to other batches than that which they are about."""
@@ -73,112 +66,7 @@ _TERMS = {
     OPENED_AT: "when it was opened",
     ENDED_AT: "when it ended",
 }
-_NAMES = {
-    FILES: "the files that were delivered",
-    RECEIPTS: "the receipts of its chunks",
-    OUTCOMES: "the outcomes of its rows",
-    NOTES: "the findings that reject no row",
-    IMAGES: "the database rows that it wrote over",
-    CONSTANTS: "the secret constants of its feed profile",
-    ANSWERS: "the answers of the service",
-}
 _MOST_LISTED = 20
-
-
-def ledger_detail(
-    connection: psycopg.Connection, batch_id: int, parts: Collection[str] = LEDGER
-) -> dict[str, object]:
-    """The detail of the event that ends a stage; call it inside the transaction that ends it."""
-    rows = connection.execute(
-        f"SELECT part, digest FROM unnest(%s::text[]) part, {SCHEMA}.ledger_digests(%s, part)",
-        [[*parts], [batch_id]],
-    )
-    return dict(rows.fetchall())
-
-
-def received_detail(
-    connection: psycopg.Connection, batch_id: int, profile: str, service: str | None
-) -> dict[str, object]:
-    """The detail of the event that receives a batch; call it when its tables are written."""
-    row = connection.execute(
-        f"SELECT {TERMS[OPENED_AT]}, EXISTS (SELECT FROM secret_constant "
-        "WHERE batch_id = b.id) FROM batch b WHERE b.id = %s",
-        [batch_id],
-    ).fetchone()
-    assert row is not None
-    opened_at, has_constants = row
-    return {
-        PROFILE: hashlib.sha256(profile.encode()).hexdigest(),
-        SERVICE: service,
-        OPENED_AT: opened_at,
-        **({CONSTANTS: _digest(connection, batch_id, CONSTANTS)} if has_constants else {}),
-    }
-
-
-def are_constants_altered(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether the secret constants of a batch are others than it was received with."""
-    return _is_altered(connection, batch_id, CONSTANTS, {_RECEIVED})
-
-
-def are_images_altered(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether the rows that a batch wrote over are kept otherwise than when it was applied."""
-    return _is_altered(connection, batch_id, IMAGES, _FINAL)
-
-
-def _is_altered(
-    connection: psycopg.Connection, batch_id: int, part: str, events: Collection[str]
-) -> bool:
-    """Whether a part has another hash than the first of these events that has one of it.
-
-    Events of an earlier version have none.
-    """
-    rows = connection.execute(
-        "SELECT detail FROM event WHERE batch_id = %s AND what = ANY(%s) ORDER BY id",
-        [batch_id, [*events]],
-    ).fetchall()
-    recorded = next((one[part] for (text,) in rows if part in (one := said_by(text))), None)
-    return recorded is not None and recorded != _digest(connection, batch_id, part)
-
-
-def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether the feed profile of a batch is another than it was received with.
-
-    The event of an earlier version has no hash of it.
-    """
-    row = connection.execute(
-        f"SELECT e.detail, {TERMS[PROFILE]} FROM event e JOIN batch b ON b.id = e.batch_id "
-        "WHERE e.batch_id = %s AND e.what = %s ORDER BY e.id LIMIT 1",
-        [batch_id, _RECEIVED],
-    ).fetchone()
-    return row is not None and said_by(row[0]).get(PROFILE, row[1]) != row[1]
-
-
-def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[str]:
-    """What of the ledger is another than when a batch was held, since it was staged; in words."""
-    row = connection.execute(
-        """SELECT detail FROM event WHERE batch_id = %(batch)s AND what = %(held)s AND id > (
-            SELECT coalesce(max(id), 0) FROM event WHERE batch_id = %(batch)s AND what = %(staged)s)
-        ORDER BY id LIMIT 1""",
-        {"batch": batch_id, "held": _HELD, "staged": STAGED},
-    ).fetchone()
-    if row is None:
-        return ["the event by which it was held"]
-    recorded, present = said_by(row[0]), ledger_detail(connection, batch_id)
-    return [_NAMES[part] for part in LEDGER if recorded.get(part, present[part]) != present[part]]
-
-
-def altered_since_applied(connection: psycopg.Connection, batch_id: int) -> list[str]:
-    """What of files, receipts and outcomes is another than once the rows were applied; in words."""
-    parts = (FILES, RECEIPTS, OUTCOMES)
-    return [_NAMES[one] for one in parts if _is_altered(connection, batch_id, one, _FINAL)]
-
-
-def answers_detail(
-    connection: psycopg.Connection, batch_id: int, name: str = ANSWERS
-) -> dict[str, object]:
-    """The hash of the service's answers for an event; nothing of a batch that sends nothing."""
-    digest = _digest(connection, batch_id, ANSWERS)
-    return {} if digest.startswith("0 ") else {name: digest}
 
 
 _Value = TypeVar("_Value")
@@ -217,11 +105,11 @@ class _Record:
                 self.terms[term] = _Link(position, detail[term])
             if CONSTANTS in detail:
                 self.constants = _Link(position, str(detail[CONSTANTS]))
-        if state in _BEGUN and self.state not in _FINAL:
+        if state in _BEGUN and self.state not in FINAL:
             self.ledger = {}
         if state == STAGED and CLUES in detail:
             self.clues = _Link(position, str(detail[CLUES]))
-        elif state == _RECEIVED:
+        elif state == RECEIVED:
             self.clues = None
         for part in APPLIED:
             if part in detail:
@@ -337,7 +225,7 @@ def _changed_answers(number: int, record: _Record, position: int, before: str) -
     known = record.answers
     if known is not None and _hash_of(known.value) != _hash_of(before):
         yield (
-            f"batch {number}: {_NAMES[ANSWERS]} (table {TABLES[ANSWERS]}) were changed between "
+            f"batch {number}: {NAMES[ANSWERS]} (table {TABLES[ANSWERS]}) were changed between "
             f"link {known.position} and link {position}: {_difference(known.value, before)}"
         )
 
@@ -352,11 +240,11 @@ def _altered_parts(
         for part, link in record.hashes().items()
         if part in parts
     }
-    found = _digests(connection, expected)
+    found = digests_of(connection, expected)
     for (number, part), link in expected.items():
         if _hash_of(found[number, part]) != _hash_of(link.value):
             yield (
-                f"batch {number}: {_NAMES[part]} (table {TABLES[part]}) are not what link "
+                f"batch {number}: {NAMES[part]} (table {TABLES[part]}) are not what link "
                 f"{link.position} says of them: {_difference(link.value, found[number, part])}"
             )
 
@@ -368,7 +256,7 @@ def _altered_clues(connection: psycopg.Connection, records: Mapping[int, _Record
     for number, link in expected.items():
         if found.get(number, "") != link.value:
             yield (
-                f"batch {number}: {_NAMES[RECEIPTS]} (table receipt, column clues) are not what "
+                f"batch {number}: {NAMES[RECEIPTS]} (table receipt, column clues) are not what "
                 f"link {link.position} says of them"
             )
 
@@ -392,7 +280,7 @@ def _altered_terms(connection: psycopg.Connection, records: Mapping[int, _Record
 def _unchecked(records: Mapping[int, _Record]) -> Iterator[str]:
     batches = records.items()
     under_way = [number for number, one in batches if one.state in _BEGUN]
-    older = [number for number, one in batches if one.state in (*_FINAL, _HELD) and not one.ledger]
+    older = [number for number, one in batches if one.state in (*FINAL, HELD) and not one.ledger]
     sending = [number for number, one in batches if one.state == _MERGED]
     in_doubt = [number for number, one in batches if one.reopened and one.answers is None]
     if under_way:
@@ -432,23 +320,3 @@ def _difference(recorded: str, found: str) -> str:
 def _hash_of(digest: str) -> str:
     """A hash without the number of rows that may stand before it."""
     return digest.rpartition(" ")[2]
-
-
-def _digest(connection: psycopg.Connection, batch_id: int, part: str) -> str:
-    return _digests(connection, [(batch_id, part)])[batch_id, part]
-
-
-def _digests(
-    connection: psycopg.Connection, wanted: Iterable[tuple[int, str]]
-) -> dict[tuple[int, str], str]:
-    """The present hash of each part of the ledger of a batch, by number and part."""
-    batches: defaultdict[str, set[int]] = defaultdict(set)
-    for number, part in wanted:
-        batches[part].add(number)
-    return {
-        (number, part): digest
-        for part, numbers in batches.items()
-        for number, digest in connection.execute(
-            f"SELECT * FROM {SCHEMA}.ledger_digests(%s, %s)", [sorted(numbers), part]
-        )
-    }

@@ -18,9 +18,9 @@ from connectors.postgres.apply import (
     lock_target,
     may_meet,
 )
+from connectors.postgres.batch_hashes import ledger_detail
 from connectors.postgres.corrections import settle_corrections
 from connectors.postgres.database import analyse, summarise
-from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.undo import refuse_if_corrected

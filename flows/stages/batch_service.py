@@ -9,7 +9,7 @@ import psycopg
 from connectors.addresses import service_address
 from connectors.errors import BatchStateError
 from connectors.postgres import ledger
-from connectors.postgres.evidence import answers_detail
+from connectors.postgres.batch_hashes import answers_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import IN_DATABASE, Batch, State
 from connectors.postgres.push.gate import pass_gate

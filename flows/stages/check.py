@@ -13,6 +13,7 @@ from connectors.errors import BatchStateError
 from connectors.files.profile import Profile
 from connectors.files.skipped_lines import NO_LINES, SkippedLines
 from connectors.postgres import ledger
+from connectors.postgres.batch_hashes import ledger_detail
 from connectors.postgres.batch_keys import check_reference, mark_collisions, mark_duplicates
 from connectors.postgres.clues import COMMENTS, LEFT_OUT, VALUELESS
 from connectors.postgres.correction_keys import (
@@ -23,7 +24,6 @@ from connectors.postgres.correction_keys import (
     mark_taken_records,
 )
 from connectors.postgres.database import analyse, nested_loops
-from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.findings import note_left_out, note_no_records
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State

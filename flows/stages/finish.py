@@ -17,10 +17,10 @@ from connectors.files.currencies import read_currencies
 from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.attempts import counted_elsewhere
+from connectors.postgres.batch_hashes import answers_detail
 from connectors.postgres.batch_reports import note_written, owed_by, settled_report
 from connectors.postgres.database import summarise
 from connectors.postgres.deliveries import told_otherwise
-from connectors.postgres.evidence import answers_detail
 from connectors.postgres.findings import Finding, Note, count_notes, findings, notes
 from connectors.postgres.heartbeat import ended_if_idle
 from connectors.postgres.lease import Lease

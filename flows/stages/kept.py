@@ -19,6 +19,11 @@ from connectors.files.header import Header
 from connectors.files.known_headers import KnownHeaders
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
+from connectors.postgres.batch_hashes import (
+    altered_since_applied,
+    altered_since_held,
+    is_profile_altered,
+)
 from connectors.postgres.corrections import reads_staged, unrepaired
 from connectors.postgres.digests import (
     changed_receipts,
@@ -26,11 +31,6 @@ from connectors.postgres.digests import (
     kept_digests,
     recorded,
     row_digests,
-)
-from connectors.postgres.evidence import (
-    altered_since_applied,
-    altered_since_held,
-    is_profile_altered,
 )
 from connectors.postgres.ledger import Extract
 from connectors.postgres.removals import removed_contents

@@ -16,8 +16,8 @@ from connectors.files.manifest_entries import entry_text
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.accounts import told_batches
+from connectors.postgres.batch_hashes import received_detail
 from connectors.postgres.corrections import lock_corrections
-from connectors.postgres.evidence import received_detail
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
 from connectors.postgres.push.gate import note_birth

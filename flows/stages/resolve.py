@@ -9,7 +9,7 @@ import psycopg
 from connectors.errors import BatchStateError
 from connectors.postgres import ledger
 from connectors.postgres.accounts import OF_OTHERS, told_batches
-from connectors.postgres.evidence import answers_detail
+from connectors.postgres.batch_hashes import answers_detail
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
 from connectors.postgres.push.decisions import decide, decided_by, followers, settled_by

@@ -14,7 +14,7 @@ from connectors.errors import BatchStateError, CorrectionError, EvidenceBroken, 
 from connectors.files.linear_patterns import check_pattern
 from connectors.files.profile import BY_KEY, DEFAULT, Profile
 from connectors.postgres import ledger
-from connectors.postgres.evidence import are_constants_altered
+from connectors.postgres.batch_hashes import are_constants_altered
 from connectors.postgres.ledger import IN_DATABASE, TAKEN_BACK, Batch, State
 from connectors.printable import shown
 from flows.stages.kept_settings import broken_settings, inherited, other_settings, unknown_settings

@@ -13,9 +13,9 @@ from connectors.errors import BatchStateError, EvidenceBroken
 from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.apply import lock_target
+from connectors.postgres.batch_hashes import answers_detail, are_images_altered
 from connectors.postgres.batch_reports import note_owed, owed_by
 from connectors.postgres.corrections import lock_corrections, settle_corrections
-from connectors.postgres.evidence import answers_detail, are_images_altered
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import TAKEN_BACK, State
 from connectors.postgres.push.reopen import may_reopen, reopen_restored

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import ServiceUnusable
-from connectors.postgres.evidence import answers_detail
+from connectors.postgres.batch_hashes import answers_detail
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve

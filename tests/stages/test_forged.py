@@ -21,12 +21,12 @@ from connectors.errors import (
 )
 from connectors.files.profile import DEFAULT
 from connectors.postgres.audit import verify
+from connectors.postgres.batch_hashes import is_profile_altered, ledger_detail
 from connectors.postgres.batch_reports import noted_reports, owed_by
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.breaks import Decision, decisions_since
 from connectors.postgres.corrections import unrepaired
 from connectors.postgres.digests import recorded
-from connectors.postgres.evidence import is_profile_altered, ledger_detail
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.jobs import done_for, find_job, order_job
 from connectors.postgres.ledger import State, find_batch
