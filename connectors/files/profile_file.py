@@ -20,6 +20,7 @@ from connectors.files.profile_checks import check_tenant, check_together
 from connectors.files.profile_keys import KEYS, SECTIONS
 from connectors.files.profile_values import as_section, known
 from connectors.files.rule_files import written_text
+from connectors.files.system_errors import unread
 from connectors.files.unpivot import unpivot_of
 from connectors.printable import shown
 from schemas.cells.numbers import plain_number
@@ -37,7 +38,7 @@ def load_profile(path: Path) -> Profile:
         text = written_text(path)
         document = read_toml(text)
     except OSError as error:
-        raise ProfileError(f"{path}: cannot be read: {error.strerror}.") from error
+        raise ProfileError(f"{path}: {unread(error)}") from error
     except ValueError as error:
         raise ProfileError(f"{path}: is not TOML: {error}.") from error
     try:
@@ -197,7 +198,7 @@ def _pairs(key: str, path: Path) -> list[tuple[int, tuple[str, str]]]:
         reader = csv.reader(io.StringIO(written_text(path), newline=""), strict=True)
         lines = [(reader.line_num, cells) for cells in reader if cells]
     except OSError as error:
-        raise ProfileError(f"{key}: {path} cannot be read: {error.strerror}.") from error
+        raise ProfileError(f"{key}: {path} {unread(error)}") from error
     except (ValueError, csv.Error) as error:
         raise ProfileError(f"{key}: {path} is not CSV in UTF-8: {error}.") from error
     if len(lines) - 1 > _MOST_LINES:

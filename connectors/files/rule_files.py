@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from connectors.errors import RulesError
+from connectors.files.system_errors import unread
 
 MOST_BYTES = 1024 * 1024
 """Of a rule file or a profile: what is larger is another file, named by mistake."""
@@ -22,7 +23,7 @@ def rule_file_text(path: Path) -> str:
     try:
         return written_text(path)
     except OSError as error:
-        raise RulesError(f"{path}: cannot be read: {error.strerror}.") from error
+        raise RulesError(f"{path}: {unread(error)}") from error
     except UnicodeDecodeError as error:
         raise RulesError(f"{path}: is not UTF-8 text: byte {error.start}.") from error
     except ValueError as error:

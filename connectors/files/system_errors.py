@@ -33,6 +33,11 @@ def cure(error: OSError) -> str:
     return CURES.get(error.errno or 0, "Do what the system asks for")
 
 
+def unread(error: OSError) -> str:
+    """What is said behind the name of a file that is asked for and cannot be read."""
+    return f"cannot be read: {error.strerror}. {cure(error)}, then run this again."
+
+
 def where(error: OSError) -> str:
     """What an error is about, as far as it says so."""
     if error.filename:

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from connectors.errors import WitnessKeyUnusable
 from connectors.files.atomic import OTHERS, PRIVATE_FILE, private_folder
+from connectors.files.system_errors import unread
 from connectors.settings import AuditSettings
 from schemas.guards.witness import Witness
 
@@ -65,7 +66,7 @@ def private_key(audit: AuditSettings) -> Ed25519PrivateKey:
             f"There is no key to sign witnesses with at {path}. Make one: recon audit key."
         ) from None
     except OSError as error:
-        raise WitnessKeyUnusable(f"The key {path} cannot be read: {error.strerror}.") from None
+        raise WitnessKeyUnusable(f"The key {path} {unread(error)}") from None
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):

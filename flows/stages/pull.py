@@ -123,7 +123,10 @@ def _pull(
                     listing = service.listing(LISTINGS[name])
                 except ServiceUnusable as problem:
                     if unread is None:
-                        raise
+                        raise ServiceUnusable(
+                            f"{problem}. Nothing was taken in. Once the service gives it whole, "
+                            f"pull it again: recon pull {name}"
+                        ) from problem
                     unread[name] = str(problem)
                     continue
                 lines = [line.encode() for line in listing_lines(LISTINGS[name], listing.rows)]

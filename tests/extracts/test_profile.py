@@ -470,7 +470,10 @@ def test_whatever_stands_behind_a_key_is_meant_or_refused(tmp_path: Path, begin:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match=r"gone\.toml: cannot be read: No such file"):
+    with pytest.raises(
+        ProfileError,
+        match=r"gone\.toml: cannot be read: No such file or directory\. See that it is there",
+    ):
         load_profile(tmp_path / "gone.toml")
     (tmp_path / "x.toml").write_bytes(b'feed = "\xff"')
     with pytest.raises(ProfileError, match=r"x\.toml: is not TOML"):

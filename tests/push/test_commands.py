@@ -105,6 +105,11 @@ def test_from_import_to_the_last_decision(workspace: Workspace, tmp_path: Path) 
         ),
         (("pull", "payments"), 2, "There is no listing 'payments'"),
         (("pull", "avatars", "--compare"), 2, "reads insert_batch_data only, and not 'avatars'"),
+        (
+            ("pull", "avatars"),
+            2,
+            "Once the service gives it whole, pull it again: recon pull avatars",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said_and_changes_nothing(
