@@ -5,10 +5,11 @@ sender puts on top, would lose its first records without a word.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from connectors.files.cells import as_delivered
 from connectors.files.content import Content, refused
 from connectors.files.header import Header
 from connectors.files.profile import Profile
@@ -17,6 +18,7 @@ from connectors.settings import Limits
 from flows.stages.validate_chunk import validate_chunk
 from schemas.field import NUMBERS, TIMES
 
+Cells = Sequence[str | None]
 _TELLING = (*NUMBERS, *TIMES)
 """Kinds whose values are told from any other text."""
 _AT_LEAST = 2
@@ -26,27 +28,40 @@ _AT_LEAST = 2
 def check_rows_above(content: Content, header: Header, profile: Profile, limits: Limits) -> None:
     """Refuse a file with a record above those that are read; raises ExtractRefused.
 
-    A line is one if more of the numbers and times that it should have are there than are not. What
-    the profile leaves out, or says is no record, is none there either.
+    A line is one if it has its key, and more of the numbers and times that it should have are there
+    than are not. What the profile leaves out, or says is no record, is none there either.
     """
     if header.text_line <= 1:
         return
-    for row in _rows(content, header, profile, limits):
+    for row, cells in _rows(content, header, profile, limits):
         wrong = {error["FieldName"] for error in json.loads(row["error_data"] or "[]")}
-        read = failed = 0
-        for field in header.table.delivered:
-            if field.kind in _TELLING and header.places(field.name):
-                failed += field.name in wrong
-                read += field.name not in wrong and row[field.name] is not None
-        if read >= _AT_LEAST and read > failed:
+        read, failed = _counted(header, profile, cells, wrong)
+        if wrong.isdisjoint(header.table.key) and read >= _AT_LEAST and read > failed:
             raise refused(
                 "records_above", content.name, line=row["first_line"], first=header.body_line
             )
 
 
+def _counted(
+    header: Header, profile: Profile, cells: Cells, wrong: Collection[str]
+) -> tuple[int, int]:
+    """How many cells of a line give a number or a time, and how many fields have none of theirs."""
+    read, failed = set[tuple[int, ...]](), 0
+    for field in header.table.delivered:
+        places = header.places(field.name)
+        if field.kind not in _TELLING or not places:
+            continue
+        if field.name in wrong:
+            failed += 1
+        # A number that is made of a text, or stands in for an empty cell, tells nothing.
+        elif "key" not in profile.fields.get(field.name, {}):
+            read.add(tuple(place for place in places if (cells[place] or "").strip()))
+    return len(read - {()}), failed
+
+
 def _rows(
     content: Content, header: Header, profile: Profile, limits: Limits
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[tuple[dict[str, Any], Cells]]:
     """What becomes of the lines above, as if records began with the first of the file."""
     top = replace(header, body_start=content.text_start, body_line=1, columns=None)
     # Not what is inside of insert-batch data: the columns of the file are those of the rows around.
@@ -54,10 +69,14 @@ def _rows(
     for chunk in read_chunks(content, top, first_place(top), limits.block_bytes):
         if chunk.start.line >= header.text_line:
             return
-        above = chunk.records.last_line < header.text_line
-        if not above.any():
+        lines = chunk.records.last_line < header.text_line
+        if not lines.any():
             continue
-        validated = validate_chunk(chunk.only(above), top, outer, 0, 1)
-        staged = validated.rows[header.table.name]
-        for piece in staged.only(staged.frame["raw"].is_null()).pieces():
-            yield from validated.taken(piece).sort("record_number").iter_rows(named=True)
+        above = chunk.only(lines)
+        sound = above.numbers[above.codes.is_null().to_numpy()].tolist()
+        cells = dict(zip(sound, as_delivered(above.cells(top.width), top).rows(), strict=True))
+        validated = validate_chunk(above, top, outer, 0, 1)
+        for piece in validated.rows[header.table.name].pieces():
+            for row in validated.taken(piece).sort("record_number").iter_rows(named=True):
+                if row["record_number"] in cells:
+                    yield row, cells[row["record_number"]]

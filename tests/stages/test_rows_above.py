@@ -30,6 +30,27 @@ RATES: dict[str, Any] = {
     },
     "constants": {"TenantsId": 7, "FromCurrenciesId": 978},
 }
+KEYED: dict[str, Any] = {
+    "feed": "statement",
+    "record": "payment",
+    "header_line": "found",
+    "delimiter": ";",
+    "date_format": "%d.%m.%Y",
+    "offset": "Z",
+    "unknown_columns": "ignore",
+    "columns": {"Day": "PaymentDate", "Amount": "PaidAmount"},
+    "fields": {
+        "Id": {"key": ["PaymentDate"], "namespace": "X"},
+        "CurrenciesId": {"from": ["Currency"], "default": "978", "map": {"EUR": "978"}},
+    },
+    "constants": {
+        "TenantsId": 7,
+        "ActionsId": 1,
+        "DebtsId": 1,
+        "DiscountAmount": 0,
+        "CurrencyRatesId": 1,
+    },
+}
 CASES = [
     # the text, its profile, and the line of the record above the others, if there is one
     (f"{ONE}\n{TWO}", {**SHAPE, "first_line": 2}, 1),
@@ -49,6 +70,11 @@ CASES = [
     (f"{ONE}\n{NAMES}\n{TWO}", FOUND, 1),
     (f"Terminal 7\n{NAMES}\n{TWO}", FOUND, None),
     (f"Terminal 7\n{ONE}\n{NAMES}\n{TWO}", {**BARE, "header_line": 3}, 2),
+    # A line with one date or amount is text, whatever is made of its cells or stands in for some.
+    ("As of;01.11.2026;\nText;Day;Amount;Currency\nx;02.11.2026;1;EUR", KEYED, None),
+    ("Opening;01.11.2026;9.50;\nText;Day;Amount;Currency\nx;02.11.2026;1;EUR", KEYED, 1),
+    # So is a line whose key is none.
+    (f"Opening;12.50;01.11.2026;E\n{NAMES}\n{TWO}", FOUND, None),
     ("2026-11-01,1.1,130\nDate,USD,JPY\n2026-11-02,1.2,131", RATES, 1),
     ("Rates of,2026-11-01,\nDate,USD,JPY\n2026-11-02,1.2,131", RATES, None),
 ]
