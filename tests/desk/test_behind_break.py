@@ -147,8 +147,9 @@ def test_a_record_whose_key_has_a_text_is_found_by_it_or_by_its_row(
 
 @pytest.mark.long
 def test_a_file_that_was_refused_is_no_record_that_was_delivered(
-    workspace: Workspace, browser: New
+    workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:
+    import_delivery(workspace, [write(tmp_path / "other.csv", line(1))], DEFAULT)
     one = found(
         "1/pay.csv",
         code="FILE_REFUSED",

@@ -178,7 +178,7 @@ def test_a_decision_is_in_the_figures_with_the_next_click(
     for left, chosen in ((1, found("1")), (0, found("2"))):
         decide_breaks(workspace, run.id, Chosen(ids=tuple(chosen["id"])), accept)
         assert (opened, str(left)) in figures(page.open(f"/runs/{run.id}"))
-    assert "where its breaks are accepted since" in page.text.lower()
+    assert "if its breaks were accepted since" in page.text.lower()
 
 
 @pytest.mark.long

@@ -572,7 +572,10 @@ def _as_written(place: Workspace, done: Reconciled, totals: str) -> None:
     manifest["sha256"]["totals.json"] = hashlib.sha256(totals.encode()).hexdigest()
     whole = manifest["report_hash"] = report_hash(manifest["sha256"])
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    noted = "UPDATE event SET detail = (detail::jsonb - 'manifest_sha256')::text"
+    noted = (
+        "UPDATE event SET detail = (detail::jsonb - 'manifest_sha256' || "
+        f"jsonb_build_object('report_hash', '{whole}'))::text"
+    )
     tamper(place, "event", f"{noted} WHERE id = {done.run.event_id}")
     statement = f"UPDATE reconciliation SET report_hash = '{whole}' WHERE id = {done.run.id}"
     tamper(place, "reconciliation", statement)

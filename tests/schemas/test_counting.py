@@ -36,11 +36,15 @@ NO_NUMBERS = {
     "connectors/postgres/undo.py: title",
     # Always some: `12 of its Payment rows`, `None of the 5 columns`, factors of two and more.
     "connectors/files/header_names.py: len(self.names)",
+    # Which of some files: `Where it holds records`.
+    "connectors/files/delivery.py: them",
     # With its noun already: `3 lines between rows`.
     "flows/stages/draft/shape.py: lines",
     "flows/steps/breaks/patterns.py: times",
     # More than a limit, or a limit.
     "connectors/files/delivery.py: window",
+    "flows/stages/jobs/arguments.py: {max_length} characters",
+    "flows/tasks/artifacts.py: digits(lines)",
     "flows/stages/reconcile/as_of.py: len(reason)",
     "flows/tasks/partitions.py: WORKERLESS_SECONDS / 60",
     "schemas/own_tables.py: len(names)",
