@@ -104,9 +104,9 @@ def _spilled(source: CsvSource, names: Sequence[str]) -> Side:
     filled: set[str] = set()
     rows = count = 0
     for cells, line, chunk in read_blocks(source.content, header, source.block_bytes):
-        if chunk and chunk.faults:
-            count += len(chunk.faults)
-            broken.append(put_aside(chunk, scratch, len(broken)))
+        if chunk and (faults := chunk.faults):
+            count += len(faults)
+            broken.append(put_aside(chunk, faults, scratch, len(broken)))
         lines.add(rows, line, _line_numbers(chunk, scratch, len(files)) if chunk else None)
         for name, one in zip(header.names, cells, strict=True):
             kinds.setdefault(name, set()).add(one.dtype)

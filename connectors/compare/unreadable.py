@@ -22,12 +22,12 @@ _COLUMNS: dict[str, pl.DataType] = {
 """`bytes`, in hexadecimal, only where a record is no text."""
 
 
-def put_aside(chunk: Chunk, scratch: Path, number: int) -> Path:
-    """Write the records of a chunk that cannot be read."""
-    rows = list(chunk.faults)
+def put_aside(chunk: Chunk, faults: Mapping[int, str], scratch: Path, number: int) -> Path:
+    """Write the records of a chunk that cannot be read: those of `faults`, and why."""
+    rows = list(faults)
     records = chunk.texts(rows).select(
         pl.Series("line", chunk.records.first_line[rows], pl.Int64),
-        pl.Series("reason", list(chunk.faults.values())),
+        pl.Series("reason", list(faults.values())),
         pl.col("data").alias("text"),
         pl.col("raw").alias("bytes"),
     )

@@ -143,7 +143,7 @@ class _Above:
 
     def take(self, chunk: Chunk, size: int | None = None) -> _Taken:
         """What its records have; only of those that begin within so many bytes."""
-        telling = [(at, groups, line) for at, groups, line in _telling(chunk)]
+        telling = [*_telling(chunk)]
         starts = chunk.records.start
         if size is not None:
             starts = starts[: int(np.searchsorted(starts, size))]

@@ -5,7 +5,7 @@ jobs and restores.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -17,7 +17,7 @@ from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.ledger import State
 from connectors.postgres.reconciliations import Reconciliation, scope_hash
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import linked_events, said_by
 from schemas.guards.accounts import (
     ACCOUNT_FACTS,
     ACCOUNT_KEPT,
@@ -57,7 +57,8 @@ def altered_run(
             for number, one in _by_id(by_kind, [SAVED]).items()
             if one[1].get("scope_hash") == scope_hash(scope)
         }
-        for row in _rows(connection, "reconciliation"):
+        named = "event_id = ANY(%s) OR id = %s", [[*saved], run.id if run else 0]
+        for row in _rows(connection, "reconciliation", where=named):
             position, detail = saved.pop(row["event_id"], (None, {}))
             if run is not None and row["id"] == run.id:
                 yield from _of_run(connection, row, position, detail)
@@ -69,21 +70,17 @@ def altered_run(
 
 def _events_of(connection: psycopg.Connection, run: Reconciliation | None) -> EventsByKind:
     """Those of signatures and rights, and from that of a run on of runs and decisions about it."""
-    rows = connection.execute(
-        # What waits for its link is behind all that have one.
-        "SELECT coalesce(c.position, (SELECT max(position) + 1 FROM event_chain), 1), e.id, "
-        "e.batch_id, e.at, e.what, e.by, e.reason, e.detail, e.account, e.person FROM event e "
-        "LEFT JOIN event_chain c ON c.event_id = e.id "
-        "WHERE e.what = ANY(%s) OR (e.what = ANY(%s) AND e.id >= %s) ORDER BY e.id",
+    events = linked_events(
+        connection,
+        "e.what = ANY(%s) OR (e.what = ANY(%s) AND e.id >= %s)",
         [
             [*SIGNED.values(), *ACCOUNT_KEPT, LIMIT],
             [SAVED, *DECIDED.values()],
             run.event_id if run else 0,
         ],
-    ).fetchall()
+    )
     by_kind: EventsByKind = {}
-    for position, *columns in rows:
-        event = Event(*columns)
+    for position, event in events:
         about = said_by(event.detail).get("reconciliation")
         if event.what not in DECIDED.values() or (run is not None and about == run.id):
             by_kind.setdefault(event.what, []).append((position, event))
@@ -307,9 +304,17 @@ def _by_id(
     }
 
 
-def _rows(connection: psycopg.Connection, table: str, what: str = "*") -> list[dict[str, Any]]:
+def _rows(
+    connection: psycopg.Connection,
+    table: str,
+    what: str = "*",
+    *,
+    where: tuple[str, Sequence[object]] = ("TRUE", ()),
+) -> list[dict[str, Any]]:
+    condition, parameters = where
+    statement = f"SELECT {what} FROM {table} WHERE {condition} ORDER BY event_id"
     with connection.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(f"SELECT {what} FROM {table} ORDER BY event_id").fetchall()
+        return cursor.execute(statement, parameters).fetchall()
 
 
 def _missing(events: dict[int, tuple[int | None, Any]], what: str) -> Iterator[str]:

@@ -22,7 +22,7 @@ import psycopg
 from connectors.postgres.batch_hashes import FINAL, HELD, NAMES, RECEIVED, digests_of
 from connectors.postgres.digests import CLUES, STAGED, clues_digests
 from connectors.postgres.ledger import ENDED, State
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import linked_events, said_by
 from schemas.counting import agree, first_of, quantity
 from schemas.guards.batch_states import (
     ASKED_FOR,
@@ -167,16 +167,11 @@ def altered_ledger(
     No row of theirs is read for it. Events of other batches that say something of the answers to
     these are read as well.
     """
-    rows = connection.execute(
-        # What waits for its link is behind all that have one.
-        "SELECT coalesce(c.position, (SELECT max(position) + 1 FROM event_chain), 1), e.id, "
-        "e.batch_id, e.at, e.what, e.by, e.reason, e.detail, e.account, e.person FROM event e "
-        "LEFT JOIN event_chain c ON c.event_id = e.id "
-        "WHERE e.batch_id = ANY(%s) AND e.what = ANY(%s) OR e.what = ANY(%s) "
-        "ORDER BY c.position NULLS LAST, e.id",
+    events = linked_events(
+        connection,
+        "e.batch_id = ANY(%s) AND e.what = ANY(%s) OR e.what = ANY(%s)",
         [list(batches), [*EVENTS], [*_OF_OTHERS]],
-    ).fetchall()
-    events = ((position, Event(*columns)) for position, *columns in rows)
+    )
     return check_evidence(connection, events, parts).faults
 
 

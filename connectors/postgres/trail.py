@@ -4,7 +4,7 @@ The database stamps when and by which account; nothing is ever taken from the tr
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ import psycopg
 from connectors.process import whoami
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import PREFIX
+from schemas.guards.trail_rules import Event
 
 
 def add_event(
@@ -53,6 +54,23 @@ def said_by(detail: str | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}
+
+
+def linked_events(
+    connection: psycopg.Connection, where: str, parameters: Sequence[object]
+) -> list[tuple[int, Event]]:
+    """Some events with the positions of their links, in this order, without verifying the chain.
+
+    `where` is SQL about the event `e`. What waits for its link is behind all that have one.
+    """
+    rows = connection.execute(
+        "SELECT coalesce(c.position, (SELECT max(position) + 1 FROM event_chain), 1), e.id, "
+        "e.batch_id, e.at, e.what, e.by, e.reason, e.detail, e.account, e.person FROM event e "
+        f"LEFT JOIN event_chain c ON c.event_id = e.id WHERE {where} "
+        "ORDER BY c.position NULLS LAST, e.id",
+        parameters,
+    ).fetchall()
+    return [(position, Event(*columns)) for position, *columns in rows]
 
 
 def told_by_run(

@@ -161,13 +161,17 @@ class Told:
     skipped: int = 0
 
 
-FORMS: list[dict[str, Any]] = [
+TEXTS: list[dict[str, Any]] = [
     {},
     {"encoding": "cp1252"},
     {"encoding": "euc-kr"},
     {"blanks": "dropped"},
     {"escape": "\\"},
     {"quote": "none"},
+]
+"""How a text is written that has signs between its cells."""
+FORMS: list[dict[str, Any]] = [
+    *TEXTS,
     {"positions": {"No.": "1-3", "Text": "5-7"}, "short_lines": "filled"},
 ]
 SKIPPED = [r"K=(?P<A>.*)", r"G( (?P<B>[^;]*)(;(?P<A>.*))?)?", "-+"]

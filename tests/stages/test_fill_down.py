@@ -25,7 +25,7 @@ from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.examples import seeds
-from tests.stages.test_carried_columns import CONSTANTS
+from tests.stages.test_carried_columns import CONSTANTS, TEXTS
 
 JOURNAL = """Entry;Day;Debt;Amount;Line
 ;;;0.50;0
@@ -156,12 +156,7 @@ class Told:
 
 
 FORMS: list[dict[str, Any]] = [
-    {},
-    {"encoding": "cp1252"},
-    {"encoding": "euc-kr"},
-    {"blanks": "dropped"},
-    {"escape": "\\"},
-    {"quote": "none"},
+    *TEXTS,
     {"positions": {"G": "1-3", "A": "5-7", "B": "9-11"}, "short_lines": "filled"},
 ]
 WORDS = ["", "", "", "a", "b", "  ", "x y", "가"]
