@@ -16,6 +16,7 @@ from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from flows.stages.reconcile.before_approval import waits_in_full
 from flows.stages.reconcile.breaks import Chosen, breaks_now, decide_breaks, list_breaks
+from flows.stages.reconcile.decision_rules import refuse_ceiling
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.acceptance import BOUND, holds
 from schemas.life import Choice
@@ -163,6 +164,13 @@ def test_what_was_accepted_and_what_is_now_name_currencies_as_reports_do(
         assert "accepted as amount 10, in 1 EUR, and now amount 11, in 1 EUR" in str(waits)
     with pytest.raises(DecisionRefused, match="was amount 10, in 1 EUR; it is now amount 11, in 1"):
         accept(place)
+
+
+def test_a_ceiling_may_be_what_is_there() -> None:
+    ceiling = Decision(Choice.ACCEPT, "agreed", "ann", until=UNTIL, up_to=Decimal(10))
+    refuse_ceiling(found("1", amount="10"), ceiling)
+    with pytest.raises(DecisionRefused, match="less than what is there"):
+        refuse_ceiling(found("1", amount="10.000000000000000001"), ceiling)
 
 
 REFUSED = [

@@ -466,7 +466,6 @@ def test_what_cannot_be_checked_is_said(workspace: Workspace, tmp_path: Path) ->
     assert told.startswith("what the service answered to batch 1: rows of them were put in doubt")
 
 
-@pytest.mark.long
 def test_whoever_reads_no_row_comes_to_the_same(
     workspace: Workspace, acting: As, tmp_path: Path
 ) -> None:
