@@ -6,7 +6,7 @@ runs and their breaks) is compared with what the event says of it.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -15,11 +15,13 @@ from psycopg.rows import dict_row, namedtuple_row
 from connectors.errors import AccountRefused
 from connectors.postgres.accounts import sees_part
 from connectors.postgres.audit_checks import CHECKS, KEPT, ROWS_AT_ONCE, EventsByKind, in_order
-from connectors.postgres.completeness import switched_off, told_if_off
+from connectors.postgres.completeness import altered_rules, switched_off, told_if_off
 from connectors.postgres.corrections import unread_repairs, unrepaired
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.evidence import check_evidence
+from schemas.accounts import HOURS
 from schemas.counting import first_of
+from schemas.guards.accounts import LOGGED_IN
 from schemas.guards.tenants import sees_event
 from schemas.guards.trail_functions import GENESIS, TURN
 from schemas.guards.trail_rules import Event, link_hash
@@ -64,20 +66,25 @@ class TrailEntry:
 def verify(connection: psycopg.Connection, noted: str | None = None) -> VerifiedTrail:
     """Prove the chain on one snapshot; `noted` is a hash that must still be in it.
 
-    Triggers that are switched off are a fault, for nothing keeps what is written from then on.
+    Triggers that are switched off are a fault, for nothing keeps what is written from then on. So
+    are functions that somebody has altered.
     """
     if sees_part(connection):
         raise AccountRefused(
             "Whoever sees some tenants, or is not logged in, sees a part of the trail, which "
             "proves nothing. Somebody who sees all of it has to log in and verify it."
         )
-    off = told_if_off(switched_off(connection))
+    off = "; and ".join(
+        filter(None, (told_if_off(switched_off(connection)), altered_rules(connection)))
+    )
     connection.execute("SELECT chain_waiting()")
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         seen = {GENESIS}  # It is what whoever verified an empty trail has noted.
         by_kind: EventsByKind = {}
         position, head, stamped = 0, GENESIS, False
+        logged_in: dict[str, datetime] = {}
+        strangers: list[str] = []
         for row in _links(connection):
             fault = _fault(row, position + 1, head, stamped=stamped)
             if fault:
@@ -86,9 +93,17 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
             if noted == head:
                 seen.add(head)
             event = _event(row)
+            if event.what == LOGGED_IN:
+                logged_in[event.by] = event.at
+            elif (who := event.person) and not _was_logged_in(event.at, logged_in.get(who)):
+                strangers.append(
+                    f"link {position} (event {event.id}, {event.what}) is by {who!r}, and no link "
+                    "before it says that they had logged in"
+                )
             if event.what in KEPT:
                 by_kind.setdefault(event.what, []).append((position, event))
-        faults = [] if off is None else [off]
+        faults = [off] if off else []
+        faults += [first_of(strangers, FAULTS_TOLD, by="; ", end="; and")] if strangers else []
         if noted is not None and noted not in seen:
             faults.append(
                 f"no link has the hash {noted}: events after it were cut off, or all were"
@@ -152,6 +167,11 @@ def _links(connection: psycopg.Connection) -> Iterator[Any]:
 
 def _event(row: Any) -> Event:
     return Event._make(getattr(row, name) for name in Event._fields)
+
+
+def _was_logged_in(at: datetime, since: datetime | None) -> bool:
+    """Whether a login of `since` may have lasted until then; a clock that is set takes its time."""
+    return since is not None and at - since <= timedelta(hours=HOURS, minutes=1)
 
 
 def _fault(row: Any, expected: int, head: str, *, stamped: bool) -> str | None:

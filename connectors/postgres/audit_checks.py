@@ -13,23 +13,22 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row, tuple_row
 
+from connectors.postgres.accounts import is_shown_part
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
+from connectors.postgres.completeness import altered_rules
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.ledger import State
 from connectors.postgres.reconciliations import Reconciliation, scope_hash
 from connectors.postgres.trail import linked_events, said_by
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import (
-    ACCOUNT_FACTS,
-    ACCOUNT_KEPT,
-    ACCOUNT_ROW,
-    LIMIT,
     SUBSCRIBED,
     UNSUBSCRIBED,
 )
 from schemas.guards.batch_states import PREFIX, RESTORED
 from schemas.guards.decisions import DECIDED, SIGNED
 from schemas.guards.jobs import JOB_AGAIN, JOB_END, JOB_ENDED, JOB_ORDERED, JOB_REFUSED, job_told
-from schemas.guards.push_gate import LOST_HASH
+from schemas.guards.push_gate import EPOCH, LOST_HASH, SEALED, epoch_told, seal_told
 from schemas.guards.trail_functions import RUN_FACTS, SAVED
 from schemas.guards.trail_rules import Event, chain_hash
 from schemas.jobs import JobState
@@ -48,8 +47,11 @@ def altered_run(
 
     That are the run, its breaks and what was decided about them, the runs of its scope from there
     on (None: all that the trail has of the scope), all signatures, and who may decide and sign, up
-    to which amount. Its chain is not verified.
+    to which amount. Its chain is not verified. Whoever is shown a part of the ledger has all of
+    that but the signatures of others.
     """
+    if rules := altered_rules(connection):
+        yield rules
     with connection.transaction():
         by_kind = _events_of(connection, run)
         saved = {
@@ -64,27 +66,36 @@ def altered_run(
                 yield from _of_run(connection, row, position, detail)
         yield from _missing(saved, "reconciliation")
         yield from _decisions(connection, by_kind, run.id if run else 0)
-        for check in (_signatures, _accounts, _limits):
-            yield from check(connection, by_kind)
+        yield from _signatures(connection, by_kind)
+        yield from _rights(connection, by_kind)
 
 
 def _events_of(connection: psycopg.Connection, run: Reconciliation | None) -> EventsByKind:
-    """Those of signatures and rights, and from that of a run on of runs and decisions about it."""
+    """Those of signatures, and from that of a run on of runs and decisions about it."""
     events = linked_events(
         connection,
         "e.what = ANY(%s) OR (e.what = ANY(%s) AND e.id >= %s)",
-        [
-            [*SIGNED.values(), *ACCOUNT_KEPT, LIMIT],
-            [SAVED, *DECIDED.values()],
-            run.event_id if run else 0,
-        ],
+        [[*SIGNED.values()], [SAVED, *DECIDED.values()], run.event_id if run else 0],
     )
+    shown = _runs_shown(connection)
     by_kind: EventsByKind = {}
     for position, event in events:
         about = said_by(event.detail).get("reconciliation")
-        if event.what not in DECIDED.values() or (run is not None and about == run.id):
+        if event.what in SIGNED.values():
+            is_meant = shown is None or about in shown
+        else:
+            is_meant = event.what == SAVED or (run is not None and about == run.id)
+        if is_meant:
             by_kind.setdefault(event.what, []).append((position, event))
     return by_kind
+
+
+def _runs_shown(connection: psycopg.Connection) -> Collection[int] | None:
+    """The runs whose rows whoever is shown a part sees; what they did is shown to them besides."""
+    if not is_shown_part(connection):
+        return None
+    row = connection.execute(f"SELECT {SCHEMA}.seen_runs(true)").fetchone()
+    return row[0] if row else ()
 
 
 def _decisions(
@@ -190,33 +201,10 @@ def _batches(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[
             yield f"batch {number} is {state}, and held_because says why it is held (table batch)"
 
 
-def _accounts(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
-    """What an account is and may do, is what the event says that changed it last."""
-    last = {
-        event.id: (position, said_by(event.detail))
-        for what in ACCOUNT_KEPT
-        for position, event in by_kind.get(what, [])
-    }
-    newest = {detail.get("name"): number for number, (_, detail) in sorted(last.items())}
-    there = {row["name"]: row for row in _rows(connection, "account", ACCOUNT_ROW)}
-    for name, row in there.items():
-        position, detail = last.get(newest.get(name, 0), (None, {}))
-        if any(row[fact] != detail.get(fact) for fact in (*ACCOUNT_FACTS, "password")):
-            yield f"the account {name!r} is not what {_link(position)} says of it"
-    for name, number in newest.items():
-        if name not in there:
-            yield f"the account {name!r} that event {number} tells of was removed"
-
-
-def _limits(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
-    """Above which amount an acceptance takes two people, is what the last event of each says."""
-    said: dict[str, str] = {}
-    for _, event in in_order(by_kind, [LIMIT]):
-        detail = said_by(event.detail)
-        said[str(detail.get("currency"))] = detail.get("above")  # type: ignore[assignment]
-    there = {row["currency"]: row["above"] for row in _rows(connection, "acceptance_limit")}
-    if there != {currency: above for currency, above in said.items() if above is not None}:
-        yield "the limits of acceptances are not what the trail says of them"
+def _rights(connection: psycopg.Connection, _: EventsByKind) -> Iterator[str]:
+    """Who may do what and is logged in, and what takes two people, is what the last events say."""
+    for (fault,) in connection.execute(f"SELECT fault FROM {SCHEMA}.altered_rights()").fetchall():
+        yield fault
 
 
 def _subscriptions(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
@@ -290,6 +278,30 @@ def _restores(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator
     yield from _missing(hashed, "restore")
 
 
+def _epochs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
+    """From which database and home rows were sent, and under which marker, is what events say."""
+    for what, table, hashed in (
+        (EPOCH, "push_epoch", epoch_told("p")),
+        (SEALED, "push_seal", seal_told("p")),
+    ):
+        said = {
+            number: (position, detail.get("sha256"))
+            for position, event in by_kind.get(what, [])
+            if isinstance(number := (detail := said_by(event.detail)).get("epoch"), int)
+        }
+        # An earlier version wrote none, and the first batch tells of the first epoch.
+        since = min(said, default=None)
+        there: dict[int, str] = dict(
+            connection.execute(
+                f"SELECT p.number, {hashed} FROM {table} p WHERE p.number >= %s", [since]
+            ).fetchall()
+        )
+        for number in sorted({*said, *there}):
+            position, found = said.get(number, (None, None))
+            if there.get(number) != found:
+                yield f"epoch {number} of pushes (table {table}) is not what {_link(position)} says"
+
+
 def in_order(by_kind: EventsByKind, kinds: Collection[str]) -> list[tuple[int, Event]]:
     return sorted((one for what in kinds for one in by_kind.get(what, [])), key=itemgetter(0))
 
@@ -327,7 +339,7 @@ def _link(position: int | None) -> str:
 
 
 CHECKS = (
-    _decisions, _signatures, _runs, _batches, _accounts, _limits, _subscriptions, _jobs, _restores
+    _decisions, _signatures, _runs, _batches, _rights, _subscriptions, _jobs, _restores, _epochs
 )  # fmt: skip
 # The numbers of decisions choose the last one of a break, and which of them a run has acted on.
 # Whoever decides or reconciles holds the scope, so that they ascend as the events do.
@@ -350,10 +362,10 @@ KEPT = {
     *SIGNED.values(),
     SAVED,
     *_CAME_TO,
-    *ACCOUNT_KEPT,
-    LIMIT,
     SUBSCRIBED,
     UNSUBSCRIBED,
+    EPOCH,
+    SEALED,
     JOB_ORDERED,
     JOB_AGAIN,
     JOB_ENDED,

@@ -6,7 +6,7 @@ complete at the end of a stage. `connectors.postgres.evidence` holds all of the 
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import psycopg
 
@@ -17,6 +17,8 @@ from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import APPLIED_STATES, PREFIX
 from schemas.guards.ledger_digests import (
     ANSWERS,
+    BEFORE,
+    BIRTH_TOLD,
     CONSTANTS,
     FILES,
     IMAGES,
@@ -26,6 +28,7 @@ from schemas.guards.ledger_digests import (
     OUTCOMES,
     PROFILE,
     RECEIPTS,
+    SENT,
     SERVICE,
     TERMS,
 )
@@ -40,6 +43,7 @@ NAMES = {
     IMAGES: "the database rows that it wrote over",
     CONSTANTS: "the secret constants of its feed profile",
     ANSWERS: "the answers of the service",
+    SENT: "the records and keys that its rows are sent for",
 }
 
 
@@ -59,16 +63,17 @@ def received_detail(
 ) -> dict[str, object]:
     """The detail of the event that receives a batch; call it when its tables are written."""
     row = connection.execute(
-        f"SELECT {TERMS[OPENED_AT]}, EXISTS (SELECT FROM secret_constant "
+        f"SELECT {TERMS[OPENED_AT]}, {TERMS[BIRTH_TOLD]}, EXISTS (SELECT FROM secret_constant "
         "WHERE batch_id = b.id) FROM batch b WHERE b.id = %s",
         [batch_id],
     ).fetchone()
     assert row is not None
-    opened_at, has_constants = row
+    opened_at, birth, has_constants = row
     return {
         PROFILE: hashlib.sha256(profile.encode()).hexdigest(),
         SERVICE: service,
         OPENED_AT: opened_at,
+        BIRTH_TOLD: birth,
         **({CONSTANTS: _digest(connection, batch_id, CONSTANTS)} if has_constants else {}),
     }
 
@@ -132,11 +137,18 @@ def altered_since_applied(connection: psycopg.Connection, batch_id: int) -> list
 
 
 def answers_detail(
-    connection: psycopg.Connection, batch_id: int, name: str = ANSWERS
+    connection: psycopg.Connection, batch_id: int, names: Mapping[str, str] | None = None
 ) -> dict[str, object]:
-    """The hash of the service's answers for an event; nothing of a batch that sends nothing."""
-    digest = _digest(connection, batch_id, ANSWERS)
-    return {} if digest.startswith("0 ") else {name: digest}
+    """The hashes of what was sent and answered for an event; nothing of a batch that sends nothing.
+
+    `names`: what the event calls them, where it tells of something that changes them.
+    """
+    found = digests_of(connection, [(batch_id, part) for part in BEFORE])
+    return {
+        (names or {}).get(part, part): digest
+        for (_, part), digest in found.items()
+        if not digest.startswith("0 ")
+    }
 
 
 def _digest(connection: psycopg.Connection, batch_id: int, part: str) -> str:

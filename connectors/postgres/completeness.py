@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import psycopg
 
 from connectors.errors import DatabaseUnusable
-from schemas.counting import first_of
+from schemas.counting import agree, first_of
 from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, table_columns
 from schemas.derived.views import VIEWS
 from schemas.guards.trail_rules import TRIGGERS
@@ -20,6 +20,10 @@ MISSING_SHOWN = 5
 _RULES = "\n".join(TRIGGERS)
 FUNCTIONS = {*re.findall(rf"CREATE OR REPLACE FUNCTION {SCHEMA}\.(\w+)", _RULES)}
 TRIGGER_NAMES = {*re.findall(r"CREATE (?:OR REPLACE |CONSTRAINT )TRIGGER (\w+)", _RULES)}
+_FUNCTION = re.compile(
+    rf"CREATE OR REPLACE FUNCTION {SCHEMA}\.(\w+)(\(.*?)\$\$(.*)\$\$\s*", re.DOTALL
+)
+_TRIGGER = re.compile(r"CREATE (?:OR REPLACE |CONSTRAINT )TRIGGER (\w+)")
 KEYED = {*(name for name, table in LEDGER.items() if table.key), *TARGET_NAMES}
 """Tables with a primary key."""
 SWITCHED_OFF = f"""(SELECT array_agg((SELECT c.relname || '.' || t.tgname FROM pg_class c
@@ -107,6 +111,56 @@ def refuse_if_off(found: Collection[str | None] | None) -> None:
             f"In the schema {SCHEMA!r} {told}. After that, `recon audit verify` says whether "
             "anything was changed meanwhile. Nothing was changed."
         )
+
+
+def altered_rules(connection: psycopg.Connection) -> str | None:
+    """Which functions and triggers are others than this version has, and what to do.
+
+    What is held against events is held so by functions, and one of them says who acts.
+    """
+    there = {
+        ("function", *one)
+        for one in connection.execute(
+            "SELECT proname::text, prosrc, prosecdef, coalesce(cardinality(proconfig), 0) "
+            f"FROM pg_proc WHERE pronamespace = to_regnamespace('{SCHEMA}')"
+        ).fetchall()
+    } | {
+        ("trigger", name, _words(definition))
+        for name, definition in connection.execute(
+            "SELECT t.tgname::text, pg_get_triggerdef(t.oid) FROM pg_trigger t "
+            "JOIN pg_class c ON c.oid = t.tgrelid "
+            f"WHERE c.relnamespace = to_regnamespace('{SCHEMA}') AND NOT t.tgisinternal"
+        ).fetchall()
+    }
+    altered = [f"the {what} {name}" for what, name, *_ in sorted({*rules()} - there)]
+    if not altered:
+        return None
+    return (
+        f"{first_of(altered, MISSING_SHOWN)} {agree(len(altered), 'is', 'are')} not what this "
+        "version has: somebody altered the schema, and what was kept or told by it since then "
+        f"proves nothing. The owner puts all of it back with `COMMENT ON TABLE {SCHEMA}."
+        "alembic_version IS NULL`, and then `recon status`"
+    )
+
+
+def rules() -> Iterator[tuple[object, ...]]:
+    """Each function with its text and whether it runs as the owner, each trigger with its words."""
+    for statement in TRIGGERS:
+        if made := _FUNCTION.fullmatch(statement.strip()):
+            name, head, body = made.groups()
+            settings = len(re.findall(r"\bSET \w+ =", head))
+            yield "function", name, body, "SECURITY DEFINER" in head, settings
+        elif made := _TRIGGER.match(statement):
+            yield "trigger", made[1], _words(statement)
+
+
+def _words(definition: str) -> str:
+    """What makes a trigger, in any order: PostgreSQL tells it in an order and form of its own.
+
+    It leaves out the name of a schema that a session looks in.
+    """
+    words = re.sub(rf" OR REPLACE|::\w+|\b{SCHEMA}\.", "", definition).casefold()
+    return " ".join(sorted(re.findall(r"[\w']+", words)))
 
 
 def refuse_remains(connection: psycopg.Connection, current: str | None) -> None:

@@ -37,6 +37,7 @@ from schemas.guards.ledger_digests import (
     ANSWERS,
     APPLIED,
     BEFORE,
+    BIRTH_TOLD,
     CONSTANTS,
     ENDED_AT,
     LEDGER,
@@ -51,7 +52,7 @@ from schemas.guards.trail_rules import Event
 
 _OTHERS_REOPENED = "reopened"
 """Of an undo in an earlier version: the answers to other batches, before and after."""
-WHOLE = (*APPLIED, CONSTANTS, ANSWERS)
+WHOLE = (*APPLIED, CONSTANTS, *BEFORE)
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
 _MERGED = PREFIX + State.MERGED
@@ -61,10 +62,11 @@ _OF_OTHERS = {UNDO, RESTORED}
 EVENTS = {*_STATES, *_OF_OTHERS, REOPENED, RESOLVE, ASKED_FOR}
 """Events that change what the ledger has to be."""
 _TERMS = {
-    PROFILE: "its feed profile",
-    SERVICE: "the service it goes to",
-    OPENED_AT: "when it was opened",
-    ENDED_AT: "when it ended",
+    PROFILE: "its feed profile (table batch)",
+    SERVICE: "the service it goes to (table batch)",
+    OPENED_AT: "when it was opened (table batch)",
+    ENDED_AT: "when it ended (table batch)",
+    BIRTH_TOLD: "the database that it came to (table push_epoch)",
 }
 _MOST_LISTED = 20
 
@@ -89,19 +91,20 @@ class _Record:
     """Those of `_TERMS` that the trail has; None: it goes to no service, or has not ended."""
     constants: _Link[str] | None = None
     clues: _Link[str] | None = None
-    answers: _Link[str] | None = None
+    answers: dict[str, _Link[str]] = field(default_factory=dict)
+    """What of sends is hashed -> its hash."""
     state: str = ""
     reopened: bool = False
     """Rows of it are to be sent again since a later batch was undone."""
 
     def hashes(self) -> dict[str, _Link[str]]:
-        beside = {CONSTANTS: self.constants, ANSWERS: self.answers}
-        return self.ledger | {part: link for part, link in beside.items() if link is not None}
+        constants = {CONSTANTS: self.constants} if self.constants else {}
+        return self.ledger | constants | self.answers
 
     def enter(self, state: str, position: int, detail: Mapping[str, Any]) -> None:
         """A stage of the batch has ended, or begins again."""
         if not self.state and PROFILE in detail:
-            for term in detail.keys() & {PROFILE, SERVICE, OPENED_AT}:
+            for term in detail.keys() & {PROFILE, SERVICE, OPENED_AT, BIRTH_TOLD}:
                 self.terms[term] = _Link(position, detail[term])
             if CONSTANTS in detail:
                 self.constants = _Link(position, str(detail[CONSTANTS]))
@@ -116,19 +119,20 @@ class _Record:
                 # The first hash counts: a later one would hide what was changed in between.
                 self.ledger.setdefault(part, _Link(position, str(detail[part])))
         if state == _MERGED:
-            self.answers = None
+            self.answers = {}
         elif state in _ENDS and ANSWERS in detail:
-            self.answers, self.reopened = _Link(position, str(detail[ANSWERS])), False
+            self.answers, self.reopened = _answers(position, detail), False
         self.terms.pop(ENDED_AT, None)
         # The end of a batch has no time where an earlier version wrote the event.
         if state not in _ENDS or ENDED_AT in detail:
             self.terms[ENDED_AT] = _Link(position, detail.get(ENDED_AT))
         self.state = state
 
-    def reopen(self, position: int, after: str) -> None:
+    def reopen(self, position: int, after: Mapping[str, object]) -> None:
         """An undo lets rows of it be sent again; what is not known before is not known after."""
-        if self.answers is not None:
-            self.answers, self.reopened = _Link(position, after), True
+        found = _answers(position, after)
+        self.answers = {part: found[part] for part in found.keys() & self.answers.keys()}
+        self.reopened = self.reopened or bool(self.answers)
 
     def send_to(self, service: object, instead_of: object, position: int) -> None:
         """Have it go to a service instead of the one that is known, if any."""
@@ -183,21 +187,19 @@ def _read(records: defaultdict[int, _Record], position: int, event: Event) -> It
     detail = said_by(event.detail)
     if event.what == RESTORED:
         for record in records.values():
-            record.answers = None if record.reopened else record.answers
+            record.answers = {} if record.reopened else record.answers
     if event.batch_id is None:
         return
     if event.what == UNDO:
         for number, before, after in reopened_batches(detail):
             reopened = records[number]
-            yield from _changed_answers(number, reopened, position, before)
-            reopened.reopen(position, after)
+            yield from _changed_answers(number, reopened, position, {ANSWERS: before})
+            reopened.reopen(position, {ANSWERS: after})
     record = records[event.batch_id]
-    if BEFORE in detail:
-        yield from _changed_answers(event.batch_id, record, position, str(detail[BEFORE]))
-        if event.what == REOPENED:
-            record.reopen(position, str(detail.get(ANSWERS)))
-        else:
-            record.answers = None
+    known = {part: detail[name] for part, name in BEFORE.items() if name in detail}
+    if known:
+        yield from _changed_answers(event.batch_id, record, position, known)
+        record.reopen(position, detail if event.what == REOPENED else {})
     if event.what == ASKED_FOR:
         record.send_to(detail.get(SERVICE), detail.get(INSTEAD_OF), position)
     if event.what in _STATES:
@@ -215,14 +217,21 @@ def reopened_batches(detail: Mapping[str, Any]) -> Iterator[tuple[int, str, str]
             yield int(number), str(pair[0]), str(pair[1])
 
 
-def _changed_answers(number: int, record: _Record, position: int, before: str) -> Iterator[str]:
+def _answers(position: int, detail: Mapping[str, object]) -> dict[str, _Link[str]]:
+    return {part: _Link(position, str(detail[part])) for part in BEFORE if part in detail}
+
+
+def _changed_answers(
+    number: int, record: _Record, position: int, before: Mapping[str, object]
+) -> Iterator[str]:
     """Whether answers were changed since the trail had them last: an event has another hash."""
-    known = record.answers
-    if known is not None and _hash_of(known.value) != _hash_of(before):
-        yield (
-            f"batch {number}: {NAMES[ANSWERS]} (table {TABLES[ANSWERS]}) were changed between "
-            f"link {known.position} and link {position}: {_difference(known.value, before)}"
-        )
+    for part, known in record.answers.items():
+        found = str(before.get(part, known.value))
+        if _hash_of(known.value) != _hash_of(found):
+            yield (
+                f"batch {number}: {NAMES[part]} (table {TABLES[part]}) were changed between "
+                f"link {known.position} and link {position}: {_difference(known.value, found)}"
+            )
 
 
 def _altered_parts(
@@ -269,7 +278,7 @@ def _altered_terms(connection: psycopg.Connection, records: Mapping[int, _Record
         for term, name in _TERMS.items():
             link = record.terms.get(term)
             if link is not None and found.get(number, {}).get(term) != link.value:
-                yield f"batch {number}: {name} (table batch) is not what link {link.position} says"
+                yield f"batch {number}: {name} is not what link {link.position} says"
 
 
 def _unchecked(records: Mapping[int, _Record]) -> Iterator[str]:
@@ -277,7 +286,7 @@ def _unchecked(records: Mapping[int, _Record]) -> Iterator[str]:
     under_way = [number for number, one in batches if one.state in _BEGUN]
     older = [number for number, one in batches if one.state in (*FINAL, HELD) and not one.ledger]
     sending = [number for number, one in batches if one.state == _MERGED]
-    in_doubt = [number for number, one in batches if one.reopened and one.answers is None]
+    in_doubt = [number for number, one in batches if one.reopened and not one.answers]
     if under_way:
         yield (
             f"the ledger of {_batches(under_way)}, which {agree(len(under_way), 'is', 'are')} "

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from schemas.accounts import ADDRESS, FULL_NAME, LONGEST_ADDRESS, NAME, AccountRole, How
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
-from schemas.guards.readable import is_money, or_none
+from schemas.guards.readable import hashed, is_money, or_none, time_text
 from schemas.life import RESTATED
 from schemas.show_as import PATTERN
 
@@ -43,8 +43,12 @@ ACCOUNT_EVENTS = (
 ACCOUNT_FACTS = ("name", "full_name", "roles", "tenants", "subject", "disabled")
 """What the event of a changed account says of its row, beside the hash of salt and verifier."""
 
-ACCOUNT_ROW = f"event_id, {', '.join(ACCOUNT_FACTS)}, {SCHEMA}.password_told(name) AS password"
-"""SQL for what a row says, as its event does."""
+
+LOGIN_TOLD = hashed(
+    "one.token_hash", "one.account", "one.how",
+    time_text("one.opened_at"), time_text("one.expires_at"),
+)  # fmt: skip
+"""SQL for the hash of a login `one`, as the events say it that open and end it."""
 
 BATCH_SCOPE = "'tenants ' || (b.profile::json ->> 'tenant')"
 """SQL for what a batch `b` is about, as a scope; null where it is bound to no tenant."""
@@ -202,12 +206,6 @@ ACCOUNTS_OF: Mapping[str, str] = {
             {_NOT_THEIRS};
         END IF;
     END $$""",
-    "password_told(whose text)": f"""RETURNS text LANGUAGE plpgsql STABLE {SAFE} AS $$
-    BEGIN
-        -- Of others it would say who there is.
-        RETURN CASE WHEN {SCHEMA}.sees_all() OR whose = {SCHEMA}.acting_name()
-            THEN {SCHEMA}.password_hash(whose) END;
-    END $$""",
     "password_hash(whose text)": f"""RETURNS text LANGUAGE sql STABLE {SAFE} AS $$
         -- What an event says of a password: that it is the same one, and nothing to guess it by.
         SELECT encode(sha256(convert_to(
@@ -269,7 +267,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
         END IF;
         -- Whoever was shown to be it by another name is somebody else now.
         IF $6 OR $5 IS DISTINCT FROM known_as THEN
-            UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
+            PERFORM {SCHEMA}.end_login(l.token_hash, $7) FROM {SCHEMA}.login l
                 WHERE l.account = $1 AND l.ended_at IS NULL
                 AND ($6 OR known_anew OR l.how <> '{How.PASSWORD}');
         END IF;
@@ -372,7 +370,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
         END IF;
         PERFORM {SCHEMA}.forget_tries(whose, '{LOGIN}');
         -- Whoever had the password before is out, but for who is setting it.
-        UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
+        PERFORM {SCHEMA}.end_login(l.token_hash, said_by) FROM {SCHEMA}.login l
             WHERE l.account = whose AND l.ended_at IS NULL
             AND l.token_hash IS DISTINCT FROM encode(sha256(convert_to(
                 current_setting('recon.login', true), 'UTF8')), 'hex');

@@ -21,6 +21,7 @@ from schemas.guards.accounts import (
 )
 from schemas.guards.batch_states import lacks_merger
 from schemas.guards.decisions import as_the_person
+from schemas.guards.readable import hashed
 from schemas.jobs import (
     ARGUMENTS_LENGTH,
     COULD_NOT_RUN,
@@ -54,8 +55,7 @@ _NOT_STOPPED = refuse(NOT_ALLOWED, "job %s is %s, and is not started again", "nu
 
 def job_told(job: str, names: Sequence[str] = JOB_FACTS) -> str:
     """SQL for the hash of what nobody changes of a job, or of what came of it."""
-    facts = ", ".join(f"{job}.{name}" for name in names)
-    return f"encode(sha256(convert_to(json_build_array({job}.id, {facts})::text, 'UTF8')), 'hex')"
+    return hashed(*(f"{job}.{name}" for name in ("id", *names)))
 
 
 def told_of(job: str) -> str:

@@ -4,7 +4,8 @@ It runs as the owner, so that everybody comes to the same hash, whatever columns
 hash tells nothing of what it is over but the number of rows, and that of batches that whoever asks
 sees. What the database hands out (numbers of batches and extracts, epochs, times) is left out: the
 same delivery has the same hashes whatever went wrong meanwhile. An image is hashed as it stands,
-with the numbers of the row that had written it: an undo gives them back.
+with the numbers of the row that had written it: an undo gives them back. So are the numbers of the
+row whose record a send is of.
 
 What is hashed is written down in the audit trail for good. So the columns are listed here, and
 one that a table gets later is no part of it, but where a row has a value in it (`_ADDED`).
@@ -14,34 +15,39 @@ from collections.abc import Mapping
 
 from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import CORRECTED
+from schemas.guards.push_gate import BIRTH, epoch_told
 from schemas.guards.readable import time_text
 from schemas.guards.tenants import is_member
 
 FILES, RECEIPTS, OUTCOMES = "files", "receipts", "outcomes"
-NOTES, IMAGES, ANSWERS = "notes", "images", "answers"
+NOTES, IMAGES, ANSWERS, SENT = "notes", "images", "answers", "sent"
 CONSTANTS = "constants"
 """What is hashed: what was delivered, the chunks of each stage, what became of rows, what was found
-that rejects none, target rows as they were before, and what the service said to each; and the
-secret constants of the feed profile, with their salts."""
+that rejects none, target rows as they were before, what the service said to each, and how each
+is sent: for which record, under which key, and with which others; and the secret constants of the
+feed profile, with their salts."""
 LEDGER = (FILES, RECEIPTS, OUTCOMES, NOTES)
 """What a batch has once its rows are judged."""
 APPLIED = (*LEDGER, IMAGES)
 """What it has once they are applied; images are read by an undo alone."""
 TABLES: Mapping[str, str] = {
     FILES: "extract", RECEIPTS: "receipt", OUTCOMES: "outcome", NOTES: "note",
-    IMAGES: "before_image", ANSWERS: "send", CONSTANTS: "secret_constant",
+    IMAGES: "before_image", ANSWERS: "send", SENT: "send", CONSTANTS: "secret_constant",
 }  # fmt: skip
 """Where it is kept."""
-BEFORE = "answers_before"
-"""What an event calls the hash of the answers as they were before what it tells of."""
+BEFORE: Mapping[str, str] = {part: f"{part}_before" for part in (ANSWERS, SENT)}
+"""What of sends is hashed -> what an event calls that as it was before what it tells of."""
 PROFILE, SERVICE, OPENED_AT, ENDED_AT = "profile", "service", "opened_at", "ended_at"
+BIRTH_TOLD = "database"
 TERMS: Mapping[str, str] = {
     PROFILE: "encode(sha256(convert_to(b.profile, 'UTF8')), 'hex')",
     SERVICE: "b.service",
     OPENED_AT: time_text("b.opened_at"),
     ENDED_AT: time_text("b.ended_at"),
+    # Which database it was received in: that of the first batch, as long as it is the same one.
+    BIRTH_TOLD: f"(SELECT {epoch_told('p')} FROM {SCHEMA}.push_epoch p WHERE p.number = {BIRTH})",
 }
-"""What events say of a batch itself, by its column -> SQL for the same of batch `b`."""
+"""What events say of a batch itself -> SQL for the same of batch `b`."""
 _OF_EXTRACTS = (
     "x JOIN e ON e.id = x.extract_id AND e.batch_id = x.batch_id "
     "WHERE x.extract_id BETWEEN (SELECT min(id) FROM e) AND (SELECT max(id) FROM e)"
@@ -93,6 +99,12 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
         f"{SCHEMA}.send {_OF_EXTRACTS}",
         "e.place, x.record_number",
     ),
+    SENT: (
+        "e.place, x.record_number, x.writer_extract_id, x.writer_record_number, x.epoch, "
+        "x.own_key, x.follows",
+        f"{SCHEMA}.send {_OF_EXTRACTS}",
+        "e.place, x.record_number",
+    ),
 }
 
 
@@ -103,7 +115,8 @@ _EARLIER = f"""CASE WHEN x.earlier IS NOT NULL THEN (
             h.echo, h.service_id, h.epoch, h.carried_out, h.decision, h.decision_number, h.ended_by,
             h.ended_number)::text, '' ORDER BY h.number)
         FROM {SCHEMA}.earlier_send h
-        WHERE h.extract_id = x.extract_id AND h.record_number = x.record_number) END"""
+        WHERE h.batch_id = x.batch_id
+            AND h.extract_id = x.extract_id AND h.record_number = x.record_number) END"""
 _ADDED: Mapping[str, tuple[tuple[str, str], ...]] = {
     ANSWERS: (
         ("x.carried_out, x.decision", "x.carried_out, x.decision"),
@@ -170,5 +183,5 @@ LEDGER_DIGESTS_OF: Mapping[str, str] = {
 """Head -> rest of the definition: rows, a blank, and the SHA-256 of the SHA-256 of each line.
 
 Of many batches all rows are read once; of each batch as many hashes are in memory as it has rows.
-Only the statement of what is asked for is planned: all seven take longer than a small batch does.
+Only the statement of what is asked for is planned: all take longer than a small batch does.
 """

@@ -13,6 +13,7 @@ from schemas.guards.accounts import (
     LOGGED_IN,
     LOGGED_OUT,
     LOGIN,
+    LOGIN_TOLD,
     NOT_ALLOWED,
     OWN_CHANGE,
     REFUSED_LOGIN,
@@ -107,15 +108,18 @@ LOGINS_OF: Mapping[str, str] = {
     END $$""",
     "open_login(whose text, how text, token_hash text, seconds integer)": f"""
     RETURNS void LANGUAGE plpgsql {SAFE} AS $$
+    DECLARE
+        one {SCHEMA}.login;
     BEGIN
         IF $3 !~ '^[0-9a-f]{{64}}$' OR $4 NOT BETWEEN 1 AND {HOURS * 3600} THEN
             {refuse(NOT_ALLOWED, "no login is kept so")};
         END IF;
         DELETE FROM {SCHEMA}.login l WHERE l.expires_at < clock_timestamp() - interval '1 day';
         INSERT INTO {SCHEMA}.login (token_hash, account, how, opened_at, expires_at)
-        VALUES ($3, whose, how, clock_timestamp(), clock_timestamp() + $4 * interval '1s');
+        VALUES ($3, whose, how, clock_timestamp(), clock_timestamp() + $4 * interval '1s')
+        RETURNING * INTO one;
         PERFORM {SCHEMA}.new_event(NULL, '{LOGGED_IN}', whose, NULL,
-            json_build_object('how', how)::text);
+            json_build_object('how', how, 'sha256', {LOGIN_TOLD})::text);
     END $$""",
     "vouch(known_as text, how text, token_hash text, seconds integer)": f"""
     RETURNS text LANGUAGE plpgsql {SAFE} AS $$
@@ -138,10 +142,20 @@ LOGINS_OF: Mapping[str, str] = {
         whose text := ({SCHEMA}.acting()).name;
     BEGIN
         IF whose IS NOT NULL THEN
-            PERFORM {SCHEMA}.new_event(NULL, '{LOGGED_OUT}', whose, NULL, NULL);
-            UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
-                WHERE l.token_hash = encode(sha256(convert_to(
-                    current_setting('recon.login', true), 'UTF8')), 'hex');
+            PERFORM {SCHEMA}.end_login(encode(sha256(convert_to(
+                current_setting('recon.login', true), 'UTF8')), 'hex'), whose);
+        END IF;
+    END $$""",
+    "end_login(hashed text, said_by text)": f"""RETURNS void LANGUAGE plpgsql {SAFE} AS $$
+    DECLARE
+        one {SCHEMA}.login;
+    BEGIN
+        SELECT * INTO one FROM {SCHEMA}.login l WHERE l.token_hash = hashed FOR UPDATE;
+        IF one.ended_at IS NULL THEN
+            -- Said by whoever ends it, who may be logged in by it.
+            PERFORM {SCHEMA}.new_event(NULL, '{LOGGED_OUT}', said_by, NULL,
+                json_build_object('name', one.account, 'sha256', {LOGIN_TOLD})::text);
+            UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp() WHERE l.token_hash = hashed;
         END IF;
     END $$""",
 }

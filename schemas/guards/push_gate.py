@@ -7,13 +7,34 @@ declared would put rows in doubt. `connectors.postgres.push.gate` reads them.
 
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import RESTORED, lacks_merger
+from schemas.guards.readable import hashed
 
 BIRTH = 0
 """Number of the epoch that the first batch of a database writes; nothing is sent under it."""
+EPOCH, SEALED = "push epoch", "push epoch sealed"
+"""The events of both, with the hash of what was written: no row is altered or added in silence."""
 LOST_HASH = "lost_sha256"
 """What the event of a restore says of the contents that the database did not know."""
 
 _LOST = f"encode(sha256(convert_to(NEW.lost, 'UTF8')), 'hex') = e.detail::jsonb ->> '{LOST_HASH}'"
+
+
+def epoch_told(row: str) -> str:
+    """SQL for the hash of an epoch; the event of it has a time of its own."""
+    return _of(row, "number", "token", "home", "system", "timeline", "database_oid", "xid")
+
+
+def seal_told(row: str) -> str:
+    return _of(row, "number", "inode", "changed_ns")
+
+
+def _of(row: str, *columns: str) -> str:
+    return hashed(*(f"{row}.{column}" for column in columns))
+
+
+def _tell(event: str, told: str) -> str:
+    return f"""PERFORM {SCHEMA}.new_event(NULL, '{event}', session_user, NULL,
+            json_build_object('epoch', NEW.number, 'sha256', {told})::text);"""
 
 
 def _guard(table: str, body: str) -> tuple[str, ...]:
@@ -54,13 +75,18 @@ PUSH_GATE: tuple[str, ...] = (
             RAISE EXCEPTION 'epoch % of pushes is not of this database', NEW.number;
         END IF;
         NEW.xid := pg_current_xact_id()::text::bigint;
-        NEW.at := now();""",
+        NEW.at := now();
+        -- Of the first one the event of its batch tells.
+        IF NEW.number <> {BIRTH} THEN
+            {_tell(EPOCH, epoch_told("NEW"))}
+        END IF;""",
     ),
     *_guard(
         "push_seal",
         f"""IF NEW.number NOT BETWEEN {BIRTH} + 1 AND coalesce(newest, {BIRTH}) THEN
             RAISE EXCEPTION 'there is no epoch % of pushes to seal', NEW.number;
-        END IF;""",
+        END IF;
+        {_tell(SEALED, seal_told("NEW"))}""",
     ),
     *_guard(
         "push_restore",

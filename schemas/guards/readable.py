@@ -18,6 +18,11 @@ def time_text(moment: str) -> str:
     return f"to_char({moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
 
 
+def hashed(*values: str) -> str:
+    """SQL for the hash of some values, as events say it."""
+    return f"encode(sha256(convert_to(json_build_array({', '.join(values)})::text, 'UTF8')), 'hex')"
+
+
 def is_read(json: str) -> str:
     """SQL for whether programs can read JSON, whatever is in it."""
     odd = f"strict $.** ? (@ > {LARGEST} || @ < -{LARGEST})"

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.acceptance_rules import ACCEPTANCE_RULES_OF, RULE_EVENTS
 from schemas.guards.accounts import ACCOUNT_EVENTS, ACCOUNTS_OF
+from schemas.guards.altered_rights import ALTERED_RIGHTS_OF
 from schemas.guards.batch_states import (
     HELD,
     OF_MERGER,
@@ -30,8 +31,9 @@ from schemas.guards.batch_states import (
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED
 from schemas.guards.held_against import HELD_AGAINST_OF
 from schemas.guards.jobs import JOB_EVENTS, JOBS_OF, told_of
-from schemas.guards.ledger_digests import ANSWERS, BEFORE, LEDGER, LEDGER_DIGESTS_OF, TABLES, TERMS
+from schemas.guards.ledger_digests import BEFORE, LEDGER, LEDGER_DIGESTS_OF, TABLES, TERMS
 from schemas.guards.logins import LOGINS_OF
+from schemas.guards.push_gate import EPOCH, SEALED
 from schemas.guards.readable import is_amount, is_day, is_read, or_none, time_text
 from schemas.guards.tenants import TENANTS_OF
 from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
@@ -72,14 +74,18 @@ _READ_AGAIN = f"""{is_day("b.first_seen")}
     AND json_typeof(b.facts::json) = 'object'"""
 """SQL: whether what a break `b` says can be read."""
 _TOLD = "batch_id integer, what text, said_by text, reason text, detail text"
-_HASHED: Mapping[str, str] = {**{part: part for part in TABLES}, BEFORE: ANSWERS}
+_HASHED: Mapping[str, str] = {part: part for part in TABLES} | {
+    before: part for part, before in BEFORE.items()
+}
 """Hash of the ledger as an event calls it -> what it is of."""
 _WITH_ROWS = (
-    *DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS, *RULE_EVENTS, *JOB_EVENTS
+    *DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS, *RULE_EVENTS, *JOB_EVENTS,
+    EPOCH, SEALED,
 )  # fmt: skip
 """Events that are only written with the rows that they tell of."""
 _WORDS_OF_THESE = (
-    "report (approv|prepar)|breaks|reconcil|account|password|log|acceptance|job|subscription"
+    "report (approv|prepar)|breaks|reconcil|account|password|log|acceptance|job|subscription|"
+    "push epoch"
 )
 
 
@@ -90,6 +96,7 @@ def _acts(events: Mapping[str, str]) -> str:
 FUNCTIONS_OF: Mapping[str, str] = {
     **ACCOUNTS_OF,
     **LOGINS_OF,
+    **ALTERED_RIGHTS_OF,
     **HELD_AGAINST_OF,
     **DECISIONS_OF,
     **LEDGER_DIGESTS_OF,

@@ -1,5 +1,6 @@
 """What a run goes on from, and what is signed, is what the trail says of the runs before."""
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -14,10 +15,14 @@ from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from schemas.guards.roles import CONTROLLER
 from schemas.life import Choice
-from tests.accounts.people import ANNA, BO, add, logged_in
+from tests.accounts.people import ANNA, BO, TESSA, add, logged_in
 from tests.conftest import Once
+from tests.governance import runs
 from tests.governance.test_three_days import accept_open, paid, run, sign
+from tests.stages.conftest import As
+from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
 from tests.stages.payments import line, write
 
 DAYS = [date(2026, 1, day) for day in (28, 29, 30, 31)]
@@ -111,7 +116,13 @@ WHO = {
         "VALUES ('eve', 'Eve', 'approver', FALSE, 1)",
         "'eve'",
     ),
-    "limit": ("DELETE FROM acceptance_limit", "limits of acceptances"),
+    "limit": ("DELETE FROM acceptance_limit", "limit of acceptances of the currency '978'"),
+    "login": (
+        "INSERT INTO login VALUES (repeat('0', 64), 'bo', 'password', now(), now() + '1 hour')",
+        "the login of 'bo'",
+    ),
+    "login of another": ("UPDATE login SET account = 'bo' WHERE account = 'anna'", "of 'bo'"),
+    "login that goes on": ("UPDATE login SET expires_at = now() + '1 year'", "login of 'anna'"),
 }
 
 
@@ -129,3 +140,35 @@ def test_nobody_signs_by_rights_that_nobody_gave(
     bent(place, statement)
     with pytest.raises(EvidenceBroken, match=f"{told}.*audit verify"):
         approve(bo, last.run.id, by=None, comment="")
+
+
+OF_SOME = {
+    "run": ("UPDATE reconciliation SET decided_through = 99 WHERE id = 1", "is not what link"),
+    "breaks": ("UPDATE break_state SET amount = 1 WHERE reconciliation_id = 1", "breaks"),
+    "decision gone": ("DELETE FROM decision", "decisions"),
+    "signature": ("UPDATE signature SET by = 'Eve'", "signature"),
+    "role of another": (*WHO["role"][:1], "an account, a login or a limit"),
+    "limit": (*WHO["limit"][:1], "an account, a login or a limit"),
+}
+
+
+@pytest.mark.long(but=("role of another",))
+@pytest.mark.parametrize(("statement", "told"), OF_SOME.values(), ids=OF_SOME)
+def test_nor_does_whoever_is_shown_a_part_sign_it(
+    workspace: Workspace, acting: As, statement: str, told: str
+) -> None:
+    """Of accounts that they are not shown they are told that one is another, and not which."""
+    tim = replace(TESSA, name="tim", full_name="Tim Roe")
+    add(workspace, ANNA, TESSA, tim)
+    for scope in ("tenants 8", "tenants 7"):
+        done = runs.reconcile(workspace, runs.found("4711", tenant=int(scope[-1])), scope=scope)
+    with workspace.database.connect() as connection:
+        keep_limit(connection, "978", Decimal(1000))
+    user = acting(CONTROLLER)
+    accepted = Decision(Choice.COMMENT, "asked the bank")
+    decide_breaks(logged_in(user, TESSA), done.id, Chosen(code="AMOUNT"), accepted)
+    prepare(logged_in(user, TESSA), done.id, by=None, comment="")
+    bent(workspace, statement.replace("id = 1", f"id = {done.id}"))
+    with pytest.raises(EvidenceBroken, match=f"{told}.*audit verify") as refused:
+        prepare(logged_in(user, tim), done.id, by=None, comment="")
+    assert "anna" not in str(refused.value)

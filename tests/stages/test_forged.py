@@ -562,7 +562,7 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
     # What events say of it, proofs go by for good.
     add_event_of_end = "SELECT add_event(1, 'batch discarded', 'x', NULL, %s)"
     with loader.database.connect() as connection:
-        for said in (*TERMS, *TABLES, BEFORE):
+        for said in (*TERMS, *TABLES, *BEFORE.values()):
             forged: list[object] = ["2001-01-01T00:00:00.000000Z", "0 " + "0" * 64, "", 7, []]
             for one in (*forged, *([None] if said != SERVICE else [])):
                 with pytest.raises(psycopg.Error, match=f"another {said} than|by other hashes"):

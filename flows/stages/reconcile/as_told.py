@@ -7,7 +7,6 @@ was changed is not carried into another report, which would have it as its own f
 import psycopg
 
 from connectors.errors import EvidenceBroken
-from connectors.postgres.accounts import is_shown_part
 from connectors.postgres.audit_checks import altered_run
 from connectors.postgres.reconciliations import Reconciliation
 from flows.stages.reconcile.decision_rules import NAMED
@@ -17,11 +16,8 @@ from schemas.counting import first_of
 def refuse_altered(connection: psycopg.Connection, scope: str, run: Reconciliation | None) -> None:
     """Raise EvidenceBroken where the ledger has a run of a scope otherwise than the trail.
 
-    `run` is the last one, or one that is signed; None: the scope has none. Whoever is shown a part
-    of the ledger has nothing to compare.
+    `run` is the last one, or one that is signed; None: the scope has none.
     """
-    if is_shown_part(connection):
-        return
     faults = [*altered_run(connection, scope, run)]
     if faults:
         raise EvidenceBroken(
