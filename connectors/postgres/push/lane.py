@@ -157,10 +157,9 @@ def _held_beside(lease: Lease, operation: Operation) -> Sequence[str]:
     An outage is the service's: whatever is posted next would be lost as well.
     """
     rows = lease.connection.execute(
-        """SELECT l.operation FROM push_lane l JOIN batch mine ON mine.id = %s
-        -- Of a batch that this account may not see nobody knows the service.
-        LEFT JOIN batch b ON b.id = l.batch_id
-        WHERE l.held AND l.operation <> %s AND coalesce(b.service, mine.service) = mine.service""",
+        """SELECT l.operation FROM push_lane l JOIN batch b ON b.id = l.batch_id
+        JOIN batch mine ON mine.id = %s AND mine.service = b.service
+        WHERE l.held AND l.operation <> %s""",
         [lease.batch_id, operation.name],
     )
     return [name for (name,) in rows]
