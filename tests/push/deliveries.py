@@ -27,6 +27,21 @@ def tones(path: Path, count: int) -> str:
     return str(path)
 
 
+def posted_kinds(folder: Path, count: int) -> list[str]:
+    """Files of three record kinds that are posted, with so many records each."""
+    rows = {
+        "TenantsId,AvatarsId,Name": "7,3,tone {0}",
+        "TenantsId,ActionsId,DocumentUrl": "7,{0},https://d",
+        GATEWAYS: "1,{0},gateway,key,https://n,https://r",
+    }
+    made = []
+    for header, row in rows.items():
+        path = folder / f"kind-{len(made) + 1}.csv"
+        path.write_text("\n".join([header, *map(row.format, range(1, count + 1))]) + "\n")
+        made.append(str(path))
+    return made
+
+
 def payments(path: Path, count: int) -> str:
     """Payments 1 to `count`, each with an amount of its own; each is a PUT."""
     return write(path, *(line(number, amount=f"{number}.25") for number in range(1, count + 1)))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -20,7 +21,7 @@ from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from schemas.tables import MESSAGE_TONE
 from tests.push.conftest import towards
-from tests.push.deliveries import claimed, payments, row_of, tones
+from tests.push.deliveries import claimed, payments, posted_kinds, row_of, tones
 from tests.service.faulty_server import LOST, OK, FaultyServer, Reply, Seen, always, status
 
 DOWN = status(502, applied=True)
@@ -59,6 +60,31 @@ def test_an_outage_over_several_runs_and_batches_costs_what_was_in_flight_once(
         rows("UPDATE send SET state = 'unsent' WHERE batch_id = 2 RETURNING 1")
         push_batch(place, 2)
         assert len(server.asked) == asked
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("together", [True, False], ids=["in one batch", "in a batch each"])
+def test_an_outage_costs_what_was_in_flight_whatever_is_posted_next(
+    workspace: Workspace, rows: Any, tmp_path: Path, together: bool
+) -> None:
+    files = posted_kinds(tmp_path, 3)
+    for paths in [files] if together else [[path] for path in files]:
+        import_delivery(workspace, paths, DEFAULT)
+    batches = (1,) if together else (1, 2, 3)
+    with FaultyServer(always(LOST), health=always(DOWN)) as server:
+        place = towards(workspace, server.url, concurrency=3, health_attempts=2)
+        for number in batches:
+            with suppress(ServiceUnusable):
+                push_batch(place, number)
+        count = "SELECT state, count(*) FROM send GROUP BY 1"
+        assert dict(rows(count)) == {"in_doubt": 3, "unsent": 6}
+        server.plan = server.health = always(OK)
+        for number in batches:
+            push_batch(place, number)
+        assert dict(rows(count)) == {"in_doubt": 3, "acknowledged": 6}
+        # The outage is over and forgotten, also for the operation that had met it.
+        assert rows("SELECT count(*) FROM push_lane WHERE held") == [(0,)]
+        assert len(server.requests) == 9
 
 
 @pytest.mark.long

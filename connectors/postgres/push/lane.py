@@ -6,7 +6,7 @@ PUT is simply sent again, a POST is in doubt until somebody decides.
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -45,6 +45,8 @@ class Lane:
     """Whether the last run left POSTs in doubt, so that the service is asked first."""
     repeatable: bool
     """Whether the host knows by its key what it has done: it is sent what is in doubt."""
+    held_beside: Sequence[str] = ()
+    """The other operations of the service whose last run did."""
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:
@@ -70,6 +72,7 @@ class Lane:
             self.epoch,
             held=self.held,
             repeatable=self.repeatable,
+            held_beside=self.held_beside,
         )
 
 
@@ -102,8 +105,9 @@ def hold_lane(
     try:
         with lease.transaction():
             epoch, held = _take(lease, operation)
+            beside = _held_beside(lease, operation)
         # What the session of the batch holds is renewed with the batch.
-        yield Lane(lease, operation, table, epoch, held, repeatable)
+        yield Lane(lease, operation, table, epoch, held or bool(beside), repeatable, beside)
     finally:
         let_go(connection, taken)
 
@@ -147,17 +151,40 @@ def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:
     return int(row[0]), held
 
 
+def _held_beside(lease: Lease, operation: Operation) -> Sequence[str]:
+    """The other operations whose last run left POSTs in doubt at the service of the batch.
+
+    An outage is the service's: whatever is posted next would be lost as well.
+    """
+    rows = lease.connection.execute(
+        """SELECT l.operation FROM push_lane l JOIN batch b ON b.id = l.batch_id
+        JOIN batch mine ON mine.id = %s AND mine.service = b.service
+        WHERE l.held AND l.operation <> %s""",
+        [lease.batch_id, operation.name],
+    )
+    return [name for (name,) in rows]
+
+
 def _set_held(connection: psycopg.Connection, operation: Operation, held: bool) -> None:
     connection.execute(
-        "UPDATE push_lane SET held = %s WHERE operation = %s", [held, operation.name]
+        "UPDATE push_lane SET held = %(held)s "
+        "WHERE operation = %(operation)s AND held IS DISTINCT FROM %(held)s",
+        {"held": held, "operation": operation.name},
     )
 
 
 def keep_held(lane: Lane, held: bool) -> None:
-    """Write down, where it is news, whether the next run has to ask the service first."""
-    if held is not lane.held:
-        _set_held(lane.lease.connection, lane.operation, held)
-        lane.held = held
+    """Write down whether the next run has to ask the service first, whatever it posts."""
+    connection = lane.lease.connection
+    _set_held(connection, lane.operation, held)
+    if lane.held_beside and not held:
+        # Whoever has one of them locked writes down itself how that ends.
+        connection.execute(
+            """UPDATE push_lane SET held = FALSE WHERE operation IN (SELECT operation FROM push_lane
+                WHERE operation = ANY(%s) FOR UPDATE SKIP LOCKED)""",
+            [list(lane.held_beside)],
+        )
+    lane.held = held
 
 
 def settle_unanswered(connection: psycopg.Connection, operation: Operation, batch_id: int) -> int:
