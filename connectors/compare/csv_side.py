@@ -192,9 +192,9 @@ def _readings(content: Content, signs: Sequence[str], limits: Limits) -> list["_
         # The last line may go on.
         text = head if final else head[: head.rfind(b"\n") + 1]
         tried = [_first_record(text, sign, content.encoding) for sign in signs]
-        # Where one delimiter fails on a quote, a name with a quote in it was read with a wrong one.
+        # Where one delimiter fails on a quote, a bare quote in a name was read with a wrong one.
         failed = None in tried
-        read = [one for one in tried if one and not (failed and any('"' in n for n in one.names))]
+        read = [one for one in tried if one and not (failed and one.bare_quote)]
         if read:
             return read
         if final:
@@ -213,6 +213,8 @@ class _Read(NamedTuple):
     """The one that it begins on."""
     end_line: int
     """The one behind it."""
+    bare_quote: bool
+    """Whether a name has a quote in it that is not written twice, in quotes."""
 
 
 def _first_record(text: bytes, sign: str, encoding: str) -> _Read | None:
@@ -221,13 +223,17 @@ def _first_record(text: bytes, sign: str, encoding: str) -> _Read | None:
     if blank is None:
         return None
     try:
-        decoded = (line.decode(encoding) for line in lines[blank:])
-        reader = csv.reader(decoded, delimiter=sign, strict=True)
-        names = [name.strip() for name in next(reader)]
+        reader = csv.reader(
+            (line.decode(encoding) for line in lines[blank:]), delimiter=sign, strict=True
+        )
+        names = next(reader)
     except (csv.Error, UnicodeDecodeError):
         return None
     taken = blank + reader.line_num
-    return _Read(names, sign, sum(map(len, lines[:taken])), blank + 1, taken + 1)
+    written = b"".join(lines[blank:taken]).decode(encoding)
+    bare = any('"' in one and '"{}"'.format(one.replace('"', '""')) not in written for one in names)
+    stripped = [name.strip() for name in names]
+    return _Read(stripped, sign, sum(map(len, lines[:taken])), blank + 1, taken + 1, bare)
 
 
 def _physical(text: bytes) -> Iterator[bytes]:

@@ -196,7 +196,7 @@ def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> 
     columns = [one for one in columns if one.dtype != pl.Null]
     numbers = [one for one in columns if one.reading not in TIMES or one.dtype.is_integer()]
     times = [one for one in columns if one.reading not in NUMBERS]
-    wrong, meant = (numbers, "times") if leeway.seconds else (times, "numbers")
+    wrong, meant = (times, "numbers") if leeway.seconds is None else (numbers, "times")
     if wrong:
         raise SidesRefused(
             f"--tolerance {name}: its unit is one of {meant}, and the column is {wrong[0].shown}"

@@ -288,9 +288,13 @@ UNITS = [
     ("1", pl.Datetime("us"), "is Datetime"),
     ("1%", pl.Date(), "is Date"),
     ("1", pl.String(), "is String"),
+    ("0s", pl.Int64(), "is Int64 of whole numbers"),
+    ("0", pl.Datetime("us"), "is Datetime"),
     ("1", pl.Int64(), None),
     ("1%", pl.Decimal(38, 2), None),
     ("1s", pl.Datetime("us"), None),
+    ("0s", pl.Datetime("us"), None),
+    ("0", pl.Int64(), None),
 ]
 
 

@@ -187,3 +187,25 @@ def test_of_a_folder_the_broken_file_is_named(tmp_path: Path, place: int, told: 
     with pytest.raises(SidesRefused) as refused:
         compared(tmp_path, tmp_path)
     assert str(refused.value).startswith(f"{tmp_path}/{told}")
+
+
+QUOTED_NAMES = [
+    ('id,"a ""b"" c",d', ['a "b" c', "d"]),
+    ('"id";"""a""";"b,c"', ['"a"', "b,c"]),
+    ('"id"|" ""a ""b"', ['"a "b']),
+    ('id,"a;""b;c;d"', ['a;"b;c;d']),
+    ('id;a"b;c', ['a"b', "c"]),
+]
+
+
+@pytest.mark.parametrize(("header", "names"), QUOTED_NAMES)
+def test_a_name_may_have_quotes_in_it(tmp_path: Path, header: str, names: list[str]) -> None:
+    """Written as CSV writes a quote in a cell; what is read with another delimiter is no name."""
+    side = csv_file(tmp_path / "a.csv", header + "\n")
+    assert [one.name for one in compared(side, side).columns] == names
+
+
+def test_a_quote_that_is_not_closed_is_no_part_of_a_name(tmp_path: Path) -> None:
+    side = csv_file(tmp_path / "a.csv", 'id;"a\n1;2\n')
+    with pytest.raises(SidesRefused, match="quotes are not closed"):
+        compared(side, side)

@@ -61,7 +61,8 @@ class Leeway:
     absolute: Decimal = Decimal(0)
     relative: Decimal = Decimal(0)
     """Share of the left value."""
-    seconds: Decimal = Decimal(0)
+    seconds: Decimal | None = None
+    """None: it is one of numbers."""
 
 
 def differing(
@@ -197,10 +198,11 @@ def _as_times(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
         for part, unit in (("at", _MICRO), ("nanos", _NANO))
     )
     apart = micros + nanos
-    inside = known & (apart.abs() <= (_kept(leeway.seconds) if leeway else -1))
-    seconds = plain_text(apart.cast(pl.String)) + " s"
+    seconds = leeway.seconds if leeway else None
+    inside = known & (apart.abs() <= (-1 if seconds is None else _kept(seconds)))
+    delta = plain_text(apart.cast(pl.String)) + " s"
     judged = some.select(
-        pl.when(known).then(seconds).otherwise("delta").alias("delta"),
+        pl.when(known).then(delta).otherwise("delta").alias("delta"),
         (known & (apart == 0)).fill_null(value=False).alias("same"),
         (pl.col("within") | inside.fill_null(value=False)).alias("within"),
     )
