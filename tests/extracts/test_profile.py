@@ -248,6 +248,10 @@ PAYMENT = 'record = "payment"\n'
         ),
         ('negative = ["-"]', "'-' does not show how one is written: there is no 1 in it"),
         ('negative = ["1 H 0"]', "'1 H 0' does not show how one is written: it has a second digit"),
+        (
+            'negative = ["27 1"]',
+            "where a code of digits says the sign, name it in per.map of a sum",
+        ),
         ('negative = ["1"]', "'1' is below zero and above it"),
         # A sign that is of a currency too, or that says a share, would turn what it is beside.
         ('negative = ["1 D"]\ncurrency = ["1 D"]', "'1 D' is below zero and above it"),
