@@ -23,6 +23,7 @@ from connectors.files.parts import in_parts
 from connectors.files.positions import DELIMITER, QUOTE
 from connectors.files.shadow import has_open_quote
 from connectors.files.utf8 import Utf8
+from schemas.cells.unseen import as_seen
 
 _NO_TEXT = re.compile("[\udc80-\udcff]")
 """Bytes that are no sign of their encoding."""
@@ -171,12 +172,15 @@ class _Above:
         filled = self._columns.filled
         assert filled is not None
         records = chunk.records
+        names = [pl.col(str(place)) for place in (filled.group, *filled.places)]
         cells = chunk.cells(filled.width).select(
-            pl.col(str(place)).alias(str(at))
-            for at, place in enumerate((filled.group, *filled.places))
+            as_seen(names[0].fill_null("")).alias("group"),
+            *(
+                pl.when(as_seen(one) != "").then(one).alias(str(at))
+                for at, one in enumerate(names[1:])
+            ),
         )
-        group = cells.to_series(0)
-        ends = fitting(group.fill_null("").str.strip_chars(), filled.ends).to_list()
+        ends = fitting(cells["group"], filled.ends).to_list()
         rows = zip(cells.rows(), ends, strict=True)
         found, numbers, has = dict[Said, int](), list[int](), self._held
         faults, lines = records.fault.tolist(), records.first_line.tolist()
@@ -187,16 +191,13 @@ class _Above:
                 self._group = None
             else:
                 (name, *own), is_end = next(rows)
-                has = self._filled(name, own, line, is_end=is_end)
+                has = self._filled(name, tuple(own), line, is_end=is_end)
             numbers.append(found.setdefault((*said[at], *has), len(found)))
         return _Taken(found, np.array(numbers, np.int64))
 
-    def _filled(
-        self, name: str | None, cells: Sequence[str | None], line: int, *, is_end: bool
-    ) -> Said:
+    def _filled(self, name: str, own: Said, line: int, *, is_end: bool) -> Said:
         """What a record has that has these cells."""
-        own = tuple(cell if cell and cell.strip() else None for cell in cells)
-        name, first = (name or "").strip(), len(self._of_lines)
+        first = len(self._of_lines)
         if is_end:
             self._group, self._held = None, (None,) * len(own)
         elif name and name != self._group:

@@ -110,11 +110,11 @@ class OpenedDelivery:
         if not names:
             return ()
         which = first_of(names, NAMED)
-        are = agree(len(names), "is called as no extract is", "are called as no extracts are")
-        them = agree(len(names), "it", "one of them")
+        are = agree(len(names), "name is not that of an extract", "names are not those of extracts")
+        them = agree(len(names), "it", "any of them")
         return (
-            f"Left alone: {which}, which {are}. Where {them} holds records, name it, or call it "
-            ".csv.",
+            f"Left alone: {which}, whose {are}. If {them} holds records, name it, or give it the "
+            "ending .csv.",
         )
 
 

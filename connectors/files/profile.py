@@ -16,7 +16,7 @@ from schemas.cells.date_forms import DateForms
 from schemas.cells.numbers import BESIDE, NEGATIVE, POSITIVE, NumberForm
 from schemas.cells.reading import offset_minutes
 from schemas.cells.widths import of_usual_width
-from schemas.field import Table
+from schemas.field import Kind, Table
 from schemas.made_keys import MadeKey
 
 BY_KEY = "by_key"
@@ -190,12 +190,16 @@ class Profile:
     def merges(self, table: Table) -> bool:
         """Whether rows of a table with one key that are equal are one record.
 
-        A key that was delivered says so. One that is made of what they say cannot tell two
-        withdrawals of the same amount from one that is there twice.
+        A key that was delivered says so. One that is made of what they say, or a text that several
+        of their cells make, cannot tell two withdrawals of the same amount from one that is there
+        twice.
         """
         if self.repeats != BY_KEY or self.duplicate == "last_wins":
             return self.repeats != "conflict"
-        return not self.made_keys(table)
+        return not self.made_keys(table) and not any(
+            table.by_name[name].kind is Kind.STRING and len(self.sources.get(name, ())) > 1
+            for name in table.key
+        )
 
     def made_keys(self, table: Table) -> dict[str, MadeKey]:
         """The fields of a table's key that are made of other fields of it."""

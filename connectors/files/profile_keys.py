@@ -226,10 +226,10 @@ def _per(key: str, value: object) -> dict[str, Any]:
 
 def _units(key: str, value: object) -> str:
     text = _constant(key, value)
-    if not re.fullmatch("10*", text):
+    if not re.fullmatch("-?10*", text):
         raise ProfileError(
             f"{key} = {shown(text)!r} is no number of units by which all amounts can be divided "
-            'exactly. Write "1", "10", "100" ...'
+            'exactly. Write "1", "10", "100" ..., or "-1" where the amount has the other sign.'
         )
     return text
 

@@ -64,8 +64,12 @@ def _form(written: Mapping[str, Any], unread: str | None) -> CellForm:
 def _sum(written: Mapping[str, Any]) -> ColumnSum | None:
     if not written.keys() & {"sum", "minus"}:
         return None
-    scale, one_filled = Decimal(written.get("scale", "1")), written.get("filled") == "one"
-    return ColumnSum(len(written.get("sum", ())), scale, one_filled)
+    return ColumnSum(
+        len(written.get("sum", ())),
+        Decimal(written.get("scale", "1")),
+        one_filled=written.get("filled") == "one",
+        signed="map" in written.get("per", {}),
+    )
 
 
 def _units(written: Mapping[str, Any], unread: str | None) -> CellForm | None:

@@ -261,9 +261,12 @@ def _around(example: str) -> tuple[str, str]:
     """What stands before the one of an example, and behind it."""
     match = _ONE.fullmatch(example)
     if match is None:
-        why = "it has a second digit" if "1" in example else "there is no 1 in it"
+        why, instead = "there is no 1 in it", ""
+        if "1" in example:
+            why = "it has a second digit"
+            instead = "; where a code of digits says the sign, name it in per.map of a sum"
         raise NoNumberForm(
-            f"{example!r} does not show how one is written: {why}. Write '1-', '(1)'"
+            f"{example!r} does not show how one is written: {why}. Write '1-', '(1)'{instead}"
         )
     if example != example.strip(AROUND):
         raise NoNumberForm(f"{example!r} has blanks around it, which a number never has")

@@ -122,6 +122,22 @@ def test_equal_rows_are_one_record_where_their_key_is_delivered_or_the_feed_says
     )
 
 
+@pytest.mark.parametrize(
+    ("field", "asked", "merges"),
+    [
+        ("Name", {"from": ["Day", "Text"], "join": " "}, False),
+        ("Name", {"from": ["Text"], "part": "(.*)"}, True),
+        ("AvatarsId", {"from": ["Text", "No"], "join": " ", "part": "([0-9]+)"}, True),
+    ],
+)
+def test_a_text_of_several_columns_is_no_key_that_was_delivered(
+    field: str, asked: dict[str, Any], merges: bool
+) -> None:
+    """Two lines that say the same may be two things: the same withdrawal twice on one day."""
+    tones = read_profile({"feed": "bank", "record": "message_tone", "fields": {field: asked}})
+    assert tones.merges(EXTRACTS["message_tone"]) is merges
+
+
 def test_a_record_of_another_kind_has_no_made_key() -> None:
     """One inside insert-batch data that corrects rates: its number is delivered."""
     made = {"Id": {"key": ["EffectiveDate", "ToCurrenciesId"]}}
@@ -248,6 +264,10 @@ PAYMENT = 'record = "payment"\n'
         ),
         ('negative = ["-"]', "'-' does not show how one is written: there is no 1 in it"),
         ('negative = ["1 H 0"]', "'1 H 0' does not show how one is written: it has a second digit"),
+        (
+            'negative = ["27 1"]',
+            "where a code of digits says the sign, name it in per.map of a sum",
+        ),
         ('negative = ["1"]', "'1' is below zero and above it"),
         # A sign that is of a currency too, or that says a share, would turn what it is beside.
         ('negative = ["1 D"]\ncurrency = ["1 D"]', "'1 D' is below zero and above it"),

@@ -10,6 +10,7 @@ import pytest
 
 from flows.steps.fast.book import Bookmaker
 from flows.steps.fast.typed import Delivered, typed_records
+from flows.steps.fast.written import all_is_seen
 from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.check import check
 from flows.steps.validate.normalise import CellForm, Writing, normalise
@@ -17,6 +18,7 @@ from flows.steps.validate.rows import stored
 from flows.steps.validate.times import TimeForm
 from schemas.cells.date_forms import DateForms
 from schemas.cells.numbers import BESIDE, BLANK, OVERPUNCHED, NumberForm
+from schemas.cells.unseen import as_seen
 from schemas.field import Field, Kind, Table
 from schemas.millionths import in_millionths, plain_rows
 from tests.stages.test_fast_feeds import ODD
@@ -298,3 +300,15 @@ def test_sums(added: int, default: str | None) -> None:
     assert agree(Kind.DOUBLE, one, [("5",), ("-0.50",), ("",)])["5",] == (-5_000_000, 0)
     by_rate = CellForm(sum=ColumnSum(1, Decimal("0.01")))
     assert agree(Kind.DOUBLE, by_rate, [("5",), ("-0.50",)])["-0.50",] == (-5_000, 4)
+
+
+def test_a_cell_whose_bytes_are_all_seen_is_what_it_looks_like() -> None:
+    signs = pl.DataFrame({"sign": [chr(at) for at in range(0x110000) if not 0xD800 <= at < 0xE000]})
+    around = pl.concat_str(pl.lit("a"), pl.col("sign"), pl.lit("b"))
+    other = signs.filter((as_seen(around) != around) & (pl.col("sign") != " "))["sign"]
+    assert {"\t", "\u00a0", "\u00ad", "\u200b", "\u202f", "\u3000", "\ufeff"} <= {*other}
+    for sign in other:
+        text = np.frombuffer(sign.encode(), np.uint8)
+        assert not all_is_seen(text, 0, len(text)), ascii(sign)
+    text = np.frombuffer("Überweisung 入金 ok".encode(), np.uint8)
+    assert all_is_seen(text, 0, len("Überweisung".encode()))

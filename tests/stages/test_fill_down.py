@@ -279,3 +279,17 @@ def test_a_file_without_such_a_column_is_refused(still: Workspace, tmp_path: Pat
     path.write_text(JOURNAL.replace("Line", "Day of entry", 1))
     (verdict,) = examine(still.settings, [str(path)], read_profile({**SHAPE, "leave_out": {}}))
     assert verdict.refused in ("duplicate_column", "missing_column")
+
+
+def test_what_nobody_sees_begins_no_group_and_is_no_value(still: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "journal.csv"
+    path.write_text(
+        "Entry;Day;Debt;Amount;Line\n"
+        "J1;01.11.2026;2;1.50;1\n"
+        "\u200b;\u00a0;\ufeff;2.50;2\n"
+        "J1\u00a0;;\u200b;3.50;3\n"
+        "\ufeffTotal\u00a0J1;;;7.50;4\n"
+        ";;;4.50;5\n"
+    )
+    (verdict,) = examine(still.settings, [str(path)], read_profile({**SHAPE, "leave_out": {}}))
+    assert [one.line for one in verdict.rejects] == [5, 6]  # behind the end of the group

@@ -12,12 +12,12 @@ from flows.stages.workspace import Workspace
 
 TONES = "TenantsId,AvatarsId,Name\n7,3,{}\n"
 SEVERAL = (
-    "Left alone: deep/, march.xlsx, more.txt, which are called as no extracts are. Where one of "
-    "them holds records, name it, or call it .csv."
+    "Left alone: deep/, march.xlsx, more.txt, whose names are not those of extracts. If any of "
+    "them holds records, name it, or give it the ending .csv."
 )
 ONE = (
-    "Left alone: all.zip/more.txt, which is called as no extract is. Where it holds records, name "
-    "it, or call it .csv."
+    "Left alone: all.zip/more.txt, whose name is not that of an extract. If it holds records, name "
+    "it, or give it the ending .csv."
 )
 
 

@@ -131,6 +131,24 @@ def test_a_check_says_the_same(still: Workspace, tmp_path: Path) -> None:
     assert [one.record_number for one in verdict.rejects] == [5, 8]
 
 
+SEEN = ["pending\u00a0", "\u200bpending", "\ufeffpending", "pen\u00adding", "in\u202ftransit"]
+
+
+@pytest.mark.parametrize("as_utf_16", [False, True])
+def test_what_nobody_sees_in_a_cell_decides_nothing(
+    still: Workspace, tmp_path: Path, *, as_utf_16: bool
+) -> None:
+    """Such a cell looks like one that leaves its row out, or that keeps it: a payment in doubt."""
+    lines = [f"{line(at)},{cell}," for at, cell in enumerate(SEEN)]
+    lines += [f"{line(8)},,Charge\u200b", f"{line(9)},,\u00a0", f"{line(10)},Pending,x", ""]
+    text = "\n".join([f"{HEADER},Status,Type", *lines])
+    path = tmp_path / "payments.csv"
+    path.write_text(text, "utf-16" if as_utf_16 else "utf-8")
+    states = {"leave_out": {"Status": ["pending", "in\u00a0transit"]}}
+    (verdict,) = examine(still.settings, [str(path)], read_profile(SHAPE | states))
+    assert (verdict.rows_in, verdict.excluded, [*verdict.rejects]) == (8, 6, [])
+
+
 @pytest.mark.long
 def test_chunks_and_reruns_leave_out_the_same(
     workspace: Workspace, rows: Any, tmp_path: Path

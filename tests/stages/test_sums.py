@@ -241,6 +241,65 @@ def test_an_amount_for_several_units_is_divided_exactly(
         assert found.replace("\0", "").startswith(told)
 
 
+CODED = read_profile(
+    {
+        **SHAPE,
+        "fields": {
+            "PaidAmount": {
+                "sum": ["Cents", "More"],
+                "decimals": 0,
+                "scale": "0.01",
+                "per": {"column": "Code", "map": {"22": 1, "27": -1, "37": "-100"}},
+            },
+            "DiscountAmount": {"sum": ["More"], "per": {"column": "Units"}, "default": "0.00"},
+        },
+    }
+)
+BY_CODE = [
+    # the cents, the code beside them, what is paid
+    ("123456", "22", "1234.56"),
+    ("5000", "27", "-50.00"),
+    ("5000", " 27 ", "-50.00"),
+    ("-5000", "27", "50.00"),
+    ("0", "27", "0.00"),
+    ("5000", "37", "-0.5000"),
+    ("1234567890123456789", "27", "-12345678901234567.89"),
+    ("", "27", None),
+    ("5000", "28", "is no number of units"),
+    ("5000", "-22", "is no number of units"),
+    ("5000", "", "is no number of units"),
+]
+
+
+@pytest.mark.parametrize(("cents", "code", "told"), BY_CODE)
+def test_a_code_says_the_sign_of_a_sum(cents: str, code: str, told: str | None) -> None:
+    form = writing_of(CODED).fields["PaidAmount"]
+    frame = pl.DataFrame({"Cents": [cents], "More": [""], "Code": [code]})
+    made = form.made(EXTRACTS["payment"].by_name["PaidAmount"], [*map(pl.col, frame.columns)])
+    found = frame.select(made).item()
+    if told is None or told.startswith("is"):
+        assert found is None if told is None else told in found
+    else:
+        assert (Decimal(found), "-0" in found and not Decimal(found)) == (Decimal(told), False)
+
+
+def test_the_fast_path_takes_a_sign_by_a_code_as_validating_does(tmp_path: Path) -> None:
+    path = tmp_path / "payments.csv"
+    good = [f"{at};{at}50;;{(22, 27)[at % 2]};1\n" for at in range(10, 90)]
+    rows = [f"{at};{cents};;{code};1\n" for at, (cents, code, _) in enumerate(BY_CODE)]
+    path.write_text("No;Cents;More;Code;Units\n" + "".join([*good, *rows, "99;1;1;22;-1\n"]))
+    header, found = chunks(path, CODED)
+    for chunk in found:
+        compare(header, chunk, CODED)
+
+
+def test_a_cell_that_is_a_number_of_units_itself_says_no_sign() -> None:
+    form = writing_of(CODED).fields["DiscountAmount"]
+    frame = pl.DataFrame({"More": ["5"], "Units": ["-1"]})
+    made = form.made(EXTRACTS["payment"].by_name["DiscountAmount"], [*map(pl.col, frame.columns)])
+    assert "'-1' is no number of units" in frame.select(made).item().replace("\0", "")
+
+
 LOOKED_UP = [
     # the text that units follow from, whether others may be for 100, what 15,2 is worth then
     *((text, others, "15.2") for text in ("JPY", " JPY", "JPY\t", "\xa0JPY ") for others in (0, 1)),

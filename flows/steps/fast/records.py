@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from flows.steps.fast.cells import Bytes, byte_at, read_decimal, read_integer, read_moment
 from flows.steps.fast.forms import Book, Form, HowRead, TimePart
 from flows.steps.fast.written import (
+    all_is_seen,
     find_behind,
     has_digit,
     one_of,
@@ -299,14 +300,22 @@ def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, r
 
 
 @loop_part
+def _is_kept(text: Bytes, begin: int, end: int, book: Book, how: HowRead) -> bool:
+    """Whether a cell leaves its row in beyond doubt."""
+    _, known = read_word(text, begin, end, book, how)
+    if how.left_out:  # What nobody sees in it may make another word of it.
+        return not known and all_is_seen(text, begin, end)
+    return known
+
+
+@loop_part
 def _read_text(
     text: Bytes, begin: int, end: int, book: Book, how: HowRead, told: Places
 ) -> tuple[int, int, bool, bool]:
     """A field from its text: its value and what stands beside it, if given, whether known."""
     form = how.form
     if form == _KEPT:
-        value, known = read_word(text, begin, end, book, how)
-        return 0, 0, True, known != how.left_out
+        return 0, 0, True, _is_kept(text, begin, end, book, how)
     if begin == end:
         return how.default, how.default_beside, how.default_given, True
     if form == _WORD:

@@ -78,6 +78,19 @@ def one_of(text: Bytes, start: int, stop: int, book: Book, first: int, beyond: i
 
 
 @loop_part
+def all_is_seen(text: Bytes, start: int, stop: int) -> bool:
+    """Whether no byte may begin a blank that is not the usual one, or a sign that nobody sees.
+
+    Such are, in UTF-8, U+00A0, U+034F, U+061C, U+1680, U+200B, U+3000, U+FEFF and their like.
+    """
+    for place in range(start, stop):
+        byte = byte_at(text, place)
+        if byte < 0x20 or byte in (0xC2, 0xCD, 0xD8, 0xE1, 0xE2, 0xE3, 0xEF):
+            return False
+    return True
+
+
+@loop_part
 def read_word(text: Bytes, start: int, stop: int, book: Book, how: HowRead) -> tuple[int, bool]:
     """What a word stands for, whether it is one; they stand in the order of their bytes."""
     low, high = how.first_word, how.beyond_word

@@ -11,7 +11,7 @@ from schemas.cells.numbers import AROUND, exact_number
 from schemas.cells.reading import UNFIT, Number, read_number
 from schemas.millionths import millionths_of, scale_of, written_out
 
-_UNITS = "units"
+_UNITS, _MINUS = "units", "-"
 _FEW_ZEROS = f"^10{{0,{MICRO_DIGITS}}}$"
 
 
@@ -23,6 +23,8 @@ class ColumnSum:
     """What the sum is multiplied by."""
     one_filled: bool = False
     """Whether no more than one of its columns may have a number that is not zero."""
+    signed: bool = False
+    """Whether its number of units may be below zero, where the other sign is meant."""
 
     def of(
         self,
@@ -50,7 +52,9 @@ class ColumnSum:
     def _all(self, rows: pl.DataFrame, said: str) -> pl.Series:
         half = rows.width // 2
         plain = [pl.col(name) for name in rows.columns[:half]]
-        zeros = self._zeros(rows)
+        zeros, turned = self._zeros(rows), pl.lit(value=False)
+        if self.signed:
+            turned = pl.col(_UNITS).str.starts_with(_MINUS)
         # Nearly all are short, and are added up at once.
         fits = [one.is_null() | one.str.contains(MILLIONTHS) for one in plain]
         fits.append(
@@ -60,7 +64,7 @@ class ColumnSum:
             filled = (one.str.contains("[1-9]").fill_null(value=False) for one in plain)
             fits.append(pl.sum_horizontal(one.cast(pl.Int8) for one in filled) <= 1)
         short = rows.select(pl.all_horizontal(*fits).alias("short")).to_series()
-        sums = rows.filter(short).select(self._in_millionths(plain, zeros)).to_series()
+        sums = rows.filter(short).select(self._in_millionths(plain, zeros, turned)).to_series()
         texts = [
             self._one(row[:half], row[half : 2 * half], said, *row[2 * half :])
             for row in rows.filter(~short).iter_rows()
@@ -75,15 +79,17 @@ class ColumnSum:
         moves = (sign, digits) == (0, (1,)) and moved >= 0
         zeros = pl.lit(moved if moves else None, pl.Int8)
         if _UNITS in rows.columns:
-            zeros += few_zeros(pl.col(_UNITS))
+            units = pl.col(_UNITS)
+            zeros += few_zeros(units.str.strip_prefix(_MINUS) if self.signed else units)
         return zeros
 
-    def _in_millionths(self, plain: Sequence[pl.Expr], zeros: pl.Expr) -> pl.Expr:
+    def _in_millionths(self, plain: Sequence[pl.Expr], zeros: pl.Expr, turned: pl.Expr) -> pl.Expr:
         """The same of numbers that are amounts in `MILLIONTHS`, also with those zeros behind it."""
         parts = [millionths_of(one).fill_null(0) for one in plain]
         zero = pl.lit(0, pl.Int64)
         total = pl.sum_horizontal(zero, *parts[: self.added])
         total -= pl.sum_horizontal(zero, *parts[self.added :])
+        total *= pl.when(turned).then(-1).otherwise(1)
         text = written_out(total // 10**zeros, _digits(plain) + zeros)
         return pl.when(~pl.all_horizontal(one.is_null() for one in plain)).then(text)
 
@@ -107,11 +113,13 @@ class ColumnSum:
             return None
         if self.one_filled and filled > 1:
             return f"{self._written(given)}{UNFIT} (more than one of its columns has a number)"
-        zeros = _zeros_of(units)
+        turned = self.signed and (units or "").startswith(_MINUS)
+        zeros = _zeros_of((units or "")[1:] if turned else units)
         if zeros is None:
             told = f"{(units or '').replace(UNFIT, '')!r} is no number of units"
             return f"{told}{UNFIT}: 1, 10, 100 ... (the amount is {self._written(given)})"
-        total = EXACT.multiply(total, self.scale).scaleb(-zeros, EXACT)
+        scale = -self.scale if turned else self.scale
+        total = EXACT.multiply(total, scale).scaleb(-zeros, EXACT)
         # Nothing is less than nothing. Nothing is rounded: the field says whether it can keep it.
         return f"{EXACT.add(total, Decimal(0)):f}"
 

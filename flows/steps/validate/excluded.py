@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from schemas.cells.unseen import as_seen
 from schemas.field import Table
 from schemas.reasons import NOT_SHOWN
 
@@ -18,6 +19,7 @@ class KeptBy(NamedTuple):
     place: int
     """That of the column."""
     texts: Sequence[str]
+    """As they are seen, and as the cells are."""
     left_out: bool
     """Whether by these, or by all others."""
     column: str
@@ -35,7 +37,7 @@ class Exclusions:
         """What each row is asked, under columns of these names."""
         places = {name.casefold(): place for place, name in enumerate(names)}
         return [
-            KeptBy(places[name.strip().casefold()], texts, left_out, name)
+            KeptBy(places[name.strip().casefold()], _all_as_seen(texts), left_out, name)
             for of, left_out in ((self.leave_out, True), (self.keep_only, False))
             for name, texts in of.items()
         ]
@@ -52,8 +54,12 @@ class Exclusions:
         return found if found[COLUMN].is_not_null().any() else None
 
 
+def _all_as_seen(texts: Sequence[str]) -> list[str]:
+    return pl.DataFrame({VALUE: texts}).select(as_seen(pl.col(VALUE))).to_series().to_list()
+
+
 def _told(rule: KeptBy) -> pl.Expr:
-    cell = pl.col(str(rule.place)).fill_null("").str.strip_chars(" \t")
+    cell = as_seen(pl.col(str(rule.place)).fill_null(""))
     there = cell.is_in(list(rule.texts))
     told = pl.struct(pl.lit(rule.column).alias(COLUMN), cell.alias(VALUE))
     return pl.when(there if rule.left_out else ~there).then(told)
