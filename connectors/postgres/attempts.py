@@ -6,8 +6,8 @@ A line that could not be divided into cells may have been several records: each 
 is a record of its own, and none of them is an attempt at another, in whatever batch it came.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -39,6 +39,7 @@ from schemas.derived.views import (
     told_joins,
 )
 from schemas.field import Table
+from schemas.tables import INSERT_BATCH_DATA
 
 
 class AttemptRow(NamedTuple):
@@ -76,13 +77,13 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
     others = {row.batch_id for first, rows in attempts.items() for row in (first, *rows)}
     matched = _matched_by_key(connection, {batch_id, *others})
     for first, repairing in attempts.items():
-        known = repaired.get(first, _NOT_THERE)
+        known = repaired[first]
         records = _records(first, repairing, repairs, known)
         # What is superseded by a row in error is left where it is: its repair is that of the row.
         rows = [row for row in repairing if states[row] != FOR_NONE]
         settled = _latest(first, [row for row in rows if states[row] in REPAIRING], records)
         last = _latest(first, rows, records)
-        # A repair may name a row that is in no error, or one that is not there.
+        # A repair may name a row that is in no error.
         in_error = known.state in (*ERRORS, CORRECTED)
         for row in (first, *rows):
             if row.batch_id != batch_id or (row == first and not in_error):
@@ -154,15 +155,24 @@ def _corrections(
 def _repairs(
     connection: psycopg.Connection, corrections: Iterable[tuple[int, int]]
 ) -> tuple[dict[AttemptRow, AttemptRow], dict[AttemptRow, str]]:
-    """The rows of corrections that repair one, what each repairs, and their states."""
-    repairs: dict[AttemptRow, AttemptRow] = {}
+    """The rows of corrections that repair one, what each repairs, and their states.
+
+    One that names no row of its kind repairs none: it is an error of its own, and nothing is said
+    by it of a row of another kind.
+    """
+    named: dict[AttemptRow, AttemptRow] = {}
     states: dict[AttemptRow, str] = {}
+    kinds: dict[AttemptRow, Table] = {}
     for correction, corrected in corrections:
-        for row, parent, state in _named_repairs(connection, correction):
+        for row, table, parent, state in _named_repairs(connection, correction):
             if place := read_name(parent):
-                repairs[row] = AttemptRow(corrected, *place)
-                states[row] = state
-    return repairs, states
+                named[row] = AttemptRow(corrected, *place)
+                kinds[row], states[row] = table, state
+    known = kinds | _kinds(connection, {*named.values()} - kinds.keys())
+    repairs = {
+        row: of for row, of in named.items() if known.get(of) in (kinds[row], INSERT_BATCH_DATA)
+    }
+    return repairs, {row: states[row] for row in repairs}
 
 
 class Attempts(NamedTuple):
@@ -212,7 +222,7 @@ def other_repairs(connection: psycopg.Connection, batch_id: int) -> list[OtherRe
     return [
         OtherRepair(row, *other)
         for row, of in mine.items()
-        if not known.get(of, _NOT_THERE).undivided
+        if not known[of].undivided
         for other in beside[of]
     ]
 
@@ -281,7 +291,7 @@ def _delivered_again(
     settled: set[AttemptRow] = set()
     again: set[AttemptRow] = set()
     for first, rows in attempts.items():
-        known = repaired.get(first, _NOT_THERE)
+        known = repaired[first]
         if known.undivided:
             records = _records(first, every[first], repairs, known)
             taken = [row for row in every[first] if states[row] in REPAIRING]
@@ -299,8 +309,8 @@ def _delivered_again(
 
 def _named_repairs(
     connection: psycopg.Connection, batch_id: int
-) -> Iterator[tuple[AttemptRow, str, str]]:
-    """The rows of a batch that name one they repair: that name, and their state.
+) -> Iterator[tuple[AttemptRow, Table, str, str]]:
+    """The rows of a batch that name one they repair: their kind, that name, and their state.
 
     None of them is taken in before the batch is applied, whatever its check said of it.
     """
@@ -313,43 +323,46 @@ def _named_repairs(
             batch_span(connection, batch_id),
         ):
             known = state if applied or state not in REPAIRING else PENDING
-            yield AttemptRow(batch_id, extract_id, number), parent, known
+            yield AttemptRow(batch_id, extract_id, number), table, parent, known
 
 
 class _Repaired(NamedTuple):
-    state: str = ""
-    undivided: bool = False
+    state: str
+    undivided: bool
     """Whether it is a line without cells."""
-
-
-_NOT_THERE = _Repaired()
-"""One that is not there."""
 
 
 def _rows_repaired(
     connection: psycopg.Connection, rows: Collection[AttemptRow]
 ) -> dict[AttemptRow, _Repaired]:
-    found: dict[AttemptRow, _Repaired] = {}
-    for batch_id in sorted({row.batch_id for row in rows}):
-        mine = [row for row in rows if row.batch_id == batch_id]
-        for table in staged_tables(connection, batch_id):
-            found |= _rows_repaired_of(connection, table, batch_id, mine)
-    return found
-
-
-def _rows_repaired_of(
-    connection: psycopg.Connection, table: Table, batch_id: int, rows: Collection[AttemptRow]
-) -> dict[AttemptRow, _Repaired]:
-    lines = connection.execute(
-        f"""SELECT s.extract_id, s.record_number, {STATE}, {IS_UNDIVIDED}
-        FROM {staged_name(table)} s {told_joins(table)}
-        {AT_PLACES} WHERE {of_batch("s")}""",
-        batch_span(connection, batch_id) | at_places(row[1:] for row in rows),
-    )
+    columns = f", {STATE}, {IS_UNDIVIDED}"
     return {
-        AttemptRow(batch_id, extract, number): _Repaired(state, undivided)
-        for extract, number, state, undivided in lines
+        row: _Repaired(*known)
+        for table, row, *known in _rows_at(connection, rows, columns, told_joins)
     }
+
+
+def _kinds(connection: psycopg.Connection, rows: Collection[AttemptRow]) -> dict[AttemptRow, Table]:
+    """Of which kind rows are; of those that are there."""
+    return {row: table for table, row in _rows_at(connection, rows)}
+
+
+def _rows_at(
+    connection: psycopg.Connection,
+    rows: Collection[AttemptRow],
+    columns: str = "",
+    joins: Callable[[Table], str] = lambda _: "",
+) -> Iterator[tuple[Any, ...]]:
+    """By record kind those of some rows that are there, with more of their columns."""
+    for batch_id in sorted({row.batch_id for row in rows}):
+        places = at_places(row[1:] for row in rows if row.batch_id == batch_id)
+        for table in staged_tables(connection, batch_id):
+            for extract, number, *more in connection.execute(
+                f"""SELECT s.extract_id, s.record_number{columns}
+                FROM {staged_name(table)} s {joins(table)} {AT_PLACES} WHERE {of_batch("s")}""",
+                batch_span(connection, batch_id) | places,
+            ):
+                yield table, AttemptRow(batch_id, extract, number), *more
 
 
 def _records(

@@ -245,3 +245,26 @@ def test_lines_without_cells_that_are_delivered_again_as_they_were_count_once(
         read = rows("SELECT count(*) FROM staged_row WHERE batch_id = %s", [batch + 1])
         assert read == [(errors,)]
         assert listed(workspace) == dict.fromkeys(range(1, batch + 1), 0) | {batch + 1: errors}
+
+
+def test_a_row_that_names_one_of_another_kind_is_no_delivery_of_it(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Nor are two that name what is not there deliveries of one: each is in error by itself."""
+    rates = tmp_path / "rates.csv"
+    head = "Id,TenantsId,FromCurrenciesId,ToCurrenciesId,ExchangeRate,EffectiveDate"
+    rates.write_text(f"{head}\n1,7,1,2,x,2026-01-01\n")
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1)), str(rates)], DEFAULT)
+    repairs = tmp_path / "repairs.csv"
+    astray = (f"2:1,{line(8)}", f"2:1,{line(9)},more", f"9:9,{line(10)}", f"9:9,{line(11)}")
+    repairs.write_text("\n".join([REPAIRS, *astray]) + "\n")
+    import_delivery(workspace, [str(repairs)], DEFAULT, corrects=1)
+    assert listed(workspace) == {1: 1, 2: 4}
+    assert rejected(workspace)[2] == {1, 2}
+    for batch, count in ((1, 1), (2, 4)):
+        written = write_rejects(workspace, batch, tmp_path / str(batch), with_secrets=False)
+        assert [*written.values()] == [count]
+    again = tmp_path / "again.csv"
+    again.write_text(f"ReconRow,{head}\n2:1,1,7,1,2,1.5,2026-01-01\n")
+    import_delivery(workspace, [str(again)], DEFAULT, corrects=1)
+    assert listed(workspace) == {1: 0, 2: 4, 3: 0}
