@@ -298,13 +298,14 @@ def test_a_service_that_nobody_signed_for_is_on_page_one_and_accepted(
     deliver(workspace, tmp_path, DEFAULT, 1)
     sign(workspace, run(workspace, FIRST))
     with FaultyServer() as one, FaultyServer() as other:
-        for number, server, before in ((3, one, "not set"), (4, other, one.url)):
+        for number, server, before in ((2, one, "not set"), (3, other, one.url)):
             place = towards(workspace, server.url)
-            push_batch(place, deliver(place, tmp_path, DEFAULT, number))
-            done = run(place, SECOND if number == 3 else THIRD)
+            path = write(tmp_path / f"{number}.csv", line(number, day=28 + number))
+            push_batch(place, import_delivery(place, [path], DEFAULT).batch.id)
+            done = run(place, SECOND if number == 2 else THIRD)
             told = [(f"default, from batch {number} on: service", before, server.url)]
             assert rows(done) == told
-            refused(place, done, f"service {before if number == 4 else ''}".strip(), server.url)
+            refused(place, done, f"service {before if number == 3 else ''}".strip(), server.url)
             named = hash_on_page_one(done)
             approve(place, done.run.id, by="Bo", comment="", accept_changes=named)
 
