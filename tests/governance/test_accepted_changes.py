@@ -29,7 +29,7 @@ from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.reconcile.since_signed import to_accept
-from flows.stages.sequence import import_delivery
+from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.terms import stored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.report import RuleChange
@@ -51,7 +51,9 @@ from tests.governance.test_three_days import (
     run,
     sign,
 )
+from tests.push.conftest import towards
 from tests.report.reconciliation.test_workbook import Book
+from tests.service.faulty_server import FaultyServer
 from tests.stages.payments import line, write
 
 COMMA = replace(DEFAULT, decimal=",", delimiter=";", constants={"ActionsId": "3"})
@@ -286,6 +288,26 @@ def test_a_profile_changed_and_changed_back_is_on_page_one_and_accepted(
     with pytest.raises(SignatureRefused, match="in which nothing changed"):
         approve(signed, after.run.id, by="Bo", comment="", accept_changes=named)
     approve(signed, after.run.id, by="Bo", comment="")
+
+
+@pytest.mark.long
+def test_a_service_that_nobody_signed_for_is_on_page_one_and_accepted(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Any server can say that it has a record: whoever approves has to know which one said so."""
+    deliver(workspace, tmp_path, DEFAULT, 1)
+    sign(workspace, run(workspace, FIRST))
+    with FaultyServer() as one, FaultyServer() as other:
+        for number, server, before in ((2, one, "not set"), (3, other, one.url)):
+            place = towards(workspace, server.url)
+            path = write(tmp_path / f"{number}.csv", line(number, day=28 + number))
+            push_batch(place, import_delivery(place, [path], DEFAULT).batch.id)
+            done = run(place, SECOND if number == 2 else THIRD)
+            told = [(f"default, from batch {number} on: service", before, server.url)]
+            assert rows(done) == told
+            refused(place, done, f"service {before if number == 3 else ''}".strip(), server.url)
+            named = hash_on_page_one(done)
+            approve(place, done.run.id, by="Bo", comment="", accept_changes=named)
 
 
 @pytest.mark.long

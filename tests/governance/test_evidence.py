@@ -401,6 +401,28 @@ def test_what_the_service_answered_is_held_until_it_is_asked_again(
     assert "batch 1: the answers of the service (table send) are not what link" in told
 
 
+FORGED_ANSWERS = {
+    "state": "state = 'acknowledged', error_data = NULL, carried_out = 'yes'",
+    "record": "writer_record_number = 2",
+}
+
+
+@pytest.mark.long(but=("state",))
+@pytest.mark.parametrize("how", FORGED_ANSWERS)
+def test_no_report_says_that_the_service_has_what_it_did_not_say(
+    workspace: Workspace, tmp_path: Path, how: str
+) -> None:
+    with FaultyServer(at({1: LOST})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, tones(tmp_path / "a.csv", 2))
+    asked = Asked(Scope(), date(2026, 1, 31), Rules(references=()))
+    assert reconcile(place, asked).report.breaks.where("code", "IN_DOUBT")
+    told = altered(place, f"UPDATE send SET {FORGED_ANSWERS[how]} WHERE record_number = 1")
+    cover = reconcile(place, asked).report.cover
+    assert cover.verdict == "INCOMPLETE"
+    assert any(told in one for one in cover.because)
+
+
 HIDING: dict[str, Callable[[Workspace], object]] = {
     "undo": lambda place: undo_batch(place, 2, **SAID),
     "resolve": lambda place: resolve(

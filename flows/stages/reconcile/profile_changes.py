@@ -25,7 +25,7 @@ from schemas.derived.views import LISTING_FEED
 
 SECTIONS = ("columns", "constants")
 """Keys of a profile that are told name by name."""
-FEED, RECORD = "feed", "record"
+FEED, RECORD, SERVICE = "feed", "record", "service"
 BESIDE = (FEED, "kept_settings", "change_records")
 """What is no key that a feed is read by; of settings a run tells what they are itself."""
 
@@ -96,12 +96,14 @@ def _told(numbers: list[int], *, last: int) -> str:
 
 
 def _keys(batch: Batch, then: Keys | None = None) -> Keys:
-    """What a batch was read by; a key that its version did not know has its default.
+    """What a batch was read by and goes to; a key that its version did not know has its default.
 
     Of a secret constant it says only that there is one. The record kind of a correction is by its
     header, where nobody stated one: it is no other than that of what it is held against, `then`.
     """
     keys = _flat(asdict(DEFAULT) | stored_terms(batch))
+    if batch.service is not None:
+        keys[SERVICE] = batch.service
     if batch.corrects is not None and RECORD not in keys and then and RECORD in then:
         keys[RECORD] = then[RECORD]
     return keys

@@ -32,6 +32,7 @@ from flows.steps.frames.parts import PartedSide, changed, held
 from flows.steps.frames.sources import REFUSED, Sources
 from flows.steps.reconcile.countable import counted_once
 from schemas.derived.views import LISTING_FEED
+from schemas.guards.ledger_digests import BEFORE, LEDGER
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 
@@ -349,7 +350,7 @@ def _untied(
     workspace: Workspace, connection: psycopg.Connection, delivered: _Delivered, frames: SideFrames
 ) -> Iterator[str]:
     """Where ledger, repairs and totals do not agree with what was read."""
-    yield from altered_ledger(connection, delivered.batch_ids)
+    yield from altered_ledger(connection, delivered.batch_ids, (*LEDGER, *BEFORE))
     yield from unrepaired(connection, delivered.batch_ids)
     tables = {one: EXTRACTS[one] for one in delivered.records if one != INSERT_BATCH_DATA.name}
     yield from untied(
