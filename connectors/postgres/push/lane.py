@@ -131,7 +131,7 @@ def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:
         "SELECT batch_id, coalesce(held, FALSE) FROM push_lane WHERE operation = %s FOR UPDATE",
         [operation.name],
     ).fetchone()
-    held = _is_news(lease, operation)
+    held = not operation.keyed and _is_news(lease, operation)
     if before is not None:
         doubtful = settle_unanswered(lease.connection, operation, before[0])
         held = held or before[1] or doubtful > 0
