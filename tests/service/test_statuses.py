@@ -6,7 +6,7 @@ import pytest
 
 from connectors.service import Credentials, Scheme, Verdict
 from connectors.service.pace import FIRST_OBJECTIONS, MOST_OBJECTIONS
-from tests.service.faulty_server import OK, FaultyServer, Reply, at, status
+from tests.service.faulty_server import OK, FaultyServer, Reply, always, at, status
 from tests.service.outbox import by_number, client, codes, request, requests
 
 ROWS = 9
@@ -225,7 +225,7 @@ TARGETS = [
     ("https://u:secret-1@new.example/a?token=secret-1#secret-1", "https://new.example/a ("),
     ("/login", "/login"),
     ("", "without naming a target"),
-    ("https://[", "without naming a target"),
+    ("https://[", "to a target that is not shown"),
 ]
 
 
@@ -247,6 +247,21 @@ def test_a_redirect_stops_and_names_its_target(operation: str, location: str, na
         assert len(server.requests) == place - 1 + tried
         assert named in str(service.stopped)
         assert "secret-1" not in str(service.stopped) + str(answers)
+
+
+@pytest.mark.parametrize(
+    ("location", "named"),
+    [
+        ("https://h.example/a", "redirects to https://h.example ("),
+        ("/secret-word-1", "redirects to a target that is not shown ("),
+        ("", "redirects without naming a target ("),
+    ],
+)
+def test_a_redirect_of_a_record_with_secrets_names_a_host_alone(location: str, named: str) -> None:
+    moved = status(307, headers=(("Location", location),))
+    with FaultyServer(always(moved)) as server, client(server.url, concurrency=1) as service:
+        list(service.send(requests("ClientRegister", 2)))
+    assert named in str(service.stopped)
 
 
 @pytest.mark.parametrize(
