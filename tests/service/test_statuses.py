@@ -219,6 +219,15 @@ def test_a_refusal_behind_another_answer_is_the_first() -> None:
     assert answer.verdict is U
 
 
+def test_an_only_attempt_is_not_told_as_an_earlier_one() -> None:
+    failed = status(500, error_code="Broken")
+    with FaultyServer(always(failed)) as server, client(server.url, health_attempts=1) as service:
+        (answer,) = service.send(requests(POST, 1))
+    told = [error["Message"] for error in answer.errors]
+    assert (answer.verdict, answer.attempts) == (D, 1)
+    assert told == ["An attempt may have been carried out.", "Broken"]
+
+
 TARGETS = [
     # Location, what is named
     ("https://new.example/base", "https://new.example/base"),
