@@ -151,7 +151,10 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
             if self._waiting is not None:
-                self._end(Failed(sent=True, cause=f"the answer is no HTTP: {problem}"))
+                why = str(problem)
+                if isinstance(problem, httptools.HttpParserUpgrade):  # It says only where.
+                    why = f"the service goes on in another protocol ({self._status})"
+                self._end(Failed(sent=True, cause=f"the answer is no HTTP: {why}"))
             self.abort()
             return
         if self._waiting is not None and self._is_too_large:

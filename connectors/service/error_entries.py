@@ -239,9 +239,10 @@ def service_errors(
 
 def redirect(reply: Reply, hide: Redaction) -> str:
     """Where an answer sends us, without what could be a secret in it."""
+    target = reply.headers.get("location", "").strip()
     try:
         # Before anything is cut: what is left of a secret is not known for one.
-        parts = urlsplit(hide.text(reply.headers.get("location", "").strip()))
+        parts = urlsplit(hide.text(target))
         host = parts.netloc.rpartition("@")[2]
         place = urlunsplit(parts._replace(netloc=host, query="", fragment=""))
         if hide.unquotable:
@@ -249,7 +250,8 @@ def redirect(reply: Reply, hide: Redaction) -> str:
     except ValueError:
         place = ""
     shown = "".join(mark for mark in place if mark.isprintable())[:MOST_TARGET]
-    answer = f"redirects to {shown}" if shown else "redirects without naming a target"
+    unnamed = "to a target that is not shown" if target else "without naming a target"
+    answer = f"redirects to {shown}" if shown else f"redirects {unnamed}"
     return f"{answer} ({reply.status}); nothing is sent there. Check RECON_SERVICE_URL"
 
 

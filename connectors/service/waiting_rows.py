@@ -51,7 +51,7 @@ class SentRow:
         if not self.doubt:
             return self.answer(Verdict.UNSENT, errors)
         if not any(error["ErrorCode"] == IN_DOUBT for error in errors):
-            message = "An earlier attempt may have been carried out."
+            message = "An attempt may have been carried out."
             errors = (error_entry(IN_DOUBT, message), *errors)
         return self.answer(Verdict.IN_DOUBT, errors)
 

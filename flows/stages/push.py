@@ -142,8 +142,11 @@ def not_sent_text(table: Table) -> str:
 
 def _unsent_told(why: str, lease: Lease, left: int, failing: _SendNumber | None) -> str:
     batch_id, rows = lease.batch_id, quantity(left, "row")
+    why = why.removesuffix(".")
+    if not left:
+        return f"{why}. No row of batch {batch_id} is unsent; see `recon sends {batch_id}`."
     told = (
-        f"{why.removesuffix('.')}. {rows} of batch {batch_id} {agree(left, 'is', 'are')} unsent "
+        f"{why}. {rows} of batch {batch_id} {agree(left, 'is', 'are')} unsent "
         f"and nothing is lost. `recon push {batch_id}` goes on when it is mended."
     )
     if failing is None:

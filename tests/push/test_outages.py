@@ -82,9 +82,45 @@ def test_an_outage_costs_what_was_in_flight_whatever_is_posted_next(
         for number in batches:
             push_batch(place, number)
         assert dict(rows(count)) == {"in_doubt": 3, "acknowledged": 6}
-        # The outage is over and forgotten, also for the operation that had met it.
-        assert rows("SELECT count(*) FROM push_lane WHERE held") == [(0,)]
         assert len(server.requests) == 9
+        # The outage is over and forgotten.
+        asked = len(server.asked)
+        rows("UPDATE send SET state = 'unsent' WHERE state = 'acknowledged' RETURNING 1")
+        for number in batches:
+            push_batch(place, number)
+        assert (len(server.requests), len(server.asked)) == (15, asked)
+
+
+@pytest.mark.long
+def test_what_is_posted_well_does_not_let_an_operation_go_that_loses_every_row(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Each run costs it one row, whatever is posted between them."""
+    lost, *others = posted_kinds(tmp_path, 9)
+    for path in (lost, *others):
+        import_delivery(workspace, [path], DEFAULT)
+    count = "SELECT count(*) FROM send WHERE batch_id = 1 AND state = 'in_doubt'"
+    with FaultyServer(lambda seen: LOST if "tone" in seen.body else OK) as server:
+        place = towards(workspace, server.url, concurrency=3)
+        doubtful = []
+        for other in (2, 3):
+            with pytest.raises(ServiceUnusable):
+                push_batch(place, 1)
+            push_batch(place, other)
+            doubtful += rows(count)
+        assert doubtful[1][0] - doubtful[0][0] == 1
+
+
+def test_a_run_that_stops_at_its_last_row_says_what_is_left_to_do(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 1)], DEFAULT)
+    with FaultyServer(always(LOST)) as server:
+        place = towards(workspace, server.url, breaker=1)
+        with pytest.raises(ServiceUnusable) as stopped:
+            push_batch(place, 1)
+    told = str(stopped.value)
+    assert told.endswith("No row of batch 1 is unsent; see `recon sends 1`."), told
 
 
 @pytest.mark.long

@@ -126,8 +126,8 @@ def test_what_an_earlier_version_had_of_posts_in_doubt_is_put_right(
         owner.execute("DROP TABLE recon.earlier_send")
         owner.execute("ALTER TABLE recon.secret_constant DROP salt")
         owner.execute(
-            "DROP INDEX recon.batch_corrects, recon.event_batch, recon.receipt_batch, "
-            "recon.extract_name"
+            "DROP INDEX recon.batch_corrects, recon.batch_listings, recon.event_batch, "
+            "recon.event_what, recon.receipt_batch, recon.extract_name"
         )
         owner.execute(
             "ALTER TABLE recon.account ADD failed integer NOT NULL, ADD failed_at timestamptz"

@@ -137,6 +137,10 @@ BROKEN = [
     (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", "no HTTP"),
     (b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok", "no HTTP"),
     (b"ICY 200 OK\r\n\r\n", "no HTTP"),
+    (
+        b"HTTP/1.1 101 On\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
+        "no HTTP: the service goes on in another protocol (101)",
+    ),
     (b"\0\0\0\0", "no HTTP"),
 ]
 

@@ -6,7 +6,7 @@ import pytest
 
 from connectors.service import Credentials, Scheme, Verdict
 from connectors.service.pace import FIRST_OBJECTIONS, MOST_OBJECTIONS
-from tests.service.faulty_server import OK, FaultyServer, Reply, at, status
+from tests.service.faulty_server import OK, FaultyServer, Reply, always, at, status
 from tests.service.outbox import by_number, client, codes, request, requests
 
 ROWS = 9
@@ -219,13 +219,22 @@ def test_a_refusal_behind_another_answer_is_the_first() -> None:
     assert answer.verdict is U
 
 
+def test_an_only_attempt_is_not_told_as_an_earlier_one() -> None:
+    failed = status(500, error_code="Broken")
+    with FaultyServer(always(failed)) as server, client(server.url, health_attempts=1) as service:
+        (answer,) = service.send(requests(POST, 1))
+    told = [error["Message"] for error in answer.errors]
+    assert (answer.verdict, answer.attempts) == (D, 1)
+    assert told == ["An attempt may have been carried out.", "Broken"]
+
+
 TARGETS = [
     # Location, what is named
     ("https://new.example/base", "https://new.example/base"),
     ("https://u:secret-1@new.example/a?token=secret-1#secret-1", "https://new.example/a ("),
     ("/login", "/login"),
     ("", "without naming a target"),
-    ("https://[", "without naming a target"),
+    ("https://[", "to a target that is not shown"),
 ]
 
 
@@ -247,6 +256,21 @@ def test_a_redirect_stops_and_names_its_target(operation: str, location: str, na
         assert len(server.requests) == place - 1 + tried
         assert named in str(service.stopped)
         assert "secret-1" not in str(service.stopped) + str(answers)
+
+
+@pytest.mark.parametrize(
+    ("location", "named"),
+    [
+        ("https://h.example/a", "redirects to https://h.example ("),
+        ("/secret-word-1", "redirects to a target that is not shown ("),
+        ("", "redirects without naming a target ("),
+    ],
+)
+def test_a_redirect_of_a_record_with_secrets_names_a_host_alone(location: str, named: str) -> None:
+    moved = status(307, headers=(("Location", location),))
+    with FaultyServer(always(moved)) as server, client(server.url, concurrency=1) as service:
+        list(service.send(requests("ClientRegister", 2)))
+    assert named in str(service.stopped)
 
 
 @pytest.mark.parametrize(

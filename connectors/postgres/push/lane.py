@@ -6,7 +6,7 @@ PUT is simply sent again, a POST is in doubt until somebody decides.
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -42,11 +42,9 @@ class Lane:
     table: Table
     epoch: int
     held: bool
-    """Whether the last run left POSTs in doubt, so that the service is asked first."""
+    """Whether a run left POSTs in doubt and none went well since, so that the service is asked."""
     repeatable: bool
     """Whether the host knows by its key what it has done: it is sent what is in doubt."""
-    held_beside: Sequence[str] = ()
-    """The other operations of the service whose last run did."""
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:
@@ -72,7 +70,6 @@ class Lane:
             self.epoch,
             held=self.held,
             repeatable=self.repeatable,
-            held_beside=self.held_beside,
         )
 
 
@@ -105,9 +102,8 @@ def hold_lane(
     try:
         with lease.transaction():
             epoch, held = _take(lease, operation)
-            beside = _held_beside(lease, operation)
         # What the session of the batch holds is renewed with the batch.
-        yield Lane(lease, operation, table, epoch, held or bool(beside), repeatable, beside)
+        yield Lane(lease, operation, table, epoch, held, repeatable)
     finally:
         let_go(connection, taken)
 
@@ -135,10 +131,10 @@ def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:
         "SELECT batch_id, coalesce(held, FALSE) FROM push_lane WHERE operation = %s FOR UPDATE",
         [operation.name],
     ).fetchone()
-    held = False
+    held = not operation.keyed and _is_news(lease, operation)
     if before is not None:
         doubtful = settle_unanswered(lease.connection, operation, before[0])
-        held = before[1] or doubtful > 0
+        held = held or before[1] or doubtful > 0
     row = lease.connection.execute(
         "INSERT INTO push_lane (operation, batch_id, owner, epoch) VALUES (%s, %s, %s, 1) "
         "ON CONFLICT (operation) DO UPDATE SET batch_id = EXCLUDED.batch_id, "
@@ -151,40 +147,39 @@ def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:
     return int(row[0]), held
 
 
-def _held_beside(lease: Lease, operation: Operation) -> Sequence[str]:
-    """The other operations whose last run left POSTs in doubt at the service of the batch.
+def _is_news(lease: Lease, operation: Operation) -> bool:
+    """Whether another operation has left POSTs in doubt since the last run of this one.
 
-    An outage is the service's: whatever is posted next would be lost as well.
+    An outage is the service's, so whatever is posted next would be lost as well. What went well
+    here since says that it is over; of an operation that loses every row it says nothing.
     """
-    rows = lease.connection.execute(
-        """SELECT l.operation FROM push_lane l JOIN batch b ON b.id = l.batch_id
-        JOIN batch mine ON mine.id = %s AND mine.service = b.service
+    held = lease.connection.execute(
+        """SELECT l.batch_id, l.operation FROM push_lane l JOIN batch b ON b.id = l.batch_id
+            JOIN batch mine ON mine.id = %s AND mine.service = b.service
         WHERE l.held AND l.operation <> %s""",
         [lease.batch_id, operation.name],
+    ).fetchall()
+    # By transactions: a clock may have been set back meanwhile.
+    doubted_since = """SELECT FROM send x LEFT JOIN push_lane own ON own.operation = %s
+        WHERE x.batch_id = %s AND x.operation = %s AND x.state = 'in_doubt'
+            AND (own.xmin IS NULL OR age(x.xmin) < age(own.xmin)) LIMIT 1"""
+    return any(
+        lease.connection.execute(doubted_since, [operation.name, *other]).fetchone() is not None
+        for other in held
     )
-    return [name for (name,) in rows]
 
 
 def _set_held(connection: psycopg.Connection, operation: Operation, held: bool) -> None:
     connection.execute(
-        "UPDATE push_lane SET held = %(held)s "
-        "WHERE operation = %(operation)s AND held IS DISTINCT FROM %(held)s",
-        {"held": held, "operation": operation.name},
+        "UPDATE push_lane SET held = %s WHERE operation = %s", [held, operation.name]
     )
 
 
 def keep_held(lane: Lane, held: bool) -> None:
-    """Write down whether the next run has to ask the service first, whatever it posts."""
-    connection = lane.lease.connection
-    _set_held(connection, lane.operation, held)
-    if lane.held_beside and not held:
-        # Whoever has one of them locked writes down itself how that ends.
-        connection.execute(
-            """UPDATE push_lane SET held = FALSE WHERE operation IN (SELECT operation FROM push_lane
-                WHERE operation = ANY(%s) FOR UPDATE SKIP LOCKED)""",
-            [list(lane.held_beside)],
-        )
-    lane.held = held
+    """Write down, where it is news, whether the next run has to ask the service first."""
+    if held is not lane.held:
+        _set_held(lane.lease.connection, lane.operation, held)
+        lane.held = held
 
 
 def settle_unanswered(connection: psycopg.Connection, operation: Operation, batch_id: int) -> int:
