@@ -7,6 +7,7 @@ import psycopg
 
 from connectors.errors import BatchStateError
 from connectors.postgres.accounts import OF_OTHERS, batch_told
+from connectors.postgres.database import nested_loops
 from connectors.postgres.ledger import TAKEN_BACK, batch_span
 from connectors.postgres.trail import through_before
 from schemas.derived.sql_names import (
@@ -157,12 +158,14 @@ def take_back(
     row = f"{SCHEMA}.{quoted(table.name)}"
     images = f"""before_image i, json_populate_record(NULL::{row}, i.image::json) b
         WHERE {of_batch("i")} AND i.record = '{table.name}'"""
-    restored = connection.execute(
-        f"""UPDATE {table.name} t SET {values} FROM {images}
-            AND t.batch_id = %(batch)s AND t.extract_id = i.extract_id
-            AND t.record_number = i.record_number""",
-        span,
-    ).rowcount
+    # Rows that another undo has just given back are as unknown as those of a new batch.
+    with nested_loops(connection, on=False):
+        restored = connection.execute(
+            f"""UPDATE {table.name} t SET {values} FROM {images}
+                AND t.batch_id = %(batch)s AND t.extract_id = i.extract_id
+                AND t.record_number = i.record_number""",
+            span,
+        ).rowcount
     if lost:
         columns = [quoted(name) for name in inserted_columns(table)]
         restored += connection.execute(

@@ -60,7 +60,7 @@ def check(workspace: Workspace, lease: Lease) -> None:
     profile = restored_profile(batch)
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
     tables = ledger.tables_of(receipts)
-    analyse(lease.connection, "outcome", *(staged_name(table) for table in tables))
+    analyse(lease.connection, *(staged_name(table) for table in tables))
     with lease.transaction() as connection:
         known = _known(receipts)
         with nested_loops(connection, on=False):
@@ -75,14 +75,16 @@ def check(workspace: Workspace, lease: Lease) -> None:
                 for clue, code in ((VALUELESS, "NoValue"), (COMMENTS, "Comment")):
                     lines = _no_records(receipts, table, clue)
                     note_no_records(connection, table, batch.id, code, lines)
-        reach("check")
-        unproven = _unproven(lease, receipts, profile)
-        reason = because([*unproven, _over_budget(lease, batch, tables, receipts, profile)])
+            reach("check")
+            unproven = _unproven(lease, receipts, profile)
+            reason = because([*unproven, _over_budget(lease, batch, tables, receipts, profile)])
         if reason:
             told = ledger_detail(connection, lease.batch_id)
             lease.set_state(State.HELD, held_because=reason, detail=told)
         else:
             lease.set_state(State.CHECKED)
+    # From here on rows are looked up one by one, beside what was found of them.
+    analyse(lease.connection, "outcome")
     workspace.progress("check", len(tables), len(tables))
 
 

@@ -16,6 +16,7 @@ from connectors.postgres.apply import lock_target
 from connectors.postgres.batch_hashes import answers_detail, are_images_altered
 from connectors.postgres.batch_reports import note_owed, owed_by
 from connectors.postgres.corrections import lock_corrections, settle_corrections
+from connectors.postgres.database import analyse
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import TAKEN_BACK, State
 from connectors.postgres.push.reopen import may_reopen, reopen_restored
@@ -237,6 +238,9 @@ def _take_back(
         lease.set_state(State.UNDONE)
         settle_corrections(connection, batch_id)
         report_taken_back(workspace, lease)
+    if tables:
+        # Records are an earlier batch's again, of which none may have been left.
+        analyse(connection, *(table.name for table in tables))
     return dict(counts)
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -32,6 +33,7 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres import database
 from connectors.postgres.copy_out import copied
 from connectors.postgres.database import Database, analyse, libpq_address, open_database
+from connectors.postgres.ledger import State
 from connectors.postgres.migrations import DERIVED_HASH
 from connectors.postgres.migrations.revise import changed_keys
 from connectors.postgres.revisions import MIGRATIONS, revisions
@@ -174,6 +176,20 @@ def test_statistics_do_not_wait_for_a_vacuum(workspace: Workspace) -> None:
             "SELECT relname FROM pg_class WHERE oid = 'payment'::regclass AND reltuples = 0"
         )
         assert done.fetchall() == [("payment",)]
+
+
+def test_the_planner_knows_what_became_of_rows_before_they_are_applied(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Where it expects none of very many repeats, it looks through all of them for each row."""
+    path = write(tmp_path / "payments.csv", line(1), *[line(2)] * 4, line(3), line(3, amount="11"))
+    ended = import_delivery(workspace, [path], replace(DEFAULT, budget_errors=0))
+    assert ended.batch.state is State.HELD
+    with workspace.database.connect() as connection:
+        known = connection.execute(
+            "SELECT reltuples FROM pg_class WHERE oid = 'outcome'::regclass"
+        ).fetchall()
+    assert known == [(5,)], "three repeats and two in conflict"
 
 
 @pytest.mark.long

@@ -10,10 +10,12 @@ import pytest
 from connectors.errors import BatchStateError
 from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import State
+from connectors.postgres.undo import take_back
 from flows.commands.deliver import show_ended
 from flows.stages.sequence import import_delivery, release_batch
 from flows.stages.undo import undo_batch, why_not_undone
 from flows.stages.workspace import Workspace
+from schemas.tables import EXTRACTS
 from tests.stages.payments import line, write
 
 RECORDS = 'SELECT "Id", "PaidAmount"::text, batch_id FROM payment ORDER BY 1'
@@ -145,3 +147,23 @@ def test_a_lost_record_without_a_number_is_brought_back(
     import_delivery(workspace, [str(path)], DEFAULT, record="payment_gateway")
     ((now,),) = rows(there)
     assert now == back | {"NotifyUrl": "https://c", "batch_id": 3, "extract_id": 3}
+
+
+def test_what_others_wrote_over_is_not_looked_through_for_each_row(
+    workspace: Workspace, take: Any
+) -> None:
+    """The planner knows nothing of the rows of a batch that have just been given back to it."""
+    count = 300
+    take("a.csv", *map(line, range(count)))
+    take("b.csv", *(line(number, amount="9") for number in range(count)))
+    with workspace.database.connect() as connection:
+        connection.execute("ANALYZE before_image")
+    assert undo(workspace, 2) == {"deleted": 0, "restored": count}
+    with workspace.database.connect() as connection, connection.transaction():
+        assert take_back(connection, EXTRACTS["payment"], 1) == {"deleted": count, "restored": 0}
+        read = connection.execute(
+            "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables "
+            "WHERE relname = 'before_image'"
+        ).fetchone()
+    assert read is not None
+    assert read[0] <= count
