@@ -9,6 +9,7 @@ import polars as pl
 from connectors.errors import ExtractRefused
 from connectors.files.content import Content, refused
 from connectors.files.dialect import Dialect
+from connectors.files.footer_groups import joined_groups
 from connectors.files.linear_patterns import Groups, literal
 from connectors.files.profile import ROWS, Profile, number_form, width_of, written_of
 from connectors.files.profile_made import currencies_of
@@ -33,7 +34,8 @@ def totals_of_lines(
     Raises ExtractRefused `incomplete_file` where a line states no number, or two state different
     ones.
     """
-    stated = [_of_whole_cells(content, dialect, line) for line in lines]
+    whole = (_of_whole_cells(content, dialect, line) for line in lines)
+    stated = [joined_groups(groups, profile.fields) for groups in whole]
     return *_stated(content, profile, stated), _stated_by_currency(content, profile, stated)
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple, cast
 from connectors.errors import ExtractRefused
 from connectors.files.content import refused
 from connectors.files.first_record import DELIMITERS, folded
+from connectors.files.look_alikes import look_alikes
 from connectors.files.profile import Profile
 from connectors.printable import shown
 from schemas.counting import agree, first_of
@@ -325,17 +326,19 @@ class HeaderNames:
         if absent:
             found = (
                 f"The feed profile names them, and there are {listed(self.names)}. Take out of it "
-                "what the files do not have."
+                f"what the files do not have.{look_alikes(absent, self.names)}"
             )
             raise self._refused("missing_column", columns=listed(absent), found=found)
 
     def _check_filter_columns(self) -> None:
         if absent := [one for one in self._filter_columns() if folded(one) not in self._folded]:
             found = "The feed profile leaves rows out by it (leave_out, keep_only)."
+            found += look_alikes(absent, self.names)
             raise self._refused("missing_column", columns=listed(absent), found=found)
         own = set(self.own()._folded)
         if absent := [one for one in self.profile.fill_sources if folded(one) not in own]:
             found = "The feed profile fills it down, or its groups (fill_down)."
+            found += look_alikes(absent, self.names)
             raise self._refused("missing_column", columns=listed(absent), found=found)
 
     def _check_unknown(self, table: Table, fields: Sequence[str | None]) -> None:
@@ -360,6 +363,7 @@ class HeaderNames:
     def _missing_column(self, match: _Match, *, recognised: bool) -> ExtractRefused:
         by = "the nearest record is" if recognised else "the record is"
         found = f"Found: {listed(self.names)}; {by} {match.table.name}."
+        found += look_alikes(match.missing, self.names)
         if recognised:
             found += " If it is another, name it: `--record KIND`, or `record` in its profile."
         columns = ", ".join(match.missing) or f"most of {match.table.name}"

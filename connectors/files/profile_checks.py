@@ -7,6 +7,7 @@ from connectors.errors import ProfileError
 from connectors.files.content import canonical_encoding
 from connectors.files.dialect import NO_QUOTE
 from connectors.files.first_record import DELIMITERS, folded
+from connectors.files.footer_groups import field_of_group
 from connectors.files.linear_patterns import group_names
 from connectors.files.positions import check_unit, overlapping
 from connectors.files.profile import (
@@ -212,7 +213,7 @@ def _check_around(profile: Profile) -> None:
     amounts = [name for table in tables for name in table.amounts]
     currencies = currencies_of(profile.record)
     for line in profile.footer:
-        names = group_names([line])
+        names = _of_fields(profile, line, group_names([line]))
         if of := [name for name in names if name in currencies]:
             _check_of_currency(profile, line, names, of)
         for name in names:
@@ -229,6 +230,24 @@ def _check_around(profile: Profile) -> None:
                     f"for several units (fields.{name}.per) are added up there. Write (?:...) for "
                     "it."
                 )
+
+
+def _of_fields(profile: Profile, line: str, groups: Sequence[str]) -> list[str]:
+    """What groups of a footer are totals of; refuse several of a field that has one column."""
+    names = []
+    for group in groups:
+        name, number = field_of_group(group)
+        if number == 1:
+            names.append(name)
+        elif name not in groups or len(profile.fields.get(name, {}).get("from", ())) < 2:
+            why = f"{name} is not made of several columns (from)"
+            if name not in groups:
+                why = f"there is no group {name}"
+            raise ProfileError(
+                f"footer: the group {group} of {shown(line)!r} is one more cell of a total, and "
+                f"{why}. Write (?:...) for it."
+            )
+    return names
 
 
 def _check_of_currency(

@@ -391,3 +391,39 @@ def test_torture_answers_agree() -> None:
 )
 def test_a_name_stands_without_blanks_and_quotes(cell: str, name: str) -> None:
     assert clean(cell, '"') == name
+
+
+ALIKE = [
+    # in the profile, in the file, the file's as it is said
+    ("Op\u00e9ration", "Ope\u0301ration", r"Ope\u0301ration"),
+    ("Value Day", "Value\u00a0Day", r"Value\u00a0Day"),
+    ("Value Day", '"Value\r\nDay"', r"Value\r\nDay"),
+    ("Value", "\u200bVAL\u00adUE", r"\u200bVAL\u00adUE"),
+]
+
+
+@pytest.mark.parametrize(("theirs", "there", "said"), ALIKE)
+@pytest.mark.parametrize("by", ["columns", "fields", "leave_out"])
+def test_a_column_that_only_looks_like_the_one_that_is_read_is_shown(
+    tmp_path: Path, theirs: str, there: str, said: str, by: str
+) -> None:
+    """The message would name one text as missing and as there."""
+    stated: dict[str, Any] = {
+        "columns": {theirs: "DiscountAmount"},
+        "fields": {"DiscountAmount": {"from": (theirs,)}},
+        "leave_out": {theirs: ("x",)},
+    }
+    profile = Profile(record="payment", unknown_columns="ignore", **{by: stated[by]})
+    text = f"{PAYMENT.replace('DiscountAmount', 'Discount')},{there}\n"
+    if by == "leave_out":
+        text = f"{PAYMENT},{there}\n"
+    error = refusal(tmp_path, text, profile=profile)
+    assert error.code == "missing_column"
+    assert f'have other characters. The file writes them so: "{said}".' in str(error)
+
+
+def test_a_field_that_only_looks_like_a_column_is_shown(tmp_path: Path) -> None:
+    text = PAYMENT.replace("DebtsId", "Debts\u200bId") + "\n"
+    error = refusal(tmp_path, text, record="payment")
+    assert error.code == "missing_column"
+    assert r'The file writes them so: "Debts\u200bId".' in str(error)

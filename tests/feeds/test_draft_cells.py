@@ -262,6 +262,11 @@ def test_what_fits_two_readings_is_marked_and_not_stated(
             ("ab", "1.5", "c"),
             "# ? NAME: most of its cells are no numbers, such as ab",
         ),
+        (
+            "PaidAmount",
+            ("1.5", "2", "1.50 h", "\N{DEVANAGARI DIGIT ONE}", "d"),
+            "# ? NAME: most of its cells are no numbers, such as 1.50 h",
+        ),
         ("PaidAmount", ("1.5", "2.5", "x"), "# ? NAME: 1 of 3 cells is no number, such as x"),
         (
             "PaidAmount",

@@ -88,6 +88,10 @@ SIGNS = [
         ],
     ),
     (
+        "Id;;Paid\n1;2026-11-01;2.50\n2;2026-11-02;3.50\n3;2026-11-03;4\n4;x;5\n",
+        ["# ? column 2: 1 of 4 cells is not of ISO 8601, such as x"],
+    ),
+    (
         "Id;Paid;paid;Paid 2\n1;2.50;x;y\n",
         [
             '# ? Several columns are called "Paid", "paid": a file is refused if one is read.',

@@ -87,7 +87,7 @@ def test_a_cell_is_read_by_the_form_that_it_has(
         (
             {"date_format": DAY_OR_TIME["date_format"], "zone": "Europe/Berlin"},
             "29.03.2026 02:30:00",
-            "(this time does not exist once in Europe/Berlin)",
+            "(the clocks skip this time in Europe/Berlin)",
         ),
     ],
 )

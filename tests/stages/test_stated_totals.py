@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from connectors.errors import ProfileError
 from connectors.files.profile import Profile
 from connectors.files.profile_file import read_profile
 from connectors.postgres.ledger import State
@@ -317,3 +318,72 @@ def test_a_grand_total_beside_subtotals_that_are_left_out(
     batch = import_delivery(workspace, [str(path)], profile).batch
     assert (verdict.refused is None, batch.state is State.COMPLETE) == (ties, ties)
     assert rows("SELECT count(*) FROM payment") == [(2 * ties,)]
+
+
+MARKED: dict[str, Any] = {
+    "feed": "statement",
+    "record": "payment",
+    "delimiter": ";",
+    "decimal": ",",
+    "unknown_columns": "ignore",
+    "footer": ["Total;(?P<PaidAmount_2>[^;]*);[^;]*;(?P<PaidAmount>[^;]*)"],
+    "columns": {"No": "Id"},
+    "fields": {
+        "PaidAmount": {
+            "from": ["Mark", "Paid"],
+            "join": " ",
+            "negative": ["D 1"],
+            "positive": ["C 1", "1"],
+        }
+    },
+    "constants": {
+        **dict.fromkeys(("TenantsId", "ActionsId", "DebtsId", "CurrencyRatesId"), 7),
+        "CurrenciesId": 978,
+        "DiscountAmount": "0.00",
+        "PaymentDate": "2026-11-01T00:00:00Z",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("total", "told"),
+    [
+        ("Total;15,00;x;D", None),
+        ('Total;"15,00";x;"D"', None),
+        ("Total; 15,00;x;D ", None),
+        ("Total;15,00;x;C", "stated 15.00, the file has -15.00"),
+        ("Total;15,00;x;", "stated 15.00, the file has -15.00"),
+        ("Total;15,00;x;X", "states PaidAmount as 'X 15,00', which is no number"),
+        ("Total;;x;D", "states PaidAmount as 'D', which is no number"),
+    ],
+)
+def test_a_total_has_its_mark_in_a_cell_of_its_own_as_the_amounts_have(
+    still: Workspace, tmp_path: Path, total: str, told: str | None
+) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text(f"No;Paid;Text;Mark\n1;10,00;x;C\n2;25,00;x;D\n{total}\n")
+    (verdict,) = examine(still.settings, [str(path)], read_profile(MARKED))
+    if told is None:
+        assert (verdict.refused, verdict.rows_in, [*verdict.rejects]) == (None, 2, [])
+    else:
+        assert verdict.refused == "incomplete_file"
+        assert told in (verdict.message or "")
+
+
+@pytest.mark.parametrize(
+    ("footer", "told"),
+    [
+        ("T;(?P<PaidAmount_2>.*)", "there is no group PaidAmount"),
+        (
+            "T;(?P<DiscountAmount>.);(?P<DiscountAmount_2>.*)",
+            "DiscountAmount is not made of several",
+        ),
+        ("T;(?P<rows>.);(?P<rows_2>.*)", "rows is not made of several"),
+        ("T;(?P<PaidAmount_x>.*)", "'PaidAmount_x', not rows, or an amount"),
+    ],
+)
+def test_only_a_field_of_several_columns_has_a_total_of_several_cells(
+    footer: str, told: str
+) -> None:
+    with pytest.raises(ProfileError, match=re.escape(told)):
+        read_profile(MARKED | {"footer": [footer]})

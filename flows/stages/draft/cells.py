@@ -48,7 +48,8 @@ class DraftCells:
         return [cell for cell in self.shape.column(place) if not NOTHING.fullmatch(cell)]
 
     def name(self, place: int) -> str:
-        return quoted(shown(self.shape.names[place], 40))
+        name = self.shape.names[place]
+        return quoted(shown(name, 40)) if name else f"column {place + 1}"
 
     def names(self, places: Iterable[int]) -> str:
         return ", ".join(map(self.name, places))

@@ -65,6 +65,7 @@ WORDS = (Kind.BOOLEAN,)
 BOOLEANS = {"true", "false", "1", "0"}
 _WIDE_DIGIT = re.compile("[\uff10-\uff19]")
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
+_PLAIN = re.compile(r"[-+]?[0-9][0-9.,]*")
 
 
 def draft_profile(
@@ -295,6 +296,8 @@ class _Draft:
             elif of.kind in TIMES:
                 yield f"# ? date_format: no form was found for {self.cells.name(place)}, {such}"
             elif of.kind in NUMBERS and place not in numbers:
+                odd = next((one for one in cells if not _PLAIN.fullmatch(one.strip())), cells[0])
+                such = f"such as {self.cells.shown(odd, 40)}"
                 yield f"# ? {self.cells.name(place)}: most of its cells are no numbers, {such}"
             elif of.kind in INTEGERS and numbers[place].decimal:
                 yield f"# ? {self.cells.name(place)}: some of its cells are no whole numbers"

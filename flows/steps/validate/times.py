@@ -104,16 +104,21 @@ class TimeForm:
     def _offset(self, wall: datetime, zone: str | None) -> int | str | None:
         if zone is None:
             return self.offset_minutes
-        if _changes_at(wall, zone):
-            return f"this time does not exist once in {zone}"
+        if change := _changes_at(wall, zone):
+            skipped = f"the clocks skip this time in {zone}"
+            return (
+                skipped
+                if change > timedelta()
+                else f"this time comes twice in {zone}: write its offset"
+            )
         return _minutes(wall.replace(tzinfo=ZoneInfo(zone)), zone)
 
 
-def _changes_at(wall: datetime, zone: str) -> bool:
-    """Whether the clocks of a zone skip a time, or show it twice."""
-    rules = ZoneInfo(zone)
-    early, late = (wall.replace(tzinfo=rules, fold=fold).utcoffset() for fold in (0, 1))
-    return early != late
+def _changes_at(wall: datetime, zone: str) -> timedelta:
+    """By how much the clocks of a zone skip a time; below zero: they show it twice."""
+    of = (wall.replace(tzinfo=ZoneInfo(zone), fold=fold).utcoffset() for fold in (0, 1))
+    early, late = (offset or timedelta() for offset in of)
+    return late - early
 
 
 def _minutes(moment: datetime, zone: str) -> int | str:
