@@ -14,14 +14,14 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import httpx
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from connectors.addresses import is_loopback
+from connectors.addresses import is_loopback, parts_of_http
 from connectors.errors import LoginRefused, SettingsError
 from connectors.printable import shown
 
@@ -50,12 +50,11 @@ class ProviderSettings:
     """What an account's subject names: `sub`, or `email` where the provider has verified it."""
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.issuer)
-        if parts.scheme != "https" and not (
-            parts.scheme == "http" and is_loopback(parts.hostname or "")
-        ):
+        parts = parts_of_http(self.issuer)
+        if parts is None or (parts.scheme == "http" and not is_loopback(parts.hostname or "")):
             raise SettingsError(
-                "RECON_OIDC_ISSUER is no https:// address: who somebody is could be forged."
+                "RECON_OIDC_ISSUER is no https:// address, without which who somebody is could be "
+                "forged. Write https://HOST/PATH, as the provider calls itself."
             )
         if self.claim not in CLAIMS:
             raise SettingsError(f"RECON_OIDC_CLAIM must be one of: {', '.join(CLAIMS)}.")

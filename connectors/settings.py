@@ -300,7 +300,7 @@ def _audit(home: Path, environment: Mapping[str, str]) -> AuditSettings:
         key=key,
         public_key=real_path(read_path("RECON_AUDIT_PUBLIC_KEY", public))
         if public
-        else key.with_name(f"{key.stem}.pub.pem"),
+        else key.parent / f"{key.stem}.pub.pem",
         public_key_named=bool(public),
         witness=witness_places(
             "RECON_AUDIT_WITNESS", (setting("RECON_AUDIT_WITNESS", environment) or "").split(",")

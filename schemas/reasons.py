@@ -472,7 +472,12 @@ REFUSALS = _by_code(
         "Deliver CSV, as it is or packed (.gz, .zst, .xz, .bz2, .zip), or a workbook that is read "
         "(.xlsx, .xlsm, .ods).",
     ),
-    Reason("too_large", "over a limit", "over the limit: {detail}", "Raise the limit if meant."),
+    Reason(
+        "too_large",
+        "over a limit",
+        "over the limit: {detail}",
+        "Divide it, or raise the setting where one is named.",
+    ),
     Reason(
         "incomplete_file",
         "not what is stated of it",

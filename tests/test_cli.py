@@ -397,6 +397,23 @@ def test_what_nobody_foresaw_is_one_line_and_could_not_run(
     assert "canary-7" not in told + kept.read_text().replace('("canary-7")', "")
 
 
+def test_what_nobody_foresaw_in_the_settings_is_one_line_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was a traceback: the place to keep it at was asked for by reading the settings again."""
+
+    def fail(*_: object) -> None:
+        raise ValueError("canary-7")
+
+    monkeypatch.setenv("RECON_HOME", str(tmp_path))
+    monkeypatch.setattr("connectors.settings._audit", fail)
+    with pytest.raises(SystemExit) as ended:
+        main(["status"])
+    told = capsys.readouterr().err
+    (kept,) = (tmp_path / "faults").iterdir()
+    assert (ended.value.code, told.count("\n"), str(kept) in told) == (2, 1, True)
+
+
 def test_memory_that_is_not_enough_is_no_fault_of_the_program(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -463,7 +480,8 @@ def test_a_path_that_leads_nowhere_is_told_and_no_fault_of_the_program(tmp_path:
     loop.symlink_to(loop)
     file.touch()
     for name in ("RECON_AUDIT_KEY", "RECON_AUDIT_PUBLIC_KEY"):
-        read_settings({name: str(loop)})  # Most commands need no key.
+        for path in (loop, tmp_path, Path("/")):
+            read_settings({name: str(path)})  # Most commands need no key.
     for path in (loop, loop / "home", file, file / "home", tmp_path / ("x" * 300)):
         with pytest.raises(SettingsError, match=f"RECON_HOME='{path}' cannot be used: .*Name a"):
             read_settings({"RECON_HOME": str(path)})

@@ -151,7 +151,7 @@ def _plain(path: Path, scratch: Path, limits: Limits) -> Path:
     """The file itself, or what it is compressed from; within the limits of an import."""
     if path.suffix.lower() not in PACKED:
         if path.stat().st_size > limits.file_bytes:
-            detail = f"more than {quantity(limits.file_bytes, 'byte')}"
+            detail = f"more than {quantity(limits.file_bytes, 'byte')} (RECON_LIMIT_FILE_BYTES)"
             raise refused("too_large", path.name, detail=detail)
         return path
     plain = scratch / "plain.csv"
@@ -171,7 +171,7 @@ def _header(content: Content, delimiter: str | None, limits: Limits) -> Header:
     readings = _readings(content, (delimiter,) if delimiter else DELIMITERS, limits)
     read = max(readings, key=lambda one: len(one.names))
     if len(read.names) > limits.columns:
-        detail = f"{quantity(len(read.names), 'column')}; the limit is {limits.columns}"
+        detail = f"{quantity(len(read.names), 'column')}; RECON_LIMIT_COLUMNS is {limits.columns}"
         raise refused("too_large", content.name, line=read.line, detail=detail)
     _check_names(content.name, read.names)
     dialect = dialect_within(limits, delimiter=read.sign, quote='"', encoding=content.encoding)

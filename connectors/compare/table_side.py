@@ -21,13 +21,13 @@ from connectors.files.atomic import private_folder
 from connectors.postgres.accounts import acting, sees_part
 from connectors.postgres.cancelling import give_up
 from connectors.postgres.copy_out import copied_blocks, parsed
-from connectors.postgres.database import (
-    SILENT_CLIENT,
-    STATEMENT_SECONDS,
+from connectors.postgres.database import SILENT_CLIENT, STATEMENT_SECONDS, WORK_MEMORY
+from connectors.postgres.session import (
+    CONNECT_SECONDS,
+    NO_CONNECTION,
     TEXTS_OF_VALUES,
-    WORK_MEMORY,
+    why_no_connection,
 )
-from connectors.postgres.session import CONNECT_SECONDS, NO_CONNECTION, why_no_connection
 from schemas.cells.readings import Column, Reading, column
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA
 from schemas.frame_types import Dtype

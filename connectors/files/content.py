@@ -15,7 +15,8 @@ from typing import BinaryIO
 
 from connectors.errors import ExtractRefused
 from connectors.files.evidence import Evidence, ProvenFile
-from connectors.settings import KIB
+from connectors.settings import KIB, Limits
+from schemas.counting import quantity
 from schemas.reasons import REFUSALS
 
 HEAD_BYTES = 4096
@@ -238,6 +239,13 @@ def refused(
     ending = f" {found}" if found else ""
     message = f"{where}: {reason.message(**facts)}.{ending} {reason.remedy}"
     return ExtractRefused(code, message, line=line)
+
+
+def over_ratio(name: str, limits: Limits) -> ExtractRefused:
+    """The refusal of what is taken for a bomb."""
+    times = quantity(limits.compression_ratio, "time")
+    detail = f"it unpacks to more than {times} its size (RECON_LIMIT_COMPRESSION_RATIO)"
+    return refused("too_large", name, detail=detail)
 
 
 def unmarked_utf16(head: bytes) -> str | None:

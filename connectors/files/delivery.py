@@ -315,7 +315,8 @@ def _take_members(archive: Source, found: _Found) -> None:
         found.add_source(replace(archive, fault=fault))
         return
     if len(members) > found.limits.archive_members:
-        detail = f"{quantity(len(members), 'member')}; the limit is {found.limits.archive_members}"
+        most = found.limits.archive_members
+        detail = f"{quantity(len(members), 'member')}; RECON_LIMIT_ARCHIVE_MEMBERS is {most}"
         found.add_source(replace(archive, fault=DeliveryFault("too_large", detail)))
         return
     held = [Member(number, member, state) for number, member in enumerate(members)]

@@ -118,7 +118,9 @@ def first_record(
 
 def without_end(content: Content, limits: Limits, line: int) -> ExtractRefused:
     """The refusal of a file whose header, from this line on, is longer than a record may be."""
-    detail = f"no header ends within {quantity(limits.record_bytes, 'byte')}"
+    detail = (
+        f"no header ends within {quantity(limits.record_bytes, 'byte')} (RECON_LIMIT_RECORD_BYTES)"
+    )
     return refused("too_large", content.name, line=line, detail=detail)
 
 

@@ -184,7 +184,7 @@ def _read_header(
         unnamed = max(profile.unnamed_columns, len(line.names) - named)
         line = replace(line, names=(*line.names[:named], *[""] * unnamed))
     if len(line.names) > limits.columns:
-        detail = f"{quantity(len(line.names), 'column')}; the limit is {limits.columns}"
+        detail = f"{quantity(len(line.names), 'column')}; RECON_LIMIT_COLUMNS is {limits.columns}"
         raise refused("too_large", content.name, line=line.number, detail=detail)
     unpivot = unpivot_of(line.names, profile)
     check_unpivots(content.name, line.number, line.names, unpivot, profile)

@@ -15,6 +15,7 @@ from connectors.files.content import (
     byte_order_mark,
     foreign_format,
     is_blank,
+    over_ratio,
     refused,
 )
 from connectors.files.delivery import Source, open_held
@@ -124,15 +125,14 @@ def _read(source: Source, file: BinaryIO) -> bytes:
 
 def _check_size(source: Source, size: int, delivered: DeliveredBytes, limits: Limits) -> None:
     if size > limits.file_bytes:
-        detail = f"more than {quantity(limits.file_bytes, 'byte')}"
+        detail = f"more than {quantity(limits.file_bytes, 'byte')} (RECON_LIMIT_FILE_BYTES)"
         raise refused("too_large", source.name, detail=detail)
     packed = delivered.bytes
     if source.member is not None:
         packed = min(packed, max(1, source.member.info.compress_size))
     # What fits one block cannot do harm, and short texts of one letter compress far.
     if size > limits.block_bytes and size > limits.compression_ratio * packed:
-        detail = f"it unpacks to more than {quantity(limits.compression_ratio, 'time')} its size"
-        raise refused("too_large", source.name, detail=detail)
+        raise over_ratio(source.name, limits)
 
 
 def _check_format(source: Source, head: bytes) -> None:

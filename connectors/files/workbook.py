@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from connectors.files import open_document, open_xml
-from connectors.files.content import HEAD_BYTES, SAVED, Content, refused
+from connectors.files.content import HEAD_BYTES, SAVED, Content, over_ratio, refused
 from connectors.files.sheet_rows import SheetFacts, SheetLine, written
 from connectors.files.workbook_parts import MOST_BYTES, broken_refused, opened
 from connectors.settings import Limits
@@ -67,11 +67,14 @@ def _check_size(content: Content, limits: Limits) -> bool:
     elif defines:
         code, detail = "unsupported_format", "a workbook with a document type, which none has"
     elif len(members) > limits.archive_members:
-        detail = f"a workbook of {quantity(len(members), 'part')}"
+        detail = f"a workbook of {quantity(len(members), 'part')} (RECON_LIMIT_ARCHIVE_MEMBERS)"
     elif size > most:
-        detail = f"a workbook that unpacks to {quantity(size, 'byte')}, and not {most} at most"
+        named = " (RECON_LIMIT_FILE_BYTES)" if most == limits.file_bytes else ""
+        detail = (
+            f"a workbook that unpacks to {quantity(size, 'byte')}, and not {most} at most{named}"
+        )
     elif size > limits.block_bytes and size > limits.compression_ratio * packed:
-        detail = f"it unpacks to more than {quantity(limits.compression_ratio, 'time')} its size"
+        raise over_ratio(content.name, limits)
     if detail:
         raise refused(code, content.name, detail=detail)
     return of_document

@@ -24,7 +24,13 @@ from connectors.postgres.own_kinds import STATE, kept_kinds, state_as_defined
 from connectors.postgres.refusals import told
 from connectors.postgres.revisions import VERSION_TABLE, Way, is_behind, revision_of, revisions
 from connectors.postgres.server.embedded import answers, embedded_url, is_made
-from connectors.postgres.session import NO_CONNECTION, Session, no_connection, open_session
+from connectors.postgres.session import (
+    NO_CONNECTION,
+    TEXTS_OF_VALUES,
+    Session,
+    no_connection,
+    open_session,
+)
 from connectors.settings import DATABASE, MIB, Settings
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name
 from schemas.field import Table
@@ -45,15 +51,6 @@ SILENT_CLIENT = (
     "WHERE version() !~ 'windows|Visual C'"
 )
 """A run that died in a long statement must not hold its batch until that ends; Windows cannot."""
-TEXTS_OF_VALUES = (
-    "SET client_encoding = UTF8; SET timezone = 'UTC'; SET datestyle = ISO; "
-    "SET intervalstyle = postgres; SET extra_float_digits = 1; SET bytea_output = hex; "
-    "SET lc_monetary = 'C'"
-)
-"""How the server writes values, whatever a role, a database or the environment (PGTZ) says.
-
-Options of a connection are not enough: what is in the environment is heard after them.
-"""
 
 
 def database_url(settings: Settings) -> str:

@@ -72,7 +72,8 @@ def is_behind(connection: psycopg.Connection, current: str | None) -> bool:
     if current > newest:
         raise DatabaseUnusable(
             f"The schema {SCHEMA!r} is at revision {current}, which this version does not know. "
-            "It was migrated by a newer version; use that one."
+            "It was migrated by a newer version; use that one. If the schema is another "
+            "program's, name another database."
         )
     return current != newest or _derived_of(connection) != newest_derived()
 

@@ -89,6 +89,16 @@ PLAIN = "-c standard_conforming_strings=on -c row_security=on"
 """Options: a text within a statement is what it is, with its backslashes; and of a table with
 policies is shown what these let be seen, where it would be refused."""
 
+TEXTS_OF_VALUES = (
+    "SET client_encoding = UTF8; SET timezone = 'UTC'; SET datestyle = ISO; "
+    "SET intervalstyle = postgres; SET extra_float_digits = 1; SET bytea_output = hex; "
+    "SET lc_monetary = 'C'"
+)
+"""How the server writes values, whatever a role, a database or the environment (PGTZ) says.
+
+Options of a connection are not enough: what is in the environment is heard after them.
+"""
+
 
 class Session(psycopg.Connection):
     """A connection that knows why the server ended it.
@@ -107,14 +117,21 @@ class Session(psycopg.Connection):
             self.last_words = notice
 
 
-def open_session(url: str, options: str, *, autocommit: bool = True) -> Session:
+def open_session(url: str, options: str) -> Session:
     """A session with these options of the server beside those of the address and of all."""
     # Of an option that is given twice the last one counts.
     given = conninfo_to_dict(url).get("options") or ""
     return Session.connect(
         url,
-        autocommit=autocommit,
+        autocommit=True,
         connect_timeout=CONNECT_SECONDS,
         options=f"{given} {TRANSACTIONS} {PLAIN} {options}",
         **SILENT_PEER,
     )
+
+
+def plain_session(url: str, options: str) -> Session:
+    """The same for who says nothing else at first: values are written as `TEXTS_OF_VALUES` says."""
+    session = open_session(url, options)
+    session.execute(TEXTS_OF_VALUES)
+    return session

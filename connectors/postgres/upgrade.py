@@ -27,7 +27,7 @@ from connectors.postgres.revisions import (
 )
 from connectors.postgres.schema_lock import busy_schema, lock_schema
 from connectors.postgres.schema_owner import act_as_owner
-from connectors.postgres.session import Session, no_connection, open_session
+from connectors.postgres.session import Session, no_connection, plain_session
 from connectors.settings import DATABASE
 from schemas.derived.sql_names import SCHEMA
 
@@ -84,7 +84,8 @@ def engine_on(url: str, opened: Callable[[Session], object] | None = None) -> sa
     """
 
     def session() -> Session:
-        one = open_session(url, "-c statement_timeout=0", autocommit=False)
+        one = plain_session(url, "-c statement_timeout=0")
+        one.autocommit = False
         if opened is not None:
             opened(one)
         return one

@@ -58,7 +58,7 @@ class Accounts:
         """Create the users of the options that do not exist yet, and renew those that do."""
         for user in self._options.users:
             hashed = hash_password(user.password, self._options.password_cost)
-            with self._store.connection() as connection, connection.transaction():
+            with self._store.filling() as connection, connection.transaction():
                 # Whoever signs in by the name is found in the same way.
                 given = [hashed, json_text([*user.roles]), *[kept_text(user.name)] * 2]
                 renewed = connection.execute(_RENEW, given)

@@ -3,6 +3,7 @@
 import queue
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import cast
 
 import psycopg
 import sqlalchemy as sa
@@ -12,7 +13,7 @@ from psycopg.rows import DictRow, dict_row
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.schema_lock import busy_schema, lock_schema
-from connectors.postgres.session import NO_CONNECTION, why_no_connection
+from connectors.postgres.session import NO_CONNECTION, plain_session, why_no_connection
 from connectors.postgres.upgrade import engine_on
 from connectors.sandbox.moments import Time
 from connectors.sandbox.shapes import (
@@ -38,7 +39,7 @@ MOST_CONNECTIONS = 8
 OPEN_SECONDS = 60
 """How long another sandbox on the same database may take to make its tables."""
 # Answers need not survive a crash of the database server; nothing else of it is weakened.
-_OPTIONS = "-c timezone=UTC -c synchronous_commit=off -c application_name=sandbox"
+_OPTIONS = "-c synchronous_commit=off -c application_name=sandbox"
 _USED = sql.SQL(" UNION ALL ").join(
     sql.SQL("SELECT {} AS name FROM {} WHERE is_called").format(
         sql.Literal(name), sql.Identifier(SCHEMA, f"{name}_{POSITION}_seq")
@@ -69,10 +70,7 @@ class Store:
             cause = (error.orig if isinstance(error, sa.exc.DBAPIError) else None) or error
             if isinstance(cause, LockNotAvailable):
                 raise busy_schema(engine, SCHEMA, OPEN_SECONDS) from None
-            raise DatabaseUnusable(
-                f"The sandbox cannot use the database: {why_no_connection(cause, self._url)}. "
-                "Check its address, the server and the role's rights."
-            ) from None
+            raise self._unusable(cause) from None
         finally:
             engine.dispose()
         for _ in range(MOST_CONNECTIONS):
@@ -106,14 +104,28 @@ class Store:
         connection = self._free.get()
         try:
             if connection is None or connection.closed:
-                connection = psycopg.connect(
-                    self._url, autocommit=True, row_factory=dict_row, options=_OPTIONS
-                )
+                connection = cast("Connection", plain_session(self._url, _OPTIONS))
+                connection.row_factory = dict_row
             yield connection
         finally:
             if connection is not None and connection.broken:
                 connection.close()
             self._free.put(connection)
+
+    @contextmanager
+    def filling(self) -> Iterator[Connection]:
+        """The same for what is put there before anybody asks; raises DatabaseUnusable."""
+        try:
+            with self.connection() as connection:
+                yield connection
+        except psycopg.Error as error:
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: BaseException) -> DatabaseUnusable:
+        return DatabaseUnusable(
+            f"The sandbox cannot use the database: {why_no_connection(error, self._url)}. "
+            "Check its address, the server and the role's rights."
+        )
 
     def save(self, connection: Connection, table: Table, record: Record) -> int | None:
         """Add the record, or replace the one that has its key; gives the Id it got, if any."""
@@ -135,7 +147,7 @@ class Store:
         )
         count = 0
         with (
-            self.connection() as connection,
+            self.filling() as connection,
             connection.cursor() as cursor,
             cursor.copy(copy) as rows,
         ):

@@ -28,7 +28,6 @@ _VARIABLES = {
     Scheme.BEARER: ("RECON_SERVICE_TOKEN",),
     Scheme.API_KEY: ("RECON_SERVICE_API_KEY",),
 }
-_SINGLE_LINE = "is not one line of text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +44,23 @@ class Credentials:
         if (self.scheme is not Scheme.NONE and not self.secret) or (named and not self.user):
             needed = " and ".join(_VARIABLES[self.scheme])
             raise SettingsError(f"Credentials of scheme {self.scheme} need {needed}.")
-        for text, variable in ((self.user, "user"), (self.secret, "secret")):
-            if text is not None and any(ord(mark) < 32 for mark in text):
-                raise SettingsError(f"The {variable} of the service {_SINGLE_LINE}.")
+        given = (self.user, self.secret) if named else (self.secret,)
+        for name, text in zip(_VARIABLES[self.scheme], given, strict=False):
+            if any(ord(mark) < 32 for mark in text or ""):
+                raise SettingsError(
+                    f"{name} has a line break, a tab or another sign that no login has. Take it "
+                    "out, as at the end of what was read from a file."
+                )
+            if not named and not (text or "").isascii():
+                raise SettingsError(
+                    f"{name} has a letter beyond ASCII, which no header can carry. Copy it again "
+                    "from where the service shows it."
+                )
         if self.scheme is Scheme.BASIC and ":" in (self.user or ""):
-            raise SettingsError("The user of the service has a colon, which Basic cannot carry.")
-        if self.scheme in (Scheme.BEARER, Scheme.API_KEY) and not (self.secret or "").isascii():
-            raise SettingsError("The token or API key of the service is not plain ASCII.")
+            raise SettingsError(
+                "RECON_SERVICE_USER has a colon, which Basic cannot carry. Use another account, or "
+                "RECON_SERVICE_SCHEME=credentials."
+            )
 
     @property
     def header(self) -> str | None:

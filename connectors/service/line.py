@@ -197,7 +197,8 @@ def _tls(settings: ServiceSettings) -> ssl.SSLContext:
         )
     except (OSError, ssl.SSLError) as problem:
         raise SettingsError(
-            f"RECON_SERVICE_CA_FILE={settings.ca_file} cannot be read as certificates: {problem}"
+            f"RECON_SERVICE_CA_FILE={settings.ca_file} cannot be read as certificates: {problem}. "
+            "Name a file of certificates in PEM, or unset it: those of the system count then."
         ) from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context

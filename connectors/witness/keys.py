@@ -56,11 +56,12 @@ def private_key(audit: AuditSettings) -> Ed25519PrivateKey:
     """The key to sign with; raises WitnessKeyUnusable."""
     path = audit.key
     try:
+        content = path.read_bytes()
         if path.stat().st_mode & OTHERS:
             raise WitnessKeyUnusable(
                 f"The key {path} can be read by others than its owner: chmod 600 {path}."
             )
-        key = load_pem_private_key(path.read_bytes(), password=None)
+        key = load_pem_private_key(content, password=None)
     except FileNotFoundError:
         raise WitnessKeyUnusable(
             f"There is no key to sign witnesses with at {path}. Make one: recon audit key."

@@ -14,7 +14,7 @@ from traceback import extract_tb, format_tb
 
 from connectors.errors import ReconError
 from connectors.files.atomic import write_file
-from connectors.settings import read_settings
+from connectors.settings import home_folder
 from flows.commands.streams import tell
 
 WHOLE = "RECON_TRACEBACK"
@@ -60,7 +60,7 @@ def _kept(error: BaseException, command: str) -> str:
 def _folders() -> list[Path]:
     other = Path(tempfile.gettempdir()) / f"recon-faults-{os.getuid()}"
     try:
-        return [read_settings().home / "faults", other]
+        return [home_folder() / "faults", other]
     except (ReconError, OSError, RuntimeError):
         return [other]
 

@@ -335,6 +335,12 @@ SETTINGS = [
     ({"RECON_DESK_URL": "https://desk.example.com/x"}, "no address of a desk"),
     ({"RECON_OIDC_ISSUER": "https://id.example.com"}, "RECON_OIDC_CLIENT_ID is not"),
     ({"RECON_OIDC_ISSUER": "http://id.example.com", "RECON_OIDC_CLIENT_ID": "x"}, "no https://"),
+    ({"RECON_OIDC_ISSUER": "https://[::1", "RECON_OIDC_CLIENT_ID": "x"}, "no https://"),
+    (
+        {"RECON_OIDC_ISSUER": "https://id.example.com:99999", "RECON_OIDC_CLIENT_ID": "x"},
+        "no https://",
+    ),
+    ({"RECON_OIDC_ISSUER": "https://", "RECON_OIDC_CLIENT_ID": "x"}, "no https://"),
     (
         {
             "RECON_OIDC_ISSUER": "https://id.example.com",

@@ -113,7 +113,7 @@ FAULTS: dict[Fault, str] = {
     a_table_is_missing: "lacks receipt.",
     a_column_is_missing: "lacks currency_rate.ExchangeRate",
     a_view_is_missing: "lacks staged_row",
-    it_is_of_a_newer_version: "migrated by a newer version",
+    it_is_of_a_newer_version: "by a newer version; use that one. If the schema is another",
     it_is_older_and_the_role_may_not_migrate: "once as the owner of the schema",
     it_is_older_and_the_role_may_only_read: "once as the owner of the schema",
     its_guards_are_others_and_the_role_may_only_read: "functions of another form of it, this",

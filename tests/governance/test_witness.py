@@ -469,6 +469,10 @@ def test_a_key_is_private_and_never_overwritten(recon: Recon, book: Book, tmp_pa
     key.chmod(0o640)
     told = recon("audit", "key")
     assert (told.returncode, "chmod 600" in told.stderr) == (2, True)
+    key.unlink()
+    key.mkdir()
+    told = recon("audit", "key")
+    assert (told.returncode, f"The key {key} cannot be read: Is a dir" in told.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,16 @@ def test_a_refund_is_imported_reconciled_and_gets_a_field(
     assert "MATCHED_EXACT                  3" in done.stdout
 
 
+def test_a_title_in_any_letters_is_taken_over_whatever_a_database_is_set_to(
+    run: Run, rows: Any, tmp_path: Path
+) -> None:
+    """It was a fault of the program: the session that makes the tables wrote as it was told to."""
+    define(tmp_path, REFUND.replace('"Refund"', '"\u0412\u043e\u0437\u0432\u0440\u0430\u0442"'))
+    done = run("status", PGCLIENTENCODING="LATIN1", PGDATESTYLE="German", PGTZ="Asia/Tokyo")
+    assert done.returncode == 0, done.stderr
+    assert rows("SELECT to_regclass('recon.refund') IS NOT NULL") == [(True,)]
+
+
 @pytest.mark.long
 def test_a_reference_that_leads_nowhere_is_a_break_until_it_leads_somewhere(
     run: Run, workspace: Workspace, tmp_path: Path

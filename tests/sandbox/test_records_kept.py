@@ -5,9 +5,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 
-from connectors.errors import ListingUnusable, SettingsError
+from connectors.errors import DatabaseUnusable, ListingUnusable, SettingsError
 from connectors.sandbox import Sandbox, SandboxOptions, User
+from tests.conftest import Databases
 from tests.sandbox.caller import Caller, basic
 from tests.sandbox.conftest import Host, running
 from tests.sandbox.records import PAYMENT, REGISTRATION, TONE
@@ -56,6 +58,47 @@ def test_listings_hold_what_equals_the_given_fields(
     field = first.get(path.partition("?")[0], "BatchId")
     rows = listed.caller.as_client("GET", path).json()
     assert [row.get(field) for row in rows] == expected
+
+
+def test_listings_are_the_same_whatever_a_database_is_set_to(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a database in LATIN1 it answered 500, and of another zone with other times."""
+    for name, value in {"CLIENTENCODING": "LATIN1", "TZ": "Asia/Tokyo", "DATESTYLE": "SQL"}.items():
+        monkeypatch.setenv(f"PG{name}", value)
+    times, names = tmp_path / "times", tmp_path / "names"
+    times.write_text("PaymentPlansId,PlannedDate\n1,2026-01-02T05:00:00Z\n")
+    names.write_text("TenantsId,Name\n1,\u0141\u00f3d\u017a\n")
+    with databases.new() as url, running(url) as host:
+        for record, path in (("payment_plan_detail", times), ("avatar", names)):
+            host.sandbox.load(record, path)
+        (plan,) = host.caller.as_client("GET", "/payment_plan_details?format=json").json()
+        (avatar,) = host.caller.as_client("GET", "/avatars?format=json").json()
+        answer = host.caller.as_client("POST", "/message_tones", {**TONE, "Name": "\u0141"})
+    assert plan["PlannedDate"].startswith("/Date(1767330000000")
+    assert avatar["Name"] == "\u0141\u00f3d\u017a"
+    assert (answer.status, answer.json()["Name"]) == (200, "\u0141")
+
+
+def test_what_a_database_says_before_anything_is_served_is_told(
+    databases: Databases, tmp_path: Path
+) -> None:
+    """It was a fault of the program where the tables were there, as on a database that is full."""
+    avatars = tmp_path / "avatars"
+    avatars.write_text("TenantsId,Name\n1,a\n")
+    told = pytest.raises(DatabaseUnusable, match="The sandbox cannot use the database: ")
+    with databases.new() as url, psycopg.connect(url, autocommit=True) as owner:
+        with running(url) as host:
+            owner.execute(
+                "SELECT pg_terminate_backend(pid, 9999) FROM pg_stat_activity "
+                "WHERE application_name = 'sandbox' AND datname = current_database()"
+            )
+            with told:
+                host.sandbox.load("avatar", avatars)
+        only_read = sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on")
+        owner.execute(only_read.format(sql.Identifier(owner.info.dbname)))
+        with told, running(url):
+            pass
 
 
 def test_an_empty_listing_is_its_header(host: Host) -> None:

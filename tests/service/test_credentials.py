@@ -390,9 +390,16 @@ UNUSABLE: list[tuple[dict[str, str], str]] = [
     ({**USER, "RECON_SERVICE_TOKEN": "t"}, "RECON_SERVICE_SCHEME"),
     ({"RECON_SERVICE_SCHEME": "digest"}, "'digest' is not one of"),
     ({"RECON_SERVICE_SCHEME": "bearer"}, "RECON_SERVICE_TOKEN"),
-    ({"RECON_SERVICE_TOKEN": "t\r\nX-Evil: 1"}, "one line"),
-    ({"RECON_SERVICE_TOKEN": "tökén"}, "ASCII"),
-    ({"RECON_SERVICE_USER": "a:b", "RECON_SERVICE_PASSWORD": "p"}, "colon"),
+    ({"RECON_SERVICE_TOKEN": "t\r\nX-Evil: 1"}, "RECON_SERVICE_TOKEN has a line break"),
+    ({"RECON_SERVICE_API_KEY": "Evil\t"}, "RECON_SERVICE_API_KEY has a line break"),
+    ({"RECON_SERVICE_USER": "Evil\n", "RECON_SERVICE_PASSWORD": "p"}, "RECON_SERVICE_USER has"),
+    ({"RECON_SERVICE_USER": "u", "RECON_SERVICE_PASSWORD": "Evil\n"}, "RECON_SERVICE_PASSWORD has"),
+    ({"RECON_SERVICE_TOKEN": "tökén"}, "RECON_SERVICE_TOKEN has a letter beyond ASCII"),
+    ({"RECON_SERVICE_API_KEY": "ké"}, "RECON_SERVICE_API_KEY has a letter beyond ASCII"),
+    (
+        {"RECON_SERVICE_USER": "a:b", "RECON_SERVICE_PASSWORD": "p"},
+        "RECON_SERVICE_USER has a colon",
+    ),
 ]
 
 

@@ -164,8 +164,20 @@ def test_a_path_that_an_address_reads_otherwise(
 @pytest.mark.long
 @pytest.mark.parametrize(
     "environment",
-    [{"PGPORT": "6543", "PGHOSTADDR": "127.0.0.1"}, {"LC_ALL": "", "LC_CTYPE": "UTF-8"}],
-    ids=["of another server", "of another system"],
+    [
+        {"PGPORT": "6543", "PGHOSTADDR": "127.0.0.1"},
+        {
+            "PGREQUIREAUTH": "scram-sha-256",
+            "PGCHANNELBINDING": "require",
+            "PGSSLNEGOTIATION": "direct",
+            "PGSSLMODE": "verify-full",
+            "PGGSSENCMODE": "require",
+            "PGTARGETSESSIONATTRS": "standby",
+            "PGOPTIONS": "-c statement_timeout=1ms",
+        },
+        {"LC_ALL": "", "LC_CTYPE": "UTF-8"},
+    ],
+    ids=["of another server", "of its login", "of another system"],
 )
 def test_the_environment_decides_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]

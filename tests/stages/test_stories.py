@@ -312,7 +312,7 @@ def test_known_bytes_are_known_whatever_else_is_wrong_with_them(
     assert (again.batch_id, again.new, again.ended) == (1, False, True)
     assert again.messages[0].startswith("This delivery was taken in batch 1 ")
     assert "a.csv would be refused now: " in again.messages[0]
-    assert "the limit is 2" in again.messages[0]
+    assert "RECON_LIMIT_COLUMNS is 2" in again.messages[0]
     # With what is new: that is refused, and the known one is no part of it.
     both = receive(narrow, [known, other], StatedTerms())
     assert (both.batch_id, both.new) == (2, True)

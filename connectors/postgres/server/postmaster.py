@@ -43,6 +43,11 @@ PORT = 5432
 """It is part of the socket's name alone, and the same whatever the environment says."""
 TEXTS = ("--encoding=utf8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
 """Texts are ordered by their signs and have capitals of all letters, whoever runs recon first."""
+_WAYS = (
+    "options=&target_session_attrs=any&require_auth=&channel_binding=disable"
+    "&sslmode=disable&sslnegotiation=postgres&gssencmode=disable"
+)
+"""How a socket in a folder of ours is come in by."""
 START_SECONDS = STOP_SECONDS = 60
 PAUSE_SECONDS = 0.02
 RULE = "local all all peer map=recon"
@@ -64,7 +69,7 @@ class Postmaster:
 
         What an address leaves out is taken from the environment, which is meant for other servers.
         """
-        place = f"port={PORT}&hostaddr=&host={self._socket_folder()}"
+        place = f"port={PORT}&hostaddr=&{_WAYS}&host={self._socket_folder()}"
         return f"postgresql://postgres:@/{database}?{place}"
 
     def is_made(self) -> bool:
