@@ -38,6 +38,8 @@ _PLACE = re.compile(r"(?:\[([^]@/ ]+)\]|([^]:@/ []+))(?::([0-9]{1,5}))?")
 _CLOSED = "Connection unexpectedly closed: "
 """What `smtplib` puts before every reason."""
 SUBMISSION, IMPLICIT_PORT = 587, 465
+CLOSING = 421
+"""What servers answer to anything before they break off: nobody's message is taken."""
 TOO_LARGE = 552
 """What servers answer to a message beyond their limit, before it begins or at its end."""
 
@@ -185,13 +187,14 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
                 server.quit()
     except smtplib.SMTPRecipientsRefused as error:
         code, said = next(iter(error.recipients.values()))
-        raise MailRefused(f"{where} refused {address}: {_answer(code, said)}") from None
+        refusal = f"{where} refused {address}: {_answer(code, said)}"
+        raise (MailUnusable if code == CLOSING else MailRefused)(refusal) from None
     except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
         told = _answer(error.smtp_code, error.smtp_error)
         refusal = f"{where} refused the message for {address}: {told}"
         if error.smtp_code == TOO_LARGE:
             raise MailTooLarge(refusal) from None
-        if isinstance(error, smtplib.SMTPDataError):
+        if isinstance(error, smtplib.SMTPDataError) and error.smtp_code != CLOSING:
             raise MailRefused(refusal) from None
         raise MailUnusable(f"{where} cannot be used: {told}") from None
     except smtplib.SMTPAuthenticationError as error:

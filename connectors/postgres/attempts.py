@@ -286,7 +286,8 @@ def _delivered_again(
     standing = {*_standing(connection, corrections)}
     repairs, states = _repairs(connection, filter(standing.issuperset, corrections))
     in_error = {row: of for row, of in repairs.items() if states[row] in ERRORS}
-    every, attempts = _attempts(repairs), _attempts(in_error)
+    # Neither leads back over a repair that is in no error, as one that was corrected in its turn.
+    every, attempts = _attempts(repairs, repairs.keys() - in_error.keys()), _attempts(in_error)
     repaired = _rows_repaired(connection, attempts)
     settled: set[AttemptRow] = set()
     again: set[AttemptRow] = set()

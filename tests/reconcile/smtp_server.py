@@ -34,6 +34,9 @@ class MailServer(socketserver.ThreadingTCPServer):
         self.raw: list[bytes] = []
         self.to: list[str] = []
         self.refused: set[str] = set()
+        self.refusal = "550 no\x1b such person"
+        self.answer = "250 taken"
+        """To a message."""
         self.most_bytes: int | None = None
         """Of a message, as it says before one begins."""
         self.dies_in_data = False
@@ -108,7 +111,7 @@ class _Connection(socketserver.StreamRequestHandler):
                 self.say(self.server.welcome)
             elif verb == "RCPT":
                 to = line.partition("<")[2].partition(">")[0]
-                self.say("550 no\x1b such person" if to in self.server.refused else "250 ok")
+                self.say(self.server.refusal if to in self.server.refused else "250 ok")
             elif verb == "DATA":
                 self.say("354 go on")
                 if self.server.dies_in_data:
@@ -116,7 +119,7 @@ class _Connection(socketserver.StreamRequestHandler):
                     return
                 self.server.raw.append(b"".join(iter(self.rfile.readline, b".\r\n")))
                 self.server.to.append(to)
-                self.say("250 taken")
+                self.say(self.server.answer)
             elif verb == "QUIT":
                 self.say(self.server.farewell)
                 return

@@ -14,7 +14,13 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from connectors.errors import AccountRefused, MailUnusable, SettingsError, StatementRefused
+from connectors.errors import (
+    AccountRefused,
+    MailRefused,
+    MailUnusable,
+    SettingsError,
+    StatementRefused,
+)
 from connectors.mail import WAIT_SECONDS, MailSettings, Tls, read_mail_settings, send
 from connectors.postgres.accounts import Account, keep_account
 from connectors.postgres.audit import verify
@@ -157,6 +163,22 @@ def test_a_recipient_that_is_refused_keeps_nobody_from_theirs(
     assert len(post.to) == 2
     post.refused.clear()
     assert mail_report(place, done.id)[1].sent == ("anna",)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("said", ["421 4.7.0 closing", "550 no"])
+@pytest.mark.parametrize("wrong", ["refusal", "answer"])
+def test_a_server_that_closes_takes_nothing_of_anybody(wrong: str, said: str) -> None:
+    """Else every subscriber of every run would be tried with it."""
+    message = EmailMessage()
+    message.set_content("the report")
+    with mail_server() as post:
+        post.refused = {"anna@example.com"} if wrong == "refusal" else set()
+        setattr(post, wrong, said)
+        settings = MailSettings("127.0.0.1", post.port, "recon@example.com", Tls.NONE)
+        with pytest.raises(MailUnusable, match=said) as told:
+            send(settings, message, "anna@example.com")
+    assert isinstance(told.value, MailRefused) == (said == "550 no")
 
 
 @pytest.mark.long

@@ -268,3 +268,14 @@ def test_a_row_that_names_one_of_another_kind_is_no_delivery_of_it(
     again.write_text(f"ReconRow,{head}\n2:1,1,7,1,2,1.5,2026-01-01\n")
     import_delivery(workspace, [str(again)], DEFAULT, corrects=1)
     assert listed(workspace) == {1: 0, 2: 4, 3: 0}
+
+
+def test_a_repair_that_is_a_line_without_cells_is_repaired_in_part(
+    workspace: Workspace, deliver: Any
+) -> None:
+    """It was corrected by one record of it, and another one is in error still."""
+    deliver(1, r1_2=line(2) + ",more", r1_3=line(3, amount="3"))
+    repairs = workspace.settings.home / "part.csv"
+    repairs.write_text("\n".join([REPAIRS, f"2:1,{line(2)}", f"2:1,{line(4, amount='x')}", ""]))
+    import_delivery(workspace, [str(repairs)], DEFAULT, corrects=2)
+    assert listed(workspace) == {1: 0, 2: 0, 3: 1}
