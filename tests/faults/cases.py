@@ -24,8 +24,8 @@ OF_ONE_RUN = (
     *("at", "written_at", "opened_at", "ended_at", "changed_at", "by", "lease_owner"),
     # Of the spool's content, which names batch and extract; of the trail before.
     *("epoch", "lease_epoch", "clues", "hash", "previous_hash", "chain_hash"),
-    # The hash of the file that says when.
-    *("manifest.json", "manifest_sha256"),
+    # Which database it is; the hash of the file that says when.
+    *("database", "manifest.json", "manifest_sha256"),
 )
 """Columns that two runs of the same thing may fill differently."""
 UNTOLD = ("push_lane", "push_epoch", "push_seal", "event_chain", "run_note", "lease")

@@ -8,6 +8,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from connectors.postgres.batch_hashes import answers_detail
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.ledger import State, batches_in_force
 from connectors.sandbox import Sandbox
 from flows.stages.pull import pull
 from flows.stages.reconcile.rules import read_rules
@@ -44,9 +47,16 @@ class Story:
         pull(self.place, [path.stem for path in sorted(folder.glob("*.csv"))])
 
     def change(self, statements: str) -> None:
-        """What others do to the database behind our back."""
+        """What others do to the database behind our back, and how the service had answered.
+
+        Of its answers the audit trail says what it says at the end of a push.
+        """
         with self.place.database.connect() as connection:
             connection.execute(statements)  # type: ignore[call-overload]
+            for batch in batches_in_force(connection):
+                with hold_batch(connection, batch.id) as lease:
+                    lease.set_state(State.MERGED)
+                    lease.set_state(batch.state, detail=answers_detail(connection, batch.id))
 
     def reconcile(self, as_of: str) -> Reconciled:
         return reconcile(self.place, Asked(Scope(), date.fromisoformat(as_of), self.rules))
