@@ -19,6 +19,7 @@ from connectors.postgres.ledger import (
     Extract,
     State,
 )
+from connectors.postgres.other_names import FILE_NAMES
 from schemas.derived.sql_names import SCHEMA, listed
 from schemas.derived.views import in_batches
 from schemas.own_columns import PARENT_COLUMN
@@ -131,11 +132,11 @@ def files_called(
 ) -> dict[int, list[str]]:
     """By batch the files of this name: the whole one, or what is left of it without its place.
 
-    That are folders, archives, and how it is packed.
+    That are folders, archives, and how it is packed. Bytes that came again under it count too.
     """
     found: dict[int, list[str]] = {}
     for batch, name in connection.execute(
-        f"SELECT e.batch_id, e.name FROM extract e WHERE e.batch_id = ANY(%(batches)s) "
+        f"SELECT e.batch_id, e.name FROM {FILE_NAMES} e WHERE e.batch_id = ANY(%(batches)s) "
         f"AND {_CALLED} ORDER BY e.batch_id, e.id",
         {"batches": list(batches), "file": file},
     ):
@@ -260,7 +261,8 @@ _OVERVIEW = f"""
             AND (%(state)s::text IS NULL OR state = %(state)s)
             AND (%(before)s::int IS NULL OR id < %(before)s)
             AND (%(only)s::int IS NULL OR id = %(only)s)
-            AND (%(file)s::text IS NULL OR id IN (SELECT e.batch_id FROM extract e WHERE {_CALLED}))
+            AND (%(file)s::text IS NULL OR id IN (
+                SELECT e.batch_id FROM {FILE_NAMES} e WHERE {_CALLED}))
             AND ((SELECT {SCHEMA}.sees_all()) OR {BATCH_SEEN})
         ORDER BY id DESC LIMIT %(most)s
     ), {COUNTED}

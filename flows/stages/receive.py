@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from connectors.postgres.batch_hashes import received_detail
 from connectors.postgres.corrections import lock_corrections
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
+from connectors.postgres.other_names import note_names
 from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event
@@ -196,6 +197,7 @@ class ArchivedDelivery:
             self._put_right = self._put_right or PutRight(connection, self.opened)
             note_back(connection, self.archive, self.opened)
             received = _register(connection, self)
+            note_names(connection, _taken_as(connection, self))
             told = self._put_right.told(connection, received.batch_id)
             return replace(received, messages=received.messages + told + self.remarks)
 
@@ -272,6 +274,18 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     detail = received_detail(connection, batch_id, terms, service)
     add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id, detail=detail)
     return Received(batch_id, True, False, tuple(messages))
+
+
+def _taken_as(
+    connection: psycopg.Connection, delivery: ArchivedDelivery
+) -> Iterator[tuple[str, Extract]]:
+    """By the name of each file the one that its bytes were taken as, if that may be told."""
+    taken = taken_by(connection, delivery.profile.feed, delivery.opened)
+    told = told_batches(connection, {one.batch_id for one in taken.values()})
+    for one in delivery.opened:
+        extract = taken.get(one.stored.sha256) if one.stored else None
+        if extract is not None and extract.batch_id in told:
+            yield one.name, extract
 
 
 def _taken_for_others() -> BatchStateError:

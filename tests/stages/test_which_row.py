@@ -143,6 +143,38 @@ def test_a_file_leads_to_the_batches_that_brought_it(recon: Any, tmp_path: Path)
     assert "named" not in json.loads(recon("status", "--json")[1])["batches"][0]
 
 
+def test_bytes_that_are_taken_once_are_found_under_each_name_they_came_by(
+    recon: Any, rows: Any, tmp_path: Path
+) -> None:
+    """Only the lines of the import had said so, once: no batch had a file of Tuesday's name."""
+    text = f"{HEADER}7,plain,,,,,\n"
+    for name in ("monday_avatars.csv", "tuesday_avatars.csv"):
+        (tmp_path / name).write_text(text)
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("avatars_one.csv", f"{HEADER}7,one,,,,,\n")
+        archive.writestr("avatars_two.csv", f"{HEADER}7,one,,,,,\n")
+    for name in ("monday_avatars.csv", "tuesday_avatars.csv", "tuesday_avatars.csv", "all.zip"):
+        assert recon("import", str(tmp_path / name))[0] == 0
+    for batch, name, taken in (
+        (1, "tuesday_avatars.csv", "monday_avatars.csv"),
+        (2, "all.zip/avatars_two.csv", "all.zip/avatars_one.csv"),
+    ):
+        code, out, _ = recon("status", "--file", name)
+        assert (code, f"recon row {batch} {name} --line LINE" in out) == (0, True), out
+        code, out, _ = recon("row", str(batch), name, "--line", "2", "--json")
+        (row,) = json.loads(out)["rows"]
+        (event,) = rows(
+            "SELECT id FROM event WHERE what = 'bytes delivered again' AND batch_id = %s", [batch]
+        )
+        assert row["proof"].endswith(
+            f" {name} came with the bytes of {taken}, which were taken once: event {event[0]}."
+        )
+        code, out, _ = recon("row", str(batch), taken, "--line", "2", "--json")
+        assert json.loads(out)["rows"][0] | {"proof": ""} == row | {"proof": ""}
+    code, _, err = recon("row", "1", "wednesday_avatars.csv", "--line", "2")
+    assert (code, "no file named" in err) == (2, True)
+
+
 def test_of_a_file_that_is_not_read_to_its_end_nothing_final_is_said(
     workspace: Workspace, recon: Any, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from connectors.postgres.evidence import WHOLE, altered_ledger
 from connectors.postgres.findings import find_row, row_from_line
 from connectors.postgres.ledger import Batch, Extract, State
 from connectors.postgres.one_moment import one_moment
+from connectors.postgres.other_names import event_of_name
 from flows.report.spelling import shortened
 from flows.stages.chunk_ranges import STAGE, place_after
 from flows.stages.kept import (
@@ -137,7 +138,9 @@ def locate(
         batch = ledger.find_batch(connection, batch_id)
         prove_profile(connection, batch_id)
         extracts = ledger.list_extracts(connection, batch_id)
-        named = of_name(extracts, file)
+        named, as_well = of_name(extracts, file), ""
+        if not named:
+            named, as_well = _came_as(connection, extracts, file)
         if not named:
             names = first_of(extracts, NAMED, lambda one: shortened(one.name, 80))
             raise BatchUnknown(
@@ -154,7 +157,18 @@ def locate(
         prove_ledger(connection, batch_id)
         proof = RowProof(workspace, connection, batch)
         of = {one.id: one for one in named}
-        return [row._replace(proof=proof.of(of[row.extract_id], row)) for row in found]
+        return [row._replace(proof=proof.of(of[row.extract_id], row) + as_well) for row in found]
+
+
+def _came_as(
+    connection: psycopg.Connection, extracts: Iterable[Extract], file: str
+) -> tuple[list[Extract], str]:
+    """The file whose bytes came under this name as well, and what tells of it."""
+    for one in extracts:
+        if event := event_of_name(connection, one, file):
+            told = f"came with the bytes of {one.name}, which were taken once: event {event}."
+            return [one], f" {file} {told}"
+    return [], ""
 
 
 def _why_not(
