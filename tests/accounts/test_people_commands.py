@@ -36,7 +36,7 @@ def added(typed: Callable[..., Any], name: str, full_name: str, *roles: str) -> 
 
 @pytest.mark.long
 def test_a_login_that_ended_before_a_command_is_nobodys(
-    workspace: Workspace, typed: Callable[..., Any]
+    workspace: Workspace, typed: Callable[..., Any], tmp_path: Path
 ) -> None:
     """What the account of the database may do, it may do on; what an account does is asked for."""
     run = reconcile(workspace, found())
@@ -44,8 +44,10 @@ def test_a_login_that_ended_before_a_command_is_nobodys(
     typed("acceptance", "propose", *terms, "--until", "2026-12-31", "--by", "ann")
     added(typed, "anna", "Anna Meyer", "preparer")
     typed("login", "anna", lines=(PASSWORD,))
-    with workspace.database.connect() as connection:
-        connection.execute("UPDATE login SET expires_at = clock_timestamp()")
+    kept = tmp_path / "private" / "login"
+    ended = kept.read_bytes()
+    typed("logout")
+    kept.write_bytes(ended)
     assert typed("whoami").stdout == "Nobody is logged in: `recon login NAME`.\n"
     assert "AMOUNT" in typed("acceptance", "list").stdout
     assert "Nobody is logged in" in typed("sign", "prepare", str(run.id)).stderr

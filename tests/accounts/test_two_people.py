@@ -276,7 +276,7 @@ def test_limits_are_kept_by_administrators(place: Workspace, controller: str) ->
         assert verify(connection).broken is None
     tamper(place, "acceptance_limit", "UPDATE acceptance_limit SET above = '99999'")
     with place.database.connect() as connection:
-        assert "limits of acceptances" in str(verify(connection).broken)
+        assert "limit of acceptances" in str(verify(connection).broken)
 
 
 @pytest.mark.parametrize(
