@@ -17,7 +17,7 @@ FILE_NAMES = f"""(SELECT batch_id, id, name FROM extract
 def note_names(connection: psycopg.Connection, came: Iterable[tuple[str, Extract]]) -> None:
     """Write down under which names the bytes of files came, each name once."""
     for name, taken in came:
-        if taken.name != name and event_of_name(connection, taken, name) is None:
+        if event_of_name(connection, taken, name) is None:
             detail = {"name": name, "sha256": taken.sha256}
             add_event(connection, CAME_AGAIN, batch_id=taken.batch_id, detail=detail)
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -197,7 +197,7 @@ class ArchivedDelivery:
             self._put_right = self._put_right or PutRight(connection, self.opened)
             note_back(connection, self.archive, self.opened)
             received = _register(connection, self)
-            note_names(connection, _taken_as(connection, self))
+            note_names(connection, _taken_as_others(connection, self))
             told = self._put_right.told(connection, received.batch_id)
             return replace(received, messages=received.messages + told + self.remarks)
 
@@ -276,16 +276,16 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     return Received(batch_id, True, False, tuple(messages))
 
 
-def _taken_as(
+def _taken_as_others(
     connection: psycopg.Connection, delivery: ArchivedDelivery
-) -> Iterator[tuple[str, Extract]]:
-    """By the name of each file the one that its bytes were taken as, if that may be told."""
+) -> list[tuple[str, Extract]]:
+    """Files whose bytes were taken under another name, each with that one, if it may be told."""
     taken = taken_by(connection, delivery.profile.feed, delivery.opened)
-    told = told_batches(connection, {one.batch_id for one in taken.values()})
-    for one in delivery.opened:
-        extract = taken.get(one.stored.sha256) if one.stored else None
-        if extract is not None and extract.batch_id in told:
-            yield one.name, extract
+    files = ((one.name, one.stored) for one in delivery.opened)
+    came = [(name, taken[of.sha256]) for name, of in files if of and of.sha256 in taken]
+    others = [(name, extract) for name, extract in came if extract.name != name]
+    told = told_batches(connection, {extract.batch_id for _, extract in others})
+    return [(name, extract) for name, extract in others if extract.batch_id in told]
 
 
 def _taken_for_others() -> BatchStateError:
