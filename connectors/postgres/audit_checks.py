@@ -21,10 +21,7 @@ from connectors.postgres.ledger import State
 from connectors.postgres.reconciliations import Reconciliation, scope_hash
 from connectors.postgres.trail import linked_events, said_by
 from schemas.derived.sql_names import SCHEMA
-from schemas.guards.accounts import (
-    SUBSCRIBED,
-    UNSUBSCRIBED,
-)
+from schemas.guards.accounts import SUBSCRIBED, UNSUBSCRIBED
 from schemas.guards.batch_states import PREFIX, RESTORED
 from schemas.guards.decisions import DECIDED, SIGNED
 from schemas.guards.jobs import JOB_AGAIN, JOB_END, JOB_ENDED, JOB_ORDERED, JOB_REFUSED, job_told

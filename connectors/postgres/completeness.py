@@ -19,11 +19,11 @@ from schemas.ledger import LEDGER
 MISSING_SHOWN = 5
 _RULES = "\n".join(TRIGGERS)
 FUNCTIONS = {*re.findall(rf"CREATE OR REPLACE FUNCTION {SCHEMA}\.(\w+)", _RULES)}
-TRIGGER_NAMES = {*re.findall(r"CREATE (?:OR REPLACE |CONSTRAINT )TRIGGER (\w+)", _RULES)}
+_TRIGGER = re.compile(r"CREATE (?:OR REPLACE |CONSTRAINT )TRIGGER (\w+)")
+TRIGGER_NAMES = {*_TRIGGER.findall(_RULES)}
 _FUNCTION = re.compile(
     rf"CREATE OR REPLACE FUNCTION {SCHEMA}\.(\w+)(\(.*?)\$\$(.*)\$\$\s*", re.DOTALL
 )
-_TRIGGER = re.compile(r"CREATE (?:OR REPLACE |CONSTRAINT )TRIGGER (\w+)")
 KEYED = {*(name for name, table in LEDGER.items() if table.key), *TARGET_NAMES}
 """Tables with a primary key."""
 SWITCHED_OFF = f"""(SELECT array_agg((SELECT c.relname || '.' || t.tgname FROM pg_class c

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 import psycopg
 
-from connectors.postgres.ledger import Extract
 from connectors.postgres.trail import add_event
 
 CAME_AGAIN = "bytes delivered again"
@@ -14,19 +13,19 @@ FILE_NAMES = f"""(SELECT batch_id, id, name FROM extract
 """SQL for the names of the files of batches; `id` is that of the file that was taken."""
 
 
-def note_names(connection: psycopg.Connection, came: Iterable[tuple[str, Extract]]) -> None:
-    """Write down under which names the bytes of files came, each name once."""
-    for name, taken in came:
-        if event_of_name(connection, taken, name) is None:
-            detail = {"name": name, "sha256": taken.sha256}
-            add_event(connection, CAME_AGAIN, batch_id=taken.batch_id, detail=detail)
+def note_names(connection: psycopg.Connection, came: Iterable[tuple[int, str, str]]) -> None:
+    """Write down, once, that bytes of batches came under other names: batch, SHA-256 and name."""
+    for batch_id, sha256, name in came:
+        if sha256 not in came_as(connection, batch_id, name):
+            detail = {"name": name, "sha256": sha256}
+            add_event(connection, CAME_AGAIN, batch_id=batch_id, detail=detail)
 
 
-def event_of_name(connection: psycopg.Connection, extract: Extract, name: str) -> int | None:
-    """The event that says that the bytes of a file came under a name, too; None: none does."""
-    row = connection.execute(
-        "SELECT min(id) FROM event WHERE what = %s AND batch_id = %s "
-        "AND detail::json ->> 'sha256' = %s AND detail::json ->> 'name' = %s",
-        [CAME_AGAIN, extract.batch_id, extract.sha256, name],
-    ).fetchone()
-    return None if row is None else row[0]
+def came_as(connection: psycopg.Connection, batch_id: int, name: str) -> dict[str, int]:
+    """By SHA-256 the bytes of a batch that came under a name once more: the event that says so."""
+    rows = connection.execute(
+        "SELECT detail::json ->> 'sha256', min(id) FROM event WHERE what = %s AND batch_id = %s "
+        "AND detail::json ->> 'name' = %s GROUP BY 1",
+        [CAME_AGAIN, batch_id, name],
+    )
+    return dict(rows.fetchall())

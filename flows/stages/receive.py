@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -196,15 +196,17 @@ class ArchivedDelivery:
             # Asked once: where the answer to the commit is lost, the ledger knows the contents.
             self._put_right = self._put_right or PutRight(connection, self.opened)
             note_back(connection, self.archive, self.opened)
-            received = _register(connection, self)
-            note_names(connection, _taken_as_others(connection, self))
+            taken = taken_by(connection, self.profile.feed, self.opened)
+            received = _register(connection, self, taken)
+            note_names(connection, _other_names(connection, self, taken, received.batch_id))
             told = self._put_right.told(connection, received.batch_id)
             return replace(received, messages=received.messages + told + self.remarks)
 
 
-def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Received:
+def _register(
+    connection: psycopg.Connection, delivery: ArchivedDelivery, taken: Mapping[str, Extract]
+) -> Received:
     opened, profile = delivery.opened, delivery.profile
-    taken = taken_by(connection, profile.feed, opened)
     batches = {
         batch.id: batch
         for batch in ledger.batches_of(connection, {one.batch_id for one in taken.values()})
@@ -276,16 +278,27 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     return Received(batch_id, True, False, tuple(messages))
 
 
-def _taken_as_others(
-    connection: psycopg.Connection, delivery: ArchivedDelivery
-) -> list[tuple[str, Extract]]:
-    """Files whose bytes were taken under another name, each with that one, if it may be told."""
-    taken = taken_by(connection, delivery.profile.feed, delivery.opened)
-    files = ((one.name, one.stored) for one in delivery.opened)
-    came = [(name, taken[of.sha256]) for name, of in files if of and of.sha256 in taken]
-    others = [(name, extract) for name, extract in came if extract.name != name]
-    told = told_batches(connection, {extract.batch_id for _, extract in others})
-    return [(name, extract) for name, extract in others if extract.batch_id in told]
+def _other_names(
+    connection: psycopg.Connection,
+    delivery: ArchivedDelivery,
+    taken: Mapping[str, Extract],
+    batch_id: int,
+) -> Iterator[tuple[int, str, str]]:
+    """Files whose bytes were taken under another name, if that may be told.
+
+    Each as the batch that has them, their SHA-256, and its own name.
+    """
+    files = [(one, one.stored.sha256) for one in delivery.opened if one.stored]
+    others = [
+        (taken[sha256].batch_id, sha256, one.name)
+        for one, sha256 in files
+        if sha256 in taken and taken[sha256].name != one.name
+    ]
+    told = told_batches(connection, {batch for batch, *_ in others})
+    yield from (other for other in others if other[0] in told)
+    for one, sha256 in files:
+        if one.same_as is not None and sha256 not in taken:
+            yield batch_id, sha256, one.name
 
 
 def _taken_for_others() -> BatchStateError:

@@ -22,7 +22,7 @@ from connectors.postgres.evidence import WHOLE, altered_ledger
 from connectors.postgres.findings import find_row, row_from_line
 from connectors.postgres.ledger import Batch, Extract, State
 from connectors.postgres.one_moment import one_moment
-from connectors.postgres.other_names import event_of_name
+from connectors.postgres.other_names import came_as
 from flows.report.spelling import shortened
 from flows.stages.chunk_ranges import STAGE, place_after
 from flows.stages.kept import (
@@ -138,9 +138,10 @@ def locate(
         batch = ledger.find_batch(connection, batch_id)
         prove_profile(connection, batch_id)
         extracts = ledger.list_extracts(connection, batch_id)
-        named, as_well = of_name(extracts, file), ""
+        named, again = of_name(extracts, file), dict[str, int]()
         if not named:
-            named, as_well = _came_as(connection, extracts, file)
+            again = came_as(connection, batch_id, file)
+            named = [one for one in extracts if one.sha256 in again]
         if not named:
             names = first_of(extracts, NAMED, lambda one: shortened(one.name, 80))
             raise BatchUnknown(
@@ -157,18 +158,17 @@ def locate(
         prove_ledger(connection, batch_id)
         proof = RowProof(workspace, connection, batch)
         of = {one.id: one for one in named}
-        return [row._replace(proof=proof.of(of[row.extract_id], row) + as_well) for row in found]
+        as_well = {one.id: _as_well(one, file, again) for one in named}
+        proofs = (proof.of(of[row.extract_id], row) + as_well[row.extract_id] for row in found)
+        return [row._replace(proof=told) for row, told in zip(found, proofs, strict=True)]
 
 
-def _came_as(
-    connection: psycopg.Connection, extracts: Iterable[Extract], file: str
-) -> tuple[list[Extract], str]:
-    """The file whose bytes came under this name as well, and what tells of it."""
-    for one in extracts:
-        if event := event_of_name(connection, one, file):
-            told = f"came with the bytes of {one.name}, which were taken once: event {event}."
-            return [one], f" {file} {told}"
-    return [], ""
+def _as_well(extract: Extract, file: str, again: Mapping[str, int]) -> str:
+    """What tells that the bytes of a file came under this name once more, where they did."""
+    event = again.get(extract.sha256 or "")
+    if event is None:
+        return ""
+    return f" {file} came with the bytes of {extract.name}, which were taken once: event {event}."
 
 
 def _why_not(

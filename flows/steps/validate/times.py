@@ -104,13 +104,11 @@ class TimeForm:
     def _offset(self, wall: datetime, zone: str | None) -> int | str | None:
         if zone is None:
             return self.offset_minutes
-        if change := _changes_at(wall, zone):
-            skipped = f"the clocks skip this time in {zone}"
-            return (
-                skipped
-                if change > timedelta()
-                else f"this time comes twice in {zone}: write its offset"
-            )
+        change = _changes_at(wall, zone)
+        if change > timedelta():
+            return f"the clocks skip this time in {zone}"
+        if change:
+            return f"this time comes twice in {zone}: write its offset"
         return _minutes(wall.replace(tzinfo=ZoneInfo(zone)), zone)
 
 
