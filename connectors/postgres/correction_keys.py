@@ -22,7 +22,7 @@ from connectors.postgres.attempts import (
     standing_batches,
 )
 from connectors.postgres.batch_keys import READY, error_data, key_value
-from connectors.postgres.corrections import lock_corrections
+from connectors.postgres.corrections import lock_corrections, names_its_kind
 from connectors.postgres.database import nested_loops
 from connectors.postgres.ledger import batch_span, find_batch, staged_tables
 from connectors.postgres.ranges import Range
@@ -58,17 +58,14 @@ _LINE_OF_BATCH = (
 """SQL: where people find a staged row `s` of an extract `e`."""
 
 
-def mark_strays(connection: psycopg.Connection, table: Table, batch_id: int, corrects: int) -> int:
+def mark_strays(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
     """Reject rows that name no row of their kind in the corrected batch; returns how many."""
     rows = f"""
         SELECT s.extract_id, s.record_number, s.parent AS key_value,
             {position("first_line")} AS line
         FROM {staged_name(table)} s
-        WHERE {_IS_REPAIR} AND NOT EXISTS (
-            SELECT 1 FROM staged_row r WHERE r.batch_id = %(corrects)s
-            AND r.record IN ('{table.name}', '{INSERT_BATCH_DATA.name}')
-            AND r.extract_id || ':' || r.record_number = s.parent)"""
-    span = {**batch_span(connection, batch_id), "corrects": corrects}
+        WHERE {_IS_REPAIR} AND NOT {names_its_kind(table)}"""
+    span = batch_span(connection, batch_id)
     return _reject(connection, batch_id, "RepairsNothing", PARENT_COLUMN, rows, span)
 
 
@@ -262,19 +259,22 @@ def _gather_claims(
 
     From `parent` the way leads back over the corrections between, one batch at a time: each row it
     comes to is the origin so far, and that one's `parent` the next. It ends below a line that had
-    no cells: each repair of it is a row in its own right, and has no origin.
+    no cells: each repair of it is a row in its own right, and has no origin. Nor does it lead to a
+    row of another kind, which nothing repairs that names it.
     """
     connection.execute(
         """DROP TABLE IF EXISTS pg_temp.repair_claims;
         CREATE TEMP TABLE repair_claims (extract_id int, record_number bigint, place bigint,
-            line bigint, key_value text, key text, parent text, origin text) ON COMMIT DROP"""
+            line bigint, key_value text, record text, key text, parent text, origin text)
+            ON COMMIT DROP"""
     )
     for table in tables:
         keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
         connection.execute(
             f"""INSERT INTO repair_claims
             SELECT s.extract_id, s.record_number, {place_number("s")},
-                {position("first_line")}, s.parent, '{table.name} ' || ROW({keys})::text, s.parent
+                {position("first_line")}, s.parent, '{table.name}',
+                '{table.name} ' || ROW({keys})::text, s.parent
             FROM {staged_name(table)} s WHERE {_IS_REPAIR}""",
             batch_span(connection, batch_id),
         )
@@ -282,10 +282,11 @@ def _gather_claims(
     current: int | None = corrects
     while current is not None:
         for table in staged_tables(connection, current):
+            of_kind = "TRUE" if table is INSERT_BATCH_DATA else f"c.record = '{table.name}'"
             connection.execute(
                 f"""UPDATE repair_claims c SET origin = c.parent, parent = s.parent
-                FROM {staged_name(table)} s
-                WHERE {of_batch("s")} AND c.parent = {_NAME} AND NOT {IS_UNDIVIDED}""",
+                FROM {staged_name(table)} s WHERE {of_batch("s")} AND {of_kind}
+                AND c.parent = {_NAME} AND NOT {IS_UNDIVIDED}""",
                 batch_span(connection, current),
             )
         above = find_batch(connection, current).corrects

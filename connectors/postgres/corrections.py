@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 import psycopg
 
 from connectors.postgres.batch_reports import note_owed
+from connectors.postgres.database import nested_loops
 from connectors.postgres.deliveries import told_otherwise
 from connectors.postgres.ledger import IN_DATABASE, State, batch_span, staged_tables
 from connectors.postgres.trail import add_event
@@ -31,6 +32,7 @@ from schemas.derived.views import (
 )
 from schemas.field import Table
 from schemas.guards.ledger_digests import ENDED_AT, TERMS
+from schemas.tables import INSERT_BATCH_DATA
 
 
 def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
@@ -106,12 +108,13 @@ def _gather(connection: psycopg.Connection, batch_id: int, corrections: Iterable
     connection.execute(
         "CREATE TEMP TABLE repaired (name text PRIMARY KEY, by_key int[]) ON COMMIT DROP"
     )
-    for correction in corrections:
-        for table in staged_tables(connection, correction):
-            connection.execute(
-                f"INSERT INTO repaired {_naming(table)} ON CONFLICT DO NOTHING",
-                batch_span(connection, correction),
-            )
+    with nested_loops(connection, on=False):
+        for correction in corrections:
+            for table in staged_tables(connection, correction):
+                connection.execute(
+                    f"INSERT INTO repaired {_naming(table)} ON CONFLICT DO NOTHING",
+                    batch_span(connection, correction),
+                )
     for table in staged_tables(connection, batch_id):
         if table.key:
             _gather_by_key(connection, table, batch_id, corrections)
@@ -141,10 +144,24 @@ def _gather_by_key(
             )
 
 
+def names_its_kind(table: Table) -> str:
+    """SQL: whether a staged row `s` of the batch names a row of its kind in the one it corrects.
+
+    A row that may be of any kind is one of insert-batch data. One that names no such row repairs
+    nothing, also once it is repaired itself.
+    """
+    corrected = "ARRAY(SELECT corrects FROM batch WHERE id = %(batch)s)"
+    there = " UNION ALL ".join(
+        f"SELECT {_name('r')} AS name FROM {staged_name(of)} r WHERE {in_batches('r', corrected)}"
+        for of in dict.fromkeys((table, INSERT_BATCH_DATA))
+    )
+    return f"EXISTS (SELECT FROM ({there}) there WHERE there.name = s.parent)"
+
+
 def _naming(table: Table) -> str:
     """SQL for the rows that rows of a correction name, and repair."""
     return f"""SELECT s.parent, NULL::int[] FROM {staged_name(table)} s {repair_joins(table)}
-        WHERE {of_batch("s")} AND s.parent IS NOT NULL
+        WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {names_its_kind(table)}
         AND {repair_state(table)} IN ({listed(REPAIRING)})"""
 
 
@@ -237,13 +254,15 @@ def unrepaired(
         {"batches": None if batches is None else list(batches), "applied": list(IN_DATABASE)},
     ).fetchall()
     for (batch_id,) in looked_at:
-        found = connection.execute(
-            f"""WITH repaired (name, by_key) AS MATERIALIZED ({_repairs_now(connection, batch_id)}),
-            wrong (extract_id, record_number, corrected) AS ({_wrongly_told(connection, batch_id)})
-            SELECT e.name, w.record_number, w.corrected, count(*) OVER () FROM wrong w
-            JOIN extract e ON e.id = w.extract_id
-            ORDER BY w.extract_id, w.record_number LIMIT {_TOLD}"""
-        ).fetchall()
+        repaired, wrong = _repairs_now(connection, batch_id), _wrongly_told(connection, batch_id)
+        with nested_loops(connection, on=False):
+            found = connection.execute(
+                f"""WITH repaired (name, by_key) AS MATERIALIZED ({repaired}),
+                wrong (extract_id, record_number, corrected) AS ({wrong})
+                SELECT e.name, w.record_number, w.corrected, count(*) OVER () FROM wrong w
+                JOIN extract e ON e.id = w.extract_id
+                ORDER BY w.extract_id, w.record_number LIMIT {_TOLD}"""
+            ).fetchall()
         for name, number, corrected, _ in found:
             told = (
                 "counts as corrected, and no row that was applied repairs it"

@@ -130,7 +130,7 @@ def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[in
 def _reject_strays(lease: Lease, tables: list[Table], corrects: int) -> None:
     """Reject rows that do not repair what they say they do, or not alone."""
     for table in tables:
-        if strays := mark_strays(lease.connection, table, lease.batch_id, corrects):
+        if strays := mark_strays(lease.connection, table, lease.batch_id):
             told = f"{quantity(strays, 'row', grouped)} that {agree(strays, 'repairs', 'repair')}"
             log.warning("%s: %s no row of batch %s", table.title, told, corrects)
     if twice := mark_repaired_twice(lease.connection, tables, lease.batch_id, corrects):

@@ -10,6 +10,7 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from connectors.postgres.attempts import REPAIRED, later_attempts
+from connectors.postgres.corrections import unrepaired
 from connectors.postgres.ledger import State
 from connectors.postgres.overview import list_overview
 from connectors.settings import Limits
@@ -268,6 +269,30 @@ def test_a_row_that_names_one_of_another_kind_is_no_delivery_of_it(
     again.write_text(f"ReconRow,{head}\n2:1,1,7,1,2,1.5,2026-01-01\n")
     import_delivery(workspace, [str(again)], DEFAULT, corrects=1)
     assert listed(workspace) == {1: 0, 2: 4, 3: 0}
+
+
+def test_what_repairs_a_row_that_named_one_of_another_kind_repairs_that_row_alone(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """The row of the other kind ended as corrected, and nobody was told to correct it."""
+    rates = tmp_path / "rates.csv"
+    head = "Id,TenantsId,FromCurrenciesId,ToCurrenciesId,ExchangeRate,EffectiveDate"
+    rates.write_text(f"{head}\n1,7,1,2,x,2026-01-01\n")
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1)), str(rates)], DEFAULT)
+    for batch, names in ((2, ("2:1", "2:1")), (3, ("3:1", "3:2"))):
+        repairs = tmp_path / f"repairs-{batch}.csv"
+        # Rejected for what it names, and for a cell, before anybody asks what it names.
+        amounts = ("1", "x") if batch == 2 else ("1", "2")
+        cells = [line(number, amount=of) for number, of in zip((8, 9), amounts, strict=True)]
+        written = map(",".join, zip(names, cells, strict=True))
+        repairs.write_text("\n".join([REPAIRS, *written]) + "\n")
+        import_delivery(workspace, [str(repairs)], DEFAULT, corrects=batch - 1)
+    assert rows(
+        "SELECT batch_id, count(*) FROM outcome WHERE verdict = 'corrected' GROUP BY 1"
+    ) == [(2, 2)]
+    assert listed(workspace) == {1: 1, 2: 0, 3: 0}
+    with workspace.database.connect() as connection:
+        assert [*unrepaired(connection)] == []
 
 
 def test_a_repair_that_is_a_line_without_cells_is_repaired_in_part(
