@@ -192,6 +192,16 @@ def test_the_environment_decides_nothing(
     Postmaster(folder).stop()
 
 
+def test_a_service_that_cannot_be_read_is_told_at_once(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """libpq wants to read it before it asks any server, whatever the address says."""
+    Postmaster(own).stop()
+    monkeypatch.setenv("PGSERVICE", "of-another-server")
+    with pytest.raises(DatabaseUnusable, match=r"^PGSERVICE cannot be read: .* needs none: run"):
+        embedded_url(own)
+
+
 SERVE = (
     "import sys; from pathlib import Path; "
     "from connectors.postgres.server.embedded import embedded_url; "

@@ -54,6 +54,8 @@ RULE = "local all all peer map=recon"
 _ENTRY = re.compile(r'recon "[^"]*" all')
 _REFUSED = re.compile(r"authentication failed|pg_hba\.conf")
 """In what the server says to who may not come in, however long it is waited for."""
+_SERVICE = re.compile(r"\bservice\b")
+"""In what is said of a PGSERVICE that cannot be read, which no address can make good."""
 
 
 class Postmaster:
@@ -209,6 +211,11 @@ class Postmaster:
                         f"pg_ident.conf are not as recon writes them. Have `{RULE}` in the first "
                         f"and `{', '.join(self._entries())}` in the second, a line each, and run "
                         "the same command again."
+                    ) from None
+                if _SERVICE.search(str(error)):
+                    raise DatabaseUnusable(
+                        f"PGSERVICE cannot be read: {str(error).strip()}. The embedded PostgreSQL "
+                        "needs none: run the same command again without it."
                     ) from None
                 if time.monotonic() > deadline:
                     raise DatabaseUnusable(
