@@ -1,6 +1,7 @@
 """Draw the rooms of the code and who imports whom: `python docs/rooms.py` writes the picture anew.
 
-It goes into `docs/architecture.md`, between two marks, as a Mermaid graph.
+It goes into `docs/architecture.md`, between two marks, as a Mermaid graph; below it what is in each
+folder, as its package says.
 """
 
 import ast
@@ -41,6 +42,17 @@ def picture() -> str:
         if not implied(mine, other, arrows)
     ]
     return "\n".join([*lines, "```", ""])
+
+
+def folders() -> str:
+    """A line for each folder of the code: the first sentence of its package."""
+    paths = (path for of in PACKAGES for path in sorted((ROOT / of).rglob("__init__.py")))
+    lines = [
+        f"| `{path.parent.relative_to(ROOT)}` | {said.splitlines()[0]} |"
+        for path in paths
+        if (said := ast.get_docstring(parsed(path)))
+    ]
+    return "\n".join(["| folder | what is in it |", "|---|---|", *lines, ""])
 
 
 def room(path: Path) -> str:
@@ -91,7 +103,7 @@ def implied(mine: str, other: str, arrows: Counter[tuple[str, str]]) -> bool:
 def drawn(text: str) -> str:
     """The page with the picture of today."""
     before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + picture() + END + rest.partition(END)[2]
+    return before + BEGIN + picture() + "\n" + folders() + END + rest.partition(END)[2]
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> None:
         try:
             if arguments is None:
                 stop_when_told(INTERRUPTED)
-                from connectors.files.atomic import keep_private  # noqa: PLC0415
+                from connectors.files.disk.atomic import keep_private  # noqa: PLC0415
 
                 keep_private()
             code = _run(given)

@@ -8,8 +8,8 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed
 from pydantic import Field
 
-from connectors.postgres.ledger import State
-from connectors.postgres.overview import list_overview
+from connectors.postgres.batches.ledger import State
+from connectors.postgres.batches.overview import list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from flows.report.board import MOST, board_table
 from flows.report.next_step import next_step

@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed, Failed
 
 from connectors.errors import JobHeldElsewhere, JobRefused, ReconError, StatementRefused
-from connectors.files.uploads import upload_paths
+from connectors.files.incoming.uploads import upload_paths
 from connectors.postgres.jobs import Job
 from flows.import_batch import import_batch
 from flows.push_batch import push_batch

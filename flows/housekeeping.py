@@ -10,10 +10,10 @@ from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from connectors.files.inbox import Inbox
+from connectors.files.incoming.inbox import Inbox
 from flows.report.spelling import digits
-from flows.stages.archive import VerifiedArchive, notes, remedy, verify_archive
-from flows.stages.retention import DEFAULT, Retention, not_removed, sweep
+from flows.stages.upkeep.archive import VerifiedArchive, notes, remedy, verify_archive
+from flows.stages.upkeep.retention import DEFAULT, Retention, not_removed, sweep
 from flows.tasks.approval import DAYS_TO_DECIDE
 from flows.tasks.artifacts import publish_table
 from flows.tasks.delivery import BarePlace

@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from connectors.errors import BatchHeldElsewhere
-from connectors.postgres.ledger import State
+from connectors.postgres.batches.ledger import State
 from flows.tasks import batch as tasks
 from flows.tasks.approval import decide
 from flows.tasks.batch import BatchStatus

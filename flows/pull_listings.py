@@ -7,7 +7,7 @@ from prefect import flow, get_run_logger, task
 from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed
 
-from connectors.postgres.ledger import State
+from connectors.postgres.batches.ledger import State
 from flows.report.markdown import cell
 from flows.report.spelling import digits
 from flows.stages.pull import Pulled, pull, pull_compared

@@ -11,17 +11,17 @@ from pydantic import Field
 
 from connectors.desk_links import DeskPage, linked
 from connectors.errors import OF_ONE_BATCH, BatchHeldElsewhere, OperationBusy, RowsUnsent
-from connectors.postgres import ledger
-from connectors.postgres.lease import worked_on
-from connectors.postgres.ledger import State
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import worked_on
+from connectors.postgres.batches.ledger import State
 from connectors.postgres.push.sends import count_states
 from connectors.settings import LEAST_RATE
 from flows.report.markdown import escape
 from flows.report.spelling import digits
 from flows.report.text import state_word
-from flows.stages.batch_service import ask_for_service
 from flows.stages.jobs.arguments import Rows
 from flows.stages.push import push
+from flows.stages.receiving.batch_service import ask_for_service
 from flows.stages.sequence import hardly_waiting, waiting_to_push
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import PUSH_STATES

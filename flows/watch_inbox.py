@@ -17,7 +17,7 @@ from prefect.states import Completed, Failed
 from pydantic import Field, ValidationError
 
 from connectors.errors import InboxHeldElsewhere, ReconError
-from connectors.files.inbox import Inbox, Waiting
+from connectors.files.incoming.inbox import Inbox, Waiting
 from connectors.settings import SETTLE_SECONDS
 from flows.report.markdown import cell
 from flows.stages.inbox import InboxLine, Start, Started, Watch, import_here

@@ -17,9 +17,9 @@ from hypothesis import settings
 from psycopg import sql
 
 from connectors.postgres.database import Database, libpq_address
+from connectors.postgres.schema.upgrade import migrate
 from connectors.postgres.server.embedded import SERVER_SETTINGS, embedded_url
 from connectors.postgres.server.postmaster import Postmaster
-from connectors.postgres.upgrade import migrate
 from connectors.settings import Limits, Settings
 from flows.stages.workspace import Workspace
 from schemas.derived.sql import LEDGER_TABLES

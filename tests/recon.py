@@ -160,7 +160,7 @@ def _import_ours() -> None:
                 import_module(found.name)
     for name in PAGES:
         import_module(name)._template()
-    import_module("connectors.postgres.revisions").revisions()
+    import_module("connectors.postgres.schema.revisions").revisions()
     _ = import_module("schemas.derived.sql").METADATA.sorted_tables
 
 

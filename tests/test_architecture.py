@@ -135,7 +135,7 @@ def test_the_command_line_and_prefect_take_a_batch_through_the_same_stages() -> 
 
 
 READERS = re.compile(r"\bpl\.(?:scan_(?!lines)|read_(?:parquet|ipc|ndjson|avro|delta|excel))\w*\(")
-OF_BYTES = {"connectors/files/spool.py": 1, "flows/stages/frame_file.py": 2}
+OF_BYTES = {"connectors/files/disk/spool.py": 1, "flows/stages/frame_file.py": 2}
 """What is read there is no path: bytes, or an open file by its number."""
 
 
@@ -147,4 +147,4 @@ def test_no_path_is_taken_for_a_pattern() -> None:
         if path.name != "columnar.py"
     }
     bare = {path: count for path, count in found.items() if count}
-    assert bare == OF_BYTES, "read files by the functions of connectors/files/columnar.py"
+    assert bare == OF_BYTES, "read files by the functions of connectors/files/incoming/columnar.py"

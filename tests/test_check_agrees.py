@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profiles.profile import DEFAULT, Profile
 from connectors.postgres.database import open_database
 from connectors.settings import Settings
-from flows.stages.examine import FileVerdict, examine
+from flows.stages.examining.examine import FileVerdict, examine
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.examples import examples

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT, Profile
-from flows.stages.examine import FileVerdict, examine
+from connectors.files.profiles.profile import DEFAULT, Profile
+from flows.stages.examining.examine import FileVerdict, examine
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.recon import run

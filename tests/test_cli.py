@@ -14,7 +14,7 @@ import pytest
 from cyclopts import App
 
 from connectors.errors import DeliveryError, SettingsError
-from connectors.files.inbox import Inbox
+from connectors.files.incoming.inbox import Inbox
 from connectors.settings import read_settings
 from flows.__main__ import COMMANDS, main
 from flows.stages.workspace import Workspace

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from connectors.currencies import read_currencies
 from connectors.errors import SettingsError
-from connectors.files.currencies import read_currencies
 from connectors.postgres.session import Session
 from flows.commands.console import TITLES, out, print_table, show_warnings, workspace
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.settings import Limits, Settings
-from flows.stages.examine import examine
-from flows.stages.verdicts import Reject
+from flows.stages.examining.examine import examine
+from flows.stages.examining.verdicts import Reject
 from tests.stages.payments import HEADER, line
 
 OPENED = line(2)[:-1] + '"9""'

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.__main__ import main
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.__main__ import COMMANDS
 from flows.stages.reconcile.as_of import today
 from flows.stages.reconcile.run import Asked, reconcile

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.ledger import State
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.ledger import State
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.workspace import Workspace
 from schemas.derived.sql import TARGETS

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.settings import Settings
-from flows.stages.examine import FileVerdict, examine
+from flows.stages.examining.examine import FileVerdict, examine
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.stages.payments import line, write

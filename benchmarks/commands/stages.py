@@ -25,11 +25,11 @@ sys.path[1:1] = [str(ROOT), str(Path(__file__).parent)]
 
 from run import ROWS, write_deliveries  # noqa: E402
 
+from connectors.postgres.batches.lease import hold_batch  # noqa: E402
 from connectors.postgres.database import open_database  # noqa: E402
-from connectors.postgres.lease import hold_batch  # noqa: E402
 from connectors.settings import KIB, read_settings  # noqa: E402
 from flows.stages import sequence  # noqa: E402
-from flows.stages.terms import StatedTerms  # noqa: E402
+from flows.stages.receiving.terms import StatedTerms  # noqa: E402
 from flows.stages.workspace import Workspace  # noqa: E402
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.breaks import Decision
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.database import open_database
+from connectors.postgres.runs.breaks import Decision
 from connectors.settings import Settings
 from data_samples.generate import write_currency_rates, write_payments
 from flows.stages.reconcile.breaks import Chosen, decide_breaks

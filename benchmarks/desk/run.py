@@ -27,7 +27,7 @@ sys.path.insert(1, str(ROOT))
 
 from made import PERSON, make_place  # noqa: E402
 
-from connectors.postgres.breaks import Decision  # noqa: E402
+from connectors.postgres.runs.breaks import Decision  # noqa: E402
 from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks  # noqa: E402
 from flows.stages.workspace import Workspace  # noqa: E402
 from schemas.life import Choice  # noqa: E402

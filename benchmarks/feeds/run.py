@@ -23,14 +23,14 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from connectors.files.content import open_content  # noqa: E402
-from connectors.files.header import Header, read_header  # noqa: E402
-from connectors.files.profile import DEFAULT, Profile, date_forms, written_of  # noqa: E402
-from connectors.files.profile_file import load_profile  # noqa: E402
-from connectors.files.reader import first_place, read_chunks  # noqa: E402
-from connectors.postgres.ledger import Extract  # noqa: E402
+from connectors.files.chunks.reader import first_place, read_chunks  # noqa: E402
+from connectors.files.layout.header import Header, read_header  # noqa: E402
+from connectors.files.profiles.profile import DEFAULT, Profile, date_forms, written_of  # noqa: E402
+from connectors.files.profiles.profile_file import load_profile  # noqa: E402
+from connectors.files.text.content import open_content  # noqa: E402
+from connectors.postgres.batches.ledger import Extract  # noqa: E402
 from connectors.settings import Limits  # noqa: E402
-from flows.stages.write_out import write_out  # noqa: E402
+from flows.stages.chunks.write_out import write_out  # noqa: E402
 from flows.steps.validate.states import EXCLUDED, READY  # noqa: E402
 from schemas.cells.counted_times import EPOCHS  # noqa: E402
 from tests.stages.payments import HEADER, line  # noqa: E402

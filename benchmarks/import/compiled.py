@@ -16,13 +16,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(1, str(ROOT))
 
-from connectors.files.content import open_content  # noqa: E402
-from connectors.files.header import read_header  # noqa: E402
-from connectors.files.profile import DEFAULT  # noqa: E402
-from connectors.files.reader import first_place, read_chunks  # noqa: E402
-from connectors.postgres.ledger import Extract  # noqa: E402
+from connectors.files.chunks.reader import first_place, read_chunks  # noqa: E402
+from connectors.files.layout.header import read_header  # noqa: E402
+from connectors.files.profiles.profile import DEFAULT  # noqa: E402
+from connectors.files.text.content import open_content  # noqa: E402
+from connectors.postgres.batches.ledger import Extract  # noqa: E402
 from connectors.settings import MOST, Limits  # noqa: E402
-from flows.stages.write_out import write_out  # noqa: E402
+from flows.stages.chunks.write_out import write_out  # noqa: E402
 
 EXTRACT = Extract(1, 1, "payments.csv", None, None, None, None, None, None, None)
 CACHE = Path.home() / ".cache" / "recon-benchmarks"

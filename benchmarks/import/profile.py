@@ -24,17 +24,17 @@ sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import polars as pl  # noqa: E402
 
-from connectors.files.chunk import Chunk  # noqa: E402
-from connectors.files.content import open_content  # noqa: E402
-from connectors.files.header import Header, read_header  # noqa: E402
-from connectors.files.profile import DEFAULT  # noqa: E402
-from connectors.files.reader import first_place, read_chunks  # noqa: E402
-from connectors.files.records import conserved  # noqa: E402
-from connectors.postgres.staging import copy_binary, copy_staged  # noqa: E402
+from connectors.files.chunks.chunk import Chunk  # noqa: E402
+from connectors.files.chunks.reader import first_place, read_chunks  # noqa: E402
+from connectors.files.layout.header import Header, read_header  # noqa: E402
+from connectors.files.profiles.profile import DEFAULT  # noqa: E402
+from connectors.files.text.content import open_content  # noqa: E402
+from connectors.files.text.records import conserved  # noqa: E402
+from connectors.postgres.batches.staging import copy_binary, copy_staged  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
-from flows.stages.split_chunk import fast_rows  # noqa: E402
-from flows.stages.write_out import _texts  # noqa: E402
-from flows.stages.writing import writing_of  # noqa: E402
+from flows.stages.chunks.split_chunk import fast_rows  # noqa: E402
+from flows.stages.chunks.write_out import _texts  # noqa: E402
+from flows.stages.rows.writing import writing_of  # noqa: E402
 from flows.steps.validate.check import check  # noqa: E402
 from flows.steps.validate.frame_totals import totals_by_state, totals_of_millionths  # noqa: E402
 from flows.steps.validate.normalise import normalise  # noqa: E402

@@ -9,7 +9,7 @@ from clock import Clock
 from four_records_truths import TABLES, read_truths
 from psycopg import sql
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.database import open_database
 from connectors.settings import Settings
 from flows.stages.sequence import import_delivery

@@ -12,7 +12,7 @@ from clock import Clock
 from four_records_judge import concluded
 from four_records_truths import read_truths
 
-from connectors.files.atomic import write_file
+from connectors.files.disk.atomic import write_file
 from flows.report.reconciled.data import breaks_csv, breaks_frame, totals_json, write_parquet
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.text import render_text

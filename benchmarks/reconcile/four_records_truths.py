@@ -50,8 +50,8 @@ def make_truths(folder: Path, payments: int) -> dict[str, int]:
         folder.mkdir(parents=True, exist_ok=True)
         truths, planted = _truths(payments)
         for name, frame in truths.items():
-            # One group of rows is read into one piece of memory, as `connectors.postgres.sources`
-            # has it.
+            # One group of rows is read into one piece of memory, as it is in
+            # `connectors.postgres.runs.sources`.
             frame.write_parquet(folder / f"{name}.parquet", row_group_size=frame.height)
         told.write_text(json.dumps(planted, indent=1))
     planted = json.loads(told.read_text())

@@ -21,7 +21,7 @@ sys.path.insert(1, str(ROOT))
 
 from benchmarks.environments import NotInstalled, peer_python, versions  # noqa: E402
 from connectors.postgres.server.embedded import embedded_url  # noqa: E402
-from flows.stages.compare_run import run_comparison  # noqa: E402
+from flows.stages.comparing.compare_run import run_comparison  # noqa: E402
 
 DATACOMPY = """
 import sys, polars as pl

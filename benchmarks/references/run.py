@@ -22,16 +22,16 @@ import psycopg
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[1:1] = [str(ROOT)]
 
-from connectors.files.profile import DEFAULT  # noqa: E402
+from connectors.files.profiles.profile import DEFAULT  # noqa: E402
+from connectors.postgres.batches.lease import hold_batch  # noqa: E402
 from connectors.postgres.database import open_database  # noqa: E402
-from connectors.postgres.lease import hold_batch  # noqa: E402
 from connectors.postgres.server.embedded import embedded_url  # noqa: E402
 from connectors.settings import Settings  # noqa: E402
 from flows.stages.check import check  # noqa: E402
 from flows.stages.receive import receive  # noqa: E402
+from flows.stages.receiving.terms import StatedTerms  # noqa: E402
 from flows.stages.sequence import import_delivery  # noqa: E402
 from flows.stages.stage import stage  # noqa: E402
-from flows.stages.terms import StatedTerms  # noqa: E402
 from flows.stages.workspace import Workspace  # noqa: E402
 
 TENANT = 7

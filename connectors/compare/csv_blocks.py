@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from connectors.files.chunk import MARK, Chunk, Place
-from connectors.files.content import Content
-from connectors.files.header import Header
-from connectors.files.reader import first_place, read_chunks
+from connectors.files.chunks.chunk import MARK, Chunk, Place
+from connectors.files.chunks.reader import first_place, read_chunks
+from connectors.files.layout.header import Header
+from connectors.files.text.content import Content
 
 _INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
 _DIGITS = 18

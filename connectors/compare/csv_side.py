@@ -18,15 +18,15 @@ from connectors.compare.csv_blocks import read_blocks
 from connectors.compare.sides import Side, SideLines, no_room, spill
 from connectors.compare.unreadable import put_aside
 from connectors.errors import DeliveryError, ExtractRefused, SidesRefused
-from connectors.files.atomic import private_folder
-from connectors.files.chunk import Chunk
-from connectors.files.content import Content, foreign_format, open_content, refused
-from connectors.files.dialect import dialect_within
-from connectors.files.first_record import DELIMITERS, HEAD_BYTES, heads, without_end
-from connectors.files.header import Header
-from connectors.files.rows_file import RowsFile
-from connectors.files.source_text import unpacked_text
-from connectors.files.unpack import PACKED
+from connectors.files.chunks.chunk import Chunk
+from connectors.files.disk.atomic import private_folder
+from connectors.files.incoming.source_text import unpacked_text
+from connectors.files.incoming.unpack import PACKED
+from connectors.files.layout.first_record import DELIMITERS, HEAD_BYTES, heads, without_end
+from connectors.files.layout.header import Header
+from connectors.files.layout.rows_file import RowsFile
+from connectors.files.text.content import Content, foreign_format, open_content, refused
+from connectors.files.text.dialect import dialect_within
 from connectors.settings import Limits
 from schemas.cells.readings import Column, Reading
 from schemas.counting import quantity

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import polars as pl
 
 from connectors.compare.sides import Side
-from connectors.files.atomic import private_folder
-from connectors.files.columnar import arrow_rows, parquet_rows
+from connectors.files.disk.atomic import private_folder
+from connectors.files.incoming.columnar import arrow_rows, parquet_rows
 from schemas.breaks import Status
 from schemas.cells.formula_columns import defused
 

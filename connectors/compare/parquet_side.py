@@ -9,9 +9,9 @@ import polars as pl
 
 from connectors.compare.sides import UNREADABLE, Side, first_line, unreadable
 from connectors.errors import SidesRefused
-from connectors.files.columnar import is_named, parquet_columns, parquet_rows
-from connectors.files.listed import raised
-from connectors.files.system_errors import cure
+from connectors.files.disk.listed import raised
+from connectors.files.disk.system_errors import cure
+from connectors.files.incoming.columnar import is_named, parquet_columns, parquet_rows
 from schemas.cells.readings import column
 from schemas.frame_types import Dtype
 

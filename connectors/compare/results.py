@@ -6,7 +6,7 @@ from pathlib import Path
 
 from connectors.compare.unreadable import NAME as UNREADABLE
 from connectors.errors import SidesRefused
-from connectors.files.atomic import PRIVATE_FILE, private_folder
+from connectors.files.disk.atomic import PRIVATE_FILE, private_folder
 
 REPORT = "report.html"
 RESULTS = ("differences.csv", "differences.parquet", UNREADABLE, "summary.json", REPORT)

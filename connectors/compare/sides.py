@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from connectors.errors import SidesRefused
-from connectors.files.atomic import private_folder
-from connectors.files.columnar import arrow_rows, parquet_rows
+from connectors.files.disk.atomic import private_folder
+from connectors.files.incoming.columnar import arrow_rows, parquet_rows
 from schemas.cells.readings import Column
 
 SPILLED = ".arrow"

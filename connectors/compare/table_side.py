@@ -17,10 +17,10 @@ from psycopg import IsolationLevel, sql
 from connectors.addresses import address_problem
 from connectors.compare.sides import Side, first_line, spill
 from connectors.errors import SidesRefused
-from connectors.files.atomic import private_folder
+from connectors.files.disk.atomic import private_folder
 from connectors.postgres.accounts import acting, sees_part
+from connectors.postgres.bulk.copy_out import copied_blocks, parsed
 from connectors.postgres.cancelling import give_up
-from connectors.postgres.copy_out import copied_blocks, parsed
 from connectors.postgres.database import SILENT_CLIENT, STATEMENT_SECONDS, WORK_MEMORY
 from connectors.postgres.session import (
     CONNECT_SECONDS,

@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 
 from connectors.compare.sides import Side, spill
-from connectors.files.atomic import private_folder
-from connectors.files.chunk import Chunk
-from connectors.files.columnar import arrow_rows
+from connectors.files.chunks.chunk import Chunk
+from connectors.files.disk.atomic import private_folder
+from connectors.files.incoming.columnar import arrow_rows
 from schemas.cells.formula_columns import defused
 
 NAME = "unreadable.csv"

@@ -12,17 +12,23 @@ import psycopg
 
 from connectors.errors import DatabaseUnusable, SchemaReplaced, StatementRefused
 from connectors.postgres.accounts import act_as
-from connectors.postgres.completeness import (
+from connectors.postgres.heartbeat import DEFAULT_SECONDS
+from connectors.postgres.refusals import told
+from connectors.postgres.schema.completeness import (
     SWITCHED_OFF,
     refuse_if_off,
     refuse_incomplete,
     refuse_remains,
     what_is_there,
 )
-from connectors.postgres.heartbeat import DEFAULT_SECONDS
-from connectors.postgres.own_kinds import STATE, kept_kinds, state_as_defined
-from connectors.postgres.refusals import told
-from connectors.postgres.revisions import VERSION_TABLE, Way, is_behind, revision_of, revisions
+from connectors.postgres.schema.own_kinds import STATE, kept_kinds, state_as_defined
+from connectors.postgres.schema.revisions import (
+    VERSION_TABLE,
+    Way,
+    is_behind,
+    revision_of,
+    revisions,
+)
 from connectors.postgres.server.embedded import answers, embedded_url, is_made
 from connectors.postgres.session import (
     NO_CONNECTION,
@@ -338,7 +344,7 @@ def apply_definitions(settings: Settings) -> None:
 
 def _bring_up_to_date(database: Database, *ways: Way, asked: bool = False) -> None:
     # Seldom needed, and it imports SQLAlchemy and Alembic: longer than many a command takes.
-    from connectors.postgres.upgrade import bring_up_to_date  # noqa: PLC0415
+    from connectors.postgres.schema.upgrade import bring_up_to_date  # noqa: PLC0415
 
     for way in ways:
         bring_up_to_date(

@@ -20,8 +20,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from connectors.addresses import SECRET_PARAMETERS
 from connectors.errors import DatabaseUnusable, ReconError, SettingsError
-from connectors.files.atomic import keep_private, write_file
-from connectors.files.scratch import scratch_folder
+from connectors.files.disk.atomic import keep_private, write_file
+from connectors.files.disk.scratch import scratch_folder
 from connectors.postgres.database import database_url
 from connectors.postgres.server.programs import installed_programs
 from connectors.postgres.session import no_connection

@@ -12,9 +12,9 @@ from psycopg.errors import LockNotAvailable
 from psycopg.rows import DictRow, dict_row
 
 from connectors.errors import DatabaseUnusable
-from connectors.postgres.schema_lock import busy_schema, lock_schema
+from connectors.postgres.schema.schema_lock import busy_schema, lock_schema
+from connectors.postgres.schema.upgrade import engine_on
 from connectors.postgres.session import NO_CONNECTION, plain_session, why_no_connection
-from connectors.postgres.upgrade import engine_on
 from connectors.sandbox.moments import Time
 from connectors.sandbox.shapes import (
     METADATA,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from connectors.errors import WitnessPlaceFailed
-from connectors.files.atomic import file_alone, private_folder, write_file
+from connectors.files.disk.atomic import file_alone, private_folder, write_file
 from connectors.witness.places import FilePlace, WitnessPlace, place_at
 from schemas.guards.witness import Witness, WitnessLine, read_witness
 

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from connectors.errors import WitnessKeyUnusable
-from connectors.files.atomic import OTHERS, PRIVATE_FILE, private_folder
-from connectors.files.system_errors import unread
+from connectors.files.disk.atomic import OTHERS, PRIVATE_FILE, private_folder
+from connectors.files.disk.system_errors import unread
 from connectors.settings import AuditSettings
 from schemas.guards.witness import Witness
 

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from connectors.errors import WitnessPlaceFailed
-from connectors.files.atomic import PRIVATE_FILE
-from connectors.files.stores import package_needed
+from connectors.files.disk.atomic import PRIVATE_FILE
+from connectors.files.incoming.stores import package_needed
 from schemas.guards.witness import Witness, WitnessLine, read_witness
 
 POST_SECONDS = 5.0

@@ -13,7 +13,7 @@ from flows.commands.console import ANY_ID, LISTED, answer, out, print_json, prin
 from flows.commands.deliver import Json
 
 if TYPE_CHECKING:
-    from connectors.postgres.acceptance_rules import AcceptanceRule, RuleStep
+    from connectors.postgres.runs.acceptance_rules import AcceptanceRule, RuleStep
 
 acceptance_command = App(
     name="acceptance", help="Rules of acceptance: propose, approve, withdraw and list them."
@@ -49,7 +49,7 @@ def propose_command(
     Example: `recon acceptance propose --code AMOUNT --currency 978 --each 1 --total 50
     --until 2026-12-31 --reason "bank charges"`
     """
-    from connectors.postgres.acceptance_rules import RuleTerms
+    from connectors.postgres.runs.acceptance_rules import RuleTerms
     from flows.stages.reconcile.acceptance_rules import propose_rule
 
     terms = RuleTerms("", code, currency, each, total, until, reason, record, tenant)

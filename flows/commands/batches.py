@@ -58,7 +58,7 @@ def status_command(
 
     Example: `recon status`
     """
-    from connectors.postgres.overview import files_called, list_overview
+    from connectors.postgres.batches.overview import files_called, list_overview
     from connectors.postgres.push.gate import held_text, why_held
     from flows.report.next_step import next_step, told_repaired
     from flows.report.spelling import visible
@@ -229,9 +229,9 @@ def _at_service(
 
 def _next(connection: "psycopg.Connection", row: Any) -> list[str]:
     """What to do about the errors of a row, and where it is still though it was taken back."""
-    from connectors.postgres.attempts import AttemptRow, later_attempts
-    from connectors.postgres.ledger import find_batch
-    from connectors.postgres.row_history import may_be_at_service
+    from connectors.postgres.batches.attempts import AttemptRow, later_attempts
+    from connectors.postgres.batches.ledger import find_batch
+    from connectors.postgres.runs.row_history import may_be_at_service
     from flows.report.next_step import next_of_row
     from schemas.derived.views import ENDS
 
@@ -260,7 +260,7 @@ def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _history(connection: "psycopg.Connection", row: Any, file: str) -> dict[str, Any]:
     """What had become of a row that was taken back, who decided what, and which breaks name it."""
-    from connectors.postgres.row_history import breaks_of_row, decisions_of_row, verdict_before
+    from connectors.postgres.runs.row_history import breaks_of_row, decisions_of_row, verdict_before
 
     return {
         "state_before": verdict_before(connection, row),
@@ -271,9 +271,14 @@ def _history(connection: "psycopg.Connection", row: Any, file: str) -> dict[str,
 
 def _other_rows(connection: "psycopg.Connection", row: Any) -> dict[str, Any]:
     """Who else wrote its record last, the row that this one repairs, and those that repair it."""
-    from connectors.postgres.corrections import matched_by_key
-    from connectors.postgres.record_rows import RowPlace, other_writer
-    from connectors.postgres.repair_places import place_of, repaired_row, repairs_of, taken_in_for
+    from connectors.postgres.batches.corrections import matched_by_key
+    from connectors.postgres.batches.record_rows import RowPlace, other_writer
+    from connectors.postgres.batches.repair_places import (
+        place_of,
+        repaired_row,
+        repairs_of,
+        taken_in_for,
+    )
     from schemas.derived.views import CORRECTED, WRITTEN
 
     repaired = repaired_row(connection, row.batch_id, row.parent) if row.parent else None

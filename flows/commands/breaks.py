@@ -100,7 +100,7 @@ def list_command(
 
     Example: `recon breaks list --code AMOUNT --state open`
     """
-    from connectors.files.currencies import read_currencies
+    from connectors.currencies import read_currencies
     from flows.stages.reconcile.breaks import list_breaks
 
     with workspace("breaks list", quiet=True) as place:
@@ -244,8 +244,8 @@ def _decide(
     owner: str | None = None,
     up_to: Decimal | None = None,
 ) -> int:
-    from connectors.files.currencies import read_currencies
-    from connectors.postgres.breaks import Decision
+    from connectors.currencies import read_currencies
+    from connectors.postgres.runs.breaks import Decision
     from flows.stages.reconcile.breaks import decide_breaks
 
     decision = Decision(what, reason, asked.by, until, side, owner, up_to)

@@ -49,7 +49,7 @@ def compare_command(
     Exit code 0: the sides agree; 1: they differ; 2: could not run.
     """
     from flows.report.comparison import as_json, render_text
-    from flows.stages.compare_run import run_comparison
+    from flows.stages.comparing.compare_run import run_comparison
 
     for side in (left, right):
         refuse_password(side, "The address of a table", "PGPASSWORD or ~/.pgpass")

@@ -227,7 +227,7 @@ def workspace(
     goes on, and tells it itself.
     """
     # They import SQLAlchemy and Alembic, which `--help` need not wait for.
-    from connectors.files.currencies import read_currencies
+    from connectors.currencies import read_currencies
     from connectors.postgres.accounts import act_as, acting, refuse_nobody
     from connectors.postgres.command_rights import refuse_without_right
     from connectors.postgres.database import open_database

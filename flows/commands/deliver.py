@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from connectors.desk_links import DeskPage, desk_link
 from connectors.errors import DeliveryError
-from connectors.files.skipped_lines import NO_LINES
+from connectors.files.chunks.skipped_lines import NO_LINES
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, show_progress, workspace
 from schemas.counting import agree, grouped, quantity
@@ -19,9 +19,9 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 # What works on frames and rows is imported where it is called: `--help` need not wait for it.
 if TYPE_CHECKING:
-    from connectors.files.profile import Profile
+    from connectors.files.profiles.profile import Profile
+    from flows.stages.examining.verdicts import FileVerdict
     from flows.stages.sequence import Ended
-    from flows.stages.verdicts import FileVerdict
     from flows.steps.batch_report import BatchReport
 
 REJECTS_SHOWN = 20
@@ -54,9 +54,9 @@ def check_command(
     Exit code 0: nothing to reject; 1: rows or files would be rejected, or an import would be held;
     2: could not run.
     """
-    from flows.stages.examine import examine
+    from flows.stages.examining.examine import examine
+    from flows.stages.examining.verdicts import write_json
     from flows.stages.held import would_be_held
-    from flows.stages.verdicts import write_json
 
     feed, most = profile_of(profile, record, tenant=tenant), None if json else REJECTS_READ
     with show_progress(quiet=json) as progress:
@@ -126,7 +126,7 @@ def import_command(
 
 def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = False) -> None:
     """Tell what became of a batch and where its report is."""
-    from connectors.postgres.batch_reports import PAGE, folder_of
+    from connectors.postgres.batches.batch_reports import PAGE, folder_of
     from flows.report.next_step import commands, decisions, left_of
     from flows.report.text import render_text, verdict_of
 
@@ -172,8 +172,8 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
 
 def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
     """What `--json` prints about a batch."""
-    from connectors.postgres.batch_reports import PAGE, folder_of
-    from connectors.postgres.written_over import LATER_BATCH, OTHER_FEED, SECOND_RECORD
+    from connectors.postgres.batches.batch_reports import PAGE, folder_of
+    from connectors.postgres.batches.written_over import LATER_BATCH, OTHER_FEED, SECOND_RECORD
     from flows.stages.push import not_sent
 
     report = ended.report
@@ -227,7 +227,7 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
 
 def _of_records(report: "BatchReport") -> Iterator[str]:
     """What of each record kind is in no error, and somebody should know of."""
-    from connectors.postgres.written_over import LATER_BATCH, OTHER_FEED, SECOND_RECORD
+    from connectors.postgres.batches.written_over import LATER_BATCH, OTHER_FEED, SECOND_RECORD
 
     for chain in report.chains:
         if "superseded" in chain.states and (again := chain.states["superseded"].rows):
@@ -293,8 +293,8 @@ def refuse_unknown(record: str | None) -> None:
 
 def profile_of(path: Path | None, record: str | None, **terms: Any) -> "Profile":
     """The profile a command names, with what it states beside it; raises ProfileError."""
-    from connectors.files.profile import DEFAULT
-    from connectors.files.profile_file import load_profile, with_terms
+    from connectors.files.profiles.profile import DEFAULT
+    from connectors.files.profiles.profile_file import load_profile, with_terms
 
     refuse_unknown(record)
     return with_terms(load_profile(path) if path else DEFAULT, terms)
@@ -342,7 +342,7 @@ def _tell(said: "tuple[str, ...]") -> None:
 
 def _show(verdicts: "list[FileVerdict]") -> None:
     from flows.report.spelling import visible
-    from flows.stages.told_rejects import ToldRejects
+    from flows.stages.examining.told_rejects import ToldRejects
 
     console = out()
     for verdict in verdicts:

@@ -13,7 +13,7 @@ from pathlib import Path
 from traceback import extract_tb, format_tb
 
 from connectors.errors import ReconError
-from connectors.files.atomic import write_file
+from connectors.files.disk.atomic import write_file
 from connectors.settings import home_folder
 from flows.commands.streams import tell
 

@@ -135,7 +135,7 @@ def verify_command(
     could not be given or checked.
     """
     from connectors.addresses import witness_places
-    from connectors.postgres.audit import verify
+    from connectors.postgres.auditing.audit import verify
     from flows.stages.witness_proof import check_witnesses
 
     places = witness_places("--witness", witness)
@@ -267,8 +267,8 @@ def events_command(
 
     Example: `recon audit list --batch 12 --what report --most 50`
     """
-    from connectors.postgres.audit import list_events
-    from connectors.postgres.ledger import find_batch
+    from connectors.postgres.auditing.audit import list_events
+    from connectors.postgres.batches.ledger import find_batch
 
     with workspace("audit list", quiet=True) as place, place.database.connect() as connection:
         found = list_events(connection, most + 1, what=what, batch=batch)

@@ -12,12 +12,12 @@ from cyclopts import App, Parameter
 from connectors.settings import SETTLE_SECONDS
 from flows.commands.console import DAYS, SECONDS, out, print_json, say_next_look, workspace
 from flows.commands.deliver import Feed, Json
-from flows.stages.retention import DEFAULT as KEPT
+from flows.stages.upkeep.retention import DEFAULT as KEPT
 from schemas.counting import agree, grouped, quantity
 
 if TYPE_CHECKING:
-    from flows.stages.archive import VerifiedArchive
     from flows.stages.inbox import InboxLine
+    from flows.stages.upkeep.archive import VerifiedArchive
 
 archive_command = App(
     name="archive",
@@ -60,11 +60,11 @@ def watch_command(
         InboxHeldElsewhere,
         SchemaReplaced,
     )
-    from connectors.files.inbox import Inbox
-    from connectors.files.profile import DEFAULT
-    from connectors.files.profile_file import load_profile
+    from connectors.files.incoming.inbox import Inbox
+    from connectors.files.profiles.profile import DEFAULT
+    from connectors.files.profiles.profile_file import load_profile
     from flows.stages.inbox import Watch, import_here
-    from flows.stages.terms import StatedTerms
+    from flows.stages.receiving.terms import StatedTerms
 
     named = _folder(inbox)
     terms = StatedTerms(load_profile(profile) if profile else DEFAULT)
@@ -96,7 +96,7 @@ def watch_command(
 
 def _folder(named: str | None) -> Path | None:
     """The folder that was named, if one was; raises DeliveryError for an empty name."""
-    from connectors.files.stores import location_of
+    from connectors.files.incoming.stores import location_of
 
     return None if named is None else Path(location_of(named))
 
@@ -129,9 +129,9 @@ def housekeeping_command(
 
     Exit code 0; 1: something could not be removed or, with --verify, does not match, and is named.
     """
-    from connectors.files.inbox import Inbox
-    from flows.stages.archive import verify_archive
-    from flows.stages.retention import Retention, not_removed, sweep
+    from connectors.files.incoming.inbox import Inbox
+    from flows.stages.upkeep.archive import verify_archive
+    from flows.stages.upkeep.retention import Retention, not_removed, sweep
 
     named = _folder(inbox)
     with workspace("housekeeping", quiet=True) as place:
@@ -174,7 +174,7 @@ def verify_command(*, json: Json = False) -> int:
 
     Exit code 0: every byte is as it was delivered; 1: something is not, and is named.
     """
-    from flows.stages.archive import verify_archive
+    from flows.stages.upkeep.archive import verify_archive
 
     with workspace("archive verify", quiet=json) as place:
         proof = verify_archive(place)
@@ -197,7 +197,7 @@ def _show(lines: "list[InboxLine]", *, as_json: bool, once: bool) -> None:
 def _show_proof(proof: "VerifiedArchive") -> None:
     """What the proof came to, for a terminal."""
     from connectors.printable import shown
-    from flows.stages.archive import notes, remedy
+    from flows.stages.upkeep.archive import notes, remedy
 
     for one in proof.mismatches:
         brought = f" ({', '.join(map(shown, one.files))})" if one.files else ""

@@ -5,7 +5,7 @@ from getpass import getpass
 from pathlib import Path
 
 from connectors.errors import ReconError, SettingsError
-from connectors.files.atomic import write_file
+from connectors.files.disk.atomic import write_file
 
 NONE_THERE = (FileNotFoundError, NotADirectoryError)
 """Where HOME is no folder, as in a container, nobody has logged in."""

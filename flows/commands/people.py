@@ -375,8 +375,8 @@ def limit_command(
 
 
 def _subscribed(name: str, told: str, address: str | None) -> str:
-    from connectors.postgres.reconciliations import latest_run
-    from connectors.postgres.subscriptions import keep_subscription
+    from connectors.postgres.runs.reconciliations import latest_run
+    from connectors.postgres.runs.subscriptions import keep_subscription
     from flows.stages.reconcile.scope import scope_meant
     from flows.stages.witness import witnessed
 

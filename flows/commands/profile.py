@@ -22,7 +22,7 @@ from schemas.counting import agree, grouped, quantity
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from flows.stages.try_profile import Tried, TriedRow
+    from flows.stages.examining.try_profile import Tried, TriedRow
 
 REASONS_SHOWN = 20
 File = Annotated[str, Parameter(help="One file, as `recon import` takes it.")]
@@ -74,7 +74,7 @@ def try_command(
     held; 2: could not run.
     """
     from flows.stages.advised import advised
-    from flows.stages.try_profile import try_profile
+    from flows.stages.examining.try_profile import try_profile
 
     tried = try_profile(
         read_settings(), file, profile_of(profile, record), record=record, rows=rows

@@ -168,7 +168,7 @@ def resolve_command(
 
     Exit code 0: nothing is left to decide; 1: something is, or rows are to be sent again.
     """
-    from connectors.postgres.batch_reports import PAGE, folder_of
+    from connectors.postgres.batches.batch_reports import PAGE, folder_of
     from flows.stages.chosen_sends import ChosenSends
     from flows.stages.resolve import next_text, resolve
 
@@ -246,7 +246,7 @@ def restored_command(
 
     Example: `recon restored --unsent in-doubt --reason "restored from last night"`
     """
-    from flows.stages.restored import go_on_after_restore
+    from flows.stages.upkeep.restored import go_on_after_restore
 
     with workspace("restored", quiet=True, say_held=False) as place:
         done = go_on_after_restore(place, unsent=unsent.value, by=by, reason=reason)

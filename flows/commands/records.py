@@ -18,7 +18,7 @@ def list_command(*, json: Json = False) -> int:
     Example: `recon records list`
     """
     from connectors.postgres.database import kinds_there
-    from connectors.postgres.own_kinds import differences
+    from connectors.postgres.schema.own_kinds import differences
     from connectors.settings import read_settings
     from schemas.tables import OWN
 
@@ -51,7 +51,7 @@ def export_command(
     No file that is there is written over. Example: `recon records export definitions`
     """
     from connectors.errors import DeliveryError
-    from connectors.files.atomic import write_file
+    from connectors.files.disk.atomic import write_file
     from connectors.postgres.database import kinds_there
     from connectors.settings import read_settings
     from schemas.own_definition import toml_of

@@ -178,7 +178,7 @@ def _say(line: str) -> None:
 
 
 def _detached(settings: Settings, options: list[str]) -> int:
-    from connectors.files.atomic import open_private, private_folder
+    from connectors.files.disk.atomic import open_private, private_folder
     from connectors.process import start_apart
     from flows.ops.running import log_tail
 

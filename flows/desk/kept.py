@@ -30,11 +30,16 @@ from connectors.postgres.accounts import (
     sees_breaks,
     sees_part,
 )
-from connectors.postgres.breaks import decided_after, newest_decision, newest_in_scope, proposals_on
-from connectors.postgres.ledger import ENDED, UNDER_WAY, Batch, State
-from connectors.postgres.overview import BatchSummary
-from connectors.postgres.reconciliations import Reconciliation, latest_runs
-from connectors.postgres.signatures import newest_signature, why_interested
+from connectors.postgres.batches.ledger import ENDED, UNDER_WAY, Batch, State
+from connectors.postgres.batches.overview import BatchSummary
+from connectors.postgres.runs.breaks import (
+    decided_after,
+    newest_decision,
+    newest_in_scope,
+    proposals_on,
+)
+from connectors.postgres.runs.reconciliations import Reconciliation, latest_runs
+from connectors.postgres.runs.signatures import newest_signature, why_interested
 from connectors.postgres.trail import last_event
 from flows.desk.review import Review, review_of
 from flows.desk.trend import TrendPoint, trend_point

@@ -12,7 +12,7 @@ import polars as pl
 import psycopg
 
 from connectors.errors import SignatureRefused
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.desk.filters import NONE
 from flows.stages.reconcile.before_approval import what_waits
 from flows.stages.reconcile.breaks import STATES

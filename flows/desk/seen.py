@@ -9,8 +9,8 @@ import psycopg
 
 from connectors.errors import BatchUnknown, LoginRefused, ReconciliationUnknown
 from connectors.postgres.accounts import LOGIN_ENDED, acting, is_batch_seen, scopes_seen
-from connectors.postgres.ledger import Batch, find_batch
-from connectors.postgres.reconciliations import Reconciliation, find_run
+from connectors.postgres.batches.ledger import Batch, find_batch
+from connectors.postgres.runs.reconciliations import Reconciliation, find_run
 from flows.desk.forms import LARGEST
 from flows.desk.visit import Visit
 

@@ -9,7 +9,7 @@ from functools import partial
 from markupsafe import Markup
 
 from connectors.errors import SignatureRefused
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.desk.shown import day, number
 from flows.stages.reconcile.report_files import read_totals
 from flows.stages.workspace import Workspace

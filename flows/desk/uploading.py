@@ -17,7 +17,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
 from connectors.errors import DeliveryError, ReconError
-from connectors.files.uploads import MOST_FILES, Upload
+from connectors.files.incoming.uploads import MOST_FILES, Upload
 from connectors.settings import Settings
 from flows.desk.forms import FormBroken, FormTooLarge
 from schemas.counting import grouped, quantity

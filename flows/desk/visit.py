@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from connectors.addresses import DEFAULT_PORTS
 from connectors.desk_settings import ProxySettings
 from connectors.errors import LoginRefused, ReconError
-from connectors.files.uploads import Upload
+from connectors.files.incoming.uploads import Upload
 from connectors.postgres.accounts import LONGEST_LOGIN, Person, acting, has_accounts, vouch
 from flows.desk.templates import page
 from flows.stages.workspace import Workspace

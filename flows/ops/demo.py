@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from connectors.errors import DeliveryError
-from connectors.files.atomic import write_file
+from connectors.files.disk.atomic import write_file
+from connectors.postgres.batches.ledger import State
 from connectors.postgres.database import database_url, open_database
-from connectors.postgres.ledger import State
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.sandbox.shapes import SCHEMA as SANDBOX_SCHEMA
 from connectors.settings import Settings, read_settings

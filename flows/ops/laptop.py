@@ -26,7 +26,7 @@ from connectors.addresses import read_path
 from connectors.desk_settings import read_desk_settings
 from connectors.environment import setting
 from connectors.errors import ReconError
-from connectors.files.atomic import open_private, private_folder, write_file
+from connectors.files.disk.atomic import open_private, private_folder, write_file
 from connectors.oidc import Provider
 from connectors.postgres.database import database_url, embedded_folder, open_database
 from connectors.postgres.push.gate import told_where_sent

@@ -12,7 +12,7 @@ from subprocess import Popen
 import psutil  # type: ignore[import-untyped]
 
 from connectors.environment import setting
-from connectors.files.atomic import open_private, private_folder, write_file
+from connectors.files.disk.atomic import open_private, private_folder, write_file
 
 LINES_SHOWN = 5
 

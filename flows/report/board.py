@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import tzinfo
 
 from connectors.desk_links import DeskPage, linked
-from connectors.postgres.overview import BatchSummary
+from connectors.postgres.batches.overview import BatchSummary
 from flows.report.markdown import cell
 from flows.report.next_step import next_step, told_repaired
 from flows.report.spelling import digits

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from connectors.postgres.attempts import REJECTED, REPAIRED, WAITING, Later
-from connectors.postgres.ledger import ENDED, TAKEN_BACK, State
-from connectors.postgres.overview import BatchSummary
+from connectors.postgres.batches.attempts import REJECTED, REPAIRED, WAITING, Later
+from connectors.postgres.batches.ledger import ENDED, TAKEN_BACK, State
+from connectors.postgres.batches.overview import BatchSummary
 from flows.steps.batch_report import PUSH_LEFT, BatchReport
 from schemas.counting import agree, quantity
 from schemas.derived.views import SEND_ERRORS

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from connectors.files.profile import Profile
-from connectors.postgres import ledger
-from connectors.postgres.apply import (
+from connectors.files.profiles.profile import Profile
+from connectors.postgres.auditing.batch_hashes import ledger_detail
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.apply import (
     CONSTRAINT_ERRORS,
     NOT_NEW,
     Applied,
@@ -18,19 +19,18 @@ from connectors.postgres.apply import (
     lock_target,
     may_meet,
 )
-from connectors.postgres.batch_hashes import ledger_detail
-from connectors.postgres.corrections import settle_corrections
+from connectors.postgres.batches.corrections import settle_corrections
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import Receipt, State
+from connectors.postgres.batches.undo import refuse_if_corrected
+from connectors.postgres.batches.written_over import note_second_records
 from connectors.postgres.database import analyse, summarise
-from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Receipt, State
-from connectors.postgres.undo import refuse_if_corrected
-from connectors.postgres.written_over import note_second_records
 from connectors.recovery import reach
 from flows.stages.apply_ranges import ApplyGroup, ApplyRange, cut_ranges, in_groups
 from flows.stages.check import reject_taken
-from flows.stages.kept import prove_staged
+from flows.stages.receiving.kept import prove_staged
+from flows.stages.receiving.terms import restored_profile
 from flows.stages.side_by_side import side_by_side
-from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from schemas.counting import grouped, quantity
 from schemas.derived.sql_names import staged_name

@@ -6,9 +6,9 @@ from itertools import groupby
 from math import ceil
 from operator import attrgetter
 
-from connectors.files.spool import Spooled, spool_path
-from connectors.postgres.ledger import Receipt, by_extract
-from connectors.postgres.ranges import Range, WholeExtracts
+from connectors.files.disk.spool import Spooled, spool_path
+from connectors.postgres.batches.ledger import Receipt, by_extract
+from connectors.postgres.batches.ranges import Range, WholeExtracts
 from connectors.settings import Settings
 from flows.stages.side_by_side import LANES
 from flows.steps.validate.states import READY

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from connectors.files.atomic import write_file
-from connectors.postgres.batch_reports import MANIFEST, PAGE, TEXT, folder_of
-from connectors.postgres.ledger import Batch
+from connectors.files.disk.atomic import write_file
+from connectors.postgres.batches.batch_reports import MANIFEST, PAGE, TEXT, folder_of
+from connectors.postgres.batches.ledger import Batch
 from flows.report.html import render_html
 from flows.report.text import render_text
 from flows.stages.workspace import Workspace

@@ -10,32 +10,32 @@ from collections.abc import Iterable, Iterator
 import psycopg
 
 from connectors.errors import BatchStateError
-from connectors.files.profile import Profile
-from connectors.files.skipped_lines import NO_LINES, SkippedLines
-from connectors.postgres import ledger
-from connectors.postgres.batch_hashes import ledger_detail
-from connectors.postgres.batch_keys import check_reference, mark_collisions, mark_duplicates
-from connectors.postgres.clues import COMMENTS, LEFT_OUT, VALUELESS
-from connectors.postgres.correction_keys import (
+from connectors.files.chunks.skipped_lines import NO_LINES, SkippedLines
+from connectors.files.profiles.profile import Profile
+from connectors.postgres.auditing.batch_hashes import ledger_detail
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.batch_keys import check_reference, mark_collisions, mark_duplicates
+from connectors.postgres.batches.clues import COMMENTS, LEFT_OUT, VALUELESS
+from connectors.postgres.batches.correction_keys import (
     mark_applied_otherwise,
     mark_repaired_twice,
     mark_strays,
     mark_taken_keys,
     mark_taken_records,
 )
+from connectors.postgres.batches.findings import note_left_out, note_no_records
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import Receipt, State
+from connectors.postgres.batches.ranges import Range
+from connectors.postgres.batches.recount import recount
+from connectors.postgres.batches.undo import refuse_if_corrected
 from connectors.postgres.database import analyse, nested_loops
-from connectors.postgres.findings import note_left_out, note_no_records
-from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Receipt, State
-from connectors.postgres.ranges import Range
-from connectors.postgres.recount import recount
 from connectors.postgres.trail import add_event, last_of_batch
-from connectors.postgres.undo import refuse_if_corrected
 from connectors.recovery import reach
 from flows.stages.held import because, beyond_budget, has_budget, left_blank, not_proven
-from flows.stages.kept import prove_batch, prove_held, prove_staged
-from flows.stages.stated import tied_in_batch
-from flows.stages.terms import restored_profile
+from flows.stages.receiving.kept import prove_batch, prove_held, prove_staged
+from flows.stages.receiving.stated import tied_in_batch
+from flows.stages.receiving.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.validate.key_filter import Known, gather
 from flows.steps.validate.states import EXCLUDED, READY

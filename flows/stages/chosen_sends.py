@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import psycopg
 
 from connectors.errors import BatchUnknown
-from connectors.postgres import ledger
-from connectors.postgres.ledger import Extract
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.ledger import Extract
 from connectors.postgres.push.sends import (
     Selection,
     SendState,

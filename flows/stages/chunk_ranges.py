@@ -10,14 +10,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from connectors.errors import ConservationError
-from connectors.files.chunk import Chunk, Place
-from connectors.files.content import Content
-from connectors.files.header import Header
-from connectors.files.reader import first_place, read_chunks
-from connectors.postgres import ledger
-from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Extract, Receipt
-from connectors.postgres.staging import withdraw_staged
+from connectors.files.chunks.chunk import Chunk, Place
+from connectors.files.chunks.reader import first_place, read_chunks
+from connectors.files.layout.header import Header
+from connectors.files.text.content import Content
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import Extract, Receipt
+from connectors.postgres.batches.staging import withdraw_staged
 from schemas.tables import EXTRACTS
 
 STAGE = "stage"

@@ -12,19 +12,17 @@ from typing import Any
 
 import psycopg
 
+from connectors.currencies import read_currencies
 from connectors.errors import ConservationError
-from connectors.files.currencies import read_currencies
-from connectors.files.spool import clear_spool
-from connectors.postgres import ledger
-from connectors.postgres.attempts import counted_elsewhere
-from connectors.postgres.batch_hashes import answers_detail
-from connectors.postgres.batch_reports import note_written, owed_by, settled_report
-from connectors.postgres.database import summarise
-from connectors.postgres.deliveries import told_otherwise
-from connectors.postgres.findings import Finding, Note, count_notes, findings, notes
-from connectors.postgres.heartbeat import ended_if_idle
-from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import (
+from connectors.files.disk.spool import clear_spool
+from connectors.postgres.auditing.batch_hashes import answers_detail
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.attempts import counted_elsewhere
+from connectors.postgres.batches.batch_reports import note_written, owed_by, settled_report
+from connectors.postgres.batches.deliveries import told_otherwise
+from connectors.postgres.batches.findings import Finding, Note, count_notes, findings, notes
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import (
     ENDED,
     IN_DATABASE,
     NOTHING_APPLIED,
@@ -33,9 +31,11 @@ from connectors.postgres.ledger import (
     Receipt,
     State,
 )
-from connectors.postgres.overview import files_to_deliver
+from connectors.postgres.batches.overview import files_to_deliver
+from connectors.postgres.batches.recount import DATABASE, Recount, Sum, recount, recount_both
+from connectors.postgres.database import summarise
+from connectors.postgres.heartbeat import ended_if_idle
 from connectors.postgres.push.sends import SETTLED, SendRefusal, recount_sends, refusals
-from connectors.postgres.recount import DATABASE, Recount, Sum, recount, recount_both
 from connectors.postgres.trail import last_word, said_last
 from connectors.recovery import reach
 from flows.stages.batch_folder import write_report

@@ -10,7 +10,7 @@ from typing import IO, Literal
 
 import polars as pl
 
-from connectors.files.atomic import close_flushed
+from connectors.files.disk.atomic import close_flushed
 
 
 class _Piece:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from connectors.files.linear_patterns import group_names
-from connectors.files.profile import Profile
-from flows.stages.verdicts import FileVerdict
+from connectors.files.profiles.profile import Profile
+from connectors.files.text.linear_patterns import group_names
+from flows.stages.examining.verdicts import FileVerdict
 from flows.steps.validate.budget import over_budget
 from schemas.counting import agree, quantity
 

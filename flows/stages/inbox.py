@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from connectors.errors import DeliveryError, EvidenceBroken, ReconError, SchemaReplaced
-from connectors.files.arrivals import Arrival, Wait, arrived_at
-from connectors.files.atomic import room_left
-from connectors.files.delivery import find_extracts
-from connectors.files.inbox import Displaced, Inbox, Waiting, paths_of
-from connectors.files.system_errors import cure
-from connectors.postgres import ledger
-from connectors.postgres.overview import taken_back
+from connectors.files.disk.atomic import room_left
+from connectors.files.disk.system_errors import cure
+from connectors.files.incoming.arrivals import Arrival, Wait, arrived_at
+from connectors.files.incoming.delivery import find_extracts
+from connectors.files.incoming.inbox import Displaced, Inbox, Waiting, paths_of
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.overview import taken_back
 from connectors.printable import shown
 from connectors.recovery import reach
 from connectors.settings import SETTLE_SECONDS
-from flows.stages.known import contents_of, known_batch
-from flows.stages.opened import Opened, open_delivery
-from flows.stages.put_right import PutRight, note_back
+from flows.stages.receiving.known import contents_of, known_batch
+from flows.stages.receiving.opened import Opened, open_delivery
+from flows.stages.receiving.put_right import PutRight, note_back
+from flows.stages.receiving.terms import StatedTerms, terms_taken
 from flows.stages.sequence import import_delivery
-from flows.stages.terms import StatedTerms, terms_taken
 from flows.stages.workspace import Workspace
 from schemas.counting import quantity
 

@@ -20,19 +20,19 @@ from typing import Any, Self
 import psycopg
 
 from connectors.errors import BatchUnknown, ExtractRefused, SettingsError
-from connectors.files.chunk import Chunk, Place
-from connectors.files.profile import Profile
-from connectors.files.reader import read_chunks, reads_what_is_before
+from connectors.files.chunks.chunk import Chunk, Place
+from connectors.files.chunks.reader import read_chunks, reads_what_is_before
+from connectors.files.profiles.profile import Profile
 from connectors.forms import form_of_code
-from connectors.postgres import ledger
-from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Batch, Extract, State
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import Batch, Extract, State
 from connectors.settings import Limits
 from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, take_back_misfits
-from flows.stages.kept import evidence_of, open_to_stage
+from flows.stages.chunks.stage_together import small_bytes
+from flows.stages.receiving.kept import evidence_of, open_to_stage
+from flows.stages.receiving.terms import restored_profile
 from flows.stages.stage import Span, stage, stage_extract
-from flows.stages.stage_together import small_bytes
-from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace, silent
 from flows.steps.validate.key_filter import KeyFilter
 

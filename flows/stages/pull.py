@@ -20,12 +20,12 @@ import psycopg
 from psycopg.rows import dict_row
 
 from connectors.errors import BatchHeldElsewhere, ServiceUnusable, SettingsError
-from connectors.files.atomic import write_file
-from connectors.files.profile import Profile
-from connectors.files.scratch import scratch_folder
-from connectors.postgres.findings import rejected_rows
-from connectors.postgres.ledger import TAKEN_BACK
-from connectors.postgres.listings import ASKED, KEPT, PULLED, SERVICE, ZONE, clock
+from connectors.files.disk.atomic import write_file
+from connectors.files.disk.scratch import scratch_folder
+from connectors.files.profiles.profile import Profile
+from connectors.postgres.batches.findings import rejected_rows
+from connectors.postgres.batches.ledger import TAKEN_BACK
+from connectors.postgres.runs.listings import ASKED, KEPT, PULLED, SERVICE, ZONE, clock
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from connectors.service import Listing, Service, open_service, read_credentials

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.errors import ReconError, RowsUnsent, ServiceUnusable
-from connectors.postgres import ledger
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import Batch
 from connectors.postgres.database import analyse
-from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Batch
 from connectors.postgres.push.count import count_window, note_window
 from connectors.postgres.push.lane import Lane, hold_lane, keep_held
 from connectors.postgres.push.plan import plan_sends, settle_duplicates
@@ -38,8 +38,8 @@ from connectors.postgres.resume import connected_again
 from connectors.recovery import reach
 from connectors.service import Answer, Request, Service, Verdict
 from flows.stages.advised import advised
-from flows.stages.batch_service import go_over, open_for
-from flows.stages.kept import prove_to_send
+from flows.stages.receiving.batch_service import go_over, open_for
+from flows.stages.receiving.kept import prove_to_send
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
 from schemas.counting import agree, quantity

@@ -9,23 +9,23 @@ from pathlib import Path
 import psycopg
 
 from connectors.errors import BatchStateError, CorrectionError, EvidenceBroken
-from connectors.files.delivery import find_extracts
-from connectors.files.encodings import is_utf8
-from connectors.files.inbox import hash_of
-from connectors.files.manifest_entries import entry_text
-from connectors.files.profile import Profile
-from connectors.postgres import ledger
+from connectors.files.incoming.delivery import find_extracts
+from connectors.files.incoming.inbox import hash_of
+from connectors.files.incoming.manifest_entries import entry_text
+from connectors.files.profiles.profile import Profile
+from connectors.files.text.encodings import is_utf8
 from connectors.postgres.accounts import told_batches
-from connectors.postgres.batch_hashes import received_detail
-from connectors.postgres.corrections import lock_corrections
+from connectors.postgres.auditing.batch_hashes import received_detail
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.corrections import lock_corrections
+from connectors.postgres.batches.ledger import Extract, State
+from connectors.postgres.batches.other_names import note_names
 from connectors.postgres.heartbeat import in_turn
-from connectors.postgres.ledger import Extract, State
-from connectors.postgres.other_names import note_names
 from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event
-from flows.stages.kept_settings import with_settings
-from flows.stages.known import (
+from flows.stages.receiving.kept_settings import with_settings
+from flows.stages.receiving.known import (
     ASK_WHOSE,
     FOR_OTHERS,
     batch_of,
@@ -41,9 +41,9 @@ from flows.stages.known import (
     taken_elsewhere,
     taken_otherwise,
 )
-from flows.stages.opened import Opened, open_delivery
-from flows.stages.put_right import PutRight, note_back
-from flows.stages.terms import (
+from flows.stages.receiving.opened import Opened, open_delivery
+from flows.stages.receiving.put_right import PutRight, note_back
+from flows.stages.receiving.terms import (
     StatedTerms,
     refuse_unapplied,
     secret_constants,

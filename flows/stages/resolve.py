@@ -7,11 +7,11 @@ from typing import Any
 import psycopg
 
 from connectors.errors import BatchStateError
-from connectors.postgres import ledger
 from connectors.postgres.accounts import OF_OTHERS, told_batches
-from connectors.postgres.batch_hashes import answers_detail
-from connectors.postgres.lease import Lease, hold_batch
-from connectors.postgres.ledger import State
+from connectors.postgres.auditing.batch_hashes import answers_detail
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import Lease, hold_batch
+from connectors.postgres.batches.ledger import State
 from connectors.postgres.push.decisions import decide, decided_by, followers, settled_by
 from connectors.postgres.push.earlier import NUMBER
 from connectors.postgres.push.sends import Selection, SendDecision

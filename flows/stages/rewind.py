@@ -1,14 +1,14 @@
 """Rewind: forget what was read of a batch, so that its archived files are read and judged anew."""
 
 from connectors.errors import BatchStateError
-from connectors.postgres import ledger
-from connectors.postgres.lease import Lease, hold_batch
-from connectors.postgres.ledger import NOTHING_APPLIED, State
-from connectors.postgres.staging import withdraw_staged
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import Lease, hold_batch
+from connectors.postgres.batches.ledger import NOTHING_APPLIED, State
+from connectors.postgres.batches.staging import withdraw_staged
+from connectors.postgres.batches.undo import refuse_if_corrected
 from connectors.postgres.trail import add_event
-from connectors.postgres.undo import refuse_if_corrected
 from connectors.recovery import reach
-from flows.stages.kept import prove_batch
+from flows.stages.receiving.kept import prove_batch
 from flows.stages.sequence import refuse_if_taken_back
 from flows.stages.workspace import Workspace
 

@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from connectors.files.cells import as_delivered
-from connectors.files.content import Content, refused
-from connectors.files.header import Header
-from connectors.files.profile import Profile
-from connectors.files.reader import first_place, read_chunks
+from connectors.files.chunks.cells import as_delivered
+from connectors.files.chunks.reader import first_place, read_chunks
+from connectors.files.layout.header import Header
+from connectors.files.profiles.profile import Profile
+from connectors.files.text.content import Content, refused
 from connectors.settings import Limits
-from flows.stages.validate_chunk import validate_chunk
+from flows.stages.chunks.validate_chunk import validate_chunk
 from schemas.field import NUMBERS, TIMES
 
 Cells = Sequence[str | None]

@@ -17,21 +17,21 @@ from connectors.errors import (
     RowsUnsent,
     ServiceUnusable,
 )
-from connectors.files.profile import Profile
-from connectors.postgres import ledger
-from connectors.postgres.lease import Lease, hold_batch
-from connectors.postgres.ledger import TAKEN_BACK, Batch, State
+from connectors.files.profiles.profile import Profile
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import Lease, hold_batch
+from connectors.postgres.batches.ledger import TAKEN_BACK, Batch, State
 from connectors.postgres.push.sends import waiting_batches
 from connectors.postgres.resume import resumed
 from flows.stages.apply import apply
-from flows.stages.batch_service import ask_for_service
 from flows.stages.check import check, not_held, release
 from flows.stages.finish import build_report, finish, write_owed
-from flows.stages.kept import prove_batch
 from flows.stages.push import push
 from flows.stages.receive import Received, archived
+from flows.stages.receiving.batch_service import ask_for_service
+from flows.stages.receiving.kept import prove_batch
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.stage import stage
-from flows.stages.terms import StatedTerms
 from flows.stages.undo import discard
 from flows.stages.way_on import goes_on_by
 from flows.stages.workspace import Workspace, named_service

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from typing import TypeVar
 
 from connectors.errors import DatabaseUnusable
+from connectors.postgres.batches.lease import Lease
 from connectors.postgres.cancelling import give_up
 from connectors.postgres.database import Database, errors_reported
-from connectors.postgres.lease import Lease
 
 LANES = 2
 

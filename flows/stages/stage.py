@@ -13,27 +13,27 @@ from functools import partial
 from typing import NamedTuple
 
 from connectors.errors import ExtractRefused
-from connectors.files.header_again import OtherHeader
-from connectors.files.manifest import incomplete
-from connectors.files.manifest_entries import read_entry
-from connectors.files.profile import Profile
-from connectors.files.reader import read_chunks
+from connectors.files.chunks.reader import read_chunks
+from connectors.files.incoming.manifest import incomplete
+from connectors.files.incoming.manifest_entries import read_entry
+from connectors.files.layout.header_again import OtherHeader
+from connectors.files.profiles.profile import Profile
 from connectors.memory import keep_arrays
-from connectors.postgres import ledger
-from connectors.postgres.digests import keep_digests
-from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Extract, Receipt, State
-from connectors.postgres.staging import withdraw_staged
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.digests import keep_digests
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import Extract, Receipt, State
+from connectors.postgres.batches.staging import withdraw_staged
 from connectors.recovery import reach
 from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, missing, take_back_misfits
-from flows.stages.currency_names import currency_names
-from flows.stages.kept import open_to_stage
-from flows.stages.prepared import Prepared, ReadChunk, prepare_chunk, write_once
+from flows.stages.chunks.prepared import Prepared, ReadChunk, prepare_chunk, write_once
+from flows.stages.chunks.stage_together import in_groups, stage_together, staged_whole
+from flows.stages.comparing.currency_names import currency_names
+from flows.stages.receiving.kept import open_to_stage
+from flows.stages.receiving.stated import tied_in_batch
+from flows.stages.receiving.terms import restored_profile, with_secrets
 from flows.stages.rows.repaired import RepairedRows
 from flows.stages.side_by_side import LANES, side_by_side
-from flows.stages.stage_together import in_groups, stage_together, staged_whole
-from flows.stages.stated import tied_in_batch
-from flows.stages.terms import restored_profile, with_secrets
 from flows.stages.workspace import Workspace
 from flows.steps.validate.key_filter import KeyFilter
 from schemas.tables import EXTRACTS

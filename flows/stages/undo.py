@@ -10,31 +10,31 @@ from dataclasses import dataclass
 import psycopg
 
 from connectors.errors import BatchStateError, EvidenceBroken
-from connectors.files.spool import clear_spool
-from connectors.postgres import ledger
-from connectors.postgres.apply import lock_target
-from connectors.postgres.batch_hashes import answers_detail, are_images_altered
-from connectors.postgres.batch_reports import note_owed, owed_by
-from connectors.postgres.corrections import lock_corrections, settle_corrections
-from connectors.postgres.database import analyse
-from connectors.postgres.lease import Lease, hold_batch
-from connectors.postgres.ledger import TAKEN_BACK, State
-from connectors.postgres.push.reopen import may_reopen, reopen_restored
-from connectors.postgres.push.sends import left_at_service
-from connectors.postgres.resume import resumed
-from connectors.postgres.trail import add_event, committed, said_last
-from connectors.postgres.undo import (
+from connectors.files.disk.spool import clear_spool
+from connectors.postgres.auditing.batch_hashes import answers_detail, are_images_altered
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.apply import lock_target
+from connectors.postgres.batches.batch_reports import note_owed, owed_by
+from connectors.postgres.batches.corrections import lock_corrections, settle_corrections
+from connectors.postgres.batches.lease import Lease, hold_batch
+from connectors.postgres.batches.ledger import TAKEN_BACK, State
+from connectors.postgres.batches.undo import (
     TAKEN,
     changed_by_hand,
     refuse_if_corrected,
     refuse_if_touched,
     take_back,
 )
+from connectors.postgres.database import analyse
+from connectors.postgres.push.reopen import may_reopen, reopen_restored
+from connectors.postgres.push.sends import left_at_service
+from connectors.postgres.resume import resumed
+from connectors.postgres.trail import add_event, committed, said_last
 from connectors.recovery import reach
 from flows.report.text import left_told
 from flows.stages.check import leave_hold
 from flows.stages.finish import report_taken_back, write_owed
-from flows.stages.kept import unproven
+from flows.stages.receiving.kept import unproven
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from schemas.guards.batch_states import BY_UNDO, REOPENED, UNDO

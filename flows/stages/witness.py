@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from connectors.errors import ReconError, WitnessPlaceFailed
-from connectors.postgres.audit import last_link, links_at
+from connectors.postgres.auditing.audit import last_link, links_at
 from flows.stages.workspace import Workspace
 from schemas.guards.trail_functions import GENESIS
 from schemas.guards.witness import SoundWitness, Witness, WitnessLine, read_witness, sound_witnesses

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from connectors.errors import ReconError
-from connectors.postgres.audit import last_link, links_at
+from connectors.postgres.auditing.audit import last_link, links_at
 from flows.stages.workspace import Workspace
 from schemas.counting import agree, quantity
 from schemas.guards.witness import (

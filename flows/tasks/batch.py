@@ -20,10 +20,10 @@ from prefect.context import TaskRunContext
 from pydantic import BaseModel, ConfigDict, Field
 
 from connectors.errors import STOPS_PUSH, ConservationError, ReconError
-from connectors.postgres import ledger
-from connectors.postgres.batch_reports import folder_of
-from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import State
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.batch_reports import folder_of
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import State
 from connectors.postgres.trail import time_of
 from flows.report.decision import decision_markdown
 from flows.report.markdown import escape, rejects_table
@@ -32,11 +32,11 @@ from flows.report.text import state_word
 from flows.stages.apply import apply
 from flows.stages.check import check, held_event, release
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish, write_owed
-from flows.stages.kept import prove_batch
 from flows.stages.push import not_sent, not_sent_text, push
 from flows.stages.receive import receive
+from flows.stages.receiving.kept import prove_batch
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.rows.rejects import first_rejects
-from flows.stages.terms import StatedTerms
 from flows.stages.undo import discard
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from prefect.exceptions import ParameterTypeError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
-from connectors.files.profile import DEFAULT
-from connectors.files.profile_file import load_profile, with_terms
+from connectors.files.profiles.profile import DEFAULT
+from connectors.files.profiles.profile_file import load_profile, with_terms
 from flows.stages.jobs.arguments import Number, Tenant
-from flows.stages.terms import StatedTerms
+from flows.stages.receiving.terms import StatedTerms
 from schemas.tables import EXTRACTS, OWN
 
 EARLIER = {"reject": "discard", "load": "release"}

@@ -9,7 +9,7 @@ import logging
 import httpx
 
 from connectors.errors import ReconError
-from connectors.files.system_errors import cure, where
+from connectors.files.disk.system_errors import cure, where
 
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 """Where Prefect writes what ended a run; the run page, the worker and the terminal show it."""

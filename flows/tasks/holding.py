@@ -10,11 +10,11 @@ from typing import Any
 
 from prefect import get_run_logger
 
-from connectors.files.atomic import keep_private
-from connectors.postgres import ledger
+from connectors.files.disk.atomic import keep_private
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import EndedBatch, Lease, hold_batch
+from connectors.postgres.batches.ledger import State
 from connectors.postgres.database import open_database
-from connectors.postgres.lease import EndedBatch, Lease, hold_batch
-from connectors.postgres.ledger import State
 from flows.stages.workspace import Workspace
 from flows.tasks.blocks import run_credentials, run_settings
 from flows.tasks.error_lines import keep_to_one_line

@@ -25,9 +25,9 @@ from prefect.events import emit_event
 from prefect.flows import FlowStateHook
 from prefect.states import Crashed
 
-from connectors.postgres import ledger
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.ledger import State
 from connectors.postgres.database import open_database
-from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import count_states
 from connectors.postgres.trail import add_event, told_by_run
 from connectors.process import whoami

@@ -10,8 +10,8 @@ from datetime import UTC
 from prefect import task
 
 from connectors.errors import BatchStateError
-from connectors.postgres import ledger
-from connectors.postgres.ledger import TAKEN_BACK
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.ledger import TAKEN_BACK
 from flows.tasks.attempts import this_run
 from flows.tasks.batch import REMEMBERED, BatchStatus, opened_now
 from flows.tasks.holding import open_workspace

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from prefect import task
 
 from connectors.errors import ClusterFailed, SettingsError
-from connectors.postgres import ledger
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import Lease
 from connectors.postgres.database import is_empty
-from connectors.postgres.lease import Lease
 from flows.stages.partitions import (
     MOST_PARTITIONS,
     Partition,

@@ -6,17 +6,17 @@ import psycopg
 from prefect import get_run_logger, task
 from prefect.client.schemas.objects import FlowRun
 
-from connectors.files.scratch import scratch_folder
-from connectors.postgres.lease import hold_batch
+from connectors.files.disk.scratch import scratch_folder
+from connectors.postgres.batches.lease import hold_batch
 from connectors.postgres.trail import told_by_run
 from flows.report.markdown import cell
 from flows.report.spelling import digits
 from flows.stages.finish import build_report
-from flows.stages.kept import prove_batch
+from flows.stages.receiving.kept import prove_batch
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.rewind import REWOUND, rewind
 from flows.stages.rows.rejects import waiting_correction, write_rejects
 from flows.stages.sequence import refuse_if_taken_back
-from flows.stages.terms import StatedTerms
 from flows.steps.batch_report import STATES
 from flows.tasks.attempts import FROM_LEDGER, this_run
 from flows.tasks.batch import REMEMBERED, BatchStatus, opened_now, received_from

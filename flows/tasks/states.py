@@ -10,7 +10,7 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed, Failed
 
 from connectors.errors import BatchStateError
-from connectors.postgres.ledger import State
+from connectors.postgres.batches.ledger import State
 from flows.report.next_step import decisions
 from flows.tasks.batch import BatchStatus
 from flows.tasks.hooks import HELD

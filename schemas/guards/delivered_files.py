@@ -3,7 +3,7 @@
 Roles that load write the table of files themselves. Reports and reconciliations leave out what a
 refused file said, and read the others by what stands there. So a file comes with its batch, is
 refused before the rows of the batch are staged, and nothing else of it is changed, but for the
-mark of housekeeping, which counts only beside an event (`connectors.postgres.removals`).
+mark of housekeeping, which counts only beside an event (`connectors.postgres.auditing.removals`).
 """
 
 from schemas.derived.sql_names import SCHEMA

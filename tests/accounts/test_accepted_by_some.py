@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import AccountRefused, DecisionsMissing
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.database import Database
 from flows.stages.reconcile import run as run_module
 from flows.stages.reconcile.run import Asked, reconcile

@@ -21,8 +21,8 @@ from connectors.postgres.accounts import (
     set_password,
     vouch,
 )
-from connectors.postgres.audit import list_events, verify
-from connectors.postgres.breaks import Decision, add_decisions
+from connectors.postgres.auditing.audit import list_events, verify
+from connectors.postgres.runs.breaks import Decision, add_decisions
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.shown import latest_seen, shown
 from flows.stages.reconcile.sign import approve, prepare

@@ -2,8 +2,8 @@
 
 import pytest
 
+from connectors.postgres.auditing.trail_search import TrailSearch, search_trail
 from connectors.postgres.trail import add_event
-from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import CONTROLLER, DESK, LOADER, READER
 from schemas.own_definition import CHANGED, MADE, REMOVED

@@ -8,11 +8,11 @@ import psycopg
 import pytest
 
 from connectors.errors import LoginRefused, ReconError
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.accounts import log_out
-from connectors.postgres.ledger import find_batch
-from connectors.postgres.overview import list_overview
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.batches.ledger import find_batch
+from connectors.postgres.batches.overview import list_overview
+from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.desk.kept import Kept
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace

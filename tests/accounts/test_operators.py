@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from connectors.errors import AccountRefused
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve
-from flows.stages.restored import go_on_after_restore
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, import_delivery, release_batch, run_batch
 from flows.stages.undo import undo_batch
+from flows.stages.upkeep.restored import go_on_after_restore
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
 from schemas.guards.batch_states import OPERATED

@@ -11,17 +11,17 @@ import psycopg
 import pytest
 
 from connectors.errors import AccountRefused, ReconciliationUnknown
-from connectors.files.profile import DEFAULT
-from connectors.postgres.acceptance_rules import RuleTerms
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.accounts import BATCH_SEEN, act_as, keep_account, sees_part
-from connectors.postgres.audit import list_events, verify
-from connectors.postgres.breaks import Decision
+from connectors.postgres.auditing.audit import list_events, verify
+from connectors.postgres.batches.ledger import State
+from connectors.postgres.batches.overview import list_overview
+from connectors.postgres.batches.record_rows import target_row
 from connectors.postgres.heartbeat import take
-from connectors.postgres.ledger import State
-from connectors.postgres.overview import list_overview
-from connectors.postgres.reconciliations import scope_hash
-from connectors.postgres.record_rows import target_row
-from connectors.postgres.signatures import why_interested
+from connectors.postgres.runs.acceptance_rules import RuleTerms
+from connectors.postgres.runs.breaks import Decision
+from connectors.postgres.runs.reconciliations import scope_hash
+from connectors.postgres.runs.signatures import why_interested
 from connectors.postgres.trail import said_by
 from flows.stages.reconcile.acceptance_rules import propose_rule
 from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks

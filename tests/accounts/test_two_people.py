@@ -12,8 +12,8 @@ import pytest
 
 from connectors.errors import AccountRefused
 from connectors.postgres.accounts import Account, keep_account, keep_limit, list_limits
-from connectors.postgres.audit import verify
-from connectors.postgres.breaks import Decision, add_decisions, proposals_on
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.runs.breaks import Decision, add_decisions, proposals_on
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace

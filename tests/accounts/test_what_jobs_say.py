@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.files.uploads import Upload
-from connectors.postgres.audit import verify
+from connectors.files.incoming.uploads import Upload
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.batches.lease import hold_batch
 from connectors.postgres.jobs import Job, find_job, list_jobs, order_job
-from connectors.postgres.lease import hold_batch
 from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.sends import Selection, SendDecision, list_sends
 from connectors.postgres.trail import said_last

@@ -17,8 +17,8 @@ from connectors.postgres.accounts import (
     log_out,
     set_password,
 )
-from connectors.postgres.audit import verify
-from connectors.postgres.subscriptions import keep_subscription
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.runs.subscriptions import keep_subscription
 from flows.stages.workspace import Workspace
 from schemas.show_as import AS_EVER
 from tests.accounts.people import ADA, ANNA, CLEO, PASSWORD, TESSA, add, logged_in

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows.stages.compare_run import run_comparison
+from flows.stages.comparing.compare_run import run_comparison
 from flows.steps.match.statuses import Comparison
 
 

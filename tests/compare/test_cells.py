@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from connectors.compare.parquet_side import parquet_side
 from connectors.errors import SidesRefused
-from flows.stages.compare import compared_columns
-from flows.stages.compare_run import asked
+from flows.stages.comparing.compare import compared_columns
+from flows.stages.comparing.compare_run import asked
 from flows.steps.match.cells import Leeway, differing, plain_moments
 from flows.steps.match.comparison import canonical_texts
 from flows.steps.match.value_texts import texts

@@ -20,8 +20,8 @@ from connectors.errors import SidesRefused
 from connectors.settings import Limits
 from flows.__main__ import main
 from flows.report.spelling import MINUS, NARROW
-from flows.stages import compare_run
-from flows.stages.compare_run import run_comparison
+from flows.stages.comparing import compare_run
+from flows.stages.comparing.compare_run import run_comparison
 from flows.steps.match.statuses import Comparison
 from tests.compare.tables import by_column, compared, counts, csv_file, parquet_file, values
 
@@ -57,7 +57,7 @@ def test_every_row_gets_its_status(tmp_path: Path) -> None:
 def test_columns_tell_what_differs_and_what_is_tolerated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slice_rows: int
 ) -> None:
-    monkeypatch.setattr("flows.stages.compare.SLICE_ROWS", slice_rows)
+    monkeypatch.setattr("flows.stages.comparing.compare.SLICE_ROWS", slice_rows)
     left = csv_file(tmp_path / "l.csv", "id,a,b\n1,10,10\n2,10,10\n3,10,10\n4,10,10\n5,10,10\n")
     right = csv_file(tmp_path / "r.csv", "id,a,b\n1,10.5,9\n2,9,10\n3,12,12\n4,7,10\n5,10,10\n")
     result = compared(left, right, tolerances=["a=1"])

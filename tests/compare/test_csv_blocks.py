@@ -9,9 +9,9 @@ import pytest
 
 from connectors.compare.csv_blocks import integers, plain_cells, read_blocks
 from connectors.compare.csv_side import _header
-from connectors.files.content import Content, open_content
-from connectors.files.header import Header
-from connectors.files.reader import first_place, read_chunks
+from connectors.files.chunks.reader import first_place, read_chunks
+from connectors.files.layout.header import Header
+from connectors.files.text.content import Content, open_content
 from connectors.settings import Limits
 from tests.compare.tables import csv_file
 

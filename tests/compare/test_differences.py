@@ -20,7 +20,7 @@ def test_differences_beyond_one_slice_are_all_told(
         tmp_path / "r.parquet",
         {"id": range(rows - 1, -1, -1), "v": [Decimal(n % 2) for n in range(rows)]},
     )
-    monkeypatch.setattr("flows.stages.compare.SLICE_ROWS", 64)
+    monkeypatch.setattr("flows.stages.comparing.compare.SLICE_ROWS", 64)
     monkeypatch.setattr("flows.steps.match.keys.PART_ROWS", 100)
     result = compared(left, right, folder=tmp_path / "out")
     assert counts(result) == {"MATCHED_EXACT": 500, "MISMATCH": 500}

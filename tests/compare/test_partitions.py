@@ -13,8 +13,8 @@ from connectors.compare import differences
 from connectors.compare.results import RESULTS
 from connectors.errors import SidesRefused
 from connectors.settings import Limits
-from flows.stages import compare
-from flows.stages.compare_run import run_comparison
+from flows.stages.comparing import compare
+from flows.stages.comparing.compare_run import run_comparison
 from tests.compare.tables import csv_file
 from tests.examples import ALL
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from connectors.postgres.acceptance_rules import accept_by_rules
 from connectors.postgres.jobs import hold_job, order_job
+from connectors.postgres.runs.acceptance_rules import accept_by_rules
 from connectors.postgres.trail import add_event
 from flows.stages.workspace import Workspace
 from schemas.jobs import JobKind

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from connectors.errors import AccountRefused
-from connectors.postgres.acceptance_rules import RuleTerms
-from connectors.postgres.audit import verify
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.runs.acceptance_rules import RuleTerms
 from flows.stages.reconcile.acceptance_rules import approve_rule, propose_rule, withdraw_rule
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole

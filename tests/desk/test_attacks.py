@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from connectors.files.uploads import uploads_folder
+from connectors.files.incoming.uploads import uploads_folder
 from flows.desk.app import ADDRESSES, Address
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ADA, ANNA, CLEO, OTTO, TESSA, add

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profiles.profile import DEFAULT, Profile
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, TESSA, add

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.record_rows import RowPlace, row_beginning_at, target_row
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.record_rows import RowPlace, row_beginning_at, target_row
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.key_texts import key_values

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from connectors.postgres.breaks import Decision
+from connectors.postgres.runs.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connectors.files.uploads import uploads_folder
+from connectors.files.incoming.uploads import uploads_folder
 from connectors.postgres.accounts import Account
 from flows.desk.jobs import start_here
 from flows.stages.workspace import Workspace

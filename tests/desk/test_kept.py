@@ -13,8 +13,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from connectors.errors import DecisionRefused
-from connectors.postgres.breaks import Decision
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.runs.breaks import Decision
+from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.desk.app import Desk
 from flows.desk.kept import LOOK_SECONDS, Kept, LastUsed, warm
 from flows.desk.review import review_of

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from connectors.desk_settings import DeskSettings
-from connectors.files.profile import DEFAULT
-from connectors.postgres.ledger import RUN_BEGAN
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.ledger import RUN_BEGAN
 from connectors.postgres.trail import add_event
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch

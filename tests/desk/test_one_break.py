@@ -6,7 +6,7 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
-from connectors.postgres.breaks import Decision
+from connectors.postgres.runs.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.workspace import Workspace
 from schemas.life import Choice

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.postgres.breaks import Decision
+from connectors.postgres.runs.breaks import Decision
 from flows.desk.app import ADDRESSES
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.workspace import Workspace

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.rows.reject_page import shown_rejects
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery

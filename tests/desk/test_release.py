@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from connectors.postgres.audit import verify
-from connectors.postgres.batch_hashes import ledger_detail
-from connectors.postgres.ledger import State, find_batch
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.auditing.batch_hashes import ledger_detail
+from connectors.postgres.batches.ledger import State, find_batch
 from flows.stages.jobs.work import do_job
 from flows.stages.sequence import run_batch
 from flows.stages.workspace import Workspace

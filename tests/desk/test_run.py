@@ -12,7 +12,7 @@ from html import unescape
 import polars as pl
 import pytest
 
-from connectors.postgres.breaks import Decision
+from connectors.postgres.runs.breaks import Decision
 from flows.report.spelling import MINUS, NARROW
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare

@@ -7,8 +7,8 @@ from datetime import date
 import polars as pl
 import pytest
 
-from connectors.postgres.breaks import Decision
-from connectors.postgres.signatures import look_at
+from connectors.postgres.runs.breaks import Decision
+from connectors.postgres.runs.signatures import look_at
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from itertools import chain, repeat
 
-from connectors.files.chunk import Chunk, Place
-from connectors.files.dialect import Dialect, RecordFault
-from connectors.files.pieces import Pieces
-from connectors.files.reader import settled_chunks, with_records
-from connectors.files.records import conserved, sound, split
+from connectors.files.chunks.chunk import Chunk, Place
+from connectors.files.chunks.reader import settled_chunks, with_records
+from connectors.files.text.dialect import Dialect, RecordFault
+from connectors.files.text.pieces import Pieces
+from connectors.files.text.records import conserved, sound, split
 from tests.extracts import slow_records
 from tests.extracts.slow_records import Record
 

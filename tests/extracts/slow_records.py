@@ -8,7 +8,7 @@ import string
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from connectors.files.dialect import Dialect, RecordFault
+from connectors.files.text.dialect import Dialect, RecordFault
 
 NEVER = 1 << 62
 PUNCTUATION = string.punctuation

@@ -17,11 +17,11 @@ import pytest
 import zstandard
 
 from connectors.errors import DeliveryError, EvidenceBroken, ExtractRefused, ReconError
-from connectors.files import archive as archiving
-from connectors.files.archive import LOCK, Stored, store, store_all
-from connectors.files.delivery import find_extracts, open_source
-from connectors.files.evidence import PIECE_BYTES, Evidence, PieceHashes, ProvenFile
-from connectors.files.source_text import DeliveredBytes, text_of
+from connectors.files.archived import archive as archiving
+from connectors.files.archived.archive import LOCK, Stored, store, store_all
+from connectors.files.incoming.delivery import find_extracts, open_source
+from connectors.files.incoming.source_text import DeliveredBytes, text_of
+from connectors.files.text.evidence import PIECE_BYTES, Evidence, PieceHashes, ProvenFile
 from connectors.settings import Limits
 
 TORTURE = Path(__file__).parents[1] / "torture"
@@ -337,8 +337,8 @@ FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from connectors.errors import ReconError
-from connectors.files.archive import store
-from connectors.files.delivery import find_extracts
+from connectors.files.archived.archive import store
+from connectors.files.incoming.delivery import find_extracts
 from connectors.settings import Limits
 folder = Path(sys.argv[1])
 (source,) = find_extracts([str(folder / "a.csv")], Limits()).sources
@@ -464,8 +464,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     code = """
 import re, sys
 from pathlib import Path
-from connectors.files.archive import store
-from connectors.files.delivery import find_extracts
+from connectors.files.archived.archive import store
+from connectors.files.incoming.delivery import find_extracts
 from connectors.settings import Limits
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from connectors.errors import ExtractRefused, ProfileError
-from connectors.files.content import open_content
-from connectors.files.footer import FOOTER_BYTES, ExtractFooter, with_footer
-from connectors.files.header import Header, read_header
-from connectors.files.manifest_entries import ManifestEntry
-from connectors.files.profile import Profile
-from connectors.files.profile_file import read_profile
-from connectors.files.reader import first_place, read_chunks
-from connectors.files.shape import shape_of
+from connectors.files.chunks.reader import first_place, read_chunks
+from connectors.files.drafting.shape import shape_of
+from connectors.files.incoming.manifest_entries import ManifestEntry
+from connectors.files.layout.footer import FOOTER_BYTES, ExtractFooter, with_footer
+from connectors.files.layout.header import Header, read_header
+from connectors.files.profiles.profile import Profile
+from connectors.files.profiles.profile_file import read_profile
+from connectors.files.text.content import open_content
 from connectors.settings import Limits
 from schemas.tables import EXTRACTS
 from tests.stages.payments import wide

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.files.bitmask import (
+from connectors.files.text.bitmask import (
     NEVER,
     Tally,
     bits_at,

@@ -7,14 +7,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from connectors.errors import EvidenceBroken
-from connectors.files.archive import store
-from connectors.files.blocks import blocks
-from connectors.files.chunk import Place
-from connectors.files.content import open_content, open_kept
-from connectors.files.delivery import find_extract
-from connectors.files.dialect import Dialect
-from connectors.files.passages import Passages
-from connectors.files.pieces import Pieces, record_pattern
+from connectors.files.archived.archive import store
+from connectors.files.archived.blocks import blocks
+from connectors.files.archived.passages import Passages
+from connectors.files.chunks.chunk import Place
+from connectors.files.incoming.delivery import find_extract
+from connectors.files.text.content import open_content, open_kept
+from connectors.files.text.dialect import Dialect
+from connectors.files.text.pieces import Pieces, record_pattern
 from connectors.settings import Limits
 from tests.examples import examples
 from tests.extracts.cut_records import chunks

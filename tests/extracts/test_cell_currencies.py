@@ -10,12 +10,12 @@ import pytest
 import xlsxwriter
 
 from connectors.errors import SettingsError
-from connectors.files.profile_file import read_profile
-from connectors.postgres.ledger import State
+from connectors.files.profiles.profile_file import read_profile
+from connectors.postgres.batches.ledger import State
 from connectors.settings import Settings
-from flows.stages.examine import examine
+from flows.stages.examining.examine import examine
+from flows.stages.examining.try_profile import try_profile
 from flows.stages.sequence import import_delivery
-from flows.stages.try_profile import try_profile
 from flows.stages.workspace import Workspace
 from tests.extracts.test_open_documents import made as ods_of
 from tests.extracts.test_open_documents import number, row, table, text

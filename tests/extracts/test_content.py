@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import ExtractRefused
-from connectors.files.content import canonical_encoding, foreign_format, open_content, refused
-from connectors.files.encodings import can_be_divided
-from connectors.files.unpack import packing_of
+from connectors.files.incoming.unpack import packing_of
+from connectors.files.text.content import canonical_encoding, foreign_format, open_content, refused
+from connectors.files.text.encodings import can_be_divided
 from connectors.printable import shown
 from schemas.reasons import REFUSALS
 

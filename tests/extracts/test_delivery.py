@@ -9,10 +9,10 @@ import fsspec
 import pytest
 
 from connectors.errors import DeliveryError, MachineFailed, WitnessPlaceFailed
-from connectors.files.delivery import OpenedDelivery, find_extracts, open_source
-from connectors.files.source_text import DeliveredBytes, text_of
-from connectors.files.stores import ObjectStore, place_of
-from connectors.files.uploads import Upload, upload_paths
+from connectors.files.incoming.delivery import OpenedDelivery, find_extracts, open_source
+from connectors.files.incoming.source_text import DeliveredBytes, text_of
+from connectors.files.incoming.stores import ObjectStore, place_of
+from connectors.files.incoming.uploads import Upload, upload_paths
 from connectors.settings import Limits, Settings
 from connectors.witness.places import place_at
 

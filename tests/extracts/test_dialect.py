@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from connectors.files.dialect import Dialect
+from connectors.files.text.dialect import Dialect
 from tests.extracts.cut_records import read, summary
 
 

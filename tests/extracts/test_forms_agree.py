@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.files.chunk import Place
-from connectors.files.dialect import NEVER, OURS, Dialect, RecordFault
-from connectors.files.pieces import Pieces
+from connectors.files.chunks.chunk import Place
+from connectors.files.text.dialect import NEVER, OURS, Dialect, RecordFault
+from connectors.files.text.pieces import Pieces
 from tests.examples import examples
 from tests.extracts import slow_records
 from tests.extracts.cut_records import chunked, chunks, read

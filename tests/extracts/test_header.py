@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from connectors.errors import ExtractRefused
-from connectors.files.blocks import blocks
-from connectors.files.content import open_content
-from connectors.files.first_record import clean
-from connectors.files.header import Header, read_header
-from connectors.files.profile import Profile
-from connectors.files.profile_keys import FOUND
+from connectors.files.archived.blocks import blocks
+from connectors.files.layout.first_record import clean
+from connectors.files.layout.header import Header, read_header
+from connectors.files.profiles.profile import Profile
+from connectors.files.profiles.profile_keys import FOUND
+from connectors.files.text.content import open_content
 from connectors.settings import Limits
 from schemas.tables import EXTRACTS
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from connectors.files.content import open_content
-from connectors.files.header import read_header
-from connectors.files.header_again import OtherHeader
-from connectors.files.profile_file import read_profile
-from connectors.files.reader import first_place, read_chunks
+from connectors.files.chunks.reader import first_place, read_chunks
+from connectors.files.layout.header import read_header
+from connectors.files.layout.header_again import OtherHeader
+from connectors.files.profiles.profile_file import read_profile
+from connectors.files.text.content import open_content
 from connectors.settings import Limits
 from tests.examples import examples
 from tests.stages.payments import HEADER, line

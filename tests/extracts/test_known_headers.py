@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from connectors.errors import ExtractRefused
-from connectors.files.archive import store
-from connectors.files.content import Content, open_kept
-from connectors.files.delivery import Source
-from connectors.files.header import read_header
-from connectors.files.known_headers import KnownHeaders
-from connectors.files.profile import DEFAULT, Profile
+from connectors.files.archived.archive import store
+from connectors.files.incoming.delivery import Source
+from connectors.files.layout.header import read_header
+from connectors.files.layout.known_headers import KnownHeaders
+from connectors.files.profiles.profile import DEFAULT, Profile
+from connectors.files.text.content import Content, open_kept
 from connectors.settings import Limits
 from tests.stages.payments import HEADER, line
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from connectors.errors import ProfileError
-from connectors.files.comments import FEW, cut_out
-from connectors.files.linear_patterns import as_series, decoded, fitting, groups_of
-from connectors.files.profile_file import load_profile, read_profile
+from connectors.files.profiles.profile_file import load_profile, read_profile
+from connectors.files.text.comments import FEW, cut_out
+from connectors.files.text.linear_patterns import as_series, decoded, fitting, groups_of
 from connectors.settings import Settings
-from flows.stages.examine import examine
+from flows.stages.examining.examine import examine
 from tests.examples import seeds
-from tests.stages.test_skipped_lines import CONSTANTS
+from tests.stages.reading.test_skipped_lines import CONSTANTS
 
 REFUSED = [
     ("(?!Total).*", "look-around, .* is not supported. Say what stands there"),

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from connectors.errors import DeliveryError, ExtractRefused
-from connectors.files.archive import store
-from connectors.files.delivery import find_extracts
-from connectors.files.manifest import (
+from connectors.files.archived.archive import store
+from connectors.files.incoming.delivery import find_extracts
+from connectors.files.incoming.manifest import (
     Difference,
     Statement,
     check_bytes,
@@ -19,7 +19,7 @@ from connectors.files.manifest import (
     incomplete,
     read_manifests,
 )
-from connectors.files.manifest_entries import ManifestEntry
+from connectors.files.incoming.manifest_entries import ManifestEntry
 from connectors.settings import Limits
 
 LIMITS = Limits()

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from connectors.files.content import open_content
-from connectors.files.header import read_header
-from connectors.files.no_record import why_no_record
+from connectors.files.layout.header import read_header
+from connectors.files.layout.no_record import why_no_record
+from connectors.files.text.content import open_content
 from connectors.settings import Limits
 from tests.extracts.test_around import COUNT, HEADER, ROWS, SUM, bank
 

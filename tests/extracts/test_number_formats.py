@@ -2,7 +2,7 @@
 
 import pytest
 
-from connectors.files.number_formats import currency_of
+from connectors.files.sheets.number_formats import currency_of
 from schemas.currency_codes import code_of_sign
 
 FORMATS = [

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.files.profile_file import read_profile
+from connectors.files.profiles.profile_file import read_profile
 from flows.stages.draft.profile import draft_profile
-from flows.stages.examine import examine
+from flows.stages.examining.examine import examine
 from flows.stages.workspace import Workspace
 from tests.examples import examples
 from tests.extracts.test_workbooks import SHAPE, imported_and_corrected, read

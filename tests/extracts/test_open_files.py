@@ -13,8 +13,8 @@ STORE = """
 import resource, sys
 from pathlib import Path
 from connectors.errors import ReconError
-from connectors.files.archive import store_all
-from connectors.files.delivery import find_extracts
+from connectors.files.archived.archive import store_all
+from connectors.files.incoming.delivery import find_extracts
 from connectors.settings import Limits
 
 delivery = find_extracts([sys.argv[1]], Limits())

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import ExtractRefused
-from connectors.files.content import open_content
-from connectors.files.workbook import check_workbook
+from connectors.files.sheets.workbook import check_workbook
+from connectors.files.text.content import open_content
 from connectors.settings import Limits, Settings
 from flows.stages.draft.profile import draft_profile
 from schemas.cells.counted_times import counted_time

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from connectors.errors import ProfileError
-from connectors.files.profile import DEFAULT, Profile, written_of
-from connectors.files.profile_file import LOOKUP, load_profile, read_profile, with_terms
-from connectors.files.profile_keys import KEYS, OF_FIELD, OF_UNITS, SECTIONS
-from connectors.files.profile_writing import WRITTEN
+from connectors.files.profiles.profile import DEFAULT, Profile, written_of
+from connectors.files.profiles.profile_file import LOOKUP, load_profile, read_profile, with_terms
+from connectors.files.profiles.profile_keys import KEYS, OF_FIELD, OF_UNITS, SECTIONS
+from connectors.files.profiles.profile_writing import WRITTEN
 from schemas.cells.dates import date_form
 from schemas.tables import EXTRACTS
 from tests.odd_toml import ODD_TOML
-from tests.stages.test_writing import MONTHS
+from tests.stages.reading.test_writing import MONTHS
 
 PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
 

@@ -1,7 +1,7 @@
 import pytest
 
-from connectors.files.dialect import Dialect
-from connectors.files.records import split
+from connectors.files.text.dialect import Dialect
+from connectors.files.text.records import split
 from tests.extracts import slow_records
 from tests.extracts.cut_records import read, summary
 

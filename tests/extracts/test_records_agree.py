@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from connectors.files import readings
-from connectors.files.chunk import _slow_cells
-from connectors.files.dialect import Dialect
-from connectors.files.lines import physical_lines
+from connectors.files.chunks.chunk import _slow_cells
+from connectors.files.text import readings
+from connectors.files.text.dialect import Dialect
+from connectors.files.text.lines import physical_lines
 from tests.examples import examples
 from tests.extracts import slow_records
 from tests.extracts.cut_records import chunked, read

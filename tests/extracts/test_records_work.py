@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from connectors.files import bitmask as bits
-from connectors.files import lines, readings, records
-from connectors.files.dialect import Dialect
-from connectors.files.records import split
+from connectors.files.text import bitmask as bits
+from connectors.files.text import lines, readings, records
+from connectors.files.text.dialect import Dialect
+from connectors.files.text.records import split
 
 HOSTILE = {
     "all stray": b'1,5" pipe\n',

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.removed_contents import (
+from connectors.files.archived.removed_contents import (
     LISTED,
     REMOVED_LIST,
     forget_long_removed,

@@ -7,8 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from connectors.files.header import Header
-from connectors.files.rewriting import (
+from connectors.files.chunks.rewriting import (
     BLOCK,
     TEXT,
     RewrittenLine,
@@ -18,6 +17,7 @@ from connectors.files.rewriting import (
     on_its_own,
     write_lines,
 )
+from connectors.files.layout.header import Header
 from tests.extracts.test_header import PAYMENT, read
 
 OWN = {"ReconRow": "1:2", "BreakId": "00ff 11ee"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.scratch import scratch_folder
+from connectors.files.disk.scratch import scratch_folder
 
 
 def killed_within(place: Path | None) -> None:

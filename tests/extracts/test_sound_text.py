@@ -1,7 +1,7 @@
 import pytest
 
-from connectors.files.dialect import Dialect
-from connectors.files.records import conserved, sound, split
+from connectors.files.text.dialect import Dialect
+from connectors.files.text.records import conserved, sound, split
 from tests.extracts.cut_records import read
 
 

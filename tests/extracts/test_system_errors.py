@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import ReconError
-from connectors.files.atomic import write_file
+from connectors.files.disk.atomic import write_file
 from flows.tasks.error_lines import error_line
 
 WORKING = "the folder that this runs in, or a file: No such file"

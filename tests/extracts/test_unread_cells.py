@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import xlsxwriter
 
-from connectors.files.profile import Profile
-from connectors.files.profile_file import read_profile
+from connectors.files.profiles.profile import Profile
+from connectors.files.profiles.profile_file import read_profile
 from connectors.settings import Limits, Settings
-from flows.stages.examine import FileVerdict, examine
+from flows.stages.examining.examine import FileVerdict, examine
 from schemas.cells.sheet_cells import NO_DAY, NOT_READ, TOO_EARLY, TOO_LARGE, remarked
 from schemas.own_columns import PARENT_COLUMN
 

@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.errors import ExtractRefused
-from connectors.files.blocks import blocks
-from connectors.files.content import open_content
-from connectors.files.profile_file import read_profile
-from connectors.files.workbook import check_workbook
-from connectors.postgres.ledger import State
+from connectors.files.archived.blocks import blocks
+from connectors.files.profiles.profile_file import read_profile
+from connectors.files.sheets.workbook import check_workbook
+from connectors.files.text.content import open_content
+from connectors.postgres.batches.ledger import State
 from connectors.settings import Limits
 from flows.stages.draft.profile import draft_profile
-from flows.stages.examine import examine
+from flows.stages.examining.examine import examine
 from flows.stages.rows.locate import locate
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.rows.spots import Spot

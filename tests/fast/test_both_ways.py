@@ -8,18 +8,18 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
-from connectors.files.chunk import Chunk
-from connectors.files.header import Header
-from connectors.files.profile import Profile
-from connectors.postgres.binary_copy import HEAD, TAIL, encode
+from connectors.files.chunks.chunk import Chunk
+from connectors.files.layout.header import Header
+from connectors.files.profiles.profile import Profile
+from connectors.postgres.bulk.binary_copy import HEAD, TAIL, encode
 from connectors.settings import MOST
+from flows.stages.chunks.write_out import write_out
 from flows.stages.workspace import Workspace
-from flows.stages.write_out import write_out
 from schemas.derived.sql_names import staged_name
 from schemas.field import Field, Kind, Table
 from tests.examples import examples
 from tests.stages.payments import HEADER, line
-from tests.stages.test_fast_path import BAD, EXTRACT, GOOD, PROFILES, chunks
+from tests.stages.reading.test_fast_path import BAD, EXTRACT, GOOD, PROFILES, chunks
 
 SIGNS = st.lists(st.sampled_from([*b'0123456789-+.:TZ, "\r\t\0;e', 0xE9, 0xFF, 0xC3]), max_size=12)
 CELLS = st.one_of(

@@ -39,10 +39,10 @@ WHOLE = """
 import sys
 from hashlib import sha256
 from pathlib import Path
-from flows.stages.write_out import write_out
+from flows.stages.chunks.write_out import write_out
 from tests.stages.payments import HEADER, line
-from tests.stages.test_fast_feeds import FEEDS, read, samples
-from tests.stages.test_fast_path import DEFAULT, EXTRACT, chunks
+from tests.stages.reading.test_fast_feeds import FEEDS, read, samples
+from tests.stages.reading.test_fast_path import DEFAULT, EXTRACT, chunks
 
 path = Path(sys.argv[1])
 amounts = [f"{sign}{whole}.{part}" for sign in ("", "-") for whole in (0, 12345678)

@@ -21,7 +21,7 @@ from schemas.cells.numbers import BESIDE, BLANK, OVERPUNCHED, NumberForm
 from schemas.cells.unseen import as_seen
 from schemas.field import Field, Kind, Table
 from schemas.millionths import in_millionths, plain_rows
-from tests.stages.test_fast_feeds import ODD
+from tests.stages.reading.test_fast_feeds import ODD
 
 BLANKS = ["\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}", "\N{THIN SPACE}", " "]
 NUMBERS = [

@@ -16,17 +16,18 @@ import polars as pl
 import pytest
 
 from connectors.errors import CorrectionError, EvidenceBroken
-from connectors.files import archive
-from connectors.files.profile import DEFAULT
-from flows.stages import archive as stages_archive
-from flows.stages import finish, opened, retention
-from flows.stages.archive import VerifiedArchive, notes, remedy, verify_archive
+from connectors.files.archived import archive
+from connectors.files.profiles.profile import DEFAULT
+from flows.stages import finish, receive
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
-from flows.stages.retention import Retention, sweep
 from flows.stages.rows.texts import RowTexts
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.undo import undo_batch
+from flows.stages.upkeep import archive as stages_archive
+from flows.stages.upkeep import retention
+from flows.stages.upkeep.archive import VerifiedArchive, notes, remedy, verify_archive
+from flows.stages.upkeep.retention import Retention, sweep
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from tests import recon as processes
@@ -653,7 +654,7 @@ def test_what_is_removed_while_it_is_delivered_is_kept_anew(
     path = write(tmp_path / "a.csv", line(1))
     import_delivery(workspace, [path], DEFAULT)
     os.utime(kept(workspace), (0, 0))
-    module = {"difference": archive, "find_extracts": opened}[swept]
+    module = {"difference": archive, "find_extracts": receive}[swept]
     look = getattr(module, swept)
 
     def meanwhile(*arguments: Any) -> Any:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
-from connectors.files.inbox import Inbox
+from connectors.files.incoming.inbox import Inbox
 from connectors.postgres.server.embedded import embedded_url
 from connectors.postgres.server.postmaster import Postmaster
 from connectors.recovery import reach

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from connectors.errors import BatchStateError, DatabaseUnusable
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery, release_batch, run_batch

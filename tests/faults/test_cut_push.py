@@ -14,12 +14,12 @@ import psycopg
 import pytest
 
 from connectors.errors import DatabaseUnusable
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve
-from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.upkeep.restored import go_on_after_restore
 from flows.stages.workspace import Workspace
 from tests import examples
 from tests.faults.cases import dirty_delivery, workspace

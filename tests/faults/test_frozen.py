@@ -13,12 +13,12 @@ import psycopg
 import pytest
 
 from connectors.errors import BatchHeldElsewhere, DatabaseLost, ScopeHeldElsewhere
-from connectors.files.profile import DEFAULT
-from connectors.postgres.audit import verify
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.batches.lease import Lease, hold_batch
 from connectors.postgres.database import Database, open_database
 from connectors.postgres.heartbeat import Heartbeat, take
-from connectors.postgres.lease import Lease, hold_batch
-from connectors.postgres.reconciliations import hold_scope, keep_scope
+from connectors.postgres.runs.reconciliations import hold_scope, keep_scope
 from connectors.process import whoami
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery, run_batch

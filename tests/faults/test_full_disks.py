@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from connectors.errors import ReconError
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.server.embedded import embedded_url
 from connectors.postgres.server.postmaster import Postmaster
 from flows.stages.sequence import import_delivery, push_batch

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from connectors.errors import DatabaseLost
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.database import open_database
+from connectors.postgres.schema.upgrade import migrate
 from connectors.postgres.server.embedded import embedded_url
 from connectors.postgres.server.postmaster import Postmaster
-from connectors.postgres.upgrade import migrate
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace

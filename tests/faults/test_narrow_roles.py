@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from connectors.errors import StatementRefused
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.database import Database, open_database
 from connectors.postgres.heartbeat import take
-from connectors.postgres.upgrade import _first
+from connectors.postgres.schema.upgrade import _first
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery

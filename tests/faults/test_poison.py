@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import StatementRefused
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace

@@ -9,7 +9,7 @@ import pytest
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.database import is_empty, open_database
-from connectors.postgres.revisions import revisions
+from connectors.postgres.schema.revisions import revisions
 from connectors.postgres.server.programs import installed_programs
 from connectors.settings import Settings
 from tests.faults.conftest import Fresh, named

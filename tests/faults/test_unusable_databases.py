@@ -9,7 +9,7 @@ import pytest
 
 from connectors.errors import StatementRefused
 from connectors.postgres.database import Database
-from connectors.postgres.revisions import TAKEN_OVER, THROUGH
+from connectors.postgres.schema.revisions import TAKEN_OVER, THROUGH
 from schemas.derived.sql import METADATA
 from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import VIEWS

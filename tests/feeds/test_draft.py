@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.errors import DeliveryError, ExtractRefused
-from connectors.files.profile import Profile
-from connectors.files.profile_file import read_profile
+from connectors.files.profiles.profile import Profile
+from connectors.files.profiles.profile_file import read_profile
 from connectors.settings import read_settings
 from flows.stages.draft.profile import draft_profile
-from flows.stages.try_profile import try_profile
+from flows.stages.examining.try_profile import try_profile
 from schemas.toml_text import read_toml
 from tests.examples import examples, in_long
 from tests.feeds.test_gallery import FEEDS, GALLERY, file_of

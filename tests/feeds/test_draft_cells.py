@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.files.profile import number_form, written_of
-from connectors.files.profile_file import read_profile
+from connectors.files.profiles.profile import number_form, written_of
+from connectors.files.profiles.profile_file import read_profile
 from flows.stages.draft.columns import CENTS
 from flows.steps.draft_numbers import NumberSigns
 from schemas.cells.numbers import exact_number

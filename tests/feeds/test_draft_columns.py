@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile_file import read_profile
+from connectors.files.profiles.profile_file import read_profile
 from flows.stages.draft.columns import CENTS
 from schemas.cells.reading import Unread, read
 from schemas.derived.nested import read_nested

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from connectors.files.dialect import Dialect, RecordFault
-from connectors.files.profile_file import read_profile
-from connectors.files.shape import shape_of
+from connectors.files.drafting.shape import shape_of
+from connectors.files.profiles.profile_file import read_profile
+from connectors.files.text.dialect import Dialect, RecordFault
 from flows.stages.draft.encoding import encoding_of
 from tests.extracts.cut_records import read as read_records
 from tests.feeds.test_draft import drafted

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from connectors.files.profile import number_form, written_of
+from connectors.files.profiles.profile import number_form, written_of
 from schemas.toml_text import read_toml
 from tests.feeds.test_draft import drafted
 from tests.feeds.test_draft_cells import PERCENT

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile import date_forms, written_of
-from connectors.files.profile_file import read_profile
+from connectors.files.profiles.profile import date_forms, written_of
+from connectors.files.profiles.profile_file import read_profile
 from schemas.cells.dates import date_form
 from tests.feeds.test_draft import drafted
 

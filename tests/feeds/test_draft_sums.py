@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.shape import shape_of
+from connectors.files.drafting.shape import shape_of
 from tests.feeds.test_draft import drafted
 
 SUBTOTALS = (

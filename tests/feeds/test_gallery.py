@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile_file import load_profile
-from connectors.postgres.ledger import State
-from flows.stages.examine import examine
+from connectors.files.profiles.profile_file import load_profile
+from connectors.postgres.batches.ledger import State
+from flows.stages.examining.examine import examine
+from flows.stages.examining.try_profile import try_profile
 from flows.stages.sequence import import_delivery
-from flows.stages.try_profile import try_profile
 from flows.stages.workspace import Workspace
 
 GALLERY = Path(__file__).parents[2] / "docs" / "feeds"

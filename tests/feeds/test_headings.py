@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.files.line_kinds import heading
-from connectors.files.linear_patterns import groups_of
+from connectors.files.drafting.line_kinds import heading
+from connectors.files.text.linear_patterns import groups_of
 
 LABELS = ("Account", "Währung", "口座")
 VALUES = st.text("Xé47.-", min_size=1, max_size=6)

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.trail import add_event
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, import_delivery, release_batch, run_batch

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.flows.runs import DeployedRun, artifact, run

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from connectors.errors import ReconError
-from connectors.files.profile import DEFAULT
-from connectors.files.uploads import Upload, uploads_folder
+from connectors.files.incoming.uploads import Upload, uploads_folder
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.jobs import find_job, order_again, order_job
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.postgres.lease import hold_batch
+from connectors.postgres.batches.lease import hold_batch
 from flows.stages.sequence import discard_batch, release_batch
 from flows.stages.workspace import Workspace
 from tests.flows.runs import (

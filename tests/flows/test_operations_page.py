@@ -57,8 +57,8 @@ def test_every_deployment_of_the_page_is_there() -> None:
 
 
 def test_every_unfinished_name_and_default_is_on_the_page() -> None:
-    from connectors.files.file_names import UNFINISHED
-    from flows.stages.retention import DEFAULT
+    from connectors.files.incoming.file_names import UNFINISHED
+    from flows.stages.upkeep.retention import DEFAULT
     from flows.tasks.approval import DAYS_TO_DECIDE
 
     assert all(f"`{suffix}`" in PAGE for suffix in UNFINISHED)

@@ -7,11 +7,11 @@ from typing import Any, get_args
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.lease import hold_batch
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.lease import hold_batch
 from connectors.postgres.push.lane import hold_lane
-from flows.stages.batch_service import ask_for_service
 from flows.stages.pull import LISTINGS
+from flows.stages.receiving.batch_service import ask_for_service
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES

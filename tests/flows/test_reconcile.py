@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.pull import wanted
 from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError
-from connectors.postgres.ledger import State
+from connectors.postgres.batches.ledger import State
 from tests.flows.runs import artifact, flow_run, run
 from tests.flows.test_import_batch import on_payment
 from tests.stages.payments import line, write

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from connectors.files.inbox import Inbox, hash_of
+from connectors.files.incoming.inbox import Inbox, hash_of
 from flows.stages.inbox import InboxLine
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact, put

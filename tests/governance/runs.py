@@ -9,8 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from connectors.postgres.breaks import decisions_since, unresolved
-from connectors.postgres.reconciliations import (
+from connectors.postgres.runs.breaks import decisions_since, unresolved
+from connectors.postgres.runs.reconciliations import (
     Reconciliation,
     RunFacts,
     hold_scope,
@@ -18,7 +18,7 @@ from connectors.postgres.reconciliations import (
     next_number,
     scope_hash,
 )
-from connectors.postgres.save_run import save_run
+from connectors.postgres.runs.save_run import save_run
 from connectors.postgres.trail import last_event
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.report_files import MANIFEST, RECORDS, TOTALS, sha256_of

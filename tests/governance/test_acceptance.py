@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from connectors.errors import DecisionRefused
-from connectors.postgres.audit import verify
-from connectors.postgres.breaks import Decision
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.runs.breaks import Decision
 from flows.stages.reconcile.before_approval import waits_in_full
 from flows.stages.reconcile.breaks import Chosen, breaks_now, decide_breaks, list_breaks
 from flows.stages.reconcile.decision_rules import refuse_ceiling

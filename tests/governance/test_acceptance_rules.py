@@ -10,14 +10,14 @@ import psycopg
 import pytest
 
 from connectors.errors import AccountRefused, DecisionRefused
-from connectors.postgres.acceptance_rules import RuleState, RuleTerms
 from connectors.postgres.accounts import keep_account, keep_limit
-from connectors.postgres.audit import verify
-from connectors.postgres.break_history import decisions_about
-from connectors.postgres.breaks import Decision
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.auditing.trail_search import TrailSearch, search_trail
 from connectors.postgres.database import Database
-from connectors.postgres.reconciliations import Reconciliation, find_run
-from connectors.postgres.trail_search import TrailSearch, search_trail
+from connectors.postgres.runs.acceptance_rules import RuleState, RuleTerms
+from connectors.postgres.runs.break_history import decisions_about
+from connectors.postgres.runs.breaks import Decision
+from connectors.postgres.runs.reconciliations import Reconciliation, find_run
 from flows.stages.reconcile.acceptance_rules import (
     accept_by_rules,
     approve_rule,

@@ -17,9 +17,10 @@ import psycopg
 import pytest
 
 from connectors.errors import DecisionsMissing, SignatureRefused
-from connectors.files.profile import DEFAULT, Profile
-from connectors.postgres import ledger
-from connectors.postgres.reconciliations import Reconciliation, latest_run
+from connectors.files.profiles.profile import DEFAULT, Profile
+from connectors.postgres.batches import ledger
+from connectors.postgres.runs.reconciliations import Reconciliation, latest_run
+from flows.stages.receiving.terms import stored_profile
 from flows.stages.reconcile import method
 from flows.stages.reconcile.as_of import scope_as_of
 from flows.stages.reconcile.held_against import Base, of_same_records
@@ -30,7 +31,6 @@ from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.reconcile.since_signed import to_accept
 from flows.stages.sequence import import_delivery, push_batch
-from flows.stages.terms import stored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.report import RuleChange
 from flows.steps.rules.file import read_rules_text

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from connectors.errors import DayRefused
-from connectors.files.profile import DEFAULT
-from connectors.postgres.breaks import Decision
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.runs.breaks import Decision
 from flows.report.reconciled.first_page import changed
 from flows.report.reconciled.markdown import reconciliation_markdown
 from flows.report.spelling import digits

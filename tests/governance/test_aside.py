@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from connectors.errors import DecisionsMissing, SignatureRefused
-from connectors.files.profile import DEFAULT
-from connectors.postgres.audit import verify
-from connectors.postgres.breaks import Decision
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.runs.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.scope import Scope

@@ -8,10 +8,10 @@ import pytest
 
 from connectors.errors import ReconError
 from connectors.postgres.accounts import Account, keep_account
-from connectors.postgres.audit import list_events, verify
+from connectors.postgres.auditing.audit import list_events, verify
+from connectors.postgres.batches.lease import hold_batch
+from connectors.postgres.batches.ledger import State, add_batch
 from connectors.postgres.database import Database
-from connectors.postgres.lease import hold_batch
-from connectors.postgres.ledger import State, add_batch
 from connectors.postgres.trail import add_event
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole

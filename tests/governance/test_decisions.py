@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import BreakUnknown, DecisionRefused, DecisionsMoved, ReconError
-from connectors.postgres.breaks import Decision
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.runs.breaks import Decision
+from connectors.postgres.runs.reconciliations import Reconciliation
 from connectors.process import user_name
 from flows.stages.reconcile.breaks import (
     Chosen,

@@ -16,16 +16,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.accounts import act_as, keep_limit
-from connectors.postgres.audit import verify
-from connectors.postgres.breaks import Decision
-from connectors.postgres.completeness import FUNCTIONS, TRIGGER_NAMES, rules
+from connectors.postgres.auditing.audit import verify
 from connectors.postgres.database import open_database
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.push.sends import SendDecision
-from connectors.postgres.signatures import look_at
-from connectors.postgres.subscriptions import keep_subscription
+from connectors.postgres.runs.breaks import Decision
+from connectors.postgres.runs.signatures import look_at
+from connectors.postgres.runs.subscriptions import keep_subscription
+from connectors.postgres.schema.completeness import FUNCTIONS, TRIGGER_NAMES, rules
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.jobs.work import do_job
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
@@ -33,8 +33,8 @@ from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import prepare
 from flows.stages.resolve import resolve
-from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.upkeep.restored import go_on_after_restore
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.field import Field, Kind, Table

@@ -12,17 +12,15 @@ import pytest
 from psycopg.errors import InsufficientPrivilege
 
 from connectors.errors import EvidenceBroken
-from connectors.files.profile import DEFAULT
-from connectors.postgres.audit import VerifiedTrail, verify
-from connectors.postgres.evidence import altered_ledger, check_evidence
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.auditing.audit import VerifiedTrail, verify
+from connectors.postgres.auditing.evidence import altered_ledger, check_evidence
 from connectors.postgres.push.sends import SendDecision
 from connectors.postgres.trail import said_last
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.resolve import resolve
-from flows.stages.restored import go_on_after_restore
-from flows.stages.retention import Retention, sweep
 from flows.stages.rewind import rewind_batch
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import (
@@ -33,6 +31,8 @@ from flows.stages.sequence import (
     run_batch,
 )
 from flows.stages.undo import undo_batch, why_not_undone
+from flows.stages.upkeep.restored import go_on_after_restore
+from flows.stages.upkeep.retention import Retention, sweep
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.guards.ledger_digests import BEFORE

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import EvidenceBroken
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.accounts import keep_limit
-from connectors.postgres.breaks import Decision
+from connectors.postgres.runs.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.sequence import import_delivery

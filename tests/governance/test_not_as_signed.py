@@ -12,15 +12,14 @@ from zoneinfo import ZoneInfo
 import psycopg
 import pytest
 
+from connectors.currencies import read_currencies
 from connectors.errors import EvidenceBroken, SignatureRefused
-from connectors.files.currencies import read_currencies
-from connectors.files.evidence import MISSING
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
+from connectors.files.text.evidence import MISSING
 from connectors.postgres.database import Database, open_database
 from connectors.settings import Settings
 from flows.desk.review import ReportFacts, facts_of
 from flows.desk.trend import trend_point
-from flows.stages.archive import remedy, verify_archive
 from flows.stages.reconcile.kept_signatures import SIGNATURES, lost_signatures
 from flows.stages.reconcile.method import Method, method_of, setting_changes
 from flows.stages.reconcile.run import Asked, reconcile
@@ -28,6 +27,7 @@ from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.reconcile.since_signed import changes_on_page, to_accept
 from flows.stages.sequence import import_delivery
+from flows.stages.upkeep.archive import remedy, verify_archive
 from flows.stages.workspace import Workspace
 from schemas.accounts import SELF_DECLARED
 from tests.governance import runs

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from connectors.errors import DecisionRefused, ReconciliationUnknown, ScopeHeldElsewhere
-from connectors.postgres.audit import verify
-from connectors.postgres.breaks import Decision, breaks_before, breaks_of
-from connectors.postgres.reconciliations import (
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.runs.breaks import Decision, breaks_before, breaks_of
+from connectors.postgres.runs.reconciliations import (
     find_run,
     hold_scope,
     latest_run,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.breaks import Decision
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.push.sends import SendDecision
+from connectors.postgres.runs.breaks import Decision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import prepare

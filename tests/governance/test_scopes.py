@@ -11,9 +11,9 @@ from zipfile import ZipFile
 import pytest
 
 from connectors.errors import DayRefused, SettingsError
-from connectors.files.profile import DEFAULT, Profile
-from connectors.files.unpack import PACKED
-from connectors.postgres.overview import called, files_to_deliver, list_overview
+from connectors.files.incoming.unpack import PACKED
+from connectors.files.profiles.profile import DEFAULT, Profile
+from connectors.postgres.batches.overview import called, files_to_deliver, list_overview
 from flows.report.next_step import next_step
 from flows.report.reconciled.markdown import breaks_table
 from flows.report.reconciled.text import render_text

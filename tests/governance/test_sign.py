@@ -21,10 +21,10 @@ from connectors.errors import (
     ScopeHeldElsewhere,
     SignatureRefused,
 )
-from connectors.postgres.audit import verify
-from connectors.postgres.breaks import Decision
-from connectors.postgres.reconciliations import Reconciliation, hold_scope
-from connectors.postgres.signatures import signatures_of
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.runs.breaks import Decision
+from connectors.postgres.runs.reconciliations import Reconciliation, hold_scope
+from connectors.postgres.runs.signatures import signatures_of
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.report_files import MANIFEST

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import DayRefused, DecisionsMissing, SignatureRefused
-from connectors.files.profile import DEFAULT
-from connectors.postgres.breaks import Decision
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.runs.breaks import Decision
 from flows.report.reconciled.markdown import reconciliation_markdown
 from flows.report.reconciled.verdicts import VERDICTS
 from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks

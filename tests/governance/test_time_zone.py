@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from connectors.errors import DayRefused, SettingsError
-from connectors.postgres.ledger import State
-from connectors.postgres.overview import BatchSummary
+from connectors.postgres.batches.ledger import State
+from connectors.postgres.batches.overview import BatchSummary
 from connectors.settings import read_settings
 from flows.report.board import board_table
 from flows.stages.reconcile.as_of import day_at, first_moment, today

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.breaks import Decision
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.runs.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.scope import Scope

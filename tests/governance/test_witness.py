@@ -17,7 +17,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from connectors.postgres.audit import verify
+from connectors.postgres.auditing.audit import verify
 from connectors.settings import SettingsError, read_settings
 from connectors.witness import places
 from flows.stages.workspace import Workspace

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import DeliveryError, InboxHeldElsewhere
-from connectors.files.arrivals import look_at
-from connectors.files.inbox import Inbox
+from connectors.files.incoming.arrivals import look_at
+from connectors.files.incoming.inbox import Inbox
 
 BYTES = {"files": {"a.csv": {"bytes": 3}, "b.csv": {"bytes": 3}}}
 NAMED = {"files": {"a.csv": {"rows": 1}, "b.csv": {}}}

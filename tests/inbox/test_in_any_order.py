@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from connectors.errors import EvidenceBroken
-from connectors.files.inbox import Inbox, Waiting
+from connectors.files.incoming.inbox import Inbox, Waiting
 from flows.stages.inbox import Started, Watch, import_here
-from flows.stages.terms import StatedTerms
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.stages.payments import line, write

@@ -20,14 +20,14 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError, DatabaseUnusable, SettingsError
-from connectors.files.inbox import Inbox, Waiting
-from connectors.files.profile import DEFAULT
+from connectors.files.incoming.inbox import Inbox, Waiting
+from connectors.files.profiles.profile import DEFAULT
 from flows.commands import inbox as command
 from flows.stages.inbox import InboxLine, Started, Watch, import_here
-from flows.stages.retention import Retention, sweep
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.sequence import import_delivery
-from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
+from flows.stages.upkeep.retention import Retention, sweep
 from flows.stages.workspace import Workspace
 from tests.recon import run
 from tests.stages.payments import HEADER, line, write
@@ -780,7 +780,7 @@ def test_a_delivery_that_cannot_be_put_back_is_told_of_at_every_look(
     def full(path: Path, _content: bytes) -> None:
         raise SettingsError(f"{path}: No space left on device")
 
-    monkeypatch.setattr("connectors.files.inbox.write_file", full)
+    monkeypatch.setattr("connectors.files.incoming.inbox.write_file", full)
     for _ in range(2):
         stuck = [one for one in look() if ".recon/taking/token" in one.detail]
         assert [(one.name, one.became, one.exit_code) for one in stuck] == [("a.csv", "failed", 1)]

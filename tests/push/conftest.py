@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.database import open_database
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.service import Credentials, Scheme

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from connectors.postgres.lease import hold_batch
+from connectors.postgres.batches.lease import hold_batch
 from connectors.postgres.push.lane import Lane, hold_lane
 from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.window import claim, next_rows
-from flows.stages.batch_service import ask_for_service
+from flows.stages.receiving.batch_service import ask_for_service
 from flows.stages.workspace import Workspace
 from schemas.field import Table
 from schemas.operations import PUSHES

@@ -7,7 +7,7 @@ import pytest
 
 from connectors.addresses import check_notice_address, service_address
 from connectors.errors import BatchStateError, SettingsError
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.sequence import import_delivery, push_batch, waiting_to_push
 from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards

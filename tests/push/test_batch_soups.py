@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import ServiceUnusable
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from tests.examples import seeds

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from connectors.errors import ServiceUnusable
-from connectors.files.profile import DEFAULT
-from flows.stages.restored import go_on_after_restore
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.upkeep.restored import go_on_after_restore
 from flows.stages.workspace import Workspace
 from tests.push.conftest import Copy, deliver, towards
 from tests.push.deliveries import applied, payments, tones

@@ -115,7 +115,7 @@ def test_from_import_to_the_last_decision(workspace: Workspace, tmp_path: Path) 
 def test_what_cannot_be_done_is_said_and_changes_nothing(
     workspace: Workspace, rows: Any, tmp_path: Path, arguments: Any, code: int, told: str
 ) -> None:
-    from connectors.files.profile import DEFAULT
+    from connectors.files.profiles.profile import DEFAULT
     from flows.stages.sequence import import_delivery
 
     import_delivery(workspace, [tones(tmp_path / "tones.csv", 1)], DEFAULT)

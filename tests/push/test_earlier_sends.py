@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from connectors.errors import ServiceUnusable
-from connectors.postgres.batch_hashes import answers_detail
+from connectors.postgres.auditing.batch_hashes import answers_detail
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve
-from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import push_batch
 from flows.stages.undo import undo_batch
+from flows.stages.upkeep.restored import go_on_after_restore
 from flows.stages.workspace import Workspace
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 from tests.push.conftest import deliver, towards

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus as Status
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.service import Service, sending
 from connectors.service.contract import Answer, Request
 from connectors.service.waiting_rows import SentRow, sent_row

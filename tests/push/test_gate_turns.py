@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from connectors.errors import TurnNotGiven
-from connectors.files.atomic import file_alone, private_folder
-from connectors.files.profile import DEFAULT
+from connectors.files.disk.atomic import file_alone, private_folder
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.push.gate import LOCK, LOOKS, pass_gate, why_held
 from connectors.postgres.server.embedded import embedded_url
 from connectors.settings import ServiceSettings
-from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.upkeep.restored import go_on_after_restore
 from flows.stages.workspace import Workspace
 from tests.push.conftest import towards
 from tests.push.deliveries import tones
@@ -28,7 +28,7 @@ from tests.service.faulty_server import FaultyServer
 KEEPER = """
 import sys, time
 from pathlib import Path
-from connectors.files.atomic import file_alone
+from connectors.files.disk.atomic import file_alone
 with file_alone(Path(sys.argv[1]), 1, "It"):
     print("locked", flush=True)
     time.sleep(600)

@@ -15,13 +15,13 @@ from connectors.errors import (
     ServiceUnusable,
     SettingsError,
 )
-from connectors.files.profile import DEFAULT
-from connectors.postgres.lease import hold_batch
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.lease import hold_batch
 from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.window import claim, next_rows, record_answers
 from connectors.service import Answer, Verdict
-from flows.stages.batch_service import ask_for_service
+from flows.stages.receiving.batch_service import ask_for_service
 from flows.stages.sequence import import_delivery, push_batch, push_waiting
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES

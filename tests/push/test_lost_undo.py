@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve
-from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch
+from flows.stages.upkeep.restored import go_on_after_restore
 from flows.stages.workspace import Workspace
 from tests.push.conftest import Copy, towards
 from tests.push.deliveries import GATEWAYS

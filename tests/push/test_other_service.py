@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError, ServiceUnusable
-from connectors.files.profile import DEFAULT
-from connectors.postgres.audit import verify
-from connectors.postgres.evidence import altered_ledger
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.auditing.evidence import altered_ledger
 from connectors.postgres.push.sends import SendDecision, waiting_batches
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve

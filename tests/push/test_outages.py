@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError, ServiceUnusable
-from connectors.files.profile import DEFAULT
-from connectors.postgres.ledger import State
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.ledger import State
 from connectors.postgres.push.sends import SendDecision
 from flows.stages import push as push_stage
 from flows.stages.chosen_sends import ChosenSends

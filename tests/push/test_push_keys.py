@@ -12,7 +12,7 @@ import pytest
 from connectors.errors import RowsUnsent
 from connectors.postgres.push.lane import unanswered_error
 from connectors.postgres.push.sends import SendDecision
-from connectors.postgres.upgrade import bring_up_to_date
+from connectors.postgres.schema.upgrade import bring_up_to_date
 from flows.stages.chosen_sends import ChosenSends, sends_of
 from flows.stages.resolve import resolve
 from flows.stages.sequence import import_delivery, push_batch

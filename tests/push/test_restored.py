@@ -12,18 +12,18 @@ import psycopg
 import pytest
 
 from connectors.errors import PushHeld
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.push.count import note_window, windows_at_home
 from connectors.postgres.push.gate import MARKER, told_where_sent, why_held
 from connectors.postgres.push.sends import SendDecision
 from flows.ops.laptop import show_held
-from flows.stages.archive import verify_archive
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve
-from flows.stages.restored import go_on_after_restore
-from flows.stages.retention import Retention, sweep
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch
+from flows.stages.upkeep.archive import verify_archive
+from flows.stages.upkeep.restored import go_on_after_restore
+from flows.stages.upkeep.retention import Retention, sweep
 from flows.stages.workspace import Workspace
 from tests.push.conftest import Copy, deliver, towards
 from tests.push.deliveries import applied, tones

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import ServiceUnusable
-from connectors.files.profile import DEFAULT
-from connectors.postgres.ledger import State
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.ledger import State
 from connectors.sandbox import Fault, FaultKind, Faults, Sandbox
 from flows.stages.pull import compare, our_rows, pull
 from flows.stages.reconcile.run import Asked, reconcile

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import RowsUnsent, ServiceUnusable
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve

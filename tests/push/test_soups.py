@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.ledger import State
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.ledger import State
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.push import PASSES

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError, ConservationError, ServiceUnusable
-from connectors.files.profile import DEFAULT
-from connectors.postgres.ledger import State
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.ledger import State
 from connectors.postgres.push.sends import SendDecision, waiting_batches
 from flows.stages.chosen_sends import ChosenSends, sends_of
 from flows.stages.reconcile.run import Asked, reconcile

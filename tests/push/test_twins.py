@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from psycopg import sql
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.lease import hold_batch
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.lease import hold_batch
 from connectors.postgres.push.plan import plan_sends, settle_duplicates
 from connectors.postgres.push.sends import SendDecision
-from flows.stages.batch_service import ask_for_service
 from flows.stages.chosen_sends import ChosenSends
+from flows.stages.receiving.batch_service import ask_for_service
 from flows.stages.resolve import resolve
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from connectors.errors import ServiceUnusable
-from connectors.files.profile import DEFAULT
-from connectors.postgres.lease import hold_batch
-from connectors.postgres.ledger import State
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.lease import hold_batch
+from connectors.postgres.batches.ledger import State
 from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.restores import Restore, declare
@@ -21,12 +21,12 @@ from connectors.postgres.push.sends import (
     waiting_batches,
 )
 from connectors.postgres.push.window import claim, next_rows, supersede
-from flows.stages.batch_service import ask_for_service
 from flows.stages.chosen_sends import ChosenSends
+from flows.stages.receiving.batch_service import ask_for_service
 from flows.stages.resolve import resolve
-from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_and_tell, undo_batch
+from flows.stages.upkeep.restored import go_on_after_restore
 from flows.stages.workspace import Workspace
 from schemas.field import Table
 from schemas.operations import PUSHES

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError, RowsUnsent, ServiceUnusable
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.push.sends import waiting_batches
 from flows.stages.sequence import import_delivery, push_batch, push_waiting
 from flows.stages.workspace import Workspace

@@ -8,9 +8,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from connectors.postgres.batch_hashes import answers_detail
-from connectors.postgres.lease import hold_batch
-from connectors.postgres.ledger import State, batches_in_force
+from connectors.postgres.auditing.batch_hashes import answers_detail
+from connectors.postgres.batches.lease import hold_batch
+from connectors.postgres.batches.ledger import State, batches_in_force
 from connectors.sandbox import Sandbox
 from flows.stages.pull import pull
 from flows.stages.reconcile.rules import read_rules

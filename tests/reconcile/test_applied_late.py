@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sources import gather_sources
 from flows.stages.sequence import import_delivery, release_batch, run_batch

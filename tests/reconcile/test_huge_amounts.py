@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.breaks import Decision
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.runs.breaks import Decision
 from flows.report.spelling import digits
 from flows.stages.finish import build_report
 from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks

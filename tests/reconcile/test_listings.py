@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchHeldElsewhere, ServiceUnusable
-from connectors.files.profile import DEFAULT
-from connectors.postgres.lease import hold_batch
-from connectors.postgres.listings import PULLED, SERVICE
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.lease import hold_batch
+from connectors.postgres.runs.listings import PULLED, SERVICE
 from connectors.postgres.trail import add_event
 from connectors.sandbox import Sandbox
 from connectors.sandbox.faults import Fault, FaultKind, Faults

@@ -23,9 +23,9 @@ from connectors.errors import (
 )
 from connectors.mail import WAIT_SECONDS, MailSettings, Tls, read_mail_settings, send
 from connectors.postgres.accounts import Account, keep_account
-from connectors.postgres.audit import verify
+from connectors.postgres.auditing.audit import verify
 from connectors.postgres.jobs import order_job
-from connectors.postgres.subscriptions import claim_mail, keep_subscription, list_subscriptions
+from connectors.postgres.runs.subscriptions import claim_mail, keep_subscription, list_subscriptions
 from flows.report.reconciled.letter import letter
 from flows.stages.jobs.work import do_job
 from flows.stages.reconcile import mail

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.postgres.lost_references import LOST
+from connectors.postgres.runs.lost_references import LOST
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.severity import severities
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, reconcile_tolerated

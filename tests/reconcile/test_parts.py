@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.breaks import breaks_of
+from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.database import open_database
+from connectors.postgres.runs.breaks import breaks_of
 from connectors.settings import Limits
 from flows.stages.reconcile.put_aside import has_ranges, keeper, put_aside, ranges
 from flows.stages.reconcile.rules import read_rules
@@ -189,7 +189,7 @@ def test_sides_that_are_never_held_say_what_those_say_that_are(
     found = []
     monkeypatch.setattr("flows.stages.reconcile.side_frames.STREAMED", 1)
     for at_once, pages in ((workspace.settings.limits.reconcile_bytes, 512), (16 * 1024, 1)):
-        monkeypatch.setattr("connectors.postgres.page_columns.PAGES", pages)
+        monkeypatch.setattr("connectors.postgres.bulk.page_columns.PAGES", pages)
         with psycopg.connect(workspace.settings.database_url, autocommit=True) as connection:
             connection.execute(EMPTY)
         limits = replace(workspace.settings.limits, reconcile_bytes=at_once)

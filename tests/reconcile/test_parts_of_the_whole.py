@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sources import gather_sources
 from flows.stages.sequence import import_delivery

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sources import gather_sources

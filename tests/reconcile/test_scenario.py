@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from connectors.errors import DecisionsMissing, SignatureRefused
-from connectors.postgres.breaks import Decision
+from connectors.postgres.runs.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.reconcile.run import Reconciled
 from flows.stages.reconcile.shown import shown

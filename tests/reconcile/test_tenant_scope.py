@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.ledger import find_batch
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.ledger import find_batch
 from flows.stages.reconcile.run import reconcile
 from flows.stages.reconcile.scope import Asked, Scope
 from flows.stages.reconcile.sources import Gathered, gather_sources

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres import sources as truths
-from connectors.postgres.digests import (
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.digests import (
     NUMBERED,
     Digest,
     differing,
     kept_digests,
     row_digests,
 )
-from connectors.postgres.ledger import list_extracts
+from connectors.postgres.batches.ledger import list_extracts
+from connectors.postgres.runs import sources as truths
 from flows.stages.pull import PROFILE
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.scope import Scope

@@ -15,12 +15,13 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from connectors.errors import DatabaseLost
-from connectors.files.profile import DEFAULT
-from connectors.files.profile_file import read_profile
-from connectors.postgres import page_columns, sources
-from connectors.postgres.ledger import list_extracts
+from connectors.files.profiles.profile import DEFAULT
+from connectors.files.profiles.profile_file import read_profile
+from connectors.postgres.batches.ledger import list_extracts
+from connectors.postgres.bulk import page_columns
+from connectors.postgres.bulk.page_columns import texts_fit
 from connectors.postgres.one_moment import aside, in_turn, one_moment, others_at_it
-from connectors.postgres.page_columns import texts_fit
+from connectors.postgres.runs import sources
 from flows.stages.rows.batch_rows import delivered_batch_rows
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -145,8 +146,8 @@ def test_many_rows_come_whole_and_in_order(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks end between rows, wherever the server's bytes were cut on their way."""
-    monkeypatch.setattr("connectors.postgres.copy_out.BLOCK_BYTES", 1000)
-    monkeypatch.setattr("connectors.postgres.page_columns.PAGES", 1)
+    monkeypatch.setattr("connectors.postgres.bulk.copy_out.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("connectors.postgres.bulk.page_columns.PAGES", 1)
     lines = [line(number) for number in range(1, 2001)]
     batch = import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT).batch.id
     with workspace.database.connect() as connection:
@@ -161,7 +162,7 @@ def test_rows_of_a_batch_are_read_behind_those_of_others(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pages without one of them come before, between and behind."""
-    monkeypatch.setattr("connectors.postgres.page_columns.PAGES", 1)
+    monkeypatch.setattr("connectors.postgres.bulk.page_columns.PAGES", 1)
     for batch in range(1, 6):
         lines = [line(number) for number in range(batch * 1000, batch * 1000 + 300)]
         import_delivery(workspace, [write(tmp_path / f"{batch}.csv", *lines)], DEFAULT)
@@ -176,7 +177,7 @@ def test_rows_read_by_columns_are_those_read_one_by_one(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nulls, words that differ, and what no column holds, each on some pages and not on others."""
-    monkeypatch.setattr("connectors.postgres.page_columns.PAGES", 1)
+    monkeypatch.setattr("connectors.postgres.bulk.page_columns.PAGES", 1)
     lines = [line(number) for number in range(1, 501)]
     lines[100:150] = [line(number, amount="x") for number in range(101, 151)]
     batch = import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT).batch.id
@@ -244,7 +245,7 @@ def test_several_connections_read_what_one_reads(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the same order, and as it was when the first of them looked."""
-    monkeypatch.setattr("connectors.postgres.page_columns.PAGES", 1)
+    monkeypatch.setattr("connectors.postgres.bulk.page_columns.PAGES", 1)
     lines = [line(number) for number in range(1, 1001)]
     batch = import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT).batch.id
     table, read = TABLES["payment"], []
@@ -271,7 +272,7 @@ def test_another_connection_that_is_lost_is_told_as_a_lost_one(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So the run is done again, as where its own is lost."""
-    monkeypatch.setattr("connectors.postgres.page_columns.PAGES", 1)
+    monkeypatch.setattr("connectors.postgres.bulk.page_columns.PAGES", 1)
     lines = [line(number) for number in range(1, 1001)]
     import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT)
     with (

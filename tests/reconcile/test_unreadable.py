@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.breaks import Decision
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.runs.breaks import Decision
 from flows.report.html import render_html
 from flows.report.markdown import summary_markdown
 from flows.report.reconciled.markdown import reconciliation_markdown

@@ -15,9 +15,9 @@ import psycopg.conninfo
 import pytest
 
 from connectors.errors import SchemaReplaced
-from connectors.postgres.break_history import breaks_of_record
 from connectors.postgres.database import open_database
-from connectors.postgres.own_kinds import STATE, THERE, state_of
+from connectors.postgres.runs.break_history import breaks_of_record
+from connectors.postgres.schema.own_kinds import STATE, THERE, state_of
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import statements
 from schemas.own_tables import MOST_FIELDS

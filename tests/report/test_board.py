@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from connectors.postgres.ledger import State
-from connectors.postgres.overview import BatchSummary
+from connectors.postgres.batches.ledger import State
+from connectors.postgres.batches.overview import BatchSummary
 from flows.report.board import MOST, board_table
 from flows.report.next_step import next_step, told_repaired
 

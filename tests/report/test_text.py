@@ -5,7 +5,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from connectors.files.content import refused
+from connectors.files.text.content import refused
 from flows.report.html import render_html
 from flows.report.markdown import summary_markdown
 from flows.report.spelling import digits, neutral, shortened, visible

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from connectors.files.chunk import Chunk
-from connectors.files.content import open_content
-from connectors.files.header import read_header
-from connectors.files.profile import DEFAULT
-from connectors.files.reader import first_place, read_chunks
+from connectors.files.chunks.chunk import Chunk
+from connectors.files.chunks.reader import first_place, read_chunks
+from connectors.files.layout.header import read_header
+from connectors.files.profiles.profile import DEFAULT
+from connectors.files.text.content import open_content
 from connectors.settings import Limits
 from data_samples.generate import write_payments
 from schemas.tables import FORM_REPLY

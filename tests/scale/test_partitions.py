@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchHeldElsewhere, EvidenceBroken, SettingsError
-from connectors.files.profile import DEFAULT
-from connectors.files.profile_file import read_profile
-from connectors.postgres import ledger
-from connectors.postgres.lease import EndedBatch, Lease
+from connectors.files.profiles.profile import DEFAULT
+from connectors.files.profiles.profile_file import read_profile
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import EndedBatch, Lease
 from data_samples.generate import write_payments
 from flows.stages.partitions import (
     Partition,

@@ -9,14 +9,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profiles.profile import DEFAULT, Profile
+from connectors.postgres.batches.lease import Lease, hold_batch
 from connectors.postgres.database import open_database
-from connectors.postgres.lease import Lease, hold_batch
 from connectors.settings import Settings
 from flows.stages.partitions import Partition, Run, stage_in_partitions, stage_partition
 from flows.stages.receive import receive
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.sequence import run_batch
-from flows.stages.terms import StatedTerms
 from flows.stages.workspace import Workspace
 
 PASSING = {"written_at", "epoch", "opened_at", "ended_at", "lease_owner", "lease_epoch", "clues"}

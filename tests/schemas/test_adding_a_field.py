@@ -15,9 +15,9 @@ ADDED = (
 )
 FOLLOW = (
     "tests/schemas/test_reference.py",
-    "tests/stages/test_database.py::test_migrations_lead_to_the_field_tables",
-    "tests/stages/test_database.py::test_the_numbers_of_the_files_are_the_revisions",
-    "tests/stages/test_database.py::test_the_newest_migration_brings_views_functions_and_triggers_along",
+    "tests/stages/database/test_database.py::test_migrations_lead_to_the_field_tables",
+    "tests/stages/database/test_database.py::test_the_numbers_of_the_files_are_the_revisions",
+    "tests/stages/database/test_database.py::test_the_newest_migration_brings_views_functions_and_triggers_along",
 )
 
 

@@ -33,16 +33,16 @@ NO_NUMBERS = {
     "flows/report/reconciled/page.html.jinja: {{ ages[loop.index0][0] }} days",
     # A command: `recon row 3 payments.csv`.
     # Which of them, and of a record kind: `Payment rows`.
-    "connectors/postgres/undo.py: title",
+    "connectors/postgres/batches/undo.py: title",
     # Always some: `12 of its Payment rows`, `None of the 5 columns`, factors of two and more.
-    "connectors/files/header_names.py: len(self.names)",
+    "connectors/files/layout/header_names.py: len(self.names)",
     # Which of some files: `Where it holds records`.
-    "connectors/files/delivery.py: them",
+    "connectors/files/incoming/delivery.py: them",
     # With its noun already: `3 lines between rows`.
     "flows/stages/draft/shape.py: lines",
     "flows/steps/breaks/patterns.py: times",
     # More than a limit, or a limit.
-    "connectors/files/delivery.py: window",
+    "connectors/files/incoming/delivery.py: window",
     "flows/stages/jobs/arguments.py: {max_length} characters",
     "flows/tasks/artifacts.py: digits(lines)",
     "flows/stages/reconcile/as_of.py: len(reason)",

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.content import WORKBOOKS
+from connectors.files.text.content import WORKBOOKS
 from schemas.derived import reference
 from schemas.derived.json_text import csv_template
 from schemas.operations import OPERATIONS

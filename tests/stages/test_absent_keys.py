@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from flows.stages.examine import examine
+from connectors.files.profiles.profile import DEFAULT
+from flows.stages.examining.examine import examine
 from flows.stages.reconcile.as_of import today
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError, CorrectionError
-from connectors.files.profile import DEFAULT
-from connectors.files.profile_file import load_profile
-from connectors.postgres.corrections import unrepaired
-from connectors.postgres.overview import list_overview
+from connectors.files.profiles.profile import DEFAULT
+from connectors.files.profiles.profile_file import load_profile
+from connectors.postgres.batches.corrections import unrepaired
+from connectors.postgres.batches.overview import list_overview
 from connectors.settings import Limits
 from flows.report.text import render_text
 from flows.stages.rows.rejects import write_rejects

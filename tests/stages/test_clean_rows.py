@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 from connectors.errors import CleanRowsBroken
-from connectors.files.profile import DEFAULT
-from connectors.postgres.ledger import State
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.ledger import State
 from connectors.settings import MOST, Limits
 from flows.__main__ import main
-from flows.stages import split_chunk
+from flows.stages.chunks import split_chunk
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.workspace import Workspace
 from flows.steps.fast import fast_path

@@ -15,21 +15,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.files.profile_file import read_profile
-from connectors.files.spool import Spooled, read_spool, spool_path, write_spool
+from connectors.files.disk.spool import Spooled, read_spool, spool_path, write_spool
+from connectors.files.profiles.profile import DEFAULT
+from connectors.files.profiles.profile_file import read_profile
 from connectors.forms import form_of_code
-from connectors.postgres import ledger
-from connectors.postgres.binary_copy import Texts
-from connectors.postgres.lease import hold_batch
-from connectors.postgres.staging import copy_binary, copy_staged
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import hold_batch
+from connectors.postgres.batches.staging import copy_binary, copy_staged
+from connectors.postgres.bulk.binary_copy import Texts
 from connectors.settings import Limits
 from flows.stages.apply import apply
 from flows.stages.check import check
 from flows.stages.receive import receive
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.stage import stage
-from flows.stages.terms import StatedTerms
 from flows.stages.workspace import Workspace
 from flows.steps.validate.check import check as judge_cells
 from flows.steps.validate.field_errors import empty_texts

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from connectors.errors import BatchHeldElsewhere
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from data_samples.generate import write_payments
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace

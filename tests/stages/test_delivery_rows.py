@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connectors.files.profile import Profile
+from connectors.files.profiles.profile import Profile
 from connectors.settings import MOST, Limits, Settings
-from flows.stages.examine import examine
+from flows.stages.examining.examine import examine
+from flows.stages.examining.verdicts import write_json
 from flows.stages.frame_file import FrameFile
-from flows.stages.verdicts import write_json
 from tests.examples import examples
 from tests.stages.payments import HEADER, line
 from tests.test_check_agrees import CONTENTS, PROFILES, REGISTRATIONS, REJECT, files, text

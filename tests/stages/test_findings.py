@@ -6,15 +6,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres import ledger
-from connectors.postgres.findings import REASONS_OF, findings, notes
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.findings import REASONS_OF, findings, notes
 from connectors.settings import Limits
 from flows.report.html import render_html
 from flows.report.text import render_text
 from flows.stages.receive import receive
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.sequence import import_delivery
-from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import MOST_NOTES

@@ -25,12 +25,12 @@ from connectors.errors import (
     ReconError,
     StatementRefused,
 )
-from connectors.files.profile import DEFAULT
-from connectors.files.profile_file import with_terms
-from connectors.files.uploads import MOST_FILES, Upload, uploads_folder
-from connectors.postgres.acceptance_rules import RuleTerms
+from connectors.files.incoming.uploads import MOST_FILES, Upload, uploads_folder
+from connectors.files.profiles.profile import DEFAULT
+from connectors.files.profiles.profile_file import with_terms
 from connectors.postgres.accounts import Account, keep_account
-from connectors.postgres.audit import verify
+from connectors.postgres.auditing.audit import verify
+from connectors.postgres.batches.lease import hold_batch
 from connectors.postgres.jobs import (
     Job,
     find_job,
@@ -40,11 +40,12 @@ from connectors.postgres.jobs import (
     order_job,
     ordered_jobs,
 )
-from connectors.postgres.lease import hold_batch
-from connectors.postgres.reconciliations import find_run
+from connectors.postgres.runs.acceptance_rules import RuleTerms
+from connectors.postgres.runs.reconciliations import find_run
 from flows.stages.jobs.arguments import ARGUMENTS, check_arguments
 from flows.stages.jobs.work import Done, do_as_asked, do_job
 from flows.stages.receive import receive
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.reconcile.acceptance_rules import approve_rule, propose_rule
 from flows.stages.reconcile.run import Asked, finish
 from flows.stages.reconcile.run import reconcile as reconcile_scope
@@ -52,7 +53,6 @@ from flows.stages.reconcile.scope import Scope
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.stage import stage
-from flows.stages.terms import StatedTerms
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Exclusion, Rules
 from schemas.accounts import AccountRole

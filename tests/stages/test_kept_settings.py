@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError
-from connectors.files.profile import BY_KEY, DEFAULT
-from connectors.files.profile_file import read_profile
-from connectors.postgres import ledger
-from connectors.postgres.ledger import State
+from connectors.files.profiles.profile import BY_KEY, DEFAULT
+from connectors.files.profiles.profile_file import read_profile
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.ledger import State
 from flows.stages.partitions import stage_in_partitions
+from flows.stages.receiving.terms import other_terms, restored_profile, stored_profile
 from flows.stages.reconcile.profile_changes import _keys
 from flows.stages.sequence import import_delivery, run_batch
-from flows.stages.terms import other_terms, restored_profile, stored_profile
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.extracts.test_cell_currencies import NAMES, SHAPE, sheet, with_names

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from flows.stages.examine import examine
+from connectors.files.profiles.profile import DEFAULT
+from flows.stages.examining.examine import examine
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.acceptance_rules import list_rules
-from connectors.postgres.audit import list_events
-from connectors.postgres.corrections import unrepaired
-from connectors.postgres.evidence import altered_ledger
-from connectors.postgres.listings import last_sent, newest_listings
-from connectors.postgres.overview import list_overview
-from connectors.postgres.trail_search import TrailSearch, search_trail
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.auditing.audit import list_events
+from connectors.postgres.auditing.evidence import altered_ledger
+from connectors.postgres.auditing.trail_search import TrailSearch, search_trail
+from connectors.postgres.batches.corrections import unrepaired
+from connectors.postgres.batches.overview import list_overview
+from connectors.postgres.runs.acceptance_rules import list_rules
+from connectors.postgres.runs.listings import last_sent, newest_listings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.stages.payments import HEADER, line, write

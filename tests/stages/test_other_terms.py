@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError
-from connectors.files.profile import DEFAULT
-from connectors.postgres.lease import hold_batch
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.lease import hold_batch
 from flows.stages.receive import receive
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.sequence import import_delivery
 from flows.stages.stage import stage
-from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.stages.payments import line, write

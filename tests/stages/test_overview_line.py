@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.commands.batches import overview_line
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace

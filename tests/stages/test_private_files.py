@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connectors.addresses import is_loopback
-from connectors.files.atomic import open_private, private_folder, write_file
+from connectors.files.disk.atomic import open_private, private_folder, write_file
 from flows.__main__ import build_app
 from tests.stages.payments import line, write
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.settings import Limits
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace

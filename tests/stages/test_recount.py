@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.finish import DOES_NOT_TIE, build_report
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError, ReconError
-from connectors.files.profile import DEFAULT
-from connectors.postgres.batch_reports import note_removed
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.batch_reports import note_removed
 from connectors.postgres.database import open_database
 from connectors.settings import Limits
 from flows.report.text import render_text
-from flows.stages.archive import notes, verify_archive
 from flows.stages.finish import build_report
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
 from flows.stages.undo import undo_batch
+from flows.stages.upkeep.archive import notes, verify_archive
 from flows.stages.workspace import Workspace
 from tests.faults.waits import until
 from tests.push.conftest import Copy, written_over

@@ -16,23 +16,23 @@ from typing import Any
 import pytest
 
 from connectors.errors import DatabaseUnusable
-from connectors.files.inbox import Inbox, Waiting
-from connectors.files.profile import DEFAULT
-from connectors.files.spool import spool_path
-from connectors.files.uploads import Upload, uploads_folder
-from connectors.postgres import retention
+from connectors.files.disk.spool import spool_path
+from connectors.files.incoming.inbox import Inbox, Waiting
+from connectors.files.incoming.uploads import Upload, uploads_folder
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches import retention
+from connectors.postgres.batches.ledger import State
+from connectors.postgres.batches.overview import list_overview
 from connectors.postgres.jobs import order_job
-from connectors.postgres.ledger import State
-from connectors.postgres.overview import list_overview
 from flows.report.next_step import next_step
-from flows.stages import retention as sweeping
-from flows.stages.archive import remedy, verify_archive
 from flows.stages.inbox import Started, Watch, import_here
-from flows.stages.retention import Retention, Swept, not_removed, sweep
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
-from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
+from flows.stages.upkeep import retention as sweeping
+from flows.stages.upkeep.archive import remedy, verify_archive
+from flows.stages.upkeep.retention import Retention, Swept, not_removed, sweep
 from flows.stages.workspace import Workspace
 from schemas.jobs import JobKind
 from tests.conftest import Databases, workspace_of

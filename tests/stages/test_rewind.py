@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchHeldElsewhere, BatchStateError
-from connectors.files.profile import DEFAULT
-from connectors.postgres.lease import EndedBatch, hold_batch
-from connectors.postgres.ledger import State
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.lease import EndedBatch, hold_batch
+from connectors.postgres.batches.ledger import State
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, import_delivery, release_batch, run_batch
 from flows.stages.workspace import Workspace

@@ -10,13 +10,13 @@ import psycopg
 import pytest
 
 from connectors.errors import EvidenceBroken
-from connectors.files.profile import DEFAULT
-from flows.stages.retention import Retention, sweep
+from connectors.files.profiles.profile import DEFAULT
 from flows.stages.rows.locate import locate
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.rows.spots import Spot
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
+from flows.stages.upkeep.retention import Retention, sweep
 from flows.stages.workspace import Workspace
 from tests.conftest import Once
 from tests.push.conftest import deliver, towards

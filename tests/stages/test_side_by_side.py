@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.apply import NOT_NEW, add_rows
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.apply import NOT_NEW, add_rows
+from connectors.postgres.batches.ranges import Range
 from connectors.postgres.database import Database
-from connectors.postgres.ranges import Range
 from connectors.settings import Limits
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profiles.profile import DEFAULT, Profile
 from connectors.settings import Settings
-from flows.stages import examine as examination
-from flows.stages.examine import examine
-from flows.stages.small_files import (
+from flows.stages.chunks.small_files import (
     HELD_BYTES,
     SMALL_BYTES,
     CleanFiles,
     SmallFile,
     validate_together,
 )
+from flows.stages.examining import examine as examination
+from flows.stages.examining.examine import examine
 from tests.stages.payments import HEADER, line, write
 
 TURNED = (

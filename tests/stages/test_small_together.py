@@ -8,14 +8,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.files.content import open_content
-from connectors.files.header import read_header
-from connectors.files.profile import DEFAULT, Profile
-from connectors.files.reader import first_place, read_chunks
+from connectors.files.chunks.reader import first_place, read_chunks
+from connectors.files.layout.header import read_header
+from connectors.files.profiles.profile import DEFAULT, Profile
+from connectors.files.text.content import open_content
+from connectors.postgres.batches.ledger import Batch
 from connectors.postgres.database import open_database
-from connectors.postgres.ledger import Batch
 from connectors.settings import MIB, Limits, Settings
-from flows.stages import prepared, stage_together
+from flows.stages.chunks import prepared, stage_together
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.conftest import Databases

@@ -16,13 +16,14 @@ import psycopg
 import pytest
 
 from connectors.errors import BatchHeldElsewhere, BatchStateError, ConservationError
-from connectors.files.profile import DEFAULT
-from connectors.postgres import lease, ledger
-from connectors.postgres.lease import hold_batch
-from connectors.postgres.ledger import State, find_batch
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches import lease, ledger
+from connectors.postgres.batches.lease import hold_batch
+from connectors.postgres.batches.ledger import State, find_batch
 from connectors.postgres.session import Session
-from flows.stages.examine import examine
+from flows.stages.examining.examine import examine
 from flows.stages.receive import receive
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import (
     discard_batch,
@@ -31,7 +32,6 @@ from flows.stages.sequence import (
     release_batch,
     run_batch,
 )
-from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.stages.payments import HEADER, line, write

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from flows.stages.told_rejects import ToldRejects
-from flows.stages.verdicts import Reject
+from flows.stages.examining.told_rejects import ToldRejects
+from flows.stages.examining.verdicts import Reject
 
 DAY, RATE = ("On", "DateTime", "no day: x"), ("Rate", "Number", "no number: y")
 WIDTH = ("", "TooFewFields", "too few")

@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from data_samples.generate import write_payments
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace

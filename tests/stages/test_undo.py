@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError
-from connectors.files.profile import DEFAULT
-from connectors.postgres.ledger import State
-from connectors.postgres.undo import take_back
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.ledger import State
+from connectors.postgres.batches.undo import take_back
 from flows.commands.deliver import show_ended
 from flows.stages.sequence import import_delivery, release_batch
 from flows.stages.undo import undo_batch, why_not_undone

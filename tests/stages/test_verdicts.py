@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from connectors.files.profile import DEFAULT
+from connectors.files.profiles.profile import DEFAULT
 from connectors.settings import Limits, Settings
-from flows.stages.examine import examine
-from flows.stages.verdicts import FileVerdict, Reject, Rejects, write_json
+from flows.stages.examining.examine import examine
+from flows.stages.examining.verdicts import FileVerdict, Reject, Rejects, write_json
 from tests.stages.payments import line, write
 
 ERRORS = [{"ErrorCode": "Number", "FieldName": "PaidAmount", "Message": 'é "x"', "Meta": {}}]

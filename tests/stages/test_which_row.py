@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.removals import note_removal
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.auditing.removals import note_removal
 from flows.__main__ import main
 from flows.stages.receive import receive
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
-from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from schemas.reasons import REASONS

@@ -10,8 +10,8 @@ from typing import IO
 import pytest
 
 from connectors.errors import ReconError
-from connectors.files.atomic import DRAFT, OF_MARK, Write, locked_file, write_file, write_files
-from connectors.files.system_errors import OPEN_FILES
+from connectors.files.disk.atomic import DRAFT, OF_MARK, Write, locked_file, write_file, write_files
+from connectors.files.disk.system_errors import OPEN_FILES
 
 
 @pytest.mark.parametrize("meanwhile", [None, "below/b.csv"])

@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from connectors.postgres.revisions import MIGRATIONS
-from connectors.postgres.upgrade import engine_on
+from connectors.postgres.schema.revisions import MIGRATIONS
+from connectors.postgres.schema.upgrade import engine_on
 
 
 def brought_to(url: str, revision: str) -> None:

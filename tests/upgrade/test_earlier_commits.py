@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.postgres.revisions import THROUGH
+from connectors.postgres.schema.revisions import THROUGH
 from schemas.guards.roles import statements
 from tests import examples
 from tests.recon import run
@@ -23,10 +23,10 @@ from tests.upgrade.catalogue import catalogue, columns, content
 
 ROOT = Path(__file__).parents[2]
 SHAPES = (
-    "connectors/files/spool.py",
-    "connectors/postgres/binary_copy.py",
+    "connectors/files/disk/spool.py",
+    "connectors/postgres/bulk/binary_copy.py",
     "connectors/tuples.py",
-    "connectors/postgres/staging.py",
+    "connectors/postgres/batches/staging.py",
     "flows/stages/stage.py",
     "flows/steps/validate/key_filter.py",
     "schemas/ledger.py",

@@ -7,8 +7,8 @@ import pytest
 from psycopg import sql
 
 from connectors.errors import DatabaseUnusable
-from connectors.postgres.revisions import revisions
-from connectors.postgres.upgrade import bring_up_to_date
+from connectors.postgres.schema.revisions import revisions
+from connectors.postgres.schema.upgrade import bring_up_to_date
 from tests.upgrade.steps import brought_to
 
 SIGNS = 10_000

@@ -4,8 +4,8 @@ import psycopg
 import pytest
 
 from connectors.errors import DatabaseUnusable
-from connectors.postgres.revisions import revisions
-from connectors.postgres.upgrade import Way, bring_up_to_date
+from connectors.postgres.schema.revisions import revisions
+from connectors.postgres.schema.upgrade import Way, bring_up_to_date
 from schemas.guards.roles import script
 from tests.upgrade.steps import brought_to
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from clock import Clock
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres import ledger
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.lease import hold_batch
 from connectors.postgres.database import open_database
-from connectors.postgres.lease import hold_batch
 from connectors.settings import Settings
 from flows.stages.apply import apply
 from flows.stages.check import check
 from flows.stages.finish import finish
 from flows.stages.receive import receive
+from flows.stages.receiving.terms import StatedTerms
 from flows.stages.stage import stage
-from flows.stages.terms import StatedTerms
 from flows.stages.workspace import Workspace
 from schemas.derived.views import apply_stage
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import polars as pl
 from clock import Clock
 
-from connectors.files.content import open_content
-from connectors.files.header import read_header
-from connectors.files.profile import DEFAULT
-from connectors.files.reader import first_place, read_chunks
-from connectors.postgres.ledger import Extract
+from connectors.files.chunks.reader import first_place, read_chunks
+from connectors.files.layout.header import read_header
+from connectors.files.profiles.profile import DEFAULT
+from connectors.files.text.content import open_content
+from connectors.postgres.batches.ledger import Extract
 from connectors.settings import Limits
-from flows.stages.write_out import write_out
+from flows.stages.chunks.write_out import write_out
 
 EXTRACT = Extract(
     id=1, batch_id=1, name="a.csv", sha256=None, bytes=None, record="payment", header=None,

@@ -15,15 +15,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks" / "import" / "cases")]
 
 from clock import Clock  # noqa: E402
 
-from connectors.files.profile import DEFAULT  # noqa: E402
+from connectors.files.profiles.profile import DEFAULT  # noqa: E402
+from connectors.postgres.batches.lease import hold_batch  # noqa: E402
 from connectors.postgres.database import open_database  # noqa: E402
-from connectors.postgres.lease import hold_batch  # noqa: E402
 from connectors.postgres.push.sends import count_states  # noqa: E402
 from connectors.postgres.server.embedded import embedded_url  # noqa: E402
 from connectors.settings import ServiceSettings, Settings  # noqa: E402
 from data_samples.generate import write_payments  # noqa: E402
-from flows.stages.batch_service import ask_for_service  # noqa: E402
 from flows.stages.push import push  # noqa: E402
+from flows.stages.receiving.batch_service import ask_for_service  # noqa: E402
 from flows.stages.sequence import import_delivery  # noqa: E402
 from flows.stages.workspace import Workspace  # noqa: E402
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from clock import Clock
 
-from flows.stages.compare_run import run_comparison
+from flows.stages.comparing.compare_run import run_comparison
 from schemas.breaks import Status
 
 

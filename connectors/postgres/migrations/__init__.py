@@ -3,7 +3,7 @@
 Views, functions, triggers and storage parameters follow from the newest tables. A step says which
 of them it was written with, so that a change of one is a step too, and reaches every database.
 Steps are about the documented records; those of one's own follow behind them
-(`connectors.postgres.follow_kinds`).
+(`connectors.postgres.schema.follow_kinds`).
 """
 
 import hashlib

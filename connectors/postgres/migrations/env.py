@@ -5,9 +5,9 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import context
 
-from connectors.postgres.follow_kinds import follow_definitions
 from connectors.postgres.migrations import DERIVED, DERIVED_HASH
-from connectors.postgres.revisions import MARK, VERSION_TABLE
+from connectors.postgres.schema.follow_kinds import follow_definitions
+from connectors.postgres.schema.revisions import MARK, VERSION_TABLE
 from schemas.derived.sql import METADATA
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA
 from schemas.derived.views import VIEWS

@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.errors import ReconError
-from connectors.files.atomic import PRIVATE_FILE, room_left
+from connectors.files.disk.atomic import PRIVATE_FILE, room_left
 
 _PREFIX, _SUFFIX = "push-", ".windows"
 _DIGITS = 20

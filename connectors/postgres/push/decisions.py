@@ -14,8 +14,9 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.errors import BatchStateError
-from connectors.postgres.corrections import reads_staged
-from connectors.postgres.ledger import batch_span
+from connectors.postgres.batches.corrections import reads_staged
+from connectors.postgres.batches.ledger import batch_span
+from connectors.postgres.batches.record_rows import RowPlace, delivered_row
 from connectors.postgres.push.changed_records import part_decided
 from connectors.postgres.push.earlier import (
     NUMBER,
@@ -35,7 +36,6 @@ from connectors.postgres.push.sends import (
     list_sends,
     where_chosen,
 )
-from connectors.postgres.record_rows import RowPlace, delivered_row
 from connectors.postgres.trail import committed, told_by_run
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import joined, of_batch

@@ -24,7 +24,7 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 from connectors.errors import PushHeld, ReconError
-from connectors.files.atomic import file_alone, private_folder, room_left
+from connectors.files.disk.atomic import file_alone, private_folder, room_left
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.push.count import (
     forget_windows,

@@ -15,8 +15,8 @@ import psycopg
 
 from connectors.errors import BatchHeldElsewhere, OperationBusy
 from connectors.postgres.accounts import batch_told
+from connectors.postgres.batches.lease import Lease
 from connectors.postgres.heartbeat import holder_text, let_go, take
-from connectors.postgres.lease import Lease
 from connectors.process import holding
 from schemas.field import Table
 from schemas.guards.leases import Held

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import psycopg
 
-from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import batch_span
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import batch_span
 from connectors.postgres.push.changed_records import (
     TWIN,
     WRITTEN_BEFORE,

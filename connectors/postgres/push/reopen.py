@@ -7,8 +7,8 @@ row that sends the content anew, since what one of them sent another service doe
 
 import psycopg
 
+from connectors.postgres.batches.ledger import batch_span
 from connectors.postgres.database import nested_loops
-from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.changed_records import OVERWRITTEN, TWIN, WRITTEN_BEFORE, same_stored
 from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT

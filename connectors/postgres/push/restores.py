@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import psycopg
 
+from connectors.postgres.batches.ledger import batch_span
 from connectors.postgres.database import nested_loops
-from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.changed_records import same_stored
 from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT

@@ -11,11 +11,11 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.accounts import OF_OTHERS, told_batches
-from connectors.postgres.ledger import batch_span
+from connectors.postgres.batches.ledger import batch_span
+from connectors.postgres.batches.recount import Sum, key_number
 from connectors.postgres.push.earlier import EarlierSend, WhoseWord, earlier_of, undone_by, words_of
 from connectors.postgres.push.lane import asking_columns
 from connectors.postgres.push.plan import FOLLOWS, LEFT_BEHIND, WAITS
-from connectors.postgres.recount import Sum, key_number
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted

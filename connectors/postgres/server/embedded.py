@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 
 from connectors.errors import DatabaseUnusable, TurnNotGiven
-from connectors.files.atomic import file_alone, open_private, private_folder
+from connectors.files.disk.atomic import file_alone, open_private, private_folder
 from connectors.postgres.server.postmaster import Postmaster
 from connectors.settings import MIB
 

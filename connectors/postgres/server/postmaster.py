@@ -26,7 +26,7 @@ import psutil  # type: ignore[import-untyped]
 import psycopg
 
 from connectors.errors import DatabaseUnusable
-from connectors.files.atomic import OTHERS, open_private, private_folder
+from connectors.files.disk.atomic import OTHERS, open_private, private_folder
 from connectors.postgres.server.programs import (
     as_seen_inside,
     give,

@@ -6,10 +6,10 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
+from connectors.currencies import read_currencies
 from connectors.errors import DecisionRefused
-from connectors.files.currencies import read_currencies
-from connectors.postgres.acceptance_rules import RuleState, RuleTerms
-from connectors.postgres.reconciliations import latest_runs
+from connectors.postgres.runs.acceptance_rules import RuleState, RuleTerms
+from connectors.postgres.runs.reconciliations import latest_runs
 from flows.desk.forms import (
     FormIncomplete,
     read_tenant,

@@ -4,8 +4,8 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from connectors.postgres.ledger import State
-from connectors.postgres.overview import list_overview
+from connectors.postgres.batches.ledger import State
+from connectors.postgres.batches.overview import list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from flows.desk.forms import read_whole
 from flows.desk.visit import Visit

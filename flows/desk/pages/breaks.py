@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 from starlette.responses import Response
 
+from connectors.currencies import read_currencies
 from connectors.errors import DecisionRefused
-from connectors.files.currencies import read_currencies
-from connectors.postgres.reconciliations import latest_run
-from connectors.postgres.signatures import look_at
+from connectors.postgres.runs.reconciliations import latest_run
+from connectors.postgres.runs.signatures import look_at
 from flows.desk.filters import NONE, TYPED, WORDS, BreakSearch, has_none
 from flows.desk.forms import read_whole, saved_as
 from flows.desk.review import POOLS, figures_of

@@ -11,10 +11,10 @@ import polars as pl
 import psycopg
 from starlette.responses import Response
 
+from connectors.currencies import read_currencies
 from connectors.errors import DecisionRefused, ReconError
-from connectors.files.currencies import read_currencies
-from connectors.postgres.breaks import Decision, decisions_since, newest_decision
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.runs.breaks import Decision, decisions_since, newest_decision
+from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.desk.filters import BreakSearch
 from flows.desk.forms import LARGEST_ROW, read_whole, said_by, status_of
 from flows.desk.seen import run_of

@@ -9,8 +9,8 @@ import psycopg
 from starlette.responses import FileResponse, Response
 
 from connectors.errors import SignatureRefused
-from connectors.postgres.batch_reports import FILES, folder_of, noted_reports
-from connectors.postgres.signatures import look_at
+from connectors.postgres.batches.batch_reports import FILES, folder_of, noted_reports
+from connectors.postgres.runs.signatures import look_at
 from flows.desk.seen import batch_of, run_of, shows_text
 from flows.desk.visit import Visit
 from flows.stages.reconcile.corrections import FOLDER

@@ -9,10 +9,10 @@ import psycopg
 from markupsafe import Markup
 from starlette.responses import Response
 
-from connectors.files.currencies import read_currencies
-from connectors.postgres.acceptance_rules import AcceptanceRule, RuleState, list_rules
-from connectors.postgres.reconciliations import Reconciliation, latest_runs, runs_of
-from connectors.postgres.signatures import Signature, approval_of, signatures_of
+from connectors.currencies import read_currencies
+from connectors.postgres.runs.acceptance_rules import AcceptanceRule, RuleState, list_rules
+from connectors.postgres.runs.reconciliations import Reconciliation, latest_runs, runs_of
+from connectors.postgres.runs.signatures import Signature, approval_of, signatures_of
 from flows.desk import shown
 from flows.desk.filters import NONE, BreakSearch
 from flows.desk.review import Figures, Review

@@ -8,14 +8,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from connectors.postgres.audit import TrailEntry
+from connectors.postgres.auditing.audit import TrailEntry
+from connectors.postgres.auditing.trail_search import TrailSearch, search_trail
+from connectors.postgres.batches.ledger import ENDED, RUN_BEGAN, TAKEN_BACK, Batch, State
+from connectors.postgres.batches.overview import BatchSummary, list_overview
 from connectors.postgres.jobs import jobs_of_batch
-from connectors.postgres.ledger import ENDED, RUN_BEGAN, TAKEN_BACK, Batch, State
-from connectors.postgres.overview import BatchSummary, list_overview
 from connectors.postgres.push.decisions import count_unsettled
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.trail import said_by
-from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.forms import FormIncomplete, reason_of, taken
 from flows.desk.jobs import order, refuse_unless_operator
 from flows.desk.pages.files import report_files

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from connectors.files.currencies import read_currencies
+from connectors.currencies import read_currencies
 from connectors.postgres.accounts import told_batches
-from connectors.postgres.signatures import look_at
+from connectors.postgres.runs.signatures import look_at
 from flows.desk.seen import run_of, shows_text
 from flows.desk.visit import Visit
 from flows.report.reconciled.words import SOURCES, STATES, WHY_GONE

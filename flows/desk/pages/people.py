@@ -24,7 +24,7 @@ from connectors.postgres.accounts import (
     list_limits,
     set_password,
 )
-from connectors.postgres.subscriptions import (
+from connectors.postgres.runs.subscriptions import (
     keep_subscription,
     list_subscriptions,
     scopes_to_follow,

@@ -10,9 +10,9 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from starlette.responses import Response, StreamingResponse
 
 from connectors.errors import AccountRefused
-from connectors.files.scratch import scratch_folder
-from connectors.postgres.attempts import later_attempts
-from connectors.postgres.ledger import IN_DATABASE
+from connectors.files.disk.scratch import scratch_folder
+from connectors.postgres.batches.attempts import later_attempts
+from connectors.postgres.batches.ledger import IN_DATABASE
 from flows.desk.forms import read_row, saved_as
 from flows.desk.seen import batch_of, shows_text
 from flows.desk.visit import Visit

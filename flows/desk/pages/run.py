@@ -2,10 +2,10 @@
 
 from starlette.responses import Response
 
-from connectors.files.currencies import read_currencies
+from connectors.currencies import read_currencies
 from connectors.postgres.accounts import told_batches
-from connectors.postgres.reconciliations import latest_run, maker_of
-from connectors.postgres.signatures import approval_of, signatures_of
+from connectors.postgres.runs.reconciliations import latest_run, maker_of
+from connectors.postgres.runs.signatures import approval_of, signatures_of
 from flows.desk.filters import BreakSearch
 from flows.desk.seen import run_of
 from flows.desk.visit import Visit

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from connectors.errors import AccountRefused
-from connectors.postgres.ledger import Batch
+from connectors.postgres.batches.ledger import Batch
 from connectors.postgres.push.decisions import DECIDABLE, count_unsettled, list_unsettled
 from connectors.postgres.push.sends import SendDecision, SendState
 from flows.desk.forms import (

@@ -7,8 +7,8 @@ import psycopg
 from starlette.responses import Response
 
 from connectors.errors import SignatureRefused
-from connectors.postgres.reconciliations import Reconciliation, latest_run
-from connectors.postgres.signatures import approval_of, signatures_of
+from connectors.postgres.runs.reconciliations import Reconciliation, latest_run
+from connectors.postgres.runs.signatures import approval_of, signatures_of
 from flows.desk.filters import BreakSearch
 from flows.desk.forms import FormIncomplete, read_day, refuse_nameless, taken
 from flows.desk.pages.files import is_given

@@ -10,9 +10,9 @@ from itertools import chain, islice
 from starlette.responses import Response, StreamingResponse
 
 from connectors.errors import SettingsError
-from connectors.postgres.audit import TrailEntry, verify
+from connectors.postgres.auditing.audit import TrailEntry, verify
+from connectors.postgres.auditing.trail_search import TrailSearch, search_trail
 from connectors.postgres.trail import said_by
-from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.forms import LARGEST, LARGEST_ROW, read_day, read_whole, saved_as
 from flows.desk.seen import refuse_ended
 from flows.desk.visit import Visit

@@ -6,8 +6,8 @@ from starlette.responses import Response
 
 from connectors.errors import BatchStateError, StatementRefused
 from connectors.postgres.accounts import is_shown_part
-from connectors.postgres.ledger import TAKEN_BACK, Batch
-from connectors.postgres.overview import list_overview
+from connectors.postgres.batches.ledger import TAKEN_BACK, Batch
+from connectors.postgres.batches.overview import list_overview
 from flows.desk.forms import reason_of, taken
 from flows.desk.jobs import order
 from flows.desk.seen import batch_of

@@ -6,8 +6,8 @@ from typing import Any
 from starlette.responses import Response
 
 from connectors.errors import DeliveryError, ReconError
-from connectors.files.uploads import Upload
-from connectors.postgres.ledger import Batch
+from connectors.files.incoming.uploads import Upload
+from connectors.postgres.batches.ledger import Batch
 from flows.desk.forms import status_of
 from flows.desk.jobs import order
 from flows.desk.seen import batch_of

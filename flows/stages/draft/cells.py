@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from connectors.files.first_record import folded
-from connectors.files.shape import Shape, numbered
+from connectors.files.drafting.shape import Shape, numbered
+from connectors.files.layout.first_record import folded
 from connectors.printable import shown
 from flows.steps.draft_numbers import Found
 from flows.steps.draft_times import NOTHING

@@ -6,9 +6,9 @@ from difflib import SequenceMatcher, get_close_matches
 from itertools import combinations
 from typing import NamedTuple
 
-from connectors.files.first_record import folded
-from connectors.files.linear_patterns import literal
-from connectors.files.shape import Shape
+from connectors.files.drafting.shape import Shape
+from connectors.files.layout.first_record import folded
+from connectors.files.text.linear_patterns import literal
 from connectors.printable import shown
 from flows.stages.draft.cells import DraftCells, quoted, unescaped
 from flows.steps.draft_numbers import NumberSigns

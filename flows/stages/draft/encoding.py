@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from connectors.files.content import byte_order_mark, unmarked_utf16
+from connectors.files.text.content import byte_order_mark, unmarked_utf16
 from flows.stages.draft.cells import DraftCells
 from flows.steps.draft_encodings import FOREIGN, LOOKED_AT, decodes, likely_encodings
 from schemas.counting import agree, grouped, quantity

@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from connectors.files.archive import store
-from connectors.files.blocks import blocks
-from connectors.files.content import SAVED, byte_order_mark, open_content
-from connectors.files.delivery import find_extract
-from connectors.files.first_record import folded
-from connectors.files.profile_file import read_profile
-from connectors.files.scratch import scratch_folder
-from connectors.files.shape import Shape, shape_of
-from connectors.files.text_records import QUOTE
-from connectors.files.workbook import check_workbook
+from connectors.files.archived.archive import store
+from connectors.files.archived.blocks import blocks
+from connectors.files.disk.scratch import scratch_folder
+from connectors.files.drafting.shape import Shape, shape_of
+from connectors.files.drafting.text_records import QUOTE
+from connectors.files.incoming.delivery import find_extract
+from connectors.files.layout.first_record import folded
+from connectors.files.profiles.profile_file import read_profile
+from connectors.files.sheets.workbook import check_workbook
+from connectors.files.text.content import SAVED, byte_order_mark, open_content
 from connectors.printable import shown
 from connectors.settings import Settings
 from flows.stages.advised import advised

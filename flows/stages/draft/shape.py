@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from connectors.files.first_record import folded
-from connectors.files.shape import COMMENT, Shape, numbered
-from connectors.files.text_records import LINE_END, QUOTE, first_lines
+from connectors.files.drafting.shape import COMMENT, Shape, numbered
+from connectors.files.drafting.text_records import LINE_END, QUOTE, first_lines
+from connectors.files.layout.first_record import folded
 from connectors.printable import shown
 from flows.stages.draft.cells import DraftCells, quoted, unescaped
 from schemas.counting import agree, grouped, quantity

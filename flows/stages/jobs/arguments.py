@@ -11,9 +11,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic import ValidationError as Invalid
 
 from connectors.errors import JobRefused
-from connectors.files.profile import DEFAULT, Profile
-from connectors.files.profile_file import load_profile
-from connectors.files.stores import UPLOAD_NAMED
+from connectors.files.incoming.stores import UPLOAD_NAMED
+from connectors.files.profiles.profile import DEFAULT, Profile
+from connectors.files.profiles.profile_file import load_profile
 from connectors.postgres.push.sends import SendDecision, SendState
 from connectors.settings import Settings
 from schemas.counting import quantity

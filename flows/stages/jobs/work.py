@@ -11,16 +11,16 @@ from typing import Protocol
 import psycopg
 
 from connectors.errors import JobRefused, ReconError
-from connectors.files.profile import DEFAULT
-from connectors.files.profile_file import with_terms
-from connectors.files.scratch import scratch_folder
-from connectors.files.uploads import drop_upload, upload_paths
+from connectors.files.disk.scratch import scratch_folder
+from connectors.files.incoming.uploads import drop_upload, upload_paths
+from connectors.files.profiles.profile import DEFAULT
+from connectors.files.profiles.profile_file import with_terms
+from connectors.postgres.batches.ledger import State
 from connectors.postgres.command_rights import refuse_without_right
 from connectors.postgres.jobs import Job, done_for, end_job, find_job, hold_job, ordered_by
-from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import SendDecision
-from connectors.postgres.reconciliations import find_run, run_of_event
 from connectors.postgres.resume import resumed
+from connectors.postgres.runs.reconciliations import find_run, run_of_event
 from flows.report.reconciled.verdicts import word_of
 from flows.report.text import refused_line, verdict_of
 from flows.stages.chosen_sends import ChosenSends

@@ -9,9 +9,14 @@ from typing import TypeVar
 import psycopg
 
 from connectors.errors import DecisionRefused
-from connectors.postgres import acceptance_rules
-from connectors.postgres.acceptance_rules import AcceptanceRule, RuleOutcome, RuleState, RuleTerms
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.runs import acceptance_rules
+from connectors.postgres.runs.acceptance_rules import (
+    AcceptanceRule,
+    RuleOutcome,
+    RuleState,
+    RuleTerms,
+)
+from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.stages.reconcile.as_of import run_meant
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace

@@ -6,7 +6,7 @@ from datetime import date
 import polars as pl
 import psycopg
 
-from connectors.postgres import sources as truths
+from connectors.postgres.runs import sources as truths
 from flows.steps.breaks.make import day_paid
 from flows.steps.frames.beyond import texts_last
 from flows.steps.frames.parts import Load, columns_of

@@ -12,8 +12,13 @@ from zoneinfo import ZoneInfo
 import psycopg
 
 from connectors.errors import DayRefused, DecisionRefused
-from connectors.postgres.reconciliations import Reconciliation, find_run, latest_run, scope_hash
-from connectors.postgres.signatures import approved_runs
+from connectors.postgres.runs.reconciliations import (
+    Reconciliation,
+    find_run,
+    latest_run,
+    scope_hash,
+)
+from connectors.postgres.runs.signatures import approved_runs
 from schemas.life import RESTATED
 
 MOST_REASON = 300

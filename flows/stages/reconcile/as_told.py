@@ -7,8 +7,8 @@ was changed is not carried into another report, which would have it as its own f
 import psycopg
 
 from connectors.errors import EvidenceBroken
-from connectors.postgres.audit_checks import altered_run
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.auditing.audit_checks import altered_run
+from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.stages.reconcile.decision_rules import NAMED
 from schemas.counting import first_of
 

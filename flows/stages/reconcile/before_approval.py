@@ -5,8 +5,8 @@ from dataclasses import replace
 import polars as pl
 import psycopg
 
-from connectors.files.currencies import read_currencies
-from connectors.postgres.reconciliations import Reconciliation, latest_run
+from connectors.currencies import read_currencies
+from connectors.postgres.runs.reconciliations import Reconciliation, latest_run
 from flows.report.reconciled.verdicts import word_of
 from flows.report.spelling import neutral
 from flows.stages.reconcile.breaks import taken_back, what_is_open

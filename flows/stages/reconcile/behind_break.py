@@ -12,17 +12,8 @@ import psycopg
 
 from connectors.errors import BreakUnknown, ReconError
 from connectors.postgres.accounts import is_batch_seen
-from connectors.postgres.break_history import (
-    PastDecision,
-    PastState,
-    breaks_of_record,
-    decisions_about,
-    states_of,
-)
-from connectors.postgres.corrections import reads_staged
-from connectors.postgres.push.sends import Selection, Sent, list_sends
-from connectors.postgres.reconciliations import Reconciliation, latest_run
-from connectors.postgres.record_rows import (
+from connectors.postgres.batches.corrections import reads_staged
+from connectors.postgres.batches.record_rows import (
     RowPlace,
     SendOfRow,
     TargetRow,
@@ -32,7 +23,16 @@ from connectors.postgres.record_rows import (
     send_of,
     target_row,
 )
-from flows.stages.kept import removed_on
+from connectors.postgres.push.sends import Selection, Sent, list_sends
+from connectors.postgres.runs.break_history import (
+    PastDecision,
+    PastState,
+    breaks_of_record,
+    decisions_about,
+    states_of,
+)
+from connectors.postgres.runs.reconciliations import Reconciliation, latest_run
+from flows.stages.receiving.kept import removed_on
 from flows.stages.reconcile.breaks import breaks_now, can_be_decided
 from flows.stages.rows.locate import locate
 from flows.stages.rows.spots import Spot, show_command

@@ -7,11 +7,11 @@ from decimal import Decimal
 import polars as pl
 import psycopg
 
+from connectors.currencies import read_currencies
 from connectors.errors import BreakUnknown, DecisionRefused
-from connectors.files.currencies import read_currencies
-from connectors.postgres import reconciliations
 from connectors.postgres.accounts import acting, sees_breaks
-from connectors.postgres.breaks import (
+from connectors.postgres.runs import reconciliations
+from connectors.postgres.runs.breaks import (
     Decision,
     accepted_on,
     add_decisions,
@@ -19,7 +19,7 @@ from connectors.postgres.breaks import (
     breaks_of,
     decisions_since,
 )
-from connectors.postgres.reconciliations import Reconciliation, keep_scope
+from connectors.postgres.runs.reconciliations import Reconciliation, keep_scope
 from flows.report.spelling import neutral
 from flows.stages.reconcile.as_of import run_meant
 from flows.stages.reconcile.decision_rules import (

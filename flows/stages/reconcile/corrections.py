@@ -12,26 +12,26 @@ from typing import IO
 import polars as pl
 import psycopg
 
-from connectors.files.atomic import Write
-from connectors.files.header import Header
-from connectors.files.rewriting import (
+from connectors.files.chunks.rewriting import (
     TEXT,
     RewrittenLine,
     may_stay_open,
     needs_nothing,
     write_lines,
 )
-from connectors.files.rows_file import RowsFile
-from connectors.postgres import ledger
-from connectors.postgres.findings import rows_at
-from connectors.postgres.ledger import Batch, Extract
-from connectors.postgres.row_texts import row_texts_at
-from flows.stages.kept import cleared_of, open_archived
+from connectors.files.disk.atomic import Write
+from connectors.files.layout.header import Header
+from connectors.files.layout.rows_file import RowsFile
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.findings import rows_at
+from connectors.postgres.batches.ledger import Batch, Extract
+from connectors.postgres.batches.row_texts import row_texts_at
+from flows.stages.receiving.kept import cleared_of, open_archived
+from flows.stages.receiving.terms import restored_profile
 from flows.stages.reconcile.put_aside import kept_parts
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.rows.rejects import rewritten
 from flows.stages.rows.texts import RowTexts
-from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.frame import without_number

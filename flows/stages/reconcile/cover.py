@@ -7,8 +7,8 @@ from dataclasses import replace
 import polars as pl
 import psycopg
 
-from connectors.postgres.ledger import batches_of, feeds_with_batches
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.batches.ledger import batches_of, feeds_with_batches
+from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.stages.reconcile.decision_rules import NAMED
 from flows.stages.reconcile.listings import LISTED, PULLED
 from flows.stages.reconcile.method import method_now

@@ -12,9 +12,9 @@ import polars as pl
 import psycopg
 
 from connectors.errors import DecisionRefused, DecisionsMoved
-from connectors.postgres import reconciliations
-from connectors.postgres.breaks import Decision, breaks_of, decisions_since
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.runs import reconciliations
+from connectors.postgres.runs.breaks import Decision, breaks_of, decisions_since
+from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.report.spelling import neutral
 from flows.steps.breaks.acceptance import BOUND, is_same, size, values
 from flows.steps.breaks.saved import from_saved

@@ -14,11 +14,11 @@ from datetime import date
 import polars as pl
 import psycopg
 
-from connectors.postgres.ledger import TAKEN_BACK, batches_of
-from connectors.postgres.lost_references import lost_references
-from connectors.postgres.overview import delivered_again_in
-from connectors.postgres.reconciliations import Reconciliation, scope_hash
-from connectors.postgres.signatures import last_approved, signatures_of
+from connectors.postgres.batches.ledger import TAKEN_BACK, batches_of
+from connectors.postgres.batches.overview import delivered_again_in
+from connectors.postgres.runs.lost_references import lost_references
+from connectors.postgres.runs.reconciliations import Reconciliation, scope_hash
+from connectors.postgres.runs.signatures import last_approved, signatures_of
 from flows.stages.reconcile.put_aside import keeper
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.sources import Gathered

@@ -5,9 +5,14 @@ from dataclasses import dataclass, replace
 
 import psycopg
 
-from connectors.postgres import ledger
-from connectors.postgres.reconciliations import Reconciliation, first_run, latest_runs, scope_hash
-from connectors.postgres.signatures import last_approved, last_approved_runs
+from connectors.postgres.batches import ledger
+from connectors.postgres.runs.reconciliations import (
+    Reconciliation,
+    first_run,
+    latest_runs,
+    scope_hash,
+)
+from connectors.postgres.runs.signatures import last_approved, last_approved_runs
 from flows.stages.reconcile.scope import Scope
 from schemas.life import RESTATED
 

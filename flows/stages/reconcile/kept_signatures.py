@@ -15,10 +15,10 @@ from typing import Any
 import psycopg
 
 from connectors.errors import ReconError
-from connectors.files.atomic import write_file
-from connectors.files.evidence import MISSING
-from connectors.postgres.reconciliations import Reconciliation
-from connectors.postgres.signatures import Signature, signatures_of, signed_reports
+from connectors.files.disk.atomic import write_file
+from connectors.files.text.evidence import MISSING
+from connectors.postgres.runs.reconciliations import Reconciliation
+from connectors.postgres.runs.signatures import Signature, signatures_of, signed_reports
 from flows.stages.reconcile.scope import is_one_scope
 from flows.stages.workspace import Workspace
 from schemas.accounts import SELF_DECLARED

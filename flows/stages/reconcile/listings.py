@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import polars as pl
 import psycopg
 
-from connectors.postgres.ledger import Extract
-from connectors.postgres.listings import brought_elsewhere, last_sent, newest_listings
+from connectors.postgres.batches.ledger import Extract
+from connectors.postgres.runs.listings import brought_elsewhere, last_sent, newest_listings
 from flows.steps.frames.statuses import in_state
 from flows.steps.match.pairing import key_frame
 from flows.steps.reconcile.batches import BATCH, own_rows

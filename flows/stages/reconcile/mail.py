@@ -18,8 +18,8 @@ import psycopg
 from connectors.desk_links import DeskPage, desk_link
 from connectors.errors import MailRefused, MailTooLarge, MailUnusable, ReconError, SettingsError
 from connectors.mail import MailSettings, read_mail_settings, send
-from connectors.postgres.reconciliations import Reconciliation, find_run
-from connectors.postgres.subscriptions import claim_mail, mail_sent, runs_to_mail
+from connectors.postgres.runs.reconciliations import Reconciliation, find_run
+from connectors.postgres.runs.subscriptions import claim_mail, mail_sent, runs_to_mail
 from connectors.settings import MIB
 from flows.report.reconciled.letter import letter
 from flows.stages.reconcile.report_files import TEXT, WORKBOOK, check_files

@@ -7,9 +7,9 @@ from typing import Any
 
 import psycopg
 
+from connectors.currencies import read_currencies
 from connectors.errors import SignatureRefused
-from connectors.files.currencies import read_currencies
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.stages.reconcile.report_files import TOTALS, read_totals
 from flows.stages.reconcile.rules import text_of
 from flows.stages.reconcile.sources import Gathered

@@ -9,8 +9,8 @@ from decimal import Decimal
 import polars as pl
 import psycopg
 
-from connectors.postgres.reconciliations import Reconciliation
-from connectors.postgres.signatures import looked_at
+from connectors.postgres.runs.reconciliations import Reconciliation
+from connectors.postgres.runs.signatures import looked_at
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.money import largest_first

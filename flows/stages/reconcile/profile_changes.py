@@ -13,12 +13,12 @@ from itertools import groupby
 
 import psycopg
 
-from connectors.files.profile import BY_KEY, DEFAULT
-from connectors.postgres import ledger
-from connectors.postgres.ledger import Batch
+from connectors.files.profiles.profile import BY_KEY, DEFAULT
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.ledger import Batch
+from flows.stages.receiving.terms import stored_terms
 from flows.stages.reconcile.held_against import Base
 from flows.stages.reconcile.method import Method
-from flows.stages.terms import stored_terms
 from flows.steps.reconcile.report import RuleChange
 from schemas.counting import quantity
 from schemas.derived.views import LISTING_FEED

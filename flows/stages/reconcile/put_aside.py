@@ -11,7 +11,7 @@ from itertools import chain, count, islice
 
 import polars as pl
 
-from connectors.files.system_errors import most_open
+from connectors.files.disk.system_errors import most_open
 from connectors.settings import MIB
 from flows.stages.frame_file import FrameFile
 from flows.steps.frames.beyond import texts_last

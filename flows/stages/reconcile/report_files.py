@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from connectors.errors import SignatureRefused
-from connectors.postgres.reconciliations import Reconciliation, manifest_noted
+from connectors.postgres.runs.reconciliations import Reconciliation, manifest_noted
 from flows.report.spelling import visible
 from flows.stages.reconcile.kept_signatures import SIGNATURES
 from flows.stages.workspace import Workspace

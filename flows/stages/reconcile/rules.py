@@ -7,8 +7,8 @@ from pathlib import Path
 import psycopg
 
 from connectors.errors import RulesError
-from connectors.files.rule_files import rule_file_text
-from connectors.postgres.reconciliations import rules_text_of, runs_by_rules
+from connectors.files.disk.rule_files import rule_file_text
+from connectors.postgres.runs.reconciliations import rules_text_of, runs_by_rules
 from flows.stages.reconcile.report_files import TOTALS
 from flows.stages.workspace import Workspace
 from flows.steps.rules.file import read_rules_text

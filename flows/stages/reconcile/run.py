@@ -15,11 +15,12 @@ from typing import Any
 import polars as pl
 import psycopg
 
+from connectors.currencies import read_currencies
 from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
-from connectors.files.currencies import read_currencies
 from connectors.memory import give_arrays_back
-from connectors.postgres.breaks import decisions_since, unresolved
-from connectors.postgres.reconciliations import (
+from connectors.postgres.resume import resumed, when_let
+from connectors.postgres.runs.breaks import decisions_since, unresolved
+from connectors.postgres.runs.reconciliations import (
     Reconciliation,
     RunFacts,
     find_run,
@@ -28,9 +29,8 @@ from connectors.postgres.reconciliations import (
     next_number,
     scope_hash,
 )
-from connectors.postgres.resume import resumed, when_let
-from connectors.postgres.save_run import save_run
-from connectors.postgres.signatures import approved_runs
+from connectors.postgres.runs.save_run import save_run
+from connectors.postgres.runs.signatures import approved_runs
 from connectors.postgres.trail import last_event
 from connectors.process import user_name
 from connectors.recovery import reach

@@ -8,8 +8,8 @@ from datetime import date
 import psycopg
 
 from connectors.errors import SettingsError
-from connectors.postgres.ledger import Batch
-from connectors.postgres.reconciliations import latest_runs
+from connectors.postgres.batches.ledger import Batch
+from connectors.postgres.runs.reconciliations import latest_runs
 from connectors.printable import shown
 from flows.stages.reconcile.as_of import OPTIONS, Names, scope_as_of
 from flows.steps.rules.rules import Rules

@@ -10,7 +10,7 @@ import psycopg
 from connectors.desk_links import DeskPage, desk_link
 from connectors.errors import AccountRefused
 from connectors.postgres.accounts import acting, scopes_seen
-from connectors.postgres.reconciliations import Reconciliation, find_run, latest_runs
+from connectors.postgres.runs.reconciliations import Reconciliation, find_run, latest_runs
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.report_files import PAGE, TEXT, TOTALS, check_files
 from flows.stages.workspace import Workspace

@@ -7,12 +7,12 @@ from functools import partial
 import polars as pl
 import psycopg
 
-from connectors.postgres import sources as truths
-from connectors.postgres.ledger import Extract, in_force_after
-from connectors.postgres.lost_references import lost_references
-from connectors.postgres.overtaken import overtaken, written_late
-from connectors.postgres.side_sizes import bytes_of_sides, sampled_numbers
-from connectors.postgres.sources import by_row
+from connectors.postgres.batches.ledger import Extract, in_force_after
+from connectors.postgres.batches.overtaken import overtaken, written_late
+from connectors.postgres.runs import sources as truths
+from connectors.postgres.runs.lost_references import lost_references
+from connectors.postgres.runs.side_sizes import bytes_of_sides, sampled_numbers
+from connectors.postgres.runs.sources import by_row
 from connectors.settings import MIB
 from flows.stages.reconcile.around import records_around
 from flows.stages.reconcile.arrived import Arrived

@@ -13,9 +13,9 @@ import polars as pl
 import psycopg
 
 from connectors.errors import DecisionsMissing, SignatureRefused
-from connectors.files.columnar import parquet_rows
+from connectors.files.incoming.columnar import parquet_rows
 from connectors.postgres.accounts import acting, who
-from connectors.postgres.reconciliations import (
+from connectors.postgres.runs.reconciliations import (
     Reconciliation,
     find_run,
     keep_scope,
@@ -23,7 +23,7 @@ from connectors.postgres.reconciliations import (
     latest_runs,
     scope_hash,
 )
-from connectors.postgres.signatures import (
+from connectors.postgres.runs.signatures import (
     NewSignature,
     Signature,
     add_signature,

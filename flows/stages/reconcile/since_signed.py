@@ -12,8 +12,8 @@ import psycopg
 
 from connectors.errors import SignatureRefused
 from connectors.postgres.accounts import sees_part
-from connectors.postgres.reconciliations import Reconciliation, latest_run, scope_hash
-from connectors.postgres.signatures import last_approved, signatures_of
+from connectors.postgres.runs.reconciliations import Reconciliation, latest_run, scope_hash
+from connectors.postgres.runs.signatures import last_approved, signatures_of
 from flows.stages.reconcile.breaks import breaks_left_by, breaks_now
 from flows.stages.reconcile.held_against import Base, baseline, of_same_records
 from flows.stages.reconcile.kept_signatures import lost_signatures

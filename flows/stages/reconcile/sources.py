@@ -7,20 +7,20 @@ from datetime import date
 import polars as pl
 import psycopg
 
+from connectors.currencies import read_currencies
 from connectors.errors import EvidenceBroken
-from connectors.files.currencies import read_currencies
-from connectors.postgres import ledger
-from connectors.postgres.attempts import delivered_again
-from connectors.postgres.corrections import unrepaired
-from connectors.postgres.digests import Digests
-from connectors.postgres.evidence import altered_ledger
-from connectors.postgres.ledger import TAKEN_BACK, Batch, Extract
-from connectors.postgres.listings import listing_batches
+from connectors.postgres.auditing.evidence import altered_ledger
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.attempts import delivered_again
+from connectors.postgres.batches.corrections import unrepaired
+from connectors.postgres.batches.digests import Digests
+from connectors.postgres.batches.ledger import TAKEN_BACK, Batch, Extract
+from connectors.postgres.batches.overview import files_to_deliver
 from connectors.postgres.one_moment import aside, one_moment, others_at_it
-from connectors.postgres.overview import files_to_deliver
 from connectors.postgres.push.sends import batches_with_sends
-from connectors.postgres.side_sizes import kinds_there
-from flows.stages.kept import unproven
+from connectors.postgres.runs.listings import listing_batches
+from connectors.postgres.runs.side_sizes import kinds_there
+from flows.stages.receiving.kept import unproven
 from flows.stages.reconcile.around import rows_of
 from flows.stages.reconcile.listings import PULLED, Counting, counting_listings
 from flows.stages.reconcile.scope import Scope

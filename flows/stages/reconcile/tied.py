@@ -12,7 +12,7 @@ from decimal import Decimal
 import polars as pl
 import psycopg
 
-from connectors.postgres.digests import (
+from connectors.postgres.batches.digests import (
     Digests,
     changed_receipts,
     differing,
@@ -20,7 +20,7 @@ from connectors.postgres.digests import (
     recorded,
     row_digests,
 )
-from connectors.postgres.ledger import ENDED, TAKEN_BACK, Batch, Extract
+from connectors.postgres.batches.ledger import ENDED, TAKEN_BACK, Batch, Extract
 from flows.steps.frames.statuses import number
 from flows.steps.reconcile.sums import totals_by
 from flows.steps.totals import Totals, add, in_currency

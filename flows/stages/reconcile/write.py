@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from connectors.files.atomic import Write, write_file, write_files
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.files.disk.atomic import Write, write_file, write_files
+from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.report.reconciled.data import (
     breaks_frame,
     totals_json,

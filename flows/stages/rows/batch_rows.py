@@ -9,13 +9,13 @@ from collections.abc import Iterable
 import polars as pl
 import psycopg
 
-from connectors.files.cells import split_cells
-from connectors.postgres import ledger
-from connectors.postgres.ledger import Extract
-from flows.stages.kept import open_archived
-from flows.stages.terms import restored_profile
+from connectors.files.chunks.cells import split_cells
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.ledger import Extract
+from flows.stages.receiving.kept import open_archived
+from flows.stages.receiving.terms import restored_profile
+from flows.stages.rows.writing import plain_rows
 from flows.stages.workspace import Workspace
-from flows.stages.writing import plain_rows
 from flows.steps.frames.sources import DELIVERED, record_schema
 from schemas.cells.reading import UNFIT, Unread, read
 from schemas.field import Field, Kind

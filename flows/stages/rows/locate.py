@@ -10,22 +10,22 @@ from typing import Any
 import psycopg
 
 from connectors.errors import BatchUnknown, EvidenceBroken
-from connectors.files.blocks import blocks
-from connectors.files.content import Content
-from connectors.files.header import Header
-from connectors.files.no_record import why_no_record
-from connectors.files.reader import first_place, read_chunks
-from connectors.postgres import ledger
-from connectors.postgres.corrections import unrepaired
-from connectors.postgres.digests import are_as_staged
-from connectors.postgres.evidence import WHOLE, altered_ledger
-from connectors.postgres.findings import find_row, row_from_line
-from connectors.postgres.ledger import Batch, Extract, State
+from connectors.files.archived.blocks import blocks
+from connectors.files.chunks.reader import first_place, read_chunks
+from connectors.files.layout.header import Header
+from connectors.files.layout.no_record import why_no_record
+from connectors.files.text.content import Content
+from connectors.postgres.auditing.evidence import WHOLE, altered_ledger
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.corrections import unrepaired
+from connectors.postgres.batches.digests import are_as_staged
+from connectors.postgres.batches.findings import find_row, row_from_line
+from connectors.postgres.batches.ledger import Batch, Extract, State
+from connectors.postgres.batches.other_names import came_as
 from connectors.postgres.one_moment import one_moment
-from connectors.postgres.other_names import came_as
 from flows.report.spelling import shortened
 from flows.stages.chunk_ranges import STAGE, place_after
-from flows.stages.kept import (
+from flows.stages.receiving.kept import (
     FAULTS_TOLD,
     PUT_BACK,
     is_cleared,
@@ -34,8 +34,8 @@ from flows.stages.kept import (
     prove_staged,
     removed_on,
 )
+from flows.stages.receiving.terms import restored_profile
 from flows.stages.rows.spots import Spot, of_name, places, show_command
-from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from schemas.counting import first_of, quantity
 from schemas.derived.sql_names import staged_name

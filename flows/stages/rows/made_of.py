@@ -5,17 +5,17 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from connectors.files.cells import split_cells
-from connectors.files.content import Content
-from connectors.files.header import Header
-from connectors.files.profile import Profile
-from connectors.files.reader import said_on
-from connectors.postgres import ledger
-from connectors.postgres.findings import is_broken
-from flows.stages.kept import is_cleared, open_archived
-from flows.stages.terms import restored_profile
+from connectors.files.chunks.cells import split_cells
+from connectors.files.chunks.reader import said_on
+from connectors.files.layout.header import Header
+from connectors.files.profiles.profile import Profile
+from connectors.files.text.content import Content
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.findings import is_broken
+from flows.stages.receiving.kept import is_cleared, open_archived
+from flows.stages.receiving.terms import restored_profile
+from flows.stages.rows.writing import plain_cells
 from flows.stages.workspace import Workspace
-from flows.stages.writing import plain_cells
 from schemas.reasons import NOT_SHOWN
 
 

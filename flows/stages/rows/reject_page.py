@@ -7,9 +7,9 @@ from typing import Any
 
 import psycopg
 
-from connectors.postgres import ledger
-from connectors.postgres.attempts import AttemptRow, Later
-from connectors.postgres.findings import RejectedRow, rejected_rows
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.attempts import AttemptRow, Later
+from connectors.postgres.batches.findings import RejectedRow, rejected_rows
 from flows.report.next_step import next_of_row
 from flows.stages.rows.texts import RowTexts
 from flows.stages.workspace import Workspace

@@ -16,10 +16,8 @@ from typing import IO
 import polars as pl
 import psycopg
 
-from connectors.files.atomic import named, write_files
-from connectors.files.cells import split_cells
-from connectors.files.header import Header
-from connectors.files.rewriting import (
+from connectors.files.chunks.cells import split_cells
+from connectors.files.chunks.rewriting import (
     RewrittenLine,
     as_one_cell,
     cells_left_out,
@@ -27,8 +25,10 @@ from connectors.files.rewriting import (
     on_its_own,
     write_lines,
 )
-from connectors.postgres import ledger
-from connectors.postgres.attempts import (
+from connectors.files.disk.atomic import named, write_files
+from connectors.files.layout.header import Header
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.attempts import (
     REJECTED,
     REPAIRED,
     WAITING,
@@ -36,18 +36,18 @@ from connectors.postgres.attempts import (
     Later,
     later_attempts,
 )
-from connectors.postgres.findings import RejectedRow, is_broken, rejected_rows, wrong_fields
-from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Extract
+from connectors.postgres.batches.findings import RejectedRow, is_broken, rejected_rows, wrong_fields
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import Extract
 from connectors.settings import MIB
 from flows.report.decision import ROWS_SHOWN, FirstReject
 from flows.report.spelling import visible
 from flows.stages.frame_file import FrameFile
-from flows.stages.kept import open_archived, prove_extracts, prove_profile
+from flows.stages.receiving.kept import open_archived, prove_extracts, prove_profile
+from flows.stages.receiving.terms import restored_profile
 from flows.stages.rows.locate import prove_rows
 from flows.stages.rows.spots import Spot, show_command
 from flows.stages.rows.texts import RowTexts
-from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.validate.omitted_secrets import in_place
 from schemas.counting import grouped, quantity

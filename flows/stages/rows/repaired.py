@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import psycopg
 
-from connectors.files.cells import split_cells
-from connectors.files.content import Content
-from connectors.files.header import Header
-from connectors.files.passages import Passages
-from connectors.postgres import ledger
-from connectors.postgres.findings import RejectedRow, rows_at, wrong_fields
-from connectors.postgres.ledger import Batch
-from connectors.postgres.repair_places import read_name
-from flows.stages.kept import is_cleared, open_archived
-from flows.stages.terms import restored_profile
+from connectors.files.archived.passages import Passages
+from connectors.files.chunks.cells import split_cells
+from connectors.files.layout.header import Header
+from connectors.files.text.content import Content
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.findings import RejectedRow, rows_at, wrong_fields
+from connectors.postgres.batches.ledger import Batch
+from connectors.postgres.batches.repair_places import read_name
+from flows.stages.receiving.kept import is_cleared, open_archived
+from flows.stages.receiving.terms import restored_profile
+from flows.stages.rows.writing import plain_cells
 from flows.stages.workspace import Workspace
-from flows.stages.writing import plain_cells
 from flows.steps.validate.insert_batch import record_holder, record_inside
 from flows.steps.validate.omitted_secrets import DeliveredRow, in_place
 from schemas.own_columns import ROW_NAME

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import psycopg
 
-from connectors.postgres.findings import find_row, records_of_line
-from connectors.postgres.ledger import Extract
+from connectors.postgres.batches.findings import find_row, records_of_line
+from connectors.postgres.batches.ledger import Extract
 from connectors.printable import shown
 from flows.stages.advised import advised
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import psycopg
 
-from connectors.files.content import Content
-from connectors.files.passages import Passages
-from connectors.postgres import ledger
-from connectors.postgres.findings import RejectedRow
-from flows.stages.kept import cleared_of, open_extract_kept, removed_remedy
-from flows.stages.terms import restored_profile
+from connectors.files.archived.passages import Passages
+from connectors.files.text.content import Content
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.findings import RejectedRow
+from flows.stages.receiving.kept import cleared_of, open_extract_kept, removed_remedy
+from flows.stages.receiving.terms import restored_profile
 from flows.stages.workspace import Workspace
 
 

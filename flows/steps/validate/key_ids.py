@@ -3,7 +3,7 @@
 A number is the first 63 bits of a hash of the values, as they are read and not as they are written:
 a file that writes its days in another way gives the same numbers. Of a million records two have the
 same number once in some eighteen million feeds; the check of a batch finds and rejects them
-(`connectors.postgres.batch_keys.mark_collisions`).
+(`connectors.postgres.batches.batch_keys.mark_collisions`).
 """
 
 import hashlib

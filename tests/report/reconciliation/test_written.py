@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.postgres.removals import note_removal
+from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.auditing.removals import note_removal
 from connectors.settings import Settings
 from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.report_files import check_files

@@ -1,0 +1,1 @@
+"""The archive: delivered contents kept by their hash, and read in blocks."""

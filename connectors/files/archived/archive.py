@@ -1,0 +1,296 @@
+"""Delivered content kept by its hash: decompressed once, named by what it is, never changed.
+
+A content is `archive/<first two digits>/<sha256>.csv`. It is written under `archive/incoming`
+first and takes its final name only when it is complete and on disk.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from connectors.errors import ExtractRefused, ReconError
+from connectors.files.disk.atomic import (
+    close_flushed,
+    file_alone,
+    locked_file,
+    private_folder,
+    sweep_files,
+)
+from connectors.files.disk.system_errors import most_open, too_many_open
+from connectors.files.incoming.delivery import Source
+from connectors.files.incoming.source_text import DeliveredBytes, text_of
+from connectors.files.text.content import refused
+from connectors.files.text.evidence import MISSING, Evidence, PieceHashes, difference
+from connectors.recovery import reach
+from connectors.settings import MIB, Limits
+
+LOCK, INCOMING = ".lock", "incoming"
+HOLD_SECONDS = 60
+MOST_TOGETHER, BYTES_TOGETHER = 100, 4 * MIB
+"""Contents that get their names together: so many, as far as they may all be open, or from so many
+bytes on."""
+SYNCS, FEW = 16, 4
+"""Threads that wait for the disk, where there is more than a little to wait for."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The content of one source in the archive."""
+
+    name: str
+    sha256: str
+    """Of the decompressed bytes: the identity of the content."""
+    bytes: int
+    path: Path
+    delivered_sha256: str
+    """Of the file or zip member as it was named, still compressed if it was."""
+    delivered_bytes: int
+    location: str
+    known: bool
+    """Whether the archive held this content before, every byte of it."""
+    pieces: str
+    """Hashes of the pieces, as `Evidence` has them."""
+    replaced: str | None = None
+    """In what the copy that was there differed; the delivered bytes are in its place now."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """What later reads are held against."""
+        remedy = "Run the command again."
+        return Evidence(self.path, self.sha256, self.bytes, self.pieces, self.name, remedy)
+
+
+def store(source: Source, archive: Path, limits: Limits, *, lasting: bool = True) -> Stored:
+    """Read the source once and keep its decompressed bytes in the archive.
+
+    `lasting`: they survive a loss of power, and other processes keep and remove there too. A folder
+    of this process alone, which it removes again, is nothing of that.
+
+    Raises ExtractRefused (empty_file, corrupt_archive, unsupported_format, too_large,
+    incomplete_file) for the file, DeliveryError if it cannot be read, ReconError if the archive
+    cannot be written. Whatever is raised, nothing is left behind.
+    """
+    ((_, stored),) = store_all([source], archive, limits, lasting=lasting)
+    if isinstance(stored, ExtractRefused):
+        raise stored
+    return stored
+
+
+def store_all(
+    sources: Iterable[Source], archive: Path, limits: Limits, *, lasting: bool = True
+) -> Iterator[tuple[Source, Stored | ExtractRefused]]:
+    """The same of several in their order; one that is refused costs no other.
+
+    What it costs to be lasting they share, some at a time. They are once this has come to its end.
+    """
+    left, folders = iter(sources), {archive}
+    more = True
+    while more:
+        group: list[tuple[Source, _Draft | ExtractRefused]] = []
+        held, more, most = 0, False, most_open(MOST_TOGETHER)
+        with ExitStack() as open_drafts:
+            for source in left:
+                with _archiving(archive, source.name):
+                    if not group:
+                        sweep_files(private_folder(archive / INCOMING))
+                    group.append((source, _written(source, archive, limits, open_drafts)))
+                _, one = group[-1]
+                held += one.bytes if isinstance(one, _Draft) else 0
+                if more := len(group) >= most or held >= BYTES_TOGETHER:
+                    break
+            drafts = [one for _, one in group if isinstance(one, _Draft)]
+            found = iter(_keep(drafts, archive, lasting=lasting))
+        folders.update(one.path.parent for one in drafts)
+        for source, one in group:
+            yield source, one.stored(next(found)) if isinstance(one, _Draft) else one
+    if lasting:
+        _sync_folders(archive, folders)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A content that is written out and has no name yet."""
+
+    source: Source
+    file: BinaryIO
+    place: Path
+    path: Path
+    sha256: str
+    bytes: int
+    pieces: str
+    delivered: DeliveredBytes
+
+    def stored(self, found: str | None) -> Stored:
+        """What is kept; `found` is in what the copy that was there differed, or `MISSING`."""
+        return Stored(
+            name=self.source.name,
+            sha256=self.sha256,
+            bytes=self.bytes,
+            path=self.path,
+            delivered_sha256=self.delivered.digest.hexdigest(),
+            delivered_bytes=self.delivered.bytes,
+            location=self.source.location,
+            known=found is None,
+            pieces=self.pieces,
+            replaced=None if found in (None, MISSING) else found,
+        )
+
+
+def _written(
+    source: Source, archive: Path, limits: Limits, drafts: ExitStack
+) -> _Draft | ExtractRefused:
+    if source.fault:
+        return refused(source.fault.code, source.name, detail=source.fault.detail)
+    delivered, digest, size = DeliveredBytes(), hashlib.sha256(), 0
+    pieces = PieceHashes()
+    file, place = drafts.enter_context(_draft(archive))
+    try:
+        for block in text_of(source, delivered, limits):
+            if delivered.packed:
+                digest.update(block)
+            pieces.update(block)
+            size += len(block)
+            file.write(block)
+    except ExtractRefused as refusal:
+        return refusal
+    file.flush()
+    sha256 = (digest if delivered.packed else delivered.digest).hexdigest()
+    path = kept_path(archive, sha256)
+    return _Draft(source, file, place, path, sha256, size, pieces.hexdigests(), delivered)
+
+
+@contextmanager
+def _archiving(archive: Path, name: str) -> Iterator[None]:
+    """Raise ReconError for what the archive's disk says."""
+    try:
+        yield
+    except OSError as error:
+        todo = too_many_open(error) or (
+            "Make room, or set RECON_HOME to a folder that can be written; run again."
+        )
+        raise ReconError(
+            f"{archive}: {name} cannot be archived: {error.strerror or error}. Nothing of "
+            f"it was kept. {todo}"
+        ) from error
+
+
+@contextmanager
+def _draft(archive: Path) -> Iterator[tuple[BinaryIO, Path]]:
+    """A file to write a content into; gone afterwards unless it was given its final name."""
+    path, file = locked_file(archive / INCOMING)
+    try:
+        yield file, path
+    finally:
+        close_flushed(file)
+        path.unlink(missing_ok=True)
+
+
+def kept_path(archive: Path, sha256: str) -> Path:
+    """Where the content of this hash is kept."""
+    return archive / sha256[:2] / f"{sha256}.csv"
+
+
+@contextmanager
+def hold_archive(archive: Path) -> Iterator[None]:
+    """Keep a content from being removed while it is delivered again, and the other way round.
+
+    It is held for a moment only. Whoever removes looks once more, under it, at when the content was
+    delivered last. Raises TurnNotGiven where another process does not let go.
+    """
+    private_folder(archive)
+    with file_alone(archive / LOCK, HOLD_SECONDS, "Keeping or removing what was delivered"):
+        yield
+
+
+def _keep(drafts: Sequence[_Draft], archive: Path, *, lasting: bool) -> list[str | None]:
+    """Give drafts their final names unless those very contents are there.
+
+    Says of each in what the copy that was there differed, or `MISSING`; None: in nothing.
+    """
+    hold: Callable[[], AbstractContextManager[None]] = (
+        partial(hold_archive, archive) if lasting else nullcontext
+    )
+    if not drafts:
+        return []
+    # Housekeeping spares what was delivered lately, from before it is looked at.
+    with _archiving(archive, drafts[0].source.name), hold():
+        for one in drafts:
+            with suppress(FileNotFoundError):
+                os.utime(one.path, follow_symlinks=False)
+    seen: set[str] = set()
+    new: list[_Draft] = []
+    told: list[str | None] = []
+    for one in drafts:
+        # Of two with one content, the first one brings it.
+        why = None
+        if one.sha256 not in seen:
+            seen.add(one.sha256)
+            why = difference(one.path, one.sha256, one.bytes)
+            if why is not None:
+                new.append(one)
+        told.append(why)
+    if lasting:
+        _sync(archive, new)
+    for _ in new:
+        reach("hashed")
+    if new:
+        with _archiving(archive, new[0].source.name), hold():
+            for one in new:
+                with _archiving(archive, one.source.name):
+                    private_folder(one.path.parent)
+                    _make_way(one.path)
+                    one.place.replace(one.path)
+    for _ in new:
+        reach("archived")
+    return told
+
+
+def _sync(archive: Path, drafts: Collection[_Draft]) -> None:
+    """Have the bytes of drafts on the disk."""
+
+    def sync(one: _Draft) -> None:
+        with _archiving(archive, one.source.name):
+            os.fsync(one.file.fileno())
+
+    _side_by_side(sync, drafts)
+
+
+def _sync_folders(archive: Path, folders: Collection[Path]) -> None:
+    """Have the names in folders on the disk."""
+
+    def sync(folder: Path) -> None:
+        with _archiving(archive, "what was delivered"), suppress(FileNotFoundError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    _side_by_side(sync, folders)
+
+
+def _side_by_side(sync: Callable[[T], None], of: Collection[T]) -> None:
+    """Wait for the disk with several at once: they share what its journal costs."""
+    if len(of) <= FEW:
+        for one in of:
+            sync(one)
+        return
+    with ThreadPoolExecutor(SYNCS) as pool:
+        for _ in pool.map(sync, of):
+            pass
+
+
+def _make_way(path: Path) -> None:
+    """Put a folder that has the name of a content aside; anything else is simply replaced."""
+    if path.is_dir() and not path.is_symlink():
+        path.rename(tempfile.mkdtemp(dir=path.parent, prefix=f"{path.name}-"))

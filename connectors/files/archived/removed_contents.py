@@ -1,0 +1,112 @@
+"""What housekeeping removed from an archive, written down beside it: `archive/removed.jsonl`.
+
+The ledger says so too. One that is brought back from a backup does not know what was removed since,
+nor what was delivered again after that; this goes with the home. The report of a batch is listed by
+the hash of its manifest.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO
+
+from connectors.errors import ReconError
+from connectors.files.disk.atomic import open_private, write_file
+
+log = logging.getLogger("recon.archive")
+REMOVED_LIST = "removed.jsonl"
+LISTED = timedelta(days=1096)
+"""For so long a content stays listed: three years, beyond the age of any backup to bring back."""
+# A line that a full disk cut costs none behind it.
+_LINE = re.compile(r"\{[^{}]*\}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def list_removed(archive: Path, sha256: str, at: datetime, *, kept: bool = False) -> None:
+    """Add a line for what is about to be removed; `kept`: for what is kept again.
+
+    A full disk keeps nobody from making room on it.
+    """
+    try:
+        with _alone(archive) as file:
+            file.write(_line(sha256, at, kept=kept))
+    except OSError as error:
+        log.warning("%s: %s: %s is not named there", archive / REMOVED_LIST, error, sha256)
+
+
+def forget_long_removed(archive: Path, now: datetime) -> None:
+    """Leave out of the list what says nothing any more, and what was removed too long ago.
+
+    What is kept again or listed twice says nothing. A list that cannot be written stays as it is.
+    """
+    path = archive / REMOVED_LIST
+    if not path.exists():
+        return
+    try:
+        with _alone(archive):
+            lines = _lines(archive)
+            left = {sha256: at for sha256, at in _last_said(lines).items() if at > now - LISTED}
+            if len(left) < lines.count("\n"):
+                write_file(path, b"".join(_line(sha256, at) for sha256, at in left.items()))
+    except (OSError, ReconError) as error:
+        log.warning("%s stays as long as it is: %s", path, error)
+
+
+def _line(sha256: str, at: datetime, *, kept: bool = False) -> bytes:
+    said = {"sha256": sha256, "at": at.isoformat()} | ({"kept": True} if kept else {})
+    return json.dumps(said).encode() + b"\n"
+
+
+@contextmanager
+def _alone(archive: Path) -> Iterator[BinaryIO]:
+    """The list to add to, for a moment by no other process; one written anew is opened anew."""
+    path = archive / REMOVED_LIST
+    while True:
+        with open_private(path, append=True) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if os.fstat(file.fileno()).st_nlink:
+                yield file
+                return
+
+
+def listed_as_removed(archive: Path) -> dict[str, datetime]:
+    """When each content, or report, was removed last, and not kept again since.
+
+    What cannot be read says nothing.
+    """
+    return _last_said(_lines(archive))
+
+
+def listed_among(archive: Path, contents: Collection[str]) -> set[str]:
+    """Those of some contents that are listed as removed; quick where the list names none."""
+    lines = _lines(archive)
+    named = {*contents}.intersection(_HASH.findall(lines))
+    return named & _last_said(lines).keys() if named else named
+
+
+def _lines(archive: Path) -> str:
+    try:
+        return (archive / REMOVED_LIST).read_text("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _last_said(lines: str) -> dict[str, datetime]:
+    found: dict[str, datetime] = {}
+    for line in _LINE.finditer(lines):
+        try:
+            told = json.loads(line[0])
+            sha256, at = str(told["sha256"]), datetime.fromisoformat(told["at"])
+        except (ValueError, KeyError, TypeError):
+            continue
+        if told.get("kept") is True:
+            found.pop(sha256, None)
+        elif at.tzinfo is not None:
+            found[sha256] = at
+    return found

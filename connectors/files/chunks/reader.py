@@ -1,0 +1,207 @@
+"""Chunks of an extract, read from a place on."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from connectors.files.archived.blocks import CellCurrencies, blocks
+from connectors.files.chunks.carried import carrying, lines_above
+from connectors.files.chunks.chunk import Chunk, Place
+from connectors.files.chunks.fixed_width import of_fixed_width
+from connectors.files.chunks.skipped_lines import NO_LINES, of_lines
+from connectors.files.chunks.unpivoted import unpivoted
+from connectors.files.layout.header import Header
+from connectors.files.layout.header_again import HeaderColumns, OtherHeader
+from connectors.files.text.content import Content
+from connectors.files.text.dialect import Dialect
+from connectors.files.text.pieces import Pieces
+from connectors.files.text.records import split
+from connectors.settings import STRICT_BYTES
+
+
+def first_place(header: Header) -> Place:
+    """Where the records of an extract begin."""
+    return Place(header.body_start, header.body_line, 1)
+
+
+def reads_what_is_before(content: Content, header: Header) -> bool:
+    """Whether what stands before a place is read again by whoever reads from there on."""
+    return content.transcoded or header.carried is not None
+
+
+def read_chunks(
+    content: Content,
+    header: Header,
+    place: Place,
+    block_bytes: int,
+    strict_bytes: int = STRICT_BYTES,
+) -> Iterator[Chunk]:
+    """The records of an extract from `place` on, in chunks of about `block_bytes`.
+
+    Of up to `strict_bytes` they are read by nothing compiled.
+    """
+    currencies = CellCurrencies() if content.workbook else None
+    text, headers = _body(content, header, place, block_bytes, currencies), _Headers(header.columns)
+    if header.unpivot:
+        settled = settled_chunks(Pieces(text), header.unpivot.width, header.dialect, place)
+        lines = with_records(headers.looked_for(settled), header.dialect)
+        lines = _with_currencies(lines, currencies)
+        whole = place == first_place(header)
+        found = unpivoted(lines, header.unpivot, place, block_bytes, strict_bytes, whole=whole)
+        return headers.told(found)
+    found = headers.looked_for(_lines(text, header, place))
+    if header.carried:
+        before = _before(content, header, place, block_bytes)
+        found = carrying(found, header.carried, before, place.byte, block_bytes)
+    return headers.told(_with_currencies(with_records(found, header.dialect), currencies))
+
+
+class _Headers:
+    """Looks for a header of other columns in what is settled, and tells of it with its chunk."""
+
+    def __init__(self, columns: HeaderColumns | None) -> None:
+        self._columns = columns
+        self._found: OtherHeader | None = None
+
+    def looked_for(self, settled: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The same chunks."""
+        for chunk in settled:
+            if self._columns and self._found is None:
+                self._found = self._columns.first_in(chunk.block, chunk.records, chunk.start.byte)
+            yield chunk
+
+    def told(self, found: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Chunks, of which the first that ends behind such a header says so, and all below it."""
+        for chunk in found:
+            other = self._found
+            if other and other.byte < chunk.end.byte:
+                yield replace(chunk, other_header=other)
+            else:
+                yield chunk
+
+
+def _lines(text: Iterator[bytes], header: Header, place: Place) -> Iterator[Chunk]:
+    """What is settled of a text from a place on, by the cells that lines have themselves."""
+    if header.positions:
+        return of_fixed_width(
+            settled_chunks(Pieces(text), 1, header.dialect, place), header.positions
+        )
+    return settled_chunks(Pieces(text), header.line_width, header.dialect, place)
+
+
+def _body(
+    content: Content,
+    header: Header,
+    place: Place,
+    block_bytes: int,
+    currencies: CellCurrencies | None = None,
+) -> Iterator[bytes]:
+    """The text from a place on, up to the footer."""
+    text = blocks(content, place.byte, block_bytes, currencies)
+    return _up_to(text, header.footer.start - place.byte) if header.footer else text
+
+
+def said_on(content: Content, header: Header, byte: int, block_bytes: int) -> list[int | None]:
+    """By column that stands above: the line that says what the record has that begins there."""
+    if header.carried is None:
+        return []
+    first = first_place(header)
+    lines = _lines(_body(content, header, first, block_bytes), header, first)
+    return lines_above(lines, header.carried, byte)
+
+
+def _before(content: Content, header: Header, place: Place, block_bytes: int) -> Iterator[Chunk]:
+    """What is settled from the header on to a place, or some way behind it."""
+    first = first_place(header)
+    for chunk in _lines(_body(content, header, first, block_bytes), header, first):
+        if chunk.start.byte >= place.byte:
+            return
+        yield chunk
+
+
+def _with_currencies(found: Iterator[Chunk], currencies: CellCurrencies | None) -> Iterator[Chunk]:
+    """Chunks with what the cells of a sheet say of currencies; of another file as they are."""
+    if currencies is None:
+        return found
+    return (replace(chunk, currencies=currencies.take(chunk.end.byte)) for chunk in found)
+
+
+def _up_to(text: Iterator[bytes], size: int) -> Iterator[bytes]:
+    for block in text:
+        if piece := block[:size]:
+            yield piece
+        size -= len(block)
+        if size <= 0:
+            return
+
+
+def with_records(found: Iterator[Chunk], dialect: Dialect) -> Iterator[Chunk]:
+    """The chunks that have any, which tell of the others; of only comments the last one tells.
+
+    Comments above the records of a chunk are told with it, those behind the last one with the last.
+    """
+    if not dialect.skips:
+        yield from (chunk for chunk in found if chunk.height)
+        return
+    last: Chunk | None = None
+    chunk: Chunk | None = None
+    above = NO_LINES
+    for chunk in found:
+        above = above.with_more(of_lines(chunk.records.comments.line))
+        if chunk.height:
+            if last is not None:
+                yield last
+            last, above = replace(chunk, comments=above), NO_LINES
+    if last is not None:
+        yield replace(last, comments=last.comments.with_more(above), behind=above)
+    elif chunk is not None and chunk.start.record == 1 and above.lines:
+        yield replace(chunk, comments=above)
+
+
+def settled_chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:
+    """What is settled of these blocks, piece by piece, also where it has no record."""
+    held, wanted = list[bytes](), 0
+    for block, final in pieces:
+        held.append(block)
+        size = sum(map(len, held))
+        if size < wanted and not final:
+            continue
+        wanted = 0
+        rest = b"".join(held)
+        chunk = _chunk(rest, width, dialect, place, final=final)
+        if chunk.records.waits:
+            # Whether to wait is decided at once, whatever else the block holds: so a run that goes
+            # on here cuts the same chunks.
+            left = rest[chunk.records.consumed :]
+            ahead = pieces.record_size(left, dialect)
+            if ahead is None:
+                more = _chunk(left, width, dialect, chunk.end, final=final, endless=True)
+                chunk = replace(chunk, records=chunk.records.followed_by(more.records))
+            else:
+                wanted = ahead
+        if (chunk.records.start[1:2] < size - len(block)).any():
+            # Blocks were held for a record that does not take them in. A run may go on at each of
+            # the others, and has the block alone that it begins in: so they are read here as well.
+            chunk, wanted = chunk.part(0, 1), 0
+            pieces.give_back(_behind(held, chunk.records.consumed))
+            held = []
+        elif chunk.records.consumed:
+            held = [rest[chunk.records.consumed :]]
+        place = chunk.end
+        yield chunk
+
+
+def _behind(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """These pieces without so many bytes at their beginning; none of them is empty."""
+    for piece in pieces:
+        if left := piece[size:]:
+            yield left
+        size = max(0, size - len(piece))
+
+
+def _chunk(
+    block: bytes, width: int, dialect: Dialect, place: Place, *, final: bool, endless: bool = False
+) -> Chunk:
+    records = split(
+        block, width, dialect, line=place.line, final=final, inside=place.inside, endless=endless
+    )
+    return Chunk(block, records, place, dialect)

@@ -1,0 +1,64 @@
+"""Folders for a moment: delivered text that is written out only to be read again.
+
+Whoever makes one first removes those of processes that were killed: nobody holds their lock.
+"""
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from connectors.files.disk.atomic import locked_file, private_folder
+
+PREFIX, LOCK = ".recon-", ".lock"
+"""How a folder is named, and the file beside it that is locked while it is needed."""
+
+
+@contextmanager
+def scratch_folder(place: Path | None = None) -> Iterator[Path]:
+    """An empty folder in `place`, for nobody else, and gone afterwards.
+
+    `place` may be shared with others, as the folder of the system is that is the default.
+    """
+    place = Path(tempfile.gettempdir()) if place is None else private_folder(place)
+    _sweep(place)
+    lock, held = locked_file(place, prefix=PREFIX, suffix=LOCK)
+    folder = _folder_of(lock)
+    try:
+        folder.mkdir(mode=0o700)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+    finally:
+        lock.unlink()
+        held.close()
+
+
+def _sweep(place: Path) -> None:
+    for lock in place.glob(f"{PREFIX}*{LOCK}"):
+        with suppress(OSError):
+            _remove(lock)
+
+
+def _remove(lock: Path) -> None:
+    """Remove a folder that nobody needs; raises OSError where somebody does, or it is not ours."""
+    descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        told = os.fstat(descriptor)
+        if not stat.S_ISREG(told.st_mode) or told.st_uid != os.geteuid():
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if (folder := _folder_of(lock)).exists():
+            shutil.rmtree(folder)
+        lock.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _folder_of(lock: Path) -> Path:
+    return lock.with_name(lock.name.removesuffix(LOCK))

@@ -1,0 +1,1 @@
+"""What an unknown text looks like, for the draft of a profile."""

@@ -1,0 +1,78 @@
+"""What the name of a file says of it: an extract, what stands beside extracts, or neither."""
+
+from typing import NamedTuple
+
+from connectors.files.incoming.unpack import PACKED
+from connectors.files.text.content import WORKBOOKS
+from connectors.printable import shown
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".tab")
+LOOSE_SUFFIXES = (".txt", *WORKBOOKS)
+"""May be of any sort: extracts only where they are named, or a pattern names them."""
+UNFINISHED = (".part", ".partial", ".filepart", ".crdownload", ".tmp", ".temp")
+"""What is still being written is called so."""
+EXTRACT_SUFFIXES = tuple(
+    f"{text}{packed}" for text in (*TEXT_SUFFIXES, *LOOSE_SUFFIXES) for packed in ("", *PACKED)
+)
+CONTROL_NAME = "manifest.json"
+# Descriptions, checksums, signatures and marks of completion that travel with extracts.
+BESIDE_SUFFIXES = (
+    *(".json", ".toml", ".md", ".md5", ".sha1", ".sha256", ".sha512"),
+    *(".asc", ".sig", ".done", ".ok", ".ready", ".ctl", ".trg"),
+)
+
+
+class DeliveryFault(NamedTuple):
+    """Why a source will be refused when it is opened: a file refusal code and its detail."""
+
+    code: str
+    detail: str
+
+
+def is_extract_like(lower_name: str) -> bool:
+    """Whether a file is an extract though nobody named it."""
+    return lower_name.endswith(".zip") or any(one in lower_name for one in TEXT_SUFFIXES)
+
+
+def is_control(lower_name: str) -> bool:
+    """Whether it is a control manifest."""
+    return lower_name == CONTROL_NAME or lower_name.endswith(".manifest.json")
+
+
+def about_file(control: str) -> str | None:
+    """The file that a control manifest is about by its own name; None: its folder."""
+    return control[: -len(".manifest.json")] if control.lower() != CONTROL_NAME else None
+
+
+def is_companion(lower_name: str) -> bool:
+    """Whether it is hidden, or travels with extracts."""
+    return (
+        lower_name.startswith(".")
+        or lower_name.endswith(BESIDE_SUFFIXES)
+        or ".manifest." in lower_name
+    )
+
+
+def name_fault(lower_name: str, *, named: bool) -> DeliveryFault | None:
+    """Why a file is no extract by its name; whoever names one may call it anything."""
+    if lower_name.endswith(EXTRACT_SUFFIXES):
+        return None
+    detail = f"the name ends in .{shown(lower_name.rpartition('.')[2], 20)}"
+    if lower_name.endswith(UNFINISHED):
+        detail += ", as what is still being written does: rename it once it is complete"
+    elif is_companion(lower_name):
+        detail += ", which stands beside extracts"
+    elif lower_name.endswith(".zip"):
+        detail = "a zip archive within another"
+    elif named:
+        return None
+    else:
+        detail += ": rename it to .csv, or name the file by itself"
+    return DeliveryFault("unsupported_format", detail)
+
+
+def states_ending(lower_pattern: str) -> bool:
+    """Whether a pattern says how the names end that it means, and does not mean any of them."""
+    ending = lower_pattern.rpartition("/")[2].rpartition(".")[2]
+    stated = "." in lower_pattern.rpartition("/")[2] and not {*"*?[]"} & {*ending}
+    return stated or any(one in lower_pattern for one in LOOSE_SUFFIXES)

@@ -1,0 +1,370 @@
+"""An inbox: what is delivered to a folder is moved so that a kill loses nothing.
+
+Below the inbox itself:
+
+archive/<ab>/<key>/       what was taken, by its content; with -<number> beside one of other names
+quarantine/<name>/        what could not be read, with a <name>.why.txt
+.recon/taking/<token>/    a delivery between the inbox and one of these two, and beside it in
+                          <token>.why.txt the name of the .why.txt that was put with it
+.recon/waiting/<key>      an archived delivery that no batch has for certain
+
+Everything is on one file system, so a move is a rename: it has happened or it has not.
+Back into the inbox it is a link where there are any: others put files there at any time.
+"""
+
+import fcntl
+import filecmp
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from connectors.addresses import real_path
+from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError
+from connectors.files.disk.atomic import GOING, named, open_private, private_folder, write_file
+from connectors.files.incoming.arrivals import (
+    WHY,
+    Arrival,
+    Arrivals,
+    Wait,
+    arrived_beside,
+    is_beside,
+    look_at,
+    seen_at,
+)
+from connectors.printable import shown
+
+log = logging.getLogger("recon.inbox")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An archived delivery that no batch has for certain."""
+
+    key: str
+    folder: Path
+    names: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    """SHA-256 of each file as it was taken, whether it is refused or not."""
+    run: int = 0
+    """Which run of this key is to import it; 0: none was started for certain."""
+    failed: int = 0
+    """How many of the runs before that one failed or crashed since it was delivered."""
+
+    @property
+    def files_hash(self) -> str | None:
+        """What the import has to find there; None: a version before this noted none."""
+        return hash_of(self.files) if self.files else None
+
+    @property
+    def content_id(self) -> str:
+        """What it was known by when it was taken; the key says how many batches had it before."""
+        return self.key.partition("-")[0]
+
+    @property
+    def batches_before(self) -> int:
+        """How many batches had the content when the inbox took it, none of which has all of it."""
+        return int(self.key.partition("-")[2] or 0)
+
+    @property
+    def paths(self) -> list[str]:
+        """The extracts, as an import takes them."""
+        return paths_of(self.folder, self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Displaced:
+    """A delivery that was taken and could not be put back into the inbox."""
+
+    name: str
+    place: Path
+    """Where it is instead: below the quarantine, or where the next look tries again."""
+    why: str
+    trouble: OSError | ReconError | None = None
+    """What stood in the way; None: it was put aside."""
+
+
+def paths_of(folder: Path, names: Iterable[str]) -> list[str]:
+    """The extracts of a delivery; manifests beside them are found by their names."""
+    extracts = [str(folder / name) for name in names if not is_beside(name)]
+    return extracts or [str(folder)]
+
+
+def hash_of(files: Iterable[str]) -> str:
+    """One hash of the SHA-256 of all files of a delivery, whatever their names."""
+    return hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()
+
+
+class Inbox:
+    """One folder that files are delivered to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.archive = folder / "archive"
+        self.quarantine = folder / "quarantine"
+        self.taking = folder / ".recon" / "taking"
+        self.waiting = folder / ".recon" / "waiting"
+        self._displaced: list[Displaced] = []
+
+    @classmethod
+    def of(cls, home: Path, named: Path | None) -> "Inbox":
+        """The one that a path leads to, or that of the home, made where it is not there yet.
+
+        Raises DeliveryError for the home itself: what recon keeps there is no delivery.
+        """
+        if named is None:
+            named = home / "inbox"
+            with suppress(FileExistsError):  # Something else of that name is told by `alone`.
+                private_folder(named)
+        folder = real_path(named)
+        if folder == real_path(home):
+            raise DeliveryError(
+                f"{shown(str(named))} is RECON_HOME itself, and what recon keeps there is no "
+                "delivery. Name the folder that files are delivered to."
+            )
+        return cls(folder)
+
+    def refuse_missing(self) -> None:
+        """Raise DeliveryError where there is no such folder."""
+        if not self.folder.is_dir():
+            told = shown(str(self.folder))
+            raise DeliveryError(f"{told}: there is no such inbox. Create the folder.")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other watchers out; raises InboxHeldElsewhere. The lock dies with the process."""
+        self.refuse_missing()
+        for place in (self.archive, self.quarantine, self.taking, self.waiting):
+            private_folder(place)
+        with open_private(self.folder / ".recon" / "lock") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InboxHeldElsewhere(
+                    f"{self.folder} is being looked at by another run; nothing was changed."
+                ) from None
+            yield
+
+    def look(self, settle_seconds: float, wait: Wait) -> Arrivals:
+        """The deliveries that are complete."""
+        return look_at(self.folder, settle_seconds, wait)
+
+    def take(self, arrival: Arrival) -> Path | None:
+        """Move a delivery out of the inbox; None: it was put back.
+
+        It changed meanwhile, or a mark or manifest that may speak of it arrived: deliveries
+        that were found at the same look are imported before it, which takes its time.
+        """
+        folder = self.taking / uuid4().hex
+        private_folder(folder)
+        # What speaks of a file goes last and comes back first: the file is never there without it.
+        for name in sorted(arrival.names, key=is_beside):
+            with suppress(FileNotFoundError):
+                (self.folder / name).rename(folder / name)
+        as_seen = tuple(seen_at(folder / name) for name in arrival.names) == arrival.seen
+        if as_seen and not arrived_beside(self.folder, arrival):
+            return folder
+        self.put_back(folder)
+        return None
+
+    def put_back(self, folder: Path) -> None:
+        """Undo a move; where a name is in use again meanwhile, all of it is put aside instead.
+
+        A part would be taken in without the others, such as the manifest that speaks of it.
+        """
+        reason = self._reason_of(folder)
+        with suppress(FileNotFoundError):  # Of a move to quarantine that did not come to its end.
+            (folder / os.fsdecode(reason.read_bytes())).unlink()
+        delivered = sorted(folder.iterdir(), key=lambda path: (not is_beside(path.name), path.name))
+        given: dict[str, int] = {}
+        for path in delivered:
+            inode = path.lstat().st_ino
+            if not _give(path, self.folder / path.name):
+                for name, ours in reversed(given.items()):
+                    self._withdraw(name, ours, folder)
+                names = sorted((one.name for one in delivered), key=is_beside)
+                why = "Another file of this name arrived while this one was being taken in"
+                why = f"{why}: {path.name}."
+                aside = self.put_aside(folder, names, why)
+                log.warning("%s: put aside, %s", aside, why)
+                self._displaced.append(Displaced(names[0], aside, why))
+                return
+            given[path.name] = inode
+        for path in delivered:
+            path.unlink(missing_ok=True)
+        folder.rmdir()
+        reason.unlink(missing_ok=True)
+
+    def displaced(self) -> list[Displaced]:
+        """What could not be put back since this was asked last: nothing else tells of it."""
+        found, self._displaced = self._displaced, []
+        return found
+
+    def _withdraw(self, name: str, inode: int, folder: Path) -> None:
+        """Take back what was just given to the inbox; a delivery that took its place goes back."""
+        apart = self.taking / uuid4().hex
+        private_folder(apart)
+        with suppress(FileNotFoundError):
+            (self.folder / name).rename(apart / name)
+            if (apart / name).lstat().st_ino == inode:
+                (apart / name).replace(folder / name)
+                # Two names of one file are both left by that.
+                (apart / name).unlink(missing_ok=True)
+            else:
+                self.put_back(apart)
+                return
+        apart.rmdir()
+
+    def put_aside(self, folder: Path, names: Sequence[str], why: str) -> Path:
+        """Move what cannot be read to quarantine, with the reason beside it."""
+        text = (why.rstrip() + "\n").encode(errors="backslashreplace")
+        reason, number = named(names[0], WHY), 1
+        while os.path.lexists(folder / reason):  # It was delivered.
+            number += 1
+            reason = named(names[0], f"-{number}{WHY}")
+        write_file(self._reason_of(folder), os.fsencode(reason))
+        write_file(folder / reason, text)
+        target, number = self.quarantine / names[0], 1
+        while os.path.lexists(target):
+            number += 1
+            target = self.quarantine / named(names[0], f"-{number}")
+        folder.rename(target)
+        self._reason_of(folder).unlink(missing_ok=True)
+        return target
+
+    def _reason_of(self, folder: Path) -> Path:
+        """Where it is written down which file of a folder tells why, and was not delivered."""
+        return self.taking / f"{folder.name}{WHY}"
+
+    def place_of(self, key: str, names: Iterable[str] | None = None) -> Path:
+        """Where a delivery of this key is kept, or will be; without names: the first one.
+
+        A run may be about to read what came first under its names, with the manifest it came
+        with: the same content under other names has a folder of its own.
+        """
+        place, number = self.archive / key[:2] / key, 1
+        while names is not None and _extracts_in(place) - {*names}:
+            number += 1
+            place = place.with_name(f"{key}{'' if '-' in key else '-0'}-{number}")
+        return place
+
+    def mark(self, waiting: Waiting) -> None:
+        """Note that an import has to come, before its delivery leaves the inbox for good."""
+        note = {
+            "names": waiting.names,
+            "folder": waiting.folder.name,
+            "files": waiting.files,
+            "run": waiting.run,
+            "failed": waiting.failed,
+        }
+        write_file(self.waiting / waiting.key, json.dumps(note).encode())
+
+    def unmark(self, key: str) -> None:
+        """A batch has it, or somebody took it back."""
+        (self.waiting / key).unlink(missing_ok=True)
+
+    def keep(self, folder: Path, key: str, *, by_name: bool = True) -> Path:
+        """Archive a delivery under its key; the same extracts that are there already stay there.
+
+        `by_name`: under the same names too, for somebody will read them by their names.
+        """
+        names = sorted(path.name for path in folder.iterdir())
+        first, place = self.place_of(key), self.place_of(key, names)
+        if not by_name and not any(map(is_beside, names)) and _has_all_of(first, folder):
+            shutil.rmtree(folder)
+            return first
+        if _has_all_of(place, folder, by_name=True):
+            for name in filter(is_beside, names):
+                (folder / name).replace(place / name)  # What was told last of a file holds.
+            shutil.rmtree(folder)
+            return place
+        private_folder(place.parent)
+        if os.path.lexists(place):
+            # Under the same key, but not what was delivered: the good bytes take its place.
+            place.rename(Path(tempfile.mkdtemp(dir=place.parent, prefix=GOING)) / place.name)
+        folder.rename(place)
+        return place
+
+    def recover(self) -> list[Waiting]:
+        """Tidy up after a run that was killed; gives the deliveries that no batch may have yet."""
+        for folder in sorted(path for path in self.taking.iterdir() if path.is_dir()):
+            try:
+                self.put_back(folder)
+            except (OSError, ReconError) as trouble:
+                why = "It was taken, could not be put back, and is there until a look can."
+                name = next(iter(_names_in(folder)), folder.name)
+                self._displaced.append(Displaced(name, folder, why, trouble))
+        for path in sorted(self.taking.iterdir()):
+            if not (self.taking / path.name.removesuffix(WHY)).is_dir():
+                path.unlink()  # Of a folder that went to quarantine.
+        found = []
+        for path in sorted(self.waiting.iterdir()):
+            if path.name.startswith("."):
+                path.unlink()  # A note that was being written.
+                continue
+            note = json.loads(path.read_bytes())
+            folder = self.place_of(path.name).with_name(note.get("folder", path.name))
+            if folder.is_dir():
+                files = tuple(note.get("files", ()))
+                names, run, failed = tuple(note["names"]), note.get("run", 0), note.get("failed", 0)
+                found.append(Waiting(path.name, folder, names, files, run, failed))
+            else:
+                path.unlink()
+        return found
+
+
+def _give(path: Path, target: Path) -> bool:
+    """Give a file a name in the inbox, its own one too where possible; False: that is in use."""
+    try:
+        # Unlike a rename, a link takes no name away from a file that has just arrived.
+        os.link(path, target, follow_symlinks=False)
+    except FileExistsError:
+        # The same file: a run was killed that gave it this name before.
+        return path.lstat().st_ino == target.lstat().st_ino
+    except OSError:  # A folder, another user's file, or a file system without links.
+        if os.path.lexists(target):
+            return False
+        path.rename(target)
+    return True
+
+
+def _names_in(folder: Path) -> list[str]:
+    """The names of a taken delivery, the one that names it first; none where it cannot be read."""
+    try:
+        return sorted(
+            (path.name for path in folder.iterdir()), key=lambda one: (is_beside(one), one)
+        )
+    except OSError:
+        return []
+
+
+def _extracts_in(folder: Path) -> set[str]:
+    """The names of the extracts in a folder of the archive; none where there is no such folder."""
+    try:
+        return {path.name for path in folder.iterdir() if not is_beside(path.name)}
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+
+
+def _has_all_of(home: Path, folder: Path, *, by_name: bool = False) -> bool:
+    """Whether every extract of a folder is in another one, every byte compared."""
+    try:
+        kept = [path for path in home.iterdir() if seen_at(path) is not None]
+        return all(
+            any(
+                filecmp.cmp(one, path, shallow=False)
+                for path in kept
+                if path.name == one.name or not by_name
+            )
+            for one in folder.iterdir()
+            if not is_beside(one.name)
+        )
+    except OSError:
+        return False

@@ -1,0 +1,72 @@
+"""A header right above records whose columns the feed profile says: it has them in that order."""
+
+import csv
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from connectors.errors import ExtractRefused
+from connectors.files.layout.first_record import cells, folded
+from connectors.files.text.content import refused
+from connectors.files.text.dialect import Dialect
+from connectors.files.text.positions import CellRanges
+from connectors.printable import shown
+
+_NEAREST = 3
+"""Lines with a text that are looked at: names may have units below them."""
+Divided = Callable[[bytes], Sequence[str]]
+"""The cells of a line."""
+
+
+def check_above(
+    extract: str, above: Sequence[bytes], stated: Sequence[str], divided: Divided, dialect: Dialect
+) -> None:
+    """Refuse a file whose own header has a column where the profile says that another one is.
+
+    `above` are the lines above the first record. Raises ExtractRefused: reordered_columns.
+    """
+    texts = [number for number, line in enumerate(above, 1) if line.strip()]
+    for number in reversed(texts[-_NEAREST:]):
+        line = above[number - 1]
+        signs = next(filter(line.startswith, dialect.comment), b"")
+        with suppress(csv.Error):
+            names = divided(line.removeprefix(signs))
+            if not _is_header(names, stated):
+                continue
+            if refusal := _refusal(extract, number, names, stated):
+                raise refusal
+            return
+
+
+def by_signs(dialect: Dialect) -> Divided:
+    """Cells that have a sign between them."""
+    return lambda line: cells([line], 0, dialect)
+
+
+def by_positions(positions: CellRanges, encoding: str) -> Divided:
+    """Cells at the positions that the feed profile says."""
+    return lambda line: positions.pieces(line.decode(encoding, "replace"))
+
+
+def _is_header(names: Sequence[str], stated: Sequence[str]) -> bool:
+    """Whether most of the texts of a line, and at least two, are names of columns.
+
+    Of labels with a value behind each no more than half are.
+    """
+    filled = {*map(folded, names)} - {""}
+    known = filled & {*map(folded, stated)}
+    return len(known) > 1 and 2 * len(known) > len(filled)
+
+
+def _refusal(
+    extract: str, number: int, names: Sequence[str], stated: Sequence[str]
+) -> ExtractRefused | None:
+    here, places = [*map(folded, names)], {folded(name): at for at, name in enumerate(stated)}
+    for place, name in enumerate(here):
+        # One that is there twice may stand where it is stated, and once more.
+        if name in places and here[(of := places[name]) : of + 1] != [name]:
+            called = f"{shown(stated[of], 60)!r}"
+            detail = (
+                f"its column {place + 1} is {called}, which the feed profile has as column {of + 1}"
+            )
+            return refused("reordered_columns", extract, line=number, detail=detail)
+    return None

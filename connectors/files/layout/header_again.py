@@ -1,0 +1,308 @@
+"""A header among the records of a file, of other columns than the one that they are read by.
+
+Two extracts in one file, or a sender whose columns change within a year: below such a line each
+cell would be read under the name of another column. A header of the same columns is a line like
+any other.
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import zip_longest
+from typing import NamedTuple
+
+import numpy as np
+
+from connectors.errors import ExtractRefused
+from connectors.files.layout.first_record import FirstRecord, cells, folded
+from connectors.files.layout.header_names import DATA_CELL, HeaderNames
+from connectors.files.layout.likely_headers import MARK, LikelyHeaders
+from connectors.files.text.bitmask import Places
+from connectors.files.text.content import refused
+from connectors.files.text.dialect import Dialect, RecordFault
+from connectors.files.text.positions import CellRanges, in_order
+from connectors.files.text.records import Records
+from connectors.printable import shown
+from schemas.field import Table
+from schemas.own_columns import PARENT_COLUMN
+
+_OTHER_WIDTH = (RecordFault.TOO_FEW_FIELDS, RecordFault.TOO_MANY_FIELDS)
+_LARGE = (RecordFault.RECORD_TOO_LARGE, RecordFault.FIELD_TOO_LARGE)
+_NONE = np.empty(0, np.int64)
+
+
+class OtherHeader(NamedTuple):
+    """Where such a line is, and what is other there."""
+
+    byte: int
+    line: int
+    detail: str
+
+    def refusal(self, extract: str) -> ExtractRefused:
+        """Why nothing of the file is taken."""
+        return refused("changed_columns", extract, line=self.line, detail=self.detail)
+
+
+@dataclass(frozen=True)
+class HeaderColumns:
+    """What tells such a line from a record."""
+
+    line: int | None
+    """On which the header of the file begins; None: the feed profile says its columns."""
+    rows: tuple[tuple[str, ...], ...]
+    """Its rows as delivered: one, or several that make up the names."""
+    known: frozenset[str]
+    """Folded names of columns, in this header or in any other of its record."""
+    read: frozenset[str]
+    """Those of them that something is made of."""
+    meant: Mapping[str, str]
+    """By folded name the field that a column is: two names may mean the same one."""
+    no_text: Callable[[int], bool]
+    """Whether the value of a column is its whole text."""
+    quotable: bool
+    """Whether a cell that is no known name may be shown."""
+    dialect: Dialect
+    stated: frozenset[str] = frozenset()
+    """Of a table: the folded names that each header of it has, whatever the others are."""
+    certain: bool = False
+    """Whether no record can have one of those in its place."""
+    texts: bool = False
+    """Whether the other cells of a table are texts: a record may hold any name there."""
+    divided: Callable[[str], Sequence[str]] | None = None
+    """The cells of a line, where none are told by signs between them."""
+    parent: int | None = None
+    """Place of the `ReconRow` column."""
+    width: int = 0
+    """How many cells a record has, where signs between them tell."""
+
+    def first_in(self, block: bytes, records: Records, start: int) -> OtherHeader | None:
+        """The first such line among the settled ones of a block, which begins at `start`."""
+        found = [*self._in_records(block, records), *self._in_others(block, records)]
+        at, line, detail = min(found, default=(0, 0, ""))
+        return OtherHeader(start + at, line, detail) if found else None
+
+    def _in_records(self, block: bytes, records: Records) -> Iterator[tuple[int, int, str]]:
+        """In records, sound or not: where it begins, its number, and what is other."""
+        text, fault = np.frombuffer(block, np.uint8), records.fault
+        rows = self._lines.among(block, text, records.start, records.end)
+        if fault.any():
+            # Another column may be the first of them.
+            odd = np.flatnonzero(np.isin(fault, _OTHER_WIDTH))
+            begun = self._lines.with_word(block, text, records.start[odd], records.end[odd])
+            rows = np.union1d(rows, odd[begun])
+            rows = np.union1d(rows, self._ending_in_name(block, records))
+            rows = rows[~np.isin(fault[rows], _LARGE)]
+        for row in rows.tolist():
+            begin, end = int(records.start[row]), int(records.end[row])
+            line = self._cells(block[begin:end])
+            detail = self._other(line, hidden=False) or self._other_behind(line)
+            if detail:
+                yield begin, int(records.first_line[row]), detail
+                return
+
+    def _ending_in_name(self, block: bytes, records: Records) -> Places:
+        """The records with too many cells, the last of which is a name."""
+        long = np.flatnonzero(records.fault == RecordFault.TOO_MANY_FIELDS) if self.width else _NONE
+        ends = zip(records.start[long].tolist(), records.end[long].tolist(), strict=True)
+        last = (block[start:end].rpartition(self.dialect.delimiter)[2] for start, end in ends)
+        names = (cell.decode(self.dialect.encoding, "replace").strip(' "\t') for cell in last)
+        return long[[folded(name) in self.known for name in names]] if len(long) else _NONE
+
+    def _other_behind(self, line: Sequence[str]) -> str | None:
+        """The same of a header behind the cells of a record, whose line had no end."""
+        if not 0 < self.width < len(line):
+            return None
+        joined, fits = line[self.width - 1], sorted(self.known, key=len, reverse=True)
+        first = next((name for name in fits if folded(joined).endswith(name)), "")
+        if not first:
+            return None
+        detail = self._other([joined[-len(first) :], *line[self.width :]], hidden=False)
+        return detail and f"behind a record whose line has no end, {detail}"
+
+    def _in_others(self, block: bytes, records: Records) -> Iterator[tuple[int, int, str]]:
+        """The same in lines that are no records, as the feed says of them."""
+        lines = records.comments
+        if not len(lines.start):
+            return
+        text = np.frombuffer(block, np.uint8)
+        for size in (0, *map(len, self.dialect.comment)):
+            start = np.minimum(lines.start + size, lines.end)
+            for row in self._lines.among(block, text, start, lines.end).tolist():
+                line = self._cells(block[start[row] : lines.end[row]])
+                if detail := self._other(line, hidden=True):
+                    yield int(lines.start[row]), int(lines.line[row]), detail
+                    break
+
+    def _other(self, line: Sequence[str], *, hidden: bool) -> str | None:
+        """What is other in a line that is a header; None: it is none, or of the same columns.
+
+        One that is `hidden`, or may be a record of texts, has at least half as many columns: it may
+        be above other lines that are no records either.
+        """
+        found = [name.strip() for name in line]
+        while found and not found[-1]:
+            found.pop()
+        names = tuple(map(folded, found))
+        meant = self._meant(names)
+        filled = [name for name in names if name]
+        if self.parent is not None and names[self.parent : self.parent + 1] != _PARENT:
+            return None
+        may_be_few = bool(self.stated) or self._is_no_record(names)
+        if (hidden or not may_be_few) and 2 * len(filled) < max(map(_filled, self._folded_rows)):
+            return None
+        if any(self._is_same(meant, row) for row in self._meant_rows) or not self._is_header(names):
+            return None
+        first = "the feed profile names" if self.line is None else f"line {self.line} has"
+        rows = zip(self.rows, self._meant_rows, strict=True)
+        row, of = max(rows, key=lambda one: _alike(one[1], meant))
+        place = next(at for at, (a, b) in enumerate(zip_longest(of, meant)) if a != b)
+        here, there = (shown(one[place], 60) if place < len(one) else "" for one in (found, row))
+        if not self.quotable and folded(here) not in self.known:
+            here = "another name"
+        elif here:
+            here = repr(here)
+        told = repr(there) if there else "none"
+        return f"its column {place + 1} is {here or 'empty'}, and {first} {told} there"
+
+    def _is_same(self, one: Sequence[str], other: Sequence[str]) -> bool:
+        """Whether lines below either header are read alike.
+
+        Of a table each column is read, and of several rows a part of a name.
+        """
+        if self.stated or len(self.rows) > 1 or len(one) != len(other):
+            return one == other
+        read = self.read.union(self.meant.values(), [""])
+        return all(a == b or read.isdisjoint((a, b)) for a, b in zip(one, other, strict=True))
+
+    def _cells(self, line: bytes) -> Sequence[str]:
+        """The cells of a line; none of one that cannot be divided."""
+        text = line.decode(self.dialect.encoding, "replace").removeprefix(MARK)
+        if self.divided:
+            return self.divided(text)
+        try:
+            return cells([text.encode(self.dialect.encoding, "replace")], 0, self.dialect)
+        except csv.Error:
+            return ()
+
+    def _is_header(self, names: Sequence[str]) -> bool:
+        """Whether these are names of columns; those of a table are any, but for some."""
+        filled = [*filter(None, names)]
+        known, others = {*filled} & self.known, [one for one in filled if one not in self.known]
+        if len(known) > 1 and not others:
+            return True
+        named = not any(map(DATA_CELL.match, others))
+        if len(known) > max(2, len(others)) and (named or self._is_no_record(names)):
+            return True
+        if not self.stated or not self.stated.issubset(filled):
+            return False
+        return len(filled) > len(self.stated) and (
+            self.certain
+            or (named and bool(others) and not self.texts)
+            or len(known) > len(self.stated)
+        )
+
+    def _is_no_record(self, names: Sequence[str]) -> bool:
+        """Whether several names stand where a number, a time or a code would."""
+        found = (self.no_text(place) for place, name in enumerate(names) if name in self.known)
+        return not self.stated and sum(found) > 1
+
+    @cached_property
+    def _folded_rows(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(_without_end(tuple(map(folded, row))) for row in self.rows)
+
+    @cached_property
+    def _meant_rows(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(map(self._meant, self._folded_rows))
+
+    def _meant(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(self.meant.get(name, name) for name in names)
+
+    @cached_property
+    def _lines(self) -> LikelyHeaders:
+        spelled = self.known.union(*self.rows) - {""}
+        return LikelyHeaders(spelled, self.stated, self._anywhere, self.dialect, self.width)
+
+    @cached_property
+    def _anywhere(self) -> bytes:
+        """A name that each header of a table has, where other ones stand in front of it."""
+        first = next(filter(None, self._folded_rows[0]), "") if self.stated else ""
+        if not first or first in self.stated:
+            return b""
+        name = next((one for one in self.rows[0] if folded(one) in self.stated), "")
+        return name.encode(self.dialect.encoding, "replace")
+
+
+def header_columns(
+    line: FirstRecord,
+    reading: HeaderNames,
+    table: Table,
+    fields: Sequence[str | None],
+    dialect: Dialect,
+) -> HeaderColumns:
+    """What tells a header of other columns than those of this line, or of the feed profile."""
+    profile = reading.profile
+    stated = frozenset(map(folded, profile.unpivot_keep or profile.unpivot_columns))
+    value = frozenset({folded(profile.unpivot_value or "")})
+    names = {folded(name) for row in (line.names, *line.rows) for name in row} - {""}
+    read = frozenset(reading.names_of(table))
+    no_text = partial(reading.is_no_text, table, fields)
+
+    def are_no_texts(columns: frozenset[str]) -> bool:
+        places = (at for at, name in enumerate(reading.names) if folded(name) in columns)
+        return any(map(no_text, places))
+
+    return HeaderColumns(
+        line=None if profile.names else line.number,
+        rows=line.rows,
+        known=read | names,
+        read=read,
+        meant=reading.meant_of(table),
+        stated=stated,
+        certain=are_no_texts(value if profile.unpivot_columns else stated),
+        texts=not are_no_texts(value),
+        no_text=no_text,
+        quotable=not table.unquotable,
+        dialect=dialect,
+        width=len(line.names),
+        parent=reading.place_of(PARENT_COLUMN),
+    )
+
+
+def positioned_columns(
+    reading: HeaderNames,
+    table: Table,
+    fields: Sequence[str | None],
+    dialect: Dialect,
+    positions: CellRanges,
+) -> HeaderColumns:
+    """The same of lines whose cells are at the positions that the feed profile says."""
+    stated = in_order(reading.profile.positions)
+    read = frozenset(reading.names_of(table))
+    return HeaderColumns(
+        line=None,
+        rows=(tuple(stated),),
+        known=read.union(map(folded, stated)),
+        read=read,
+        meant=reading.meant_of(table),
+        no_text=partial(reading.is_no_text, table, fields),
+        quotable=not table.unquotable,
+        dialect=dialect,
+        divided=positions.pieces,
+    )
+
+
+_PARENT = (folded(PARENT_COLUMN),)
+
+
+def _without_end(names: tuple[str, ...]) -> tuple[str, ...]:
+    size = max((at for at, name in enumerate(names, 1) if name), default=0)
+    return names[:size]
+
+
+def _filled(names: Sequence[str]) -> int:
+    return sum(map(bool, names))
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    return sum(a == b for a, b in zip(one, other, strict=False))

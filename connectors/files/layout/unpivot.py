@@ -1,0 +1,111 @@
+"""One line to several records: of a table with a column per currency, month or account.
+
+The columns that are kept stand in each record of a line, beside the name of one other column and
+the cell below it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from connectors.files.layout.first_record import folded
+from connectors.files.layout.header_names import listed
+from connectors.files.profiles.profile import DEFAULT, Profile, written_of
+from connectors.files.text.content import refused
+from schemas.field import Kind
+from schemas.tables import EXTRACTS
+
+
+@dataclass(frozen=True, slots=True)
+class Unpivot:
+    """What the columns of a table become, by their places."""
+
+    width: int
+    """How many cells a line has."""
+    kept: tuple[int, ...]
+    labels: tuple[tuple[int, str], ...]
+    """The others, each with its name."""
+    null: tuple[str, ...]
+    """Texts of a cell that holds no value."""
+    blanks_dropped: bool
+    """Whether blanks around it are dropped before."""
+    empty_text: bool = False
+    """Whether `""` is a value: the empty text."""
+    nameless: tuple[int, ...] = ()
+    """Columns without a name, in which no line may have a value."""
+
+
+def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
+    """How lines under these names become records; None: they are no table of this feed."""
+    if not profile.unpivots:
+        return None
+    places = {folded(name): place for place, name in enumerate(names)}
+    stated = [folded(name) for name in profile.unpivot_keep or profile.unpivot_columns]
+    if not all(name in places for name in stated):
+        return None
+    chosen = {places[name] for name in stated}
+    others = {place for place, name in enumerate(names) if name} - chosen
+    kept, told = (chosen, others) if profile.unpivot_keep else (others, chosen)
+    if not told:
+        return None
+    field = _field_of(profile, profile.unpivot_value or "")
+    written = written_of(profile, field)
+    null, dropped = tuple(written["null"]), written["blanks"] == "dropped"
+    is_usual = null == DEFAULT.null  # A bare empty cell alone.
+    return Unpivot(
+        width=len(names),
+        kept=tuple(sorted(kept)),
+        labels=tuple((place, names[place]) for place in sorted(told)),
+        null=null,
+        blanks_dropped=dropped,
+        empty_text=_is_text(profile, field) and not dropped and (is_usual or "" not in null),
+        nameless=tuple(place for place, name in enumerate(names) if not name),
+    )
+
+
+def record_names(names: Sequence[str], unpivot: Unpivot, profile: Profile) -> tuple[str, ...]:
+    """The names above the cells of a record."""
+    kept = (names[place] for place in unpivot.kept)
+    return (*kept, profile.unpivot_name or "", profile.unpivot_value or "")
+
+
+def check_unpivots(
+    extract: str, line: int, names: Sequence[str], unpivot: Unpivot | None, profile: Profile
+) -> None:
+    """Refuse a table without the columns that its profile names, or with one of them twice.
+
+    Raises ExtractRefused: missing_column, duplicate_column, inconsistent_columns.
+    """
+    if not profile.unpivots:
+        return
+    stated = profile.unpivot_keep or profile.unpivot_columns
+    counts = Counter(map(folded, filter(None, names)))
+    if unpivot is None:
+        missing = [name for name in stated if folded(name) not in counts] or ["all others"]
+        raise refused(
+            "missing_column",
+            extract,
+            line=line,
+            columns=listed(missing),
+            found=f"Found: {listed(names)}; the feed profile unpivots by {listed(stated)}.",
+        )
+    if twice := [name for name in names if counts[folded(name)] > 1]:
+        raise refused("duplicate_column", extract, line=line, columns=listed(sorted({*twice})))
+    if profile.unpivot_keep and "" in names and profile.unknown_columns == "refuse":
+        nameless = f"column {names.index('') + 1} without a name"
+        raise refused("inconsistent_columns", extract, line=line, columns=nameless)
+
+
+def _is_text(profile: Profile, field: str) -> bool:
+    """Whether a field is a text, of the record or of any that has it."""
+    tables = [EXTRACTS[profile.record]] if profile.record else EXTRACTS.values()
+    kinds = {table.by_name[field].kind for table in tables if field in table.by_name}
+    return kinds == {Kind.STRING}
+
+
+def _field_of(profile: Profile, column: str) -> str:
+    """The first field that a column is, or is a part of."""
+    own = {folded(name): name for name in profile.fields}
+    ours = {folded(theirs): name for theirs, name in profile.columns.items()}
+    parts = {folded(one): name for name, of in profile.sources.items() for one in of}
+    return {**own, **parts, **ours}.get(folded(column), column)

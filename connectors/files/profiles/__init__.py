@@ -1,0 +1,1 @@
+"""Feed profiles: what files of one sender are like, read from TOML and proven to make sense."""

@@ -1,0 +1,36 @@
+"""Pieces of a text as UTF-8, whatever its encoding."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from connectors.files.text.bitmask import Places
+from connectors.files.text.encodings import utf8_sizes
+
+LAST_ASCII = 127
+
+
+class Utf8(NamedTuple):
+    """Records as UTF-8, and where each of them begins and ends in it."""
+
+    text: bytes
+    start: Places
+    end: Places
+
+
+def as_utf8(text: bytes, start: Places, end: Places, encoding: str) -> Utf8 | None:
+    """The same pieces as UTF-8, where a byte is a sign; None: of no such encoding.
+
+    Bytes that are no text are kept where the encoding is UTF-8, and else become U+FFFD.
+    """
+    if encoding == "utf-8" or text.isascii():
+        return Utf8(text, start, end)
+    sizes = utf8_sizes(encoding)
+    if sizes is None:
+        return None
+    signs = np.frombuffer(text, np.uint8)
+    wide = np.flatnonzero(signs > LAST_ASCII)
+    more = np.frombuffer(sizes, np.uint8)[signs[wide]] - 1
+    grown = np.append(0, np.cumsum(more, dtype=np.int64))
+    start, end = (at + grown[np.searchsorted(wide, at)] for at in (start, end))
+    return Utf8(text.decode(encoding, "replace").encode(), start, end)

@@ -1,0 +1,1 @@
+"""The audit trail: proven, searched, and held against what the ledger says."""

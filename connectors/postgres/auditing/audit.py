@@ -1,0 +1,206 @@
+"""The audit trail: its events, and the proof that none was changed, removed or slipped in.
+
+The chain covers every event. What is kept elsewhere because of an event (decisions, signatures,
+runs and their breaks) is compared with what the event says of it.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row, namedtuple_row
+
+from connectors.errors import AccountRefused
+from connectors.postgres.accounts import sees_part
+from connectors.postgres.auditing.audit_checks import (
+    CHECKS,
+    KEPT,
+    ROWS_AT_ONCE,
+    EventsByKind,
+    in_order,
+)
+from connectors.postgres.auditing.evidence import EVENTS as EVIDENCE
+from connectors.postgres.auditing.evidence import check_evidence
+from connectors.postgres.batches.corrections import unread_repairs, unrepaired
+from connectors.postgres.schema.completeness import altered_rules, switched_off, told_if_off
+from schemas.accounts import HOURS
+from schemas.counting import first_of
+from schemas.guards.accounts import LOGGED_IN
+from schemas.guards.tenants import sees_event
+from schemas.guards.trail_functions import GENESIS, TURN
+from schemas.guards.trail_rules import Event, link_hash
+
+FAULTS_TOLD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedTrail:
+    """What the proof came to."""
+
+    events: int
+    """Links that hold, from the first on."""
+    head: str
+    """Hash of the last of them; whoever notes it down can ask for it later."""
+    broken: str | None = None
+    """What does not hold, in words: of the chain the first link, of what it tells of all."""
+    unchecked: tuple[str, ...] = ()
+    """What nothing is said of."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrailEntry:
+    """One event as the audit trail lists it."""
+
+    position: int | None
+    """In the chain; None: it is not in it."""
+    id: int
+    batch_id: int | None
+    at: datetime
+    what: str
+    by: str
+    reason: str | None
+    detail: str | None
+    account: str | None
+    """Of the database that wrote it; `by` is what was said beside it."""
+    person: str | None
+    """The account that was logged in; None: nobody was."""
+    hash: str | None
+
+
+def verify(connection: psycopg.Connection, noted: str | None = None) -> VerifiedTrail:
+    """Prove the chain on one snapshot; `noted` is a hash that must still be in it.
+
+    Triggers that are switched off are a fault, for nothing keeps what is written from then on. So
+    are functions that somebody has altered.
+    """
+    if sees_part(connection):
+        raise AccountRefused(
+            "Whoever sees some tenants, or is not logged in, sees a part of the trail, which "
+            "proves nothing. Somebody who sees all of it has to log in and verify it."
+        )
+    off = "; and ".join(
+        filter(None, (told_if_off(switched_off(connection)), altered_rules(connection)))
+    )
+    connection.execute("SELECT chain_waiting()")
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        seen = {GENESIS}  # It is what whoever verified an empty trail has noted.
+        by_kind: EventsByKind = {}
+        position, head, stamped = 0, GENESIS, False
+        logged_in: dict[str, datetime] = {}
+        strangers: list[str] = []
+        for row in _links(connection):
+            fault = _fault(row, position + 1, head, stamped=stamped)
+            if fault:
+                return VerifiedTrail(position, head, f"{fault}; and {off}" if off else fault)
+            position, head, stamped = row.position, row.hash, row.account is not None
+            if noted == head:
+                seen.add(head)
+            event = _event(row)
+            if event.what == LOGGED_IN:
+                logged_in[event.by] = event.at
+            elif (who := event.person) and not _was_logged_in(event.at, logged_in.get(who)):
+                strangers.append(
+                    f"link {position} (event {event.id}, {event.what}) is by {who!r}, and no link "
+                    "before it says that they had logged in"
+                )
+            if event.what in KEPT:
+                by_kind.setdefault(event.what, []).append((position, event))
+        faults = [off] if off else []
+        faults += [first_of(strangers, FAULTS_TOLD, by="; ", end="; and")] if strangers else []
+        if noted is not None and noted not in seen:
+            faults.append(
+                f"no link has the hash {noted}: events after it were cut off, or all were"
+            )
+        # One thing that does not hold must not hide what another check finds.
+        found = [[*check(connection, by_kind)] for check in CHECKS]
+        evidence = check_evidence(connection, in_order(by_kind, EVIDENCE))
+        found.append([*evidence.faults, *unrepaired(connection)])
+        faults += [first_of(one, FAULTS_TOLD, by="; ", end="; and") for one in found if one]
+        unchecked = (*evidence.unchecked, *unread_repairs(connection))
+        return VerifiedTrail(position, head, "; ".join(faults) or None, unchecked)
+
+
+def last_link(connection: psycopg.Connection) -> int:
+    """Position of the last link; 0: there is none."""
+    row = connection.execute("SELECT coalesce(max(position), 0) FROM event_chain").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def links_at(connection: psycopg.Connection, positions: Collection[int]) -> dict[int, str]:
+    """Hashes of links by position; one that is not there is left out."""
+    rows = connection.execute(
+        "SELECT position, hash FROM event_chain WHERE position = ANY(%s)", [[*positions]]
+    ).fetchall()
+    return {int(position): str(hash_) for position, hash_ in rows}
+
+
+def list_events(
+    connection: psycopg.Connection, most: int, *, what: str | None = None, batch: int | None = None
+) -> list[TrailEntry]:
+    """The latest events that whoever acts sees, the last one first, linked by now or not.
+
+    `what` is a part of what happened; `batch`: those about this one alone.
+    """
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(
+            "SELECT c.position, e.*, c.hash FROM event e "
+            "LEFT JOIN event_chain c ON c.event_id = e.id "
+            "WHERE (%(what)s::text IS NULL OR strpos(e.what, %(what)s) > 0) "
+            "AND (%(batch)s::int IS NULL OR e.batch_id = %(batch)s) "
+            f"AND {sees_event('e')} "
+            "ORDER BY e.id DESC LIMIT %(most)s",
+            {"what": what, "batch": batch, "most": most},
+        ).fetchall()
+    return [TrailEntry(**row) for row in rows]
+
+
+def _links(connection: psycopg.Connection) -> Iterator[Any]:
+    """Links in order with their events; events outside the chain come last."""
+    with connection.cursor("audit", row_factory=namedtuple_row) as cursor:
+        cursor.itersize = ROWS_AT_ONCE
+        cursor.execute(
+            "SELECT c.position, c.previous_hash, c.hash, c.event_id, e.id, e.batch_id, e.at, "
+            "e.what, e.by, e.reason, e.detail, e.account, e.person, "
+            f"EXISTS (SELECT FROM {TURN} t WHERE t.event_id = e.id) AS waits FROM event_chain c "
+            "FULL JOIN event e ON e.id = c.event_id ORDER BY c.position NULLS LAST, e.id"
+        )
+        yield from cursor
+
+
+def _event(row: Any) -> Event:
+    return Event._make(getattr(row, name) for name in Event._fields)
+
+
+def _was_logged_in(at: datetime, since: datetime | None) -> bool:
+    """Whether a login of `since` may have lasted until then; a clock that is set takes its time."""
+    return since is not None and at - since <= timedelta(hours=HOURS, minutes=1)
+
+
+def _fault(row: Any, expected: int, head: str, *, stamped: bool) -> str | None:
+    """What is wrong with a link, or None; `stamped`: the event before it names its account."""
+    if row.position is None and row.waits:
+        return (
+            f"event {row.id} ({row.what}) waits for its link: a session that has written an event "
+            "and does not end its transaction keeps the chain. An administrator finds it with "
+            "SELECT pid, usename, xact_start FROM pg_stat_activity ORDER BY xact_start"
+        )
+    if row.position is None:
+        return f"event {row.id} ({row.what}) is not in the chain: it was added behind its back"
+    if row.position != expected:
+        return f"link {expected} is missing: the next one is {row.position}"
+    if row.id is None:
+        return f"link {expected}: its event {row.event_id} was removed"
+    if row.previous_hash != head:
+        return f"link {expected} (event {row.id}) does not follow the link before it"
+    if row.hash != link_hash(expected, head, _event(row)):
+        return f"link {expected}: event {row.id} ({row.what}) was changed after it was written"
+    if stamped and row.account is None:
+        return (
+            f"link {expected}: event {row.id} ({row.what}) names no account: it was not written by "
+            "the functions of the trail"
+        )
+    return None

@@ -1,0 +1,172 @@
+"""What the event that ends a stage has of the ledger, and whether a batch is as its events say.
+
+The events of a batch have hashes of its files, receipts and outcomes, and of whatever else is
+complete at the end of a stage. `connectors.postgres.auditing.evidence` holds all of the ledger
+against them.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+
+import psycopg
+
+from connectors.postgres.batches.digests import STAGED
+from connectors.postgres.batches.ledger import State
+from connectors.postgres.trail import said_by
+from schemas.derived.sql_names import SCHEMA
+from schemas.guards.batch_states import APPLIED_STATES, PREFIX
+from schemas.guards.ledger_digests import (
+    ANSWERS,
+    BEFORE,
+    BIRTH_TOLD,
+    CONSTANTS,
+    FILES,
+    IMAGES,
+    LEDGER,
+    NOTES,
+    OPENED_AT,
+    OUTCOMES,
+    PROFILE,
+    RECEIPTS,
+    SENT,
+    SERVICE,
+    TERMS,
+)
+
+RECEIVED, HELD = PREFIX + State.RECEIVED, PREFIX + State.HELD
+FINAL = {PREFIX + state for state in APPLIED_STATES}
+NAMES = {
+    FILES: "the files that were delivered",
+    RECEIPTS: "the receipts of its chunks",
+    OUTCOMES: "the outcomes of its rows",
+    NOTES: "the findings that reject no row",
+    IMAGES: "the database rows that it wrote over",
+    CONSTANTS: "the secret constants of its feed profile",
+    ANSWERS: "the answers of the service",
+    SENT: "the records and keys that its rows are sent for",
+}
+
+
+def ledger_detail(
+    connection: psycopg.Connection, batch_id: int, parts: Collection[str] = LEDGER
+) -> dict[str, object]:
+    """The detail of the event that ends a stage; call it inside the transaction that ends it."""
+    rows = connection.execute(
+        f"SELECT part, digest FROM unnest(%s::text[]) part, {SCHEMA}.ledger_digests(%s, part)",
+        [[*parts], [batch_id]],
+    )
+    return dict(rows.fetchall())
+
+
+def received_detail(
+    connection: psycopg.Connection, batch_id: int, profile: str, service: str | None
+) -> dict[str, object]:
+    """The detail of the event that receives a batch; call it when its tables are written."""
+    row = connection.execute(
+        f"SELECT {TERMS[OPENED_AT]}, {TERMS[BIRTH_TOLD]}, EXISTS (SELECT FROM secret_constant "
+        "WHERE batch_id = b.id) FROM batch b WHERE b.id = %s",
+        [batch_id],
+    ).fetchone()
+    assert row is not None
+    opened_at, birth, has_constants = row
+    return {
+        PROFILE: hashlib.sha256(profile.encode()).hexdigest(),
+        SERVICE: service,
+        OPENED_AT: opened_at,
+        BIRTH_TOLD: birth,
+        **({CONSTANTS: _digest(connection, batch_id, CONSTANTS)} if has_constants else {}),
+    }
+
+
+def are_constants_altered(connection: psycopg.Connection, batch_id: int) -> bool:
+    """Whether the secret constants of a batch are others than it was received with."""
+    return _is_altered(connection, batch_id, CONSTANTS, {RECEIVED})
+
+
+def are_images_altered(connection: psycopg.Connection, batch_id: int) -> bool:
+    """Whether the rows that a batch wrote over are kept otherwise than when it was applied."""
+    return _is_altered(connection, batch_id, IMAGES, FINAL)
+
+
+def _is_altered(
+    connection: psycopg.Connection, batch_id: int, part: str, events: Collection[str]
+) -> bool:
+    """Whether a part has another hash than the first of these events that has one of it.
+
+    Events of an earlier version have none.
+    """
+    rows = connection.execute(
+        "SELECT detail FROM event WHERE batch_id = %s AND what = ANY(%s) ORDER BY id",
+        [batch_id, [*events]],
+    ).fetchall()
+    recorded = next((one[part] for (text,) in rows if part in (one := said_by(text))), None)
+    return recorded is not None and recorded != _digest(connection, batch_id, part)
+
+
+def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
+    """Whether the feed profile of a batch is another than it was received with.
+
+    The event of an earlier version has no hash of it.
+    """
+    row = connection.execute(
+        f"SELECT e.detail, {TERMS[PROFILE]} FROM event e JOIN batch b ON b.id = e.batch_id "
+        "WHERE e.batch_id = %s AND e.what = %s ORDER BY e.id LIMIT 1",
+        [batch_id, RECEIVED],
+    ).fetchone()
+    return row is not None and said_by(row[0]).get(PROFILE, row[1]) != row[1]
+
+
+def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[str]:
+    """What of the ledger is another than when a batch was held, since it was staged; in words."""
+    row = connection.execute(
+        """SELECT detail FROM event WHERE batch_id = %(batch)s AND what = %(held)s AND id > (
+            SELECT coalesce(max(id), 0) FROM event WHERE batch_id = %(batch)s AND what = %(staged)s)
+        ORDER BY id LIMIT 1""",
+        {"batch": batch_id, "held": HELD, "staged": STAGED},
+    ).fetchone()
+    if row is None:
+        return ["the event by which it was held"]
+    recorded, present = said_by(row[0]), ledger_detail(connection, batch_id)
+    return [NAMES[part] for part in LEDGER if recorded.get(part, present[part]) != present[part]]
+
+
+def altered_since_applied(connection: psycopg.Connection, batch_id: int) -> list[str]:
+    """What of files, receipts and outcomes is another than once the rows were applied; in words."""
+    parts = (FILES, RECEIPTS, OUTCOMES)
+    return [NAMES[one] for one in parts if _is_altered(connection, batch_id, one, FINAL)]
+
+
+def answers_detail(
+    connection: psycopg.Connection, batch_id: int, names: Mapping[str, str] | None = None
+) -> dict[str, object]:
+    """The hashes of what was sent and answered for an event; nothing of a batch that sends nothing.
+
+    `names`: what the event calls them, where it tells of something that changes them.
+    """
+    found = digests_of(connection, [(batch_id, part) for part in BEFORE])
+    return {
+        (names or {}).get(part, part): digest
+        for (_, part), digest in found.items()
+        if not digest.startswith("0 ")
+    }
+
+
+def _digest(connection: psycopg.Connection, batch_id: int, part: str) -> str:
+    return digests_of(connection, [(batch_id, part)])[batch_id, part]
+
+
+def digests_of(
+    connection: psycopg.Connection, wanted: Iterable[tuple[int, str]]
+) -> dict[tuple[int, str], str]:
+    """The present hash of each part of the ledger of a batch, by number and part."""
+    batches: defaultdict[str, set[int]] = defaultdict(set)
+    for number, part in wanted:
+        batches[part].add(number)
+    return {
+        (number, part): digest
+        for part, numbers in batches.items()
+        for number, digest in connection.execute(
+            f"SELECT * FROM {SCHEMA}.ledger_digests(%s, %s)", [sorted(numbers), part]
+        )
+    }

@@ -1,0 +1,326 @@
+"""What the audit trail holds of the ledger: a hash of it in the event that ends a stage.
+
+The event that receives a batch has its feed profile, its secret constants and the service it goes
+to, before a row is read by them; one that goes to none may be sent to a service later. Files,
+receipts, outcomes and before-images of a batch are complete when its rows are applied, and stay so.
+What the service answered is complete when the batch ends; the event of whatever changes it later (a
+push, a decision about rows in doubt, the undo of a later batch) has the hash from before, so that
+nothing can be altered in between.
+
+`check_evidence` reads the events in their order, keeps of each batch the last hashes that have to
+be true still, and compares them with the ledger.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import psycopg
+
+from connectors.postgres.auditing.batch_hashes import FINAL, HELD, NAMES, RECEIVED, digests_of
+from connectors.postgres.batches.digests import CLUES, STAGED, clues_digests
+from connectors.postgres.batches.ledger import ENDED, State
+from connectors.postgres.trail import linked_events, said_by
+from schemas.counting import agree, first_of, quantity
+from schemas.guards.batch_states import (
+    ASKED_FOR,
+    INSTEAD_OF,
+    PREFIX,
+    REOPENED,
+    RESOLVE,
+    RESTORED,
+    UNDO,
+)
+from schemas.guards.ledger_digests import (
+    ANSWERS,
+    APPLIED,
+    BEFORE,
+    BIRTH_TOLD,
+    CONSTANTS,
+    ENDED_AT,
+    LEDGER,
+    OPENED_AT,
+    PROFILE,
+    RECEIPTS,
+    SERVICE,
+    TABLES,
+    TERMS,
+)
+from schemas.guards.trail_rules import Event
+
+_OTHERS_REOPENED = "reopened"
+"""Of an undo in an earlier version: the answers to other batches, before and after."""
+WHOLE = (*APPLIED, CONSTANTS, *BEFORE)
+_ENDS = {PREFIX + state for state in ENDED}
+_BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
+_MERGED = PREFIX + State.MERGED
+_STATES = {PREFIX + state for state in State}
+_OF_OTHERS = {UNDO, RESTORED}
+"""Events that say something of the answers to other batches than that which they are about."""
+EVENTS = {*_STATES, *_OF_OTHERS, REOPENED, RESOLVE, ASKED_FOR}
+"""Events that change what the ledger has to be."""
+_TERMS = {
+    PROFILE: "its feed profile (table batch)",
+    SERVICE: "the service it goes to (table batch)",
+    OPENED_AT: "when it was opened (table batch)",
+    ENDED_AT: "when it ended (table batch)",
+    BIRTH_TOLD: "the database that it came to (table push_epoch)",
+}
+_MOST_LISTED = 20
+
+
+_Value = TypeVar("_Value")
+
+
+class _Link(NamedTuple, Generic[_Value]):
+    """A value that the trail has, and the position of the link that it is in."""
+
+    position: int
+    value: _Value
+
+
+@dataclass
+class _Record:
+    """What the trail has of one batch, up to the event that was read last."""
+
+    ledger: dict[str, _Link[str]] = field(default_factory=dict)
+    """Part of the ledger -> its hash."""
+    terms: dict[str, _Link[str | None]] = field(default_factory=dict)
+    """Those of `_TERMS` that the trail has; None: it goes to no service, or has not ended."""
+    constants: _Link[str] | None = None
+    clues: _Link[str] | None = None
+    answers: dict[str, _Link[str]] = field(default_factory=dict)
+    """What of sends is hashed -> its hash."""
+    state: str = ""
+    reopened: bool = False
+    """Rows of it are to be sent again since a later batch was undone."""
+
+    def hashes(self) -> dict[str, _Link[str]]:
+        constants = {CONSTANTS: self.constants} if self.constants else {}
+        return self.ledger | constants | self.answers
+
+    def enter(self, state: str, position: int, detail: Mapping[str, Any]) -> None:
+        """A stage of the batch has ended, or begins again."""
+        if not self.state and PROFILE in detail:
+            for term in detail.keys() & {PROFILE, SERVICE, OPENED_AT, BIRTH_TOLD}:
+                self.terms[term] = _Link(position, detail[term])
+            if CONSTANTS in detail:
+                self.constants = _Link(position, str(detail[CONSTANTS]))
+        if state in _BEGUN and self.state not in FINAL:
+            self.ledger = {}
+        if state == STAGED and CLUES in detail:
+            self.clues = _Link(position, str(detail[CLUES]))
+        elif state == RECEIVED:
+            self.clues = None
+        for part in APPLIED:
+            if part in detail:
+                # The first hash counts: a later one would hide what was changed in between.
+                self.ledger.setdefault(part, _Link(position, str(detail[part])))
+        if state == _MERGED:
+            self.answers = {}
+        elif state in _ENDS and ANSWERS in detail:
+            self.answers, self.reopened = _answers(position, detail), False
+        self.terms.pop(ENDED_AT, None)
+        # The end of a batch has no time where an earlier version wrote the event.
+        if state not in _ENDS or ENDED_AT in detail:
+            self.terms[ENDED_AT] = _Link(position, detail.get(ENDED_AT))
+        self.state = state
+
+    def reopen(self, position: int, after: Mapping[str, object]) -> None:
+        """An undo lets rows of it be sent again; what is not known before is not known after."""
+        found = _answers(position, after)
+        self.answers = {part: found[part] for part in found.keys() & self.answers.keys()}
+        self.reopened = self.reopened or bool(self.answers)
+
+    def send_to(self, service: object, instead_of: object, position: int) -> None:
+        """Have it go to a service instead of the one that is known, if any."""
+        known = self.terms.get(SERVICE)
+        if (known.value if known else None) == instead_of and isinstance(service, str):
+            self.terms[SERVICE] = _Link(position, service)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerProof:
+    """The ledger compared with the trail."""
+
+    faults: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+
+def check_evidence(
+    connection: psycopg.Connection,
+    events: Iterable[tuple[int, Event]],
+    parts: Collection[str] = WHOLE,
+) -> LedgerProof:
+    """Compare these parts of the ledger with what the trail has; `events` are links in order."""
+    records: defaultdict[int, _Record] = defaultdict(_Record)
+    faults = [one for position, event in events for one in _read(records, position, event)]
+    faults += _altered_parts(connection, records, parts)
+    faults += _altered_clues(connection, records)
+    faults += _altered_terms(connection, records)
+    return LedgerProof(tuple(faults), tuple(_unchecked(records)))
+
+
+def altered_ledger(
+    connection: psycopg.Connection, batches: Collection[int], parts: Collection[str] = LEDGER
+) -> tuple[str, ...]:
+    """Files, receipts, outcomes and terms of some batches that are not what the trail has of them.
+
+    No row of theirs is read for it. Events of other batches that say something of the answers to
+    these are read as well.
+    """
+    events = linked_events(
+        connection,
+        "e.batch_id = ANY(%s) AND e.what = ANY(%s) OR e.what = ANY(%s)",
+        [list(batches), [*EVENTS], [*_OF_OTHERS]],
+    )
+    return check_evidence(connection, events, parts).faults
+
+
+def _read(records: defaultdict[int, _Record], position: int, event: Event) -> Iterator[str]:
+    """Take one event into the records; what it contradicts of those before it.
+
+    Of the answers an event may have a hash from before it, one from after it, or both.
+    """
+    detail = said_by(event.detail)
+    if event.what == RESTORED:
+        for record in records.values():
+            record.answers = {} if record.reopened else record.answers
+    if event.batch_id is None:
+        return
+    if event.what == UNDO:
+        for number, before, after in reopened_batches(detail):
+            reopened = records[number]
+            yield from _changed_answers(number, reopened, position, {ANSWERS: before})
+            reopened.reopen(position, {ANSWERS: after})
+    record = records[event.batch_id]
+    known = {part: detail[name] for part, name in BEFORE.items() if name in detail}
+    if known:
+        yield from _changed_answers(event.batch_id, record, position, known)
+        record.reopen(position, detail if event.what == REOPENED else {})
+    if event.what == ASKED_FOR:
+        record.send_to(detail.get(SERVICE), detail.get(INSTEAD_OF), position)
+    if event.what in _STATES:
+        record.enter(event.what, position, detail)
+
+
+def reopened_batches(detail: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
+    """Batches whose rows an undo sends again, with the hash of their answers before and after.
+
+    Of an earlier version: since then each has an event of its own.
+    """
+    batches = detail.get(_OTHERS_REOPENED)
+    for number, pair in (batches if isinstance(batches, dict) else {}).items():
+        if re.fullmatch("[0-9]{1,9}", number) and isinstance(pair, list) and len(pair) == 2:
+            yield int(number), str(pair[0]), str(pair[1])
+
+
+def _answers(position: int, detail: Mapping[str, object]) -> dict[str, _Link[str]]:
+    return {part: _Link(position, str(detail[part])) for part in BEFORE if part in detail}
+
+
+def _changed_answers(
+    number: int, record: _Record, position: int, before: Mapping[str, object]
+) -> Iterator[str]:
+    """Whether answers were changed since the trail had them last: an event has another hash."""
+    for part, known in record.answers.items():
+        found = str(before.get(part, known.value))
+        if _hash_of(known.value) != _hash_of(found):
+            yield (
+                f"batch {number}: {NAMES[part]} (table {TABLES[part]}) were changed between "
+                f"link {known.position} and link {position}: {_difference(known.value, found)}"
+            )
+
+
+def _altered_parts(
+    connection: psycopg.Connection, records: Mapping[int, _Record], parts: Collection[str]
+) -> Iterator[str]:
+    """Parts of the ledger whose hash is another than the trail has."""
+    expected = {
+        (number, part): link
+        for number, record in sorted(records.items())
+        for part, link in record.hashes().items()
+        if part in parts
+    }
+    found = digests_of(connection, expected)
+    for (number, part), link in expected.items():
+        if _hash_of(found[number, part]) != _hash_of(link.value):
+            yield (
+                f"batch {number}: {NAMES[part]} (table {TABLES[part]}) are not what link "
+                f"{link.position} says of them: {_difference(link.value, found[number, part])}"
+            )
+
+
+def _altered_clues(connection: psycopg.Connection, records: Mapping[int, _Record]) -> Iterator[str]:
+    """Batches whose chunks say another thing beside their counts than once all were staged."""
+    expected = {number: one.clues for number, one in sorted(records.items()) if one.clues}
+    found = clues_digests(connection, expected)
+    for number, link in expected.items():
+        if found.get(number, "") != link.value:
+            yield (
+                f"batch {number}: {NAMES[RECEIPTS]} (table receipt, column clues) are not what "
+                f"link {link.position} says of them"
+            )
+
+
+def _altered_terms(connection: psycopg.Connection, records: Mapping[int, _Record]) -> Iterator[str]:
+    """Batches whose feed profile, service or times are others than the trail has.
+
+    The keys of requests hang on the times, and what may be removed.
+    """
+    rows = connection.execute(
+        f"SELECT b.id, {', '.join(TERMS.values())} FROM batch b WHERE b.id = ANY(%s)", [[*records]]
+    ).fetchall()
+    found = {number: dict(zip(TERMS, terms, strict=True)) for number, *terms in rows}
+    for number, record in sorted(records.items()):
+        for term, name in _TERMS.items():
+            link = record.terms.get(term)
+            if link is not None and found.get(number, {}).get(term) != link.value:
+                yield f"batch {number}: {name} is not what link {link.position} says"
+
+
+def _unchecked(records: Mapping[int, _Record]) -> Iterator[str]:
+    batches = records.items()
+    under_way = [number for number, one in batches if one.state in _BEGUN]
+    older = [number for number, one in batches if one.state in (*FINAL, HELD) and not one.ledger]
+    sending = [number for number, one in batches if one.state == _MERGED]
+    in_doubt = [number for number, one in batches if one.reopened and not one.answers]
+    if under_way:
+        yield (
+            f"the ledger of {_batches(under_way)}, which {agree(len(under_way), 'is', 'are')} "
+            "under way"
+        )
+    if older:
+        yield (
+            f"the ledger of {_batches(older)}, of which no event has a hash: an earlier version "
+            "took them in, or nothing was applied of them"
+        )
+    if sending:
+        yield f"what the service answered to {_batches(sending)}, whose pushes are not at their end"
+    if in_doubt:
+        yield (
+            f"what the service answered to {_batches(in_doubt)}: rows of them were put in doubt "
+            "by a restore"
+        )
+
+
+def _batches(numbers: Collection[int]) -> str:
+    word = agree(len(numbers), "batch", "batches")
+    return f"{word} {first_of(sorted(numbers), _MOST_LISTED)}"
+
+
+def _difference(recorded: str, found: str) -> str:
+    """How two hashes differ, in words: each may begin with the number of rows that it is over."""
+    before, after = recorded.rpartition(" ")[0], found.rpartition(" ")[0]
+    if not (before and after):
+        return "they are not the same"
+    if before == after:
+        return f"{quantity(int(after), 'row')} as before, and not the same"
+    return f"there were {before}, and there are {after}"
+
+
+def _hash_of(digest: str) -> str:
+    """A hash without the number of rows that may stand before it."""
+    return digest.rpartition(" ")[2]

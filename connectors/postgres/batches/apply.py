@@ -1,0 +1,321 @@
+"""Apply: staged rows become database rows, each with its verdict, a range with its receipt.
+
+The rows of a range that the target knows are judged first; what is new is inserted, what changed
+is updated with its image kept. The target is locked against other writers meanwhile, so a verdict
+is still true when it is acted upon.
+
+A range whose keys lie beyond all that the target knows needs neither judging nor the lock: all its
+rows are new, and should one not be after all, the key's index refuses the whole range, which is
+then judged like any other. So several such ranges may be inserted at once.
+
+Most rows of a range end alike. Their verdict is told once, in the receipt of the range; only rows
+that end otherwise get an outcome of their own. The view `staged_row` reads both
+(`schemas.derived.views`).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from connectors.files.disk.spool import Spooled
+from connectors.postgres.batches.insert import insert_new, insert_staged
+from connectors.postgres.batches.ranges import (
+    AppliedTogether,
+    Range,
+    WholeExtracts,
+    absent,
+    ready,
+    same,
+    untold,
+)
+from connectors.postgres.batches.written_over import note_written_over
+from schemas.derived.sql_names import content_columns, key_columns, staged_name
+from schemas.derived.views import is_older, joined, position, quoted, same_content
+from schemas.field import Table
+from schemas.kinds import stored_columns
+from schemas.ledger import LINEAGE
+from schemas.reasons import REASONS
+
+CONSTRAINT_ERRORS = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
+NOT_NEW = (*CONSTRAINT_ERRORS, psycopg.errors.DeadlockDetected)
+"""What the database says when a range of new rows is not one; two that insert the same keys in
+different orders wait for each other."""
+INSERTED = "inserted"
+VERDICTS = (INSERTED, "updated", "unchanged", "stale")
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of a range."""
+
+    counts: Counter[str]
+    verdict: str
+    """Of every clean row of the range without an outcome of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Whether a range has new rows, and changed ones; one delivered again mostly has neither."""
+
+    new: bool
+    changed: bool
+
+
+def lock_target(connection: psycopg.Connection, table: Table) -> None:
+    """Keep other writers out of a target until the transaction ends."""
+    connection.execute(f"LOCK TABLE {table.name} IN SHARE ROW EXCLUSIVE MODE")
+
+
+def apply_rows(
+    connection: psycopg.Connection,
+    table: Table,
+    rows: Range,
+    spooled: Sequence[Spooled] = (),
+    span: tuple[int, int] | None = None,
+) -> Applied:
+    """Apply the clean rows of a range that have no outcome yet, inside the open transaction.
+
+    A row the database refuses by a constraint of its own ends in conflict with PostgreSQL's code;
+    it costs no other row. `spooled` are parts of the range whose rows are at hand, `span` the
+    least and the greatest value of the key's first column in the range, where they are known.
+    """
+    _tell_present(connection, table, rows, span)
+    known = _known(connection, rows, "TRUE")[rows.extract_id]
+    work = Work(
+        new=not known or _ready_rows(connection, table, rows)[rows.extract_id] > known.total(),
+        changed=known["updated"] > 0,
+    )
+    _analyse_present(connection, work)
+    done = _act(connection, table, rows, work, spooled)
+    if done["conflict"]:
+        known = _known(connection, rows, untold(rows.within, "present"))[rows.extract_id]
+    applied = _applied(done + known)
+    if known["updated"]:
+        note_written_over(connection, table, rows)
+    _tell_exceptions(connection, table, rows, {rows.extract_id: applied})
+    return applied
+
+
+def apply_extracts(
+    connection: psycopg.Connection, table: Table, rows: WholeExtracts, span: tuple[int, int] | None
+) -> dict[int, Applied]:
+    """The same of several extracts at once; by extract, what `apply_rows` says of each alone.
+
+    Raises one of CONSTRAINT_ERRORS, and nothing of them may be kept, when the database refuses a
+    row: then `apply_rows` decides, extract by extract.
+    """
+    _tell_present(connection, table, rows, span)
+    known = _known(connection, rows, "TRUE")
+    ready_rows = _ready_rows(connection, table, rows)
+    new = {one: ready_rows[one] - known[one].total() for one in rows.extracts}
+    work = Work(any(new.values()), any(counts["updated"] for counts in known.values()))
+    _analyse_present(connection, work)
+    if work.new:
+        insert_staged(connection, table, rows)
+    if work.changed:
+        _change(connection, table, rows)
+        note_written_over(connection, table, rows)
+    applied = {one: _applied(+Counter({INSERTED: new[one]}) + known[one]) for one in rows.extracts}
+    _tell_exceptions(connection, table, rows, applied)
+    return applied
+
+
+def _applied(counts: Counter[str]) -> Applied:
+    return Applied(counts, max(VERDICTS, key=lambda name: counts[name]))
+
+
+def _analyse_present(connection: psycopg.Connection, work: Work) -> None:
+    if work.new or work.changed:
+        connection.execute("ANALYZE present")
+
+
+def add_rows(
+    connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled]
+) -> Applied:
+    """Insert the clean rows of a range that have no outcome yet, inside the open transaction.
+
+    They are taken for new. Raises one of `NOT_NEW`, and nothing of the range may be kept, when one
+    of them is not, or the database refuses it for another reason: then `apply_rows` decides.
+    """
+    _tell_present(connection, table, rows, None, none=True)
+    return Applied(+Counter({INSERTED: insert_new(connection, table, rows, spooled)}), INSERTED)
+
+
+def may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int] | None) -> bool:
+    """Whether keys within the span may be in the target, by the ends of its index."""
+    if span is None:
+        return True
+    key = quoted(key_columns(table)[0])
+    ends = connection.execute(f"SELECT min({key}), max({key}) FROM {table.name}").fetchone()
+    assert ends is not None
+    return ends[0] is not None and span[0] <= ends[1] and span[1] >= ends[0]
+
+
+def _tell_present(
+    connection: psycopg.Connection,
+    table: Table,
+    rows: AppliedTogether,
+    span: tuple[int, int] | None,
+    *,
+    none: bool = False,
+) -> None:
+    """The temporary table `present`: what the target knows of the range; nothing, if `none`."""
+    judged = _judge_present(table, rows, span)
+    if none or not may_meet(connection, table, span):
+        judged += " WITH NO DATA"
+    connection.execute("DROP TABLE IF EXISTS pg_temp.present")
+    connection.execute(judged, rows.parameters())
+
+
+def _judge_present(table: Table, rows: AppliedTogether, span: tuple[int, int] | None) -> str:
+    """The rows of the records whose key the target knows, with their verdicts.
+
+    For a text of any length the server would make a second table.
+    """
+    key = key_columns(table)
+    same, stale = same_content(table), ""
+    if table.version:
+        stale = f"WHEN {is_older(table.by_name[table.version])} THEN 'stale'"
+    within = ""
+    if span is not None:
+        # Says nothing new, but what was delivered is often a small part of what is known.
+        within = f"AND t.{quoted(key[0])} BETWEEN {int(span[0])} AND {int(span[1])}"
+    return f"""
+        CREATE TEMP TABLE present ON COMMIT DROP AS
+        SELECT s.extract_id, s.record_number, (CASE WHEN {same} THEN 'unchanged' {stale}
+            ELSE 'updated' END)::varchar(9) AS verdict, t.batch_id AS before
+        FROM {staged_name(table)} s JOIN {table.name} t ON {joined(table)}
+        WHERE {ready(rows.within)} {within}"""
+
+
+def _known(
+    connection: psycopg.Connection, rows: AppliedTogether, where: str
+) -> defaultdict[int, Counter[str]]:
+    """By extract, how many rows of `present` end with each verdict."""
+    known: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for extract, verdict, count in connection.execute(
+        f"SELECT extract_id, verdict, count(*) FROM present WHERE {where} GROUP BY 1, 2",
+        rows.parameters(),
+    ):
+        known[extract][verdict] = count
+    return known
+
+
+def _ready_rows(
+    connection: psycopg.Connection, table: Table, rows: AppliedTogether
+) -> Counter[int]:
+    """By extract, how many rows are to be applied."""
+    found = connection.execute(
+        f"SELECT extract_id, count(*) FROM {staged_name(table)} s "
+        f"WHERE {ready(rows.within)} GROUP BY 1",
+        rows.parameters(),
+    )
+    return Counter(dict(found.fetchall()))
+
+
+def _act(
+    connection: psycopg.Connection,
+    table: Table,
+    rows: Range,
+    work: Work,
+    spooled: Sequence[Spooled] = (),
+) -> Counter[str]:
+    """Insert and update a range; returns how many rows were inserted and how many refused."""
+    try:
+        with connection.transaction():
+            inserted = insert_new(connection, table, rows, spooled) if work.new else 0
+            if work.changed:
+                _change(connection, table, rows)
+            return +Counter({INSERTED: inserted})
+    except CONSTRAINT_ERRORS as error:
+        if rows.first == rows.last:
+            _refuse(connection, table, rows, error)
+            return Counter(conflict=1)
+    first, second = rows.halves()
+    return _act(connection, table, first, work) + _act(connection, table, second, work)
+
+
+def _tell_exceptions(
+    connection: psycopg.Connection,
+    table: Table,
+    rows: AppliedTogether,
+    applied: Mapping[int, Applied],
+) -> None:
+    """Outcomes for the rows that do not end like most of their extract."""
+    into = "INSERT INTO outcome (batch_id, extract_id, record_number, verdict)"
+    of_extract = "unnest(%(whose)s::int[], %(verdicts)s::text[]) m (extract_id, verdict)"
+    parameters = {
+        **rows.parameters(),
+        "whose": list(applied),
+        "verdicts": [one.verdict for one in applied.values()],
+    }
+    if any(one.counts[INSERTED] and one.verdict != INSERTED for one in applied.values()):
+        connection.execute(
+            f"""{into} SELECT %(batch)s, s.extract_id, s.record_number, '{INSERTED}'
+            FROM {staged_name(table)} s JOIN {of_extract} ON m.extract_id = s.extract_id
+            WHERE m.verdict <> '{INSERTED}' AND {ready(rows.within)} AND {absent()}""",
+            parameters,
+        )
+    # Goes last: the rows it tells of would no longer be told apart as fresh.
+    if any(
+        one.counts[name]
+        for one in applied.values()
+        for name in VERDICTS
+        if name not in (INSERTED, one.verdict)
+    ):
+        connection.execute(
+            f"""{into} SELECT %(batch)s, p.extract_id, p.record_number, p.verdict
+            FROM present p JOIN {of_extract} ON m.extract_id = p.extract_id
+            WHERE p.verdict <> m.verdict AND {untold(rows.within, "p")}""",
+            parameters,
+        )
+
+
+def _change(connection: psycopg.Connection, table: Table, rows: AppliedTogether) -> None:
+    """Update what the target has otherwise, with what was there before."""
+    for statement in (_keep_images(table, rows), _update(table, rows)):
+        connection.execute(statement, rows.parameters())
+
+
+def _keep_images(table: Table, rows: AppliedTogether) -> str:
+    return f"""INSERT INTO before_image (batch_id, extract_id, record_number, record, image)
+        SELECT %(batch)s, s.extract_id, s.record_number, '{table.name}', row_to_json(t)::text
+        FROM {_changed(table, rows)} JOIN {table.name} t ON {joined(table)}"""
+
+
+def _update(table: Table, rows: AppliedTogether) -> str:
+    written = (*content_columns(table), *stored_columns(LINEAGE))
+    values = ", ".join(f"{quoted(name)} = s.{quoted(name)}" for name in written)
+    return f"""UPDATE {table.name} t SET {values} FROM {_changed(table, rows)}
+        WHERE {joined(table)}"""
+
+
+def _changed(table: Table, rows: AppliedTogether) -> str:
+    return f"""(SELECT s.* FROM {staged_name(table)} s
+        JOIN present p ON {same("p", "s")} AND p.verdict = 'updated'
+        WHERE {rows.within("s")}) s"""
+
+
+def _refuse(
+    connection: psycopg.Connection, table: Table, rows: Range, error: psycopg.Error
+) -> None:
+    # Even its first line may quote a value.
+    said = "" if table.unquotable else error.diag.message_primary or ""
+    reason = f"{error.sqlstate} {said}".strip()
+    parameters = {
+        **rows.parameters(),
+        "field": error.diag.column_name or "",
+        "message": REASONS["Constraint"].message(value=reason),
+        "state": error.sqlstate or "",
+    }
+    connection.execute(
+        f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+        SELECT batch_id, extract_id, record_number, 'conflict', json_build_array(
+            json_build_object('ErrorCode', 'Constraint', 'FieldName', %(field)s::text,
+            'Message', %(message)s::text, 'Meta', json_build_object('stage', 'apply',
+            'sqlstate', %(state)s::text, 'line', ({position("first_line")})::text)))::text
+        FROM {staged_name(table)} s WHERE {rows.within("s")} AND error_data IS NULL""",
+        parameters,
+    )

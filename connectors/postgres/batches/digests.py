@@ -1,0 +1,308 @@
+"""Digests of the rows that are staged of a batch.
+
+Receipts say what an extract adds up to; a date, a reference or a text can change without changing
+that. So the database hashes every staged row once all of them are there, and again before they are
+compared. The digests are receipts, and a hash of these stands in the audit trail, which is chained.
+Numbers that the database gives (of batch and extract) are in none: a lost run has used up some, and
+the same delivery has the same digests whatever went wrong meanwhile.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import Receipt, State
+from connectors.postgres.schema.own_kinds import defined_so_far
+from connectors.postgres.trail import said_by
+from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name
+from schemas.field import Table
+from schemas.guards.batch_states import PREFIX
+from schemas.kinds import stored_names
+from schemas.tables import EXTRACTS, OWN
+
+KEEP = "keep "
+"""Of the stage whose receipts have the digests, before the name of the record kind."""
+NUMBERED = frozenset({"batch_id", "extract_id"})
+ROWS, CLUES = "rows", "clues"
+"""Of the detail of the event that ends staging: hashes of what is kept of rows, and of chunks."""
+_RECEIVED = PREFIX + State.RECEIVED
+STAGED = PREFIX + State.STAGED
+"""Events that tell of the rows of a batch, and no others do, whoever wrote them."""
+BYTES, FIELDS = "bytes", ""
+_ROW_HASHES = {
+    BYTES: "hash_record_extended(ROW(record_send(ROW({}))), 0)",
+    # The hash of a record adds up those of its fields: of the sum of rows, values that two rows
+    # exchange are no change, half the time.
+    FIELDS: "hash_record_extended(ROW({}), 0)",
+}
+"""What is hashed of a row: all bytes of it at once; in an earlier version, each field."""
+
+
+class Digest(NamedTuple):
+    """The rows of one extract that were staged as one record kind."""
+
+    rows: int
+    sum: str | None
+    """The sum of the 64-bit hashes of the rows, each of which has the number of its record.
+
+    None: other columns were hashed than there are now, as versions add some. Those of a kind of our
+    own are known from its earlier definitions.
+    """
+
+
+Digests = dict[tuple[int, str], Digest]
+"""By extract and record kind."""
+
+
+def row_digests(connection: psycopg.Connection, table: Table, batches: Collection[int]) -> Digests:
+    """Every staged row of some batches hashed: place, text, reasons and all values.
+
+    A batch is hashed as it was when it was staged: by an earlier version, or when a kind of our own
+    was defined otherwise.
+    """
+    kept: dict[str, set[int]] = {}
+    for batch, form in connection.execute(
+        "SELECT DISTINCT batch_id, split_part(sha256, ' ', 1) FROM receipt "
+        "WHERE stage = %s AND batch_id = ANY(%s)",
+        [KEEP + table.name, list(batches)],
+    ):
+        kept.setdefault(form, set()).add(batch)
+    forms = _forms(connection, table, kept)
+    known = {form: kept[form] for form in kept.keys() & forms.keys()}
+    others = {*batches}.difference(*known.values())
+    return {
+        (one, table.name): Digest(rows, total)
+        for hashed, of in ((_now(table), others), *((forms[one], known[one]) for one in known))
+        if of
+        for one, rows, total, *_ in connection.execute(
+            _digests_of(table, hashed), {"batches": sorted(of)}
+        )
+    }
+
+
+def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
+    """Write the receipts of what is staged of its batch; what the event says that ends the stage.
+
+    Call it inside the transaction that ends it.
+    """
+    for table in tables:
+        # Read first: of a statement that writes, the server reads with one process alone.
+        found = lease.connection.execute(
+            _digests_of(table, _now(table)), {"batches": [lease.batch_id]}
+        )
+        lease.add_receipts(
+            Receipt(
+                batch_id=lease.batch_id,
+                extract_id=extract,
+                stage=KEEP + table.name,
+                chunk=0,
+                first_record=first,
+                last_record=last,
+                counts={"rows": rows},
+                totals={},
+                sha256=f"{_form(BYTES, _hashed(table))} {total}",
+            )
+            for extract, rows, total, first, last in found.fetchall()
+        )
+    receipts = _hash_of_receipts(lease.connection, [lease.batch_id])
+    clues = clues_digests(lease.connection, [lease.batch_id])
+    return {ROWS: receipts.get(lease.batch_id, ""), CLUES: clues.get(lease.batch_id, "")}
+
+
+def clues_digests(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
+    """What the chunks of some batches say beside their counts, hashed; of none that say nothing."""
+    rows = connection.execute(
+        "SELECT batch_id, encode(sha256(convert_to(string_agg(clues, E'\\n' "
+        "ORDER BY extract_id, chunk), 'UTF8')), 'hex') FROM receipt "
+        "WHERE stage = 'stage' AND clues IS NOT NULL AND batch_id = ANY(%s) GROUP BY 1",
+        [list(batches)],
+    )
+    return dict(rows.fetchall())
+
+
+def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Digests:
+    """What the receipts say of the rows of some batches."""
+    rows = connection.execute(
+        f"SELECT extract_id, stage, counts, sha256 FROM receipt WHERE stage LIKE '{KEEP}%%' "
+        "AND batch_id = ANY(%s)",
+        [list(batches)],
+    )
+    told = [
+        (extract, stage.removeprefix(KEEP), counts, text.partition(" ")[::2])
+        for extract, stage, counts, text in rows
+    ]
+    forms: dict[str, set[str]] = {}
+    for _, record, _, (form, _) in told:
+        forms.setdefault(record, set()).add(form)
+    known = {
+        (record, form)
+        for record, kept in forms.items()
+        if record in EXTRACTS
+        for form in _forms(connection, EXTRACTS[record], kept)
+    }
+    return {
+        (extract, record): Digest(
+            json.loads(counts)["rows"], total if (record, form) in known else None
+        )
+        for extract, record, counts, (form, total) in told
+    }
+
+
+def differing(
+    then: Digests, now: Digests
+) -> Iterator[tuple[tuple[int, str], tuple[Digest, Digest]]]:
+    """Extracts and record kinds whose rows are not those that were hashed: then and now.
+
+    Rows that were hashed over other columns are counted.
+    """
+    for of in sorted({*then, *now}):
+        before, after = (one.get(of, Digest(0, "")) for one in (then, now))
+        if before.sum is None:
+            after = after._replace(sum=None)
+        if before != after:
+            yield of, (before, after)
+
+
+def are_as_staged(
+    connection: psycopg.Connection, table: Table, batch_id: int, extract_id: int
+) -> bool | None:
+    """Whether the rows of an extract are those that were hashed once all were staged.
+
+    None: nothing is kept to tell by. They are being staged, or an earlier version staged them, or
+    other columns were hashed than there are now.
+    """
+    told = recorded(connection, [batch_id])
+    if told[batch_id] is None:
+        return None
+    of = extract_id, table.name
+    then = kept_digests(connection, [batch_id]).get(of, Digest(0, ""))
+    now = row_digests(connection, table, [batch_id]).get(of, Digest(0, ""))
+    altered = next(differing({of: then}, {of: now}), None)
+    if altered is not None or changed_receipts(connection, told):
+        return False
+    return None if then.sum is None else True
+
+
+def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str | None]:
+    """What the audit trail says of the rows of each batch since it was last read.
+
+    The first word counts that was said since then. None: an earlier version took it in.
+    """
+    found: dict[int, str | None] = dict.fromkeys(batches)
+    for batch, what, detail in connection.execute(
+        "SELECT batch_id, what, detail FROM event WHERE batch_id = ANY(%s) AND what = ANY(%s) "
+        "ORDER BY id",
+        [list(batches), [_RECEIVED, STAGED]],
+    ):
+        if what == _RECEIVED:
+            found[batch] = None
+        elif found[batch] is None:
+            found[batch] = said_by(detail).get(ROWS)
+    return found
+
+
+def changed_receipts(connection: psycopg.Connection, told: dict[int, str | None]) -> list[int]:
+    """The batches whose receipts of staged rows are not those the audit trail tells of."""
+    said = {batch: rows for batch, rows in told.items() if rows is not None}
+    there = _hash_of_receipts(connection, said)
+    return sorted(batch for batch, rows in said.items() if there.get(batch, "") != rows)
+
+
+def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
+    found: dict[int, list[str]] = {}
+    for batch, *told in connection.execute(
+        f"SELECT batch_id, stage, counts, sha256 FROM receipt "
+        f"WHERE stage LIKE '{KEEP}%%' AND batch_id = ANY(%s) "
+        'ORDER BY extract_id, stage COLLATE "C"',
+        [list(batches)],
+    ):
+        found.setdefault(batch, []).append(json.dumps(told))
+    return {
+        batch: hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        for batch, lines in found.items()
+    }
+
+
+def _digests_of(table: Table, hashed: sql.Composed) -> sql.Composed:
+    """SQL for the digests by extract; the range of extracts is what the range indexes know."""
+    return sql.SQL(
+        "SELECT s.extract_id, count(*), sum({})::text, "
+        "min(s.record_number), max(s.record_number) FROM {} s "
+        "WHERE s.batch_id = ANY(%(batches)s) AND s.extract_id "
+        "BETWEEN (SELECT min(id) FROM extract WHERE batch_id = ANY(%(batches)s)) "
+        "AND (SELECT max(id) FROM extract WHERE batch_id = ANY(%(batches)s)) GROUP BY 1"
+    ).format(hashed, sql.Identifier(SCHEMA, staged_name(table)))
+
+
+def _forms(
+    connection: psycopg.Connection, table: Table, asked: Iterable[str]
+) -> dict[str, sql.Composed]:
+    """SQL for the hash of a staged row by each form that is known; of earlier ones, if `asked`."""
+    now = _hashed(table)
+    forms = {_form(how, now): _hash_of(how, map(_column, now)) for how in _ROW_HASHES}
+    if forms.keys() >= {*asked} or table.name not in OWN.tables:
+        return forms
+    for then in defined_so_far(connection, table.name):
+        for how in _ROW_HASHES:
+            names = _hashed(then)
+            forms.setdefault(_form(how, names), _as_defined(table, then, how))
+    return forms
+
+
+def _now(table: Table) -> sql.Composed:
+    return _hash_of(BYTES, map(_column, _hashed(table)))
+
+
+def _as_defined(table: Table, then: Table, how: str) -> sql.Composed:
+    """SQL for the hash of a row that was staged by an earlier definition of its kind.
+
+    A column was taken away where no row had a value of it, and rows of before have none of what is
+    new: one that has is another row.
+    """
+    # A change of a definition is rare, and no other command waits for this.
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415
+
+    from schemas.derived.sql import sql_columns  # noqa: PLC0415
+
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    kinds = {name: of.kind for name, of in table.by_name.items()}
+    gone = {
+        name: kind.compile(dialect=dialect)
+        for of in then.delivered
+        if kinds.get(of.name) is not of.kind
+        for name, kind in sql_columns(of).items()
+    }
+    columns = [
+        sql.SQL(f"NULL::{gone[name]}") if name in gone else _column(name) for name in _hashed(then)
+    ]
+    kept = {name for of in then.delivered for name in stored_names(of)} - gone.keys()
+    new = [name for of in table.delivered for name in stored_names(of) if name not in kept]
+    hashed = _hash_of(how, columns)
+    if not new:
+        return hashed
+    return sql.SQL("({}::numeric + (NOT ROW({}) IS NULL)::int)").format(
+        hashed, sql.SQL(", ").join(map(_column, new))
+    )
+
+
+def _hash_of(how: str, columns: Iterable[sql.Composable]) -> sql.Composed:
+    return sql.SQL(_ROW_HASHES[how]).format(sql.SQL(", ").join(columns))
+
+
+def _column(name: str) -> sql.Composable:
+    return sql.Identifier("s", name)
+
+
+def _form(how: str, columns: Iterable[str]) -> str:
+    """Which columns are hashed, and how."""
+    told = filter(None, [how, *columns])
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+
+
+def _hashed(table: Table) -> list[str]:
+    return [name for name in staged_columns(table) if name not in NUMBERED]

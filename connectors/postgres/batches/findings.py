@@ -1,0 +1,401 @@
+"""What is wrong with the rows of a batch: reasons, notes, and the rejected rows themselves."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.rows import class_row, namedtuple_row
+
+from connectors.files.chunks.skipped_lines import SkippedLines
+from connectors.files.text.dialect import RecordFault
+from connectors.postgres.batches.digests import CLUES, STAGED, clues_digests
+from connectors.postgres.batches.ledger import TAKEN_BACK, Extract, batch_span, list_receipts
+from connectors.postgres.batches.written_over import OF_OTHERS, SECOND_RECORD
+from connectors.postgres.trail import said_by
+from schemas.derived.sql_names import listed, staged_name
+from schemas.derived.views import AT_PLACES, CORRECTED, at_places, of_batch, position
+from schemas.field import Table
+from schemas.reasons import REASONS
+from schemas.tables import EXTRACTS
+
+REASONS_OF = "reasons"
+"""The clue of a chunk that counts them."""
+SEARCHED = 4_096
+"""Records looked through at first for the one a line is in; eight times as many each next time."""
+
+
+class Finding(NamedTuple):
+    """One reason against rows of one record kind, with the first row that has it."""
+
+    record: str
+    code: str
+    field: str
+    rows: int
+    extract_id: int
+    line: int
+    record_number: int
+    value: str
+
+
+class Note(NamedTuple):
+    """A finding that rejected no row."""
+
+    record: str
+    code: str
+    field: str
+    value: str
+    rows: int
+    extract_id: int
+    record_number: int
+    line: int
+    message: str
+
+
+class RejectedRow(NamedTuple):
+    """One row that carries HasError."""
+
+    extract_id: int
+    record_number: int
+    first_line: int
+    last_line: int
+    byte_start: int
+    byte_end: int
+    data: str | None
+    raw: str | None
+    error_data: str
+    record: str
+    """The kind it was staged as: that of its file, or of what is inside."""
+
+
+def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Finding]:
+    """The reasons of a batch for one record kind, most frequent first."""
+    counted = _counted(connection, table, batch_id)
+    rows = connection.execute(
+        f"""WITH reasons AS (
+            SELECT extract_id, record_number, first_line,
+                json_array_elements(error_data::json) AS reason
+            FROM ({_erroneous(table, staged=counted is None)}) r
+        ), named AS (
+            SELECT extract_id, record_number, first_line, reason ->> 'ErrorCode' AS code,
+                reason ->> 'FieldName' AS field, reason -> 'Meta' ->> 'value' AS value, 1 AS rows
+            FROM reasons
+            UNION ALL SELECT * FROM unnest(%(extracts)s::int[], %(numbers)s::bigint[],
+                %(lines)s::bigint[], %(codes)s::text[], %(fields)s::text[], %(values)s::text[],
+                %(rows)s::int[])
+        )
+        SELECT '{table.name}', code, field, sum(rows)::bigint,
+            (array_agg(extract_id ORDER BY extract_id, record_number))[1],
+            (array_agg(first_line ORDER BY extract_id, record_number))[1],
+            (array_agg(record_number ORDER BY extract_id, record_number))[1],
+            coalesce((array_agg(value ORDER BY extract_id, record_number))[1], '')
+        FROM named GROUP BY code, field
+        ORDER BY sum(rows) DESC, code COLLATE "C", field COLLATE "C" """,
+        batch_span(connection, batch_id)
+        | {
+            name: [getattr(one, of) for one in counted or ()]
+            for name, of in (
+                ("extracts", "extract_id"),
+                ("numbers", "record_number"),
+                ("lines", "line"),
+                ("codes", "code"),
+                ("fields", "field"),
+                ("values", "value"),
+                ("rows", "rows"),
+            )
+        },
+    ).fetchall()
+    return [Finding(*row) for row in rows]
+
+
+def _counted(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Finding] | None:
+    """The reasons against rows that were rejected as they were read, as each chunk counted them.
+
+    None: not all of them did, somebody altered what they say since, or rows of the batch were
+    corrected, whose reasons no longer count.
+    """
+    corrected, staged = connection.execute(
+        f"""SELECT EXISTS (SELECT FROM outcome c WHERE {of_batch("c")}
+                AND c.verdict = '{CORRECTED}'),
+            (SELECT detail FROM event WHERE batch_id = %(batch)s AND what = '{STAGED}'
+                ORDER BY id DESC LIMIT 1)""",
+        batch_span(connection, batch_id),
+    ).fetchone() or (True, None)
+    told = said_by(staged).get(CLUES)
+    if corrected or told not in (None, clues_digests(connection, [batch_id]).get(batch_id, "")):
+        return None
+    found = []
+    for receipt in list_receipts(connection, batch_id, "stage"):
+        states = receipt.totals.get(table.name, {})
+        told = receipt.clues.get(table.name, {}).get(REASONS_OF)
+        if told is None and "rejected" in states:
+            return None
+        for code, field, rows, number, line, value in told or ():
+            found.append(
+                Finding(table.name, code, field, rows, receipt.extract_id, line, number, value)
+            )
+    return found
+
+
+def rejected_rows(
+    connection: psycopg.Connection,
+    tables: Iterable[Table],
+    batch_id: int,
+    *,
+    most: int | None = None,
+    after: tuple[int, int] = (0, 0),
+) -> Iterator[RejectedRow]:
+    """The rows of some record kinds that carry HasError, in the order they were delivered.
+
+    `after` is the extract and record number of the last one that is not wanted.
+    """
+    limit = "" if most is None else f"LIMIT {int(most)}"
+    every = " UNION ALL ".join(_rejected(table, limit) for table in tables)
+    if not every:
+        return
+    with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
+        yield from cursor.stream(
+            f"SELECT * FROM ({every}) r ORDER BY extract_id, record_number {limit}",
+            batch_span(connection, batch_id) | {"extract": after[0], "number": after[1]},
+        )
+
+
+def _rejected(table: Table, limit: str) -> str:
+    return f"""(SELECT *, '{table.name}' AS record FROM ({_erroneous(table)}) e
+        WHERE (extract_id, record_number) > (%(extract)s, %(number)s)
+        ORDER BY extract_id, record_number {limit})"""
+
+
+def rows_at(
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    extracts: Sequence[int],
+    numbers: Sequence[int],
+) -> Iterator[RejectedRow]:
+    """Rows of one record kind by their extract and record number, rejected or not, in order.
+
+    They are read some thousand at a time: rows near each other lie near each other.
+    """
+    places = sorted(zip(extracts, numbers, strict=True))
+    with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
+        for begin in range(0, len(places), SEARCHED):
+            near = places[begin : begin + SEARCHED]
+            asked = [number for _, number in near]
+            yield from cursor.execute(
+                f"""SELECT {_PLACED}, s.data, s.raw,
+                    coalesce(s.error_data, '[]') AS error_data, '{table.name}' AS record
+                FROM {staged_name(table)} s {AT_PLACES}
+                WHERE {of_batch("s")} AND s.record_number BETWEEN %(first)s AND %(last)s
+                ORDER BY s.extract_id, s.record_number""",
+                batch_span(connection, batch_id)
+                | at_places(near)
+                | {"first": min(asked), "last": max(asked)},
+            )
+
+
+_NOTED = f"""note n WHERE n.batch_id = %s AND NOT (n.code = '{SECOND_RECORD}' AND EXISTS (
+    SELECT FROM batch b WHERE (b.id = n.batch_id OR b.id::text = n.value)
+    AND b.state IN ({listed(TAKEN_BACK)})))"""
+"""SQL: the notes of a batch; of two records for one row, while neither was taken back."""
+
+
+def notes(connection: psycopg.Connection, batch_id: int, most: int) -> list[Note]:
+    """The first of what was noted about a batch without rejecting rows, each with its line.
+
+    What others delivered too stands first. Of references each value has its note, so
+    these may be any number, and are left out before any other.
+    """
+    noted = connection.execute(
+        "SELECT record, code, field, value, rows, extract_id, record_number, "
+        "CASE record_number WHEN 0 THEN value::bigint ELSE record_number + 1 END, message "
+        f"FROM {_NOTED} ORDER BY code NOT IN ({listed(OF_OTHERS)}), "
+        "starts_with(code, 'Reference')"
+        ', record COLLATE "C", code COLLATE "C", field COLLATE "C", value COLLATE "C", extract_id '
+        "LIMIT %s",
+        [batch_id, most],
+    ).fetchall()
+    in_order = sorted(map(Note._make, noted), key=lambda of: (of.code not in OF_OTHERS, of.record))
+    found: list[Note] = []
+    for record, of_record in groupby(in_order, key=attrgetter("record")):
+        found += _with_lines(connection, EXTRACTS[record], batch_id, list(of_record))
+    return found
+
+
+def count_notes(connection: psycopg.Connection, batch_id: int) -> int:
+    row = connection.execute(f"SELECT count(*) FROM {_NOTED}", [batch_id]).fetchone()
+    return int(row[0]) if row else 0
+
+
+def note_left_out(
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    told: Iterable[tuple[str, str, int, int, int]],
+) -> None:
+    """Note which rows a feed profile leaves out.
+
+    `told`: column, cell, how many rows, and the extract and record number of the first.
+    """
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value, "
+            "rows, message) VALUES (%s, %s, %s, %s, 'LeftOut', %s, %s, %s, %s)",
+            [
+                (batch_id, extract, number, table.name, column, cell, rows, message)
+                for column, cell, rows, extract, number in told
+                for message in (REASONS["LeftOut"].message(field=column, value=cell),)
+            ],
+        )
+
+
+def note_no_records(
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    code: str,
+    told: Mapping[int, SkippedLines],
+) -> None:
+    """Note by extract which lines became no record, and so have no number of one."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value, "
+            "rows, message) VALUES (%s, %s, 0, %s, %s, '', %s, %s, %s)",
+            [
+                (batch_id, extract, table.name, code, str(first), lines, REASONS[code].message())
+                for extract, (lines, first) in told.items()
+            ],
+        )
+
+
+def _with_lines(
+    connection: psycopg.Connection, table: Table, batch_id: int, of_record: Sequence[Note]
+) -> list[Note]:
+    """The notes of one record kind, with the first line of their row where it is staged."""
+    rows = connection.execute(
+        f"""SELECT s.extract_id, s.record_number, {position("first_line")}
+        FROM {staged_name(table)} s {AT_PLACES} WHERE {of_batch("s")}""",
+        batch_span(connection, batch_id)
+        | at_places((note.extract_id, note.record_number) for note in of_record),
+    ).fetchall()
+    lines = {(extract_id, number): line for extract_id, number, line in rows}
+    return [
+        note._replace(line=lines.get((note.extract_id, note.record_number), note.line))
+        for note in of_record
+    ]
+
+
+def wrong_fields(error_data: str) -> frozenset[str]:
+    """The fields that the reasons of a row name; empty text for a reason against the whole row."""
+    return frozenset(str(error["FieldName"]) for error in json.loads(error_data))
+
+
+def is_broken(error_data: str | None) -> bool:
+    """Whether a row has no cells, because its line could not be divided into them."""
+    codes = {fault.code for fault in RecordFault}
+    return any(error["ErrorCode"] in codes for error in json.loads(error_data or "[]"))
+
+
+def find_row(connection: psycopg.Connection, extract_id: int, record_number: int) -> list[Any]:
+    """Everything known about one staged row; what proves it is another matter (`locate`)."""
+    with connection.cursor(row_factory=namedtuple_row) as cursor:
+        return cursor.execute(
+            "SELECT *, NULL AS proof FROM staged_row WHERE extract_id = %s AND record_number = %s",
+            [extract_id, record_number],
+        ).fetchall()
+
+
+class LastRow(NamedTuple):
+    """The last row that begins at a line or before it; the line may be behind its end."""
+
+    record_number: int
+    last_line: int
+
+
+def row_from_line(connection: psycopg.Connection, extract: Extract, line: int) -> LastRow | None:
+    """The row a line is in, or else the last one before it; None: the line is before them all.
+
+    Of several records of one line it is the last.
+    """
+    high, span = _chunk_of(connection, extract, line)[1], SEARCHED
+    while high > 0:
+        found = _rows_from(connection, extract, line, max(0, high - span), high)
+        if found:
+            return max(found)
+        high, span = high - span, span * 8
+    return None
+
+
+def records_of_line(connection: psycopg.Connection, extract: Extract, line: int) -> list[int]:
+    """The numbers of the records that a line is in, or that it became; none of them: it is none."""
+    first, last = _chunk_of(connection, extract, line)
+    found = _rows_from(connection, extract, line, first - 1, last, within=True)
+    return sorted(row.record_number for row in found)
+
+
+def _chunk_of(connection: psycopg.Connection, extract: Extract, line: int) -> tuple[int, int]:
+    """First and last record of the chunk that a line is in, or of the last one above it."""
+    receipts = list_receipts(connection, extract.batch_id, "stage", extract.id, with_clues=False)
+    inside = next((one for one in receipts if line <= (one.last_line or 0)), None)
+    found = inside or max(receipts, key=lambda one: one.last_record, default=None)
+    return (found.first_record, found.last_record) if found else (1, 0)
+
+
+def _rows_from(
+    connection: psycopg.Connection,
+    extract: Extract,
+    line: int,
+    above: int,
+    most: int,
+    *,
+    within: bool = False,
+) -> list[LastRow]:
+    """Of each record kind the last row of a span that begins at a line or before it.
+
+    Or all rows that have the line `within` them.
+    """
+    receipts = list_receipts(connection, extract.batch_id, "stage", extract.id, with_clues=False)
+    values = {"batch": extract.batch_id, "extract": extract.id, "line": line}
+    last = f"AND {position('last_line')} >= %(line)s" if within else ""
+    return [
+        LastRow(*row)
+        for name in sorted({name for one in receipts for name in one.totals})
+        for row in connection.execute(
+            f"""SELECT s.record_number, {position("last_line")}
+            FROM {staged_name(EXTRACTS[name])} s
+            WHERE s.batch_id = %(batch)s AND s.extract_id = %(extract)s
+                AND s.record_number > %(above)s AND s.record_number <= %(most)s
+                AND {position("first_line")} <= %(line)s {last}
+            ORDER BY s.record_number DESC {"" if within else "LIMIT 1"}""",
+            values | {"above": above, "most": most},
+        )
+    ]
+
+
+_PLACED = ", ".join(
+    f"{position(name)} AS {name}"
+    for name in ("extract_id", "record_number", "first_line", "last_line", "byte_start", "byte_end")
+)
+
+
+def _erroneous(table: Table, *, staged: bool = True) -> str:
+    """SQL for the rows with errors; those that were rejected as they were read where `staged`."""
+    rejected = f"""
+        SELECT {_PLACED}, s.data, s.raw, s.error_data
+        FROM {staged_name(table)} s WHERE {of_batch("s")} AND s.error_data IS NOT NULL
+            AND {_not_corrected()}
+        UNION ALL"""
+    return f"""{rejected if staged else ""}
+        SELECT {_PLACED}, s.data, s.raw, o.error_data
+        FROM {staged_name(table)} s
+        JOIN outcome o ON o.extract_id = s.extract_id AND o.record_number = s.record_number
+        WHERE {of_batch("s")} AND {of_batch("o")} AND o.error_data IS NOT NULL
+            AND {_not_corrected()}"""
+
+
+def _not_corrected() -> str:
+    return f"""NOT EXISTS (SELECT 1 FROM outcome c WHERE {of_batch("c")}
+        AND c.extract_id = s.extract_id AND c.record_number = s.record_number
+        AND c.verdict = '{CORRECTED}')"""

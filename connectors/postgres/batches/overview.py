@@ -1,0 +1,276 @@
+"""The ledger at a glance: batches with their rows and errors, without reading a staged row."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+import psycopg
+from psycopg.rows import class_row
+
+from connectors.postgres.accounts import BATCH_SEEN
+from connectors.postgres.batches.attempts import REPAIRED, delivered_again, later_attempts
+from connectors.postgres.batches.deliveries import IS_STATED_SAME
+from connectors.postgres.batches.ledger import (
+    ENDED,
+    IN_DATABASE,
+    REFUSED_AS_STATED,
+    TAKEN_BACK,
+    Extract,
+    State,
+)
+from connectors.postgres.batches.other_names import FILE_NAMES
+from schemas.derived.sql_names import SCHEMA, listed
+from schemas.derived.views import in_batches
+from schemas.own_columns import PARENT_COLUMN
+
+
+class BatchSummary(NamedTuple):
+    """One batch as lists show it."""
+
+    id: int
+    feed: str
+    state: State
+    opened_at: datetime
+    files: int
+    refused: int
+    """Files that could not be read."""
+    rows: int
+    errors: int
+    """Rows that carry HasError now: those corrected since are none any more, and one that was
+    delivered again, in error too, counts with its last attempt only."""
+    at_service: Mapping[str, int]
+    """State at the service -> rows; those refused, differing or in doubt are errors too."""
+    held_because: str | None
+    repaired: Mapping[int, int] = {}
+    """Later batch -> how many of its rejects that one repaired, where none is left."""
+    to_deliver: int = 0
+    """Refused and absent files that no batch has taken by now."""
+    corrects: int | None = None
+
+
+def list_overview(
+    connection: psycopg.Connection,
+    most: int,
+    *,
+    since: datetime | None = None,
+    state: State | None = None,
+    before: int | None = None,
+    only: int | None = None,
+    file: str | None = None,
+) -> list[BatchSummary]:
+    """The latest batches that whoever acts sees, newest first.
+
+    `since` keeps those opened later or not ended yet, `before` those of a lower number, `only` the
+    one of this, `file` those that have one of this name: see `files_called`.
+    """
+    asked: dict[str, object] = {"most": most, "since": since, "ended": list(ENDED), "state": state}
+    asked |= {"before": before, "only": only, "file": file}
+    with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
+        lines = cursor.execute(_OVERVIEW, asked)
+        listed = [line._replace(state=State(line.state)) for line in lines]
+    standing = _standing(connection, [line.id for line in listed])
+    again = Counter(row.batch_id for row in delivered_again(connection, standing))
+    counted = [line._replace(errors=line.errors - again[line.id]) for line in listed]
+    return [
+        line._replace(repaired=_repaired(connection, line.id))
+        if line.state is State.COMPLETE_WITH_ERRORS and not line.errors
+        else line
+        for line in counted
+    ]
+
+
+def _repaired(connection: psycopg.Connection, batch_id: int) -> dict[int, int]:
+    """The later batches that repaired the rejects of a batch, if every one was."""
+    later = later_attempts(connection, batch_id).values()
+    if any(one.state != REPAIRED for one in later):
+        return {}
+    return dict(sorted(Counter(one.batch_id for one in later).items()))
+
+
+def _standing(connection: psycopg.Connection, batches: Collection[int]) -> list[int]:
+    """Those of some batches that correct or are corrected, and were not taken back."""
+    rows = connection.execute(
+        f"""SELECT id FROM batch WHERE state NOT IN ({listed(TAKEN_BACK)}) AND id IN (
+            SELECT id FROM batch WHERE id = ANY(%(some)s) AND corrects IS NOT NULL
+            UNION SELECT corrects FROM batch WHERE corrects = ANY(%(some)s))""",
+        {"some": [*batches]},
+    ).fetchall()
+    return [batch_id for (batch_id,) in rows]
+
+
+def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
+    """Of each batch that had this content, the first one first: whether it has it no more.
+
+    It was undone or discarded, or has ended without a file that its manifest does not fit.
+    """
+    rows = connection.execute(
+        f"SELECT state IN ({listed(TAKEN_BACK)}) OR {REFUSED_AS_STATED} FROM batch b "
+        "WHERE content_id = %s ORDER BY id",
+        [content_id],
+    ).fetchall()
+    return [bool(one) for (one,) in rows]
+
+
+_APPLIED = f"b.state IN ({listed(IN_DATABASE)})"
+"""SQL: whether a batch `b` has taken its files; one that is held may yet be discarded."""
+_TAKEN = f"""SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
+    WHERE taken.refused IS NULL AND {_APPLIED}
+    AND (e.tenant IS NULL OR coalesce(b.profile::json ->> 'tenant', e.tenant) = e.tenant)"""
+
+
+def called(name: str) -> str:
+    r"""SQL: the name of a file without folders, archives, and how it is packed."""
+    return rf"regexp_replace({name}, '^.*/|\.(gz|zst|xz|bz2)$', '', 'gi')"
+
+
+_CALLED = f"(e.name = %(file)s OR {called('e.name')} = %(file)s)"
+
+
+def files_called(
+    connection: psycopg.Connection, batches: Iterable[int], file: str
+) -> dict[int, list[str]]:
+    """By batch the files of this name: the whole one, or what is left of it without its place.
+
+    That are folders, archives, and how it is packed. Bytes that came again under it count too.
+    """
+    found: dict[int, list[str]] = {}
+    for batch, name in connection.execute(
+        f"SELECT e.batch_id, e.name FROM {FILE_NAMES} e WHERE e.batch_id = ANY(%(batches)s) "
+        f"AND {_CALLED} ORDER BY e.batch_id, e.id",
+        {"batches": list(batches), "file": file},
+    ):
+        found.setdefault(batch, []).append(name)
+    return found
+
+
+_TO_DELIVER = f"""
+    refusing AS MATERIALIZED (
+        SELECT batch_id, sha256 FROM extract
+        WHERE refused IS NOT NULL AND batch_id IN (SELECT id FROM shown)
+    ), alike AS MATERIALIZED (
+        SELECT batch_id FROM refusing UNION SELECT t.batch_id
+        FROM refusing JOIN extract t USING (sha256) WHERE t.refused IS NOT NULL
+    ), named AS MATERIALIZED (
+        SELECT e.id, e.batch_id, e.name, e.sha256, e.manifest, e.refused, b.feed,
+            CASE WHEN e.refused IS NOT NULL THEN b.profile::json ->> 'tenant' END AS tenant,
+            {called("e.name")} AS called, count(*) OVER (
+                PARTITION BY e.batch_id, {called("e.name")}) = 1 AS alone
+        FROM extract e JOIN batch b ON b.id = e.batch_id
+        WHERE e.batch_id IN (SELECT batch_id FROM alike)
+    ), correcting AS (
+        SELECT own.id AS own, own.corrects AS with_it, b.id
+        FROM batch own JOIN batch b ON b.id > own.id AND b.corrects IN (own.id, own.corrects)
+        WHERE own.id IN (SELECT batch_id FROM named)
+        UNION SELECT own, with_it, b.id
+        FROM batch b JOIN correcting c ON b.corrects = c.id AND b.id > c.id
+    ), came AS MATERIALIZED (
+        SELECT DISTINCT own, b.feed, name_of.name, {called("name_of.name")} AS called
+        FROM correcting JOIN batch b USING (id) JOIN extract taken ON taken.batch_id = b.id,
+            unnest(ARRAY[taken.name, substring(taken.name FROM '(?i)^.*?[.]zip(?=/)')])
+                AS name_of (name)
+        WHERE taken.refused IS NULL AND {_APPLIED} AND name_of.name IS NOT NULL
+            AND (b.corrects = with_it OR coalesce(strpos(taken.header, '"{PARENT_COLUMN}"'), 0) = 0)
+    ), tried AS (
+        SELECT id, batch_id, feed, tenant, coalesce(sha256, id::text) AS content, NOT EXISTS (
+                {_TAKEN} AND taken.sha256 = e.sha256 AND (b.feed = e.feed OR b.id > e.batch_id))
+            AND NOT EXISTS ({_TAKEN} AND e.sha256 IS NULL AND taken.name = e.name
+                AND b.feed = e.feed AND b.id > e.batch_id AND {IS_STATED_SAME.format("taken")})
+            AND ((batch_id, feed, name) IN (SELECT own, feed, name FROM came)) IS NOT TRUE
+            AND (alone AND (batch_id, feed, called) IN (SELECT own, feed, called FROM came))
+                IS NOT TRUE AS waits
+        FROM named e WHERE refused IS NOT NULL
+    ), to_deliver AS (
+        SELECT id, batch_id FROM (
+            SELECT *, bool_and(waits) OVER (PARTITION BY feed, tenant, content) AS all_wait
+            FROM tried) e
+        WHERE all_wait AND batch_id IN (SELECT id FROM shown)
+    )"""
+"""The files of the batches `shown` that were refused, and whose content nobody has applied since.
+
+Content that another feed had before is no answer: it was delivered to both. Nor is what a batch
+took that is bound to another tenant: that leaves out the rows of this one.
+Nor the file of its name in a delivery that says to correct that batch, or that comes after it to
+correct the same one: the last part of the name will do, where no other file of the batch has it.
+One that names the rows that it repairs is none of the batch that has these. One that was absent has
+come also with one of its name of which the same is stated; an archive that could not be read has
+come with any of its files. What was refused several times has come once one of these has: it cannot
+be taken twice. Part of a WITH RECURSIVE; each file is looked at once.
+"""
+
+
+def files_to_deliver(connection: psycopg.Connection, batches: Iterable[int]) -> list[Extract]:
+    """The files of some batches that were refused, and not taken since."""
+    with connection.cursor(row_factory=class_row(Extract)) as cursor:
+        return cursor.execute(
+            f"WITH RECURSIVE shown AS (SELECT unnest(%s::int[]) AS id), {_TO_DELIVER} "
+            "SELECT e.* FROM extract e JOIN to_deliver USING (id, batch_id) ORDER BY e.id",
+            [list(batches)],
+        ).fetchall()
+
+
+def delivered_again_in(
+    connection: psycopg.Connection, files: Iterable[tuple[int, str]], batches: Iterable[int]
+) -> set[tuple[int, str]]:
+    """Those of some files, by batch and name, whose content one of these batches has too."""
+    if not (files := [*files]):
+        return set()
+    of, names = zip(*files, strict=True)
+    rows = connection.execute(
+        "SELECT e.batch_id, e.name FROM extract e JOIN unnest(%s::int[], %s::text[]) "
+        "AS asked (batch_id, name) USING (batch_id, name) WHERE EXISTS (SELECT FROM extract o "
+        "WHERE o.sha256 = e.sha256 AND o.batch_id <> e.batch_id AND o.batch_id = ANY(%s))",
+        [list(of), list(names), list(batches)],
+    )
+    return {*rows.fetchall()}
+
+
+COUNTED = f"""{_TO_DELIVER}, files AS (
+        SELECT e.batch_id, count(*) AS files, count(e.refused) AS refused,
+            count(d.id) AS to_deliver
+        FROM extract e LEFT JOIN to_deliver d ON d.id = e.id
+        WHERE e.batch_id IN (SELECT id FROM shown) GROUP BY 1
+    ), staged AS (
+        SELECT batch_id, sum(value::bigint) AS rows,
+            sum(value::bigint) FILTER (WHERE key = 'rejected') AS rejected
+        FROM receipt, json_each_text(counts::json)
+        WHERE stage = 'stage' AND batch_id IN (SELECT id FROM shown) GROUP BY 1
+    ), told AS (
+        SELECT batch_id, count(*) FILTER (WHERE verdict IN ('rejected', 'conflict'))
+            - count(*) FILTER (WHERE verdict = 'corrected') AS errors
+        FROM outcome WHERE {in_batches("outcome", "ARRAY(SELECT id FROM shown)")} GROUP BY 1
+    ), sent AS (
+        SELECT batch_id, json_object_agg(state, rows) AS states,
+            coalesce(sum(rows) FILTER (WHERE state IN ('unsent', 'sending')), 0) AS waiting,
+            coalesce(sum(rows) FILTER (WHERE state IN ('refused', 'differs', 'in_doubt')), 0)
+                AS undecided
+        FROM (
+            SELECT batch_id, state, count(*) AS rows FROM send
+            WHERE batch_id IN (SELECT id FROM shown WHERE service IS NOT NULL) GROUP BY 1, 2
+        ) counted GROUP BY 1
+    )"""
+"""What the batches of a query `shown` hold, each counted by itself; the rest of WITH RECURSIVE.
+
+What is left to do about a batch is found here alone: lists name it, and what it needs is kept.
+"""
+
+_OVERVIEW = f"""
+    WITH RECURSIVE shown AS (
+        SELECT * FROM batch b WHERE (%(since)s::timestamptz IS NULL
+            OR opened_at >= %(since)s OR state <> ALL(%(ended)s))
+            AND (%(state)s::text IS NULL OR state = %(state)s)
+            AND (%(before)s::int IS NULL OR id < %(before)s)
+            AND (%(only)s::int IS NULL OR id = %(only)s)
+            AND (%(file)s::text IS NULL OR id IN (
+                SELECT e.batch_id FROM {FILE_NAMES} e WHERE {_CALLED}))
+            AND ((SELECT {SCHEMA}.sees_all()) OR {BATCH_SEEN})
+        ORDER BY id DESC LIMIT %(most)s
+    ), {COUNTED}
+    SELECT b.id, b.feed, b.state, b.opened_at, coalesce(f.files, 0) AS files,
+        coalesce(f.refused, 0) AS refused, coalesce(s.rows, 0)::bigint AS rows,
+        (coalesce(s.rejected, 0) + coalesce(t.errors, 0) + coalesce(u.undecided, 0))::bigint
+            AS errors, coalesce(u.states, '{{}}') AS at_service, b.held_because,
+        coalesce(f.to_deliver, 0) AS to_deliver, b.corrects
+    FROM shown b LEFT JOIN files f ON f.batch_id = b.id LEFT JOIN staged s ON s.batch_id = b.id
+    LEFT JOIN told t ON t.batch_id = b.id LEFT JOIN sent u ON u.batch_id = b.id
+    ORDER BY b.id DESC"""

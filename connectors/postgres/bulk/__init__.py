@@ -1,0 +1,1 @@
+"""Many rows at a time: frames in and out, by COPY and by pages."""

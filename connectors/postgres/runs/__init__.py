@@ -1,0 +1,1 @@
+"""Reconciliations in the ledger: what they read, their breaks, and what people decided."""

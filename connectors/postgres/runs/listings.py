@@ -1,0 +1,207 @@
+"""Listings of the service that were pulled: which of them counts, and since when.
+
+The same listing is kept once, so the batch it came with first says nothing of its age: every pull
+tells in the audit trail which contents the service answered, and when it was asked. The clock is
+that of the database, which stamps the sends as well.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import psycopg
+from psycopg.rows import class_row
+
+from connectors.addresses import service_address
+from connectors.postgres.batches.ledger import TAKEN_BACK, Extract
+from connectors.postgres.trail import said_by
+from connectors.settings import zone_of
+from schemas.derived.sql_names import SCHEMA, listed, staged_name
+from schemas.derived.views import ERRORS, LISTING_FEED
+from schemas.operations import OPERATIONS
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+
+PULLED = "pull"
+"""What the event says that is written when listings were read."""
+KEPT, ASKED = "kept", "asked_at"
+"""In its detail, of each listing: the hash of its extract, and when the service was asked."""
+SERVICE, ZONE = "service", "zone"
+"""And the address of the service, and the time zone of its server, in which it shows times."""
+NO_ZONE_TOLD = "UTC"
+"""Where a pull does not tell it, as none of an earlier version: what the setting is by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingPulled:
+    """The newest complete listing of a record kind."""
+
+    extract: Extract
+    asked_at: datetime
+    """When the service was asked: what was sent later need not be in it."""
+    zone: str = NO_ZONE_TOLD
+    """Time zone of the server, as it was set then."""
+    spoiled: bool = False
+    """Some of its rows were rejected, so it is not whole and no evidence of anything."""
+
+
+def clock(connection: psycopg.Connection) -> datetime:
+    """The time by the clock that stamps what is sent."""
+    row = connection.execute("SELECT clock_timestamp()").fetchone()
+    assert row is not None
+    moment: datetime = row[0]
+    return moment
+
+
+def newest_listings(
+    connection: psycopg.Connection, service: str | None
+) -> dict[str, ListingPulled]:
+    """Per record kind the listing that the service answered last, whatever batch it is in.
+
+    One whose batch has not come to its end is not whole, and one that was taken back counts not;
+    nor does what another service answered. `service` is the address of it; None: of any.
+    """
+    with connection.cursor(row_factory=class_row(Extract)) as cursor:
+        extracts = cursor.execute(
+            "SELECT e.* FROM extract e JOIN batch b ON b.id = e.batch_id WHERE b.feed = %s "
+            "AND e.refused IS NULL AND b.state IN ('complete', 'complete_with_errors') "
+            "ORDER BY e.id",
+            [LISTING_FEED],
+        ).fetchall()
+    # A run that died before it said what it read has opened the batch.
+    opened: dict[int, datetime] = dict(
+        connection.execute(
+            "SELECT id, opened_at FROM batch WHERE feed = %s", [LISTING_FEED]
+        ).fetchall()
+    )
+    answered = _answered(connection, service)
+    newest: dict[str, ListingPulled] = {}
+    for extract in extracts:
+        assert extract.record is not None
+        assert extract.sha256 is not None
+        named = [answered[key] for key in (extract.sha256, extract.batch_id) if key in answered]
+        last = max(filter(None, named or [(opened[extract.batch_id], NO_ZONE_TOLD)]), default=None)
+        if last is None:
+            continue
+        pulled = ListingPulled(extract, *last)
+        known = newest.get(extract.record)
+        if known is None or pulled.asked_at >= known.asked_at:
+            newest[extract.record] = pulled
+    spoiled = _spoiled(connection, [one.extract.id for one in newest.values()])
+    return {
+        record: replace(one, spoiled=one.extract.id in spoiled) for record, one in newest.items()
+    }
+
+
+def _spoiled(connection: psycopg.Connection, extracts: list[int]) -> set[int]:
+    """Those of some extracts that have a row with errors."""
+    found = connection.execute(
+        "SELECT extract_id FROM receipt WHERE extract_id = ANY(%(of)s) AND stage = 'stage' "
+        "AND (counts::json ->> 'rejected')::bigint > 0 "
+        "UNION SELECT extract_id FROM outcome "
+        f"WHERE extract_id = ANY(%(of)s) AND verdict IN ({listed(ERRORS)})",
+        {"of": extracts},
+    )
+    return {extract for (extract,) in found}
+
+
+def _answered(
+    connection: psycopg.Connection, service: str | None
+) -> dict[str | int | None, tuple[datetime, str] | None]:
+    """When the service was last asked for each content that it answered, and its zone then.
+
+    None for a content that other services alone have answered. An earlier version told of the batch
+    alone, whose number stands for its contents.
+    """
+    found: dict[str | int | None, tuple[datetime, str] | None] = {}
+    events = connection.execute(
+        "SELECT at, batch_id, detail FROM event WHERE what = %s", [PULLED]
+    ).fetchall()
+    for at, batch, detail in events:
+        said = said_by(detail)
+        listings, zone = said.get("listings"), _zone(said.get(ZONE))
+        of_another = service is not None and _address(said.get(SERVICE, service)) != service
+        entries = [*listings.values()] if isinstance(listings, dict) else []
+        kept = [one for one in entries if isinstance(one, dict) and KEPT in one]
+        asked = [(str(one[KEPT]), _moment(one[ASKED]) if ASKED in one else at) for one in kept]
+        for content, moment in asked if kept else [(batch, at)]:
+            if moment is not None:
+                known = found.setdefault(content, None)
+                # Nobody asked later than it was said.
+                last = min(moment, at)
+                if not of_another and (known is None or last >= known[0]):
+                    found[content] = last, zone
+    return found
+
+
+def _moment(text: object) -> datetime | None:
+    """A moment as a pull tells it; None: what is none."""
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
+
+
+def _address(text: object) -> str | None:
+    """The address of a service as a pull tells it, which earlier versions did as it was set."""
+    try:
+        return service_address(str(text))
+    except ValueError:
+        return None
+
+
+def _zone(told: object) -> str:
+    """A time zone as a pull tells it."""
+    try:
+        return zone_of(str(told)).key
+    except (KeyError, ValueError, OSError):
+        return NO_ZONE_TOLD
+
+
+def listing_batches(connection: psycopg.Connection) -> list[int]:
+    rows = connection.execute("SELECT id FROM batch WHERE feed = %s", [LISTING_FEED]).fetchall()
+    return [number for (number,) in rows]
+
+
+def last_sent(connection: psycopg.Connection, extracts: Sequence[int]) -> dict[str, datetime]:
+    """Per record kind of some extracts, when the last of what is to reach the service went there.
+
+    Kinds that no operation takes go there in other ways, not before they are delivered here. What
+    is being sent right now is not sent yet.
+    """
+    return dict(
+        connection.execute(
+            "SELECT e.record, max(greatest(r.at, "
+            "(SELECT max(CASE state WHEN 'sending' THEN clock_timestamp() ELSE changed_at END) "
+            "FROM send WHERE extract_id = e.id AND state <> 'unsent'))) "
+            "FROM extract e JOIN batch b ON b.id = e.batch_id, LATERAL (SELECT min(at) AS at "
+            "FROM event WHERE batch_id = b.id AND what = 'batch received' HAVING count(*) > 0) r "
+            "WHERE e.id = ANY(%s) AND e.record = ANY(%s) AND b.service IS NOT NULL GROUP BY 1",
+            [list(extracts), [one.response for one in OPERATIONS if one.returns_list]],
+        ).fetchall()
+    )
+
+
+def brought_elsewhere(
+    connection: psycopg.Connection, numbers: Collection[int], batches: Sequence[int]
+) -> set[int]:
+    """Which of the service's batches have rows of batches beside these, too."""
+    extracts = connection.execute(
+        "SELECT e.id FROM extract e JOIN batch b ON b.id = e.batch_id WHERE e.record = %s "
+        f"AND e.refused IS NULL AND b.state NOT IN ({listed(TAKEN_BACK)}) AND b.feed <> %s "
+        "AND b.id <> ALL(%s)",
+        [INSERT_BATCH_DATA.name, LISTING_FEED, list(batches)],
+    ).fetchall()
+    found: set[int] = set()
+    if not extracts:
+        return found
+    others = [extract for (extract,) in extracts]
+    for record, table in EXTRACTS.items():
+        own = ', "BatchId"' if record == INSERT_BATCH_DATA.name else ""
+        rows = connection.execute(
+            f"SELECT DISTINCT coalesce(source_batch_id{own}) FROM {SCHEMA}.{staged_name(table)} "
+            f"WHERE extract_id = ANY(%s) AND coalesce(source_batch_id{own}) = ANY(%s)",
+            [others, list(numbers)],
+        ).fetchall()
+        found.update(number for (number,) in rows)
+    return found

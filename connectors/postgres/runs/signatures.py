@@ -1,0 +1,213 @@
+"""Signatures: who prepared and who approved the report of a run, bound to the report's hash.
+
+What an account has opened of a run at the desk is kept by the database, once each.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import class_row, dict_row
+
+from connectors.postgres.runs.reconciliations import Reconciliation
+from connectors.postgres.trail import detail_text, said_by, write_trail
+from schemas.accounts import approval
+from schemas.derived.sql_names import SCHEMA
+from schemas.guards.accounts import NOT_ALLOWED
+from schemas.guards.decisions import SIGNED
+from schemas.life import Role
+
+ACCEPTED = "accepted_changes"
+ACCEPTED_RULES = "accepted_rules"
+"""What an earlier version kept: the hash of the changed rules alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One row of the signature table; its time is that of its event, which the chain holds."""
+
+    reconciliation_id: int
+    role: Role
+    by: str
+    comment: str
+    at: datetime
+    report_hash: str
+    event_id: int
+    account: str = ""
+    """Who typed it, as the audit trail has it."""
+    accepted_changes: str = ""
+    """Hash of the changes of how the figures are made that were accepted with it."""
+    person: str | None = None
+    """The account that was logged in; None: the name is self-declared."""
+    kept_at: datetime | None = None
+    """The time beside it in its table, which of one of an earlier version is another."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "role", Role(self.role))
+
+
+def approval_of(signatures: Mapping[Role, Signature]) -> str | None:
+    """What the signatures of a run amount to: `accounts.approval`."""
+    return approval({role: one.person for role, one in signatures.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSignature:
+    """A signature that is to be kept, and what its event says beside it."""
+
+    role: Role
+    by: str
+    comment: str
+    process: str
+    """Who typed it, which the audit trail keeps beside the name."""
+    said_by: str | None
+    """A name that was given beside that of the account."""
+    accepted_changes: str | None
+    """Hash of what changed of how the figures are made, where it is accepted with it."""
+    not_opened: Mapping[str, object] | None
+    """Figures of what the account had not opened at the desk by then."""
+
+
+def add_signature(
+    connection: psycopg.Connection, run: Reconciliation, signature: NewSignature
+) -> None:
+    """Keep a signature under the report of a run."""
+    role, by, comment = signature.role, signature.by, signature.comment
+    detail: dict[str, object] = {
+        "reconciliation": run.id,
+        "role": role.value,
+        "report_hash": run.report_hash,
+        "process": signature.process,
+    }
+    beside = {
+        ACCEPTED: signature.accepted_changes,
+        "said_by": signature.said_by,
+        "not_opened": signature.not_opened,
+    }
+    detail |= {name: value for name, value in beside.items() if value and value != by}
+    connection.execute("SELECT draft('signature')")
+    connection.execute(
+        "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "
+        "VALUES (%s, %s, %s, %s, %s)",
+        [run.id, role.value, by, comment, run.report_hash],
+    )
+    write_trail(connection, "sign", SIGNED[role], by, comment, detail_text(detail))
+
+
+def why_interested(connection: psycopg.Connection, person: str, number: int) -> str | None:
+    """Which rule keeps an account from approving a run, whoever signs otherwise; None: none."""
+    try:
+        connection.execute("SELECT refuse_interested(%s, %s)", [person, number])
+    except psycopg.Error as error:
+        if error.sqlstate != NOT_ALLOWED:
+            raise
+        said = error.diag.message_primary or ""
+        return f"{said[:1].upper()}{said[1:]}."
+    return None
+
+
+def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Signature]:
+    """The signatures under the report of a run."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        found = cursor.execute(
+            "SELECT s.reconciliation_id, s.role, s.by, s.comment, coalesce(e.at, s.at) AS at, "
+            "s.at AS kept_at, s.report_hash, s.event_id, e.account, e.person, e.detail "
+            "FROM signature s LEFT JOIN event e ON e.id = s.event_id "
+            "WHERE s.reconciliation_id = %s",
+            [number],
+        ).fetchall()
+    return {signature.role: signature for signature in map(_signature, found)}
+
+
+def _signature(row: dict[str, Any]) -> Signature:
+    said = said_by(row.pop("detail"))
+    account = row.pop("account") or said.get("process") or ""
+    accepted = said.get(ACCEPTED) or said.get(ACCEPTED_RULES) or ""
+    return Signature(**row, account=str(account), accepted_changes=str(accepted))
+
+
+def signed_reports(connection: psycopg.Connection) -> set[tuple[str, str, str]]:
+    """Report hash, role and name of every signature there is."""
+    rows = connection.execute("SELECT report_hash, role, by FROM signature").fetchall()
+    return {(str(hash_), str(role), str(by)) for hash_, role, by in rows}
+
+
+def newest_signature(connection: psycopg.Connection) -> int:
+    """The event of the last signature of all; 0: nobody has signed anything."""
+    row = connection.execute("SELECT coalesce(max(event_id), 0) FROM signature").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def last_approved(
+    connection: psycopg.Connection,
+    scope_hash: str,
+    until: date | None = None,
+    before: int | None = None,
+    signed_before: int | None = None,
+) -> Reconciliation | None:
+    """The latest run of a scope whose report was approved, of those as of a day or before it.
+
+    With `before`, of the runs before this number; with `signed_before`, of those that were
+    approved before this event.
+    """
+    runs = approved_runs(connection, scope_hash, until, signed_before)
+    earlier = (run for run in runs if before is None or run.id < before)
+    return max(earlier, key=lambda run: run.id, default=None)
+
+
+def last_approved_runs(
+    connection: psycopg.Connection, signed_before: int | None = None
+) -> list[Reconciliation]:
+    """Of every scope the last run whose report was approved, of those before an event."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute(
+            "SELECT DISTINCT ON (r.scope_hash) r.* FROM reconciliation r "
+            "JOIN signature s ON s.reconciliation_id = r.id WHERE s.role = %(role)s "
+            "AND (%(signed_before)s::bigint IS NULL OR s.event_id < %(signed_before)s) "
+            "ORDER BY r.scope_hash, r.id DESC",
+            {"role": Role.APPROVED.value, "signed_before": signed_before},
+        ).fetchall()
+
+
+def approved_runs(
+    connection: psycopg.Connection,
+    scope_hash: str,
+    until: date | None,
+    signed_before: int | None = None,
+) -> list[Reconciliation]:
+    """The runs of a scope whose reports were approved, the earliest day first.
+
+    With `signed_before`, those that were approved before this event.
+    """
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute(
+            "SELECT r.* FROM reconciliation r JOIN signature s ON s.reconciliation_id = r.id "
+            "WHERE r.scope_hash = %(scope)s AND s.role = %(role)s AND r.as_of <= %(until)s "
+            "AND (%(signed_before)s::bigint IS NULL OR s.event_id < %(signed_before)s) "
+            "ORDER BY r.as_of, r.id",
+            {
+                "scope": scope_hash,
+                "role": Role.APPROVED.value,
+                "until": (until or date.max).isoformat(),
+                "signed_before": signed_before,
+            },
+        ).fetchall()
+
+
+def look_at(connection: psycopg.Connection, number: int, what: str) -> None:
+    """Keep that whoever is logged in opened this: one of `Look`, or a break by its id.
+
+    Where nobody is, or there is no such thing that they see, nothing is kept.
+    """
+    connection.execute(f"SELECT {SCHEMA}.look_at(%s, %s)", [number, what])
+
+
+def looked_at(connection: psycopg.Connection, account: str, number: int) -> frozenset[str]:
+    """What an account has opened of a run."""
+    rows = connection.execute(
+        "SELECT what FROM look WHERE account = %s AND reconciliation_id = %s", [account, number]
+    ).fetchall()
+    return frozenset(str(what) for (what,) in rows)

@@ -1,0 +1,163 @@
+"""A database brought to the record kinds that this machine defines, where nothing is lost by it."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+import psycopg
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from connectors.errors import DatabaseUnusable
+from connectors.postgres.schema.kind_hindrances import all_hindrances, is_used
+from connectors.postgres.schema.own_kinds import THERE, KeptKind, kept_of
+from connectors.postgres.trail import add_event
+from schemas.derived.sql import METADATA, STAGED, STORAGE, TARGETS
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name
+from schemas.derived.views import DOCUMENTED_VIEWS, VIEWS, quoted
+from schemas.guards.roles import LOADER, READER, grants_of
+from schemas.guards.shown_rows import hidden_again, shown_rows
+from schemas.guards.tenants import policies_of
+from schemas.own_definition import CHANGED, MADE, REMOVED, changes, definition_of, table_of
+from schemas.tables import OWN
+
+ROWS = "staged_row"
+"""The one view whose text names the tables of record kinds."""
+DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+
+def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
+    """Make what the definitions of this machine have and the database has not.
+
+    Call it inside a transaction that keeps the schema. `asked`: somebody wants these definitions,
+    so a kind without one is removed and one of before comes back; else they are taken for those of
+    a machine that is behind. Raises DatabaseUnusable for what would lose something.
+    """
+    asking = _asking(connection)
+    there = kept_of(connection.exec_driver_sql(THERE.replace("%", "%%")).fetchall())
+    gone = sorted(there.keys() - OWN.tables.keys())
+    # Who is refused waits for nobody. Rows that a run is writing are seen once it lets go of them.
+    _refuse(all_hindrances(asking, there, asked=asked))
+    _lock_changed(connection, there)
+    _refuse(all_hindrances(asking, there, asked=asked))
+    # The view would be in the way of what it names; who may read it goes on to.
+    _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {DOCUMENTED_VIEWS[ROWS]}")
+    for name in {*gone, *OWN.tables}:
+        _run(connection, hidden_again(f"staged_{name}"))
+    for name in gone:
+        _drop(connection, name)
+        _tell(connection, name, there[name].definition, None)
+    for name, table in OWN.tables.items():
+        definition, kept = definition_of(table), there.get(name)
+        if kept and kept.definition == definition:
+            continue
+        if kept and is_used(asking, name):
+            _alter(connection, name)
+        else:
+            if kept:
+                _drop(connection, name)
+            _make(connection, name)
+        now = kept.followed_by(definition) if kept else KeptKind(definition)
+        comment = now.comment.replace("'", "''")
+        _run(connection, f"COMMENT ON TABLE {SCHEMA}.{name} IS '{comment}'")
+        staged = staged_name(table)
+        _run(connection, f"ALTER TABLE {SCHEMA}.{staged} SET ({STORAGE[staged]})")
+        _tell(connection, name, kept.definition if kept else None, definition)
+    _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {VIEWS[ROWS]}")
+    if OWN.tables and connection.exec_driver_sql(f"SELECT to_regrole('{READER}')").scalar():
+        for statement in (*grants_of(OWN.tables), *policies_of(OWN.tables, READER, LOADER)):
+            _run(connection, statement)
+        if connection.exec_driver_sql(f"SELECT to_regnamespace('{SHOWN_SCHEMA}')").scalar():
+            for statement in shown_rows(OWN.tables.values(), READER):
+                _run(connection, statement)
+
+
+def _tell(connection: sa.Connection, name: str, before: str | None, now: str | None) -> None:
+    """Say in the trail what became of a kind: the reports of its records rest on it."""
+    what = MADE if before is None else REMOVED if now is None else CHANGED
+    said: dict[str, object] = {"record": name}
+    said |= {
+        key: json.loads(one) for key, one in (("before", before), ("now", now)) if one is not None
+    }
+    if before is not None and now is not None:
+        said["changes"] = [one.told for one in changes(table_of(name, before), OWN.tables[name])]
+    add_event(_asking(connection), what, detail=said)
+
+
+def _asking(connection: sa.Connection) -> psycopg.Connection:
+    """The same connection, for what takes parameters."""
+    return cast(psycopg.Connection, connection.connection.driver_connection)
+
+
+def _refuse(hindrances: Iterable[str]) -> None:
+    if told := [one for one in hindrances if one]:
+        raise DatabaseUnusable("\n".join([*told, "Nothing was changed."]))
+
+
+def _lock_changed(connection: sa.Connection, there: Mapping[str, KeptKind]) -> None:
+    """Keep writers out of the tables of kinds that are gone, or defined otherwise."""
+    for name, kept in there.items():
+        if name not in OWN.tables or kept.definition != definition_of(OWN.tables[name]):
+            tables = f"{SCHEMA}.{name}, {SCHEMA}.staged_{name}"
+            _run(connection, f"LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE")
+
+
+def _make(connection: sa.Connection, name: str) -> None:
+    _refuse_word(connection, name)
+    tables = (TARGETS[name], STAGED[name])
+    names = [table.name for table in tables]
+    names += [str(table.primary_key.name) for table in tables if table.primary_key]
+    names += [str(index.name) for table in tables for index in table.indexes]
+    listed = ", ".join(f"'{one}'" for one in names)
+    taken = connection.exec_driver_sql(
+        f"SELECT min(relname) FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') "
+        f"AND relname IN ({listed})"
+    ).scalar()
+    if taken:
+        raise DatabaseUnusable(
+            f"{OWN.about(name)} cannot be made: the schema {SCHEMA!r} has something named "
+            f"{taken} already. Give the kind another name; nothing was changed."
+        )
+    METADATA.create_all(connection, tables, checkfirst=False)
+
+
+def _refuse_word(connection: sa.Connection, name: str) -> None:
+    """Refuse a name that the server takes for a word of its own where a table is named."""
+    reserved = connection.exec_driver_sql(
+        "SELECT EXISTS (SELECT FROM pg_get_keywords() "
+        f"WHERE word = '{name}' AND catcode IN ('R', 'T'))"
+    ).scalar()
+    if reserved:
+        raise DatabaseUnusable(
+            f"{OWN.about(name)} cannot be made: {name} is a word of SQL. Give the kind "
+            "another name; nothing was changed."
+        )
+
+
+def _drop(connection: sa.Connection, name: str) -> None:
+    for table in (name, f"staged_{name}"):
+        _run(connection, f"DROP TABLE {SCHEMA}.{table}")
+
+
+def _alter(connection: sa.Connection, name: str) -> None:
+    """Add columns, take those away that are gone, and say which of them may be empty."""
+    for table in (TARGETS[name], STAGED[name]):
+        there = {one["name"]: one for one in sa.inspect(connection).get_columns(table.name, SCHEMA)}
+        alter = f"ALTER TABLE {SCHEMA}.{table.name}"
+        for column in table.columns:
+            of = quoted(column.name)
+            if column.name not in there:
+                null = "" if column.nullable else " NOT NULL"
+                _run(connection, f"{alter} ADD {of} {column.type.compile(dialect=DIALECT)}{null}")
+            elif there[column.name]["nullable"] != column.nullable:
+                turn = "DROP" if column.nullable else "SET"
+                _run(connection, f"{alter} ALTER {of} {turn} NOT NULL")
+        for gone in sorted(there.keys() - {column.name for column in table.columns}):
+            # It may look by this one; those that roles need are made anew behind all kinds.
+            _run(connection, f"DROP POLICY IF EXISTS seen ON {SCHEMA}.{table.name}")
+            _run(connection, f"{alter} DROP COLUMN {quoted(gone)}")
+
+
+def _run(connection: sa.Connection, statement: str) -> None:
+    # A percent sign is taken for a parameter only where there may be any.
+    connection.exec_driver_sql(statement, execution_options={"no_parameters": True})

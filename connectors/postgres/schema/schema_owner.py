@@ -1,0 +1,82 @@
+"""Whose the schema is: whoever brings it to a version does so as its owner.
+
+What a superuser made in it would be the superuser's, and its owner could neither use nor change it.
+"""
+
+import re
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+
+from connectors.errors import DatabaseUnusable
+from connectors.postgres.migrations import DERIVED
+from connectors.postgres.schema.revisions import VERSION_TABLE
+from schemas.derived.sql import METADATA
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA
+from schemas.derived.views import VIEWS
+
+OURS = {
+    *(table.name for table in METADATA.tables.values()),
+    *VIEWS,
+    VERSION_TABLE,
+    *re.findall(rf"FUNCTION {SCHEMA}\.(\w+)", "\n".join(DERIVED)),
+    SHOWN_SCHEMA,
+}
+"""What this version makes in the schema or beside it; whatever else is there may be anybody's."""
+_OWNER = """SELECT quote_ident(pg_get_userbyid(nspowner)), nspowner = current_user::regrole,
+        CASE WHEN current_setting('server_version_num')::int < 160000
+        THEN pg_has_role(nspowner, 'MEMBER') ELSE pg_has_role(nspowner, 'SET') END
+    FROM pg_namespace WHERE nspname = :schema"""
+_OF_OTHERS = """SELECT one.name, one.said, quote_ident(pg_get_userbyid(n.nspowner))
+    FROM pg_namespace n CROSS JOIN LATERAL (
+        SELECT relname, relowner, format('TABLE %s', oid::regclass) FROM pg_class
+        WHERE relnamespace = n.oid AND relkind IN ('r', 'v')
+        UNION ALL SELECT proname, proowner, format('ROUTINE %s', oid::regprocedure) FROM pg_proc
+        WHERE pronamespace = n.oid
+        UNION ALL SELECT nspname, nspowner, format('SCHEMA %I', nspname) FROM pg_namespace
+        WHERE nspname = :shown) one (name, owner, said)
+    WHERE n.nspname = :schema AND one.owner <> n.nspowner AND pg_has_role(one.owner, 'USAGE')"""
+
+
+def act_as_owner(connection: sa.Connection) -> bool:
+    """Go on as the owner of the schema until this transaction ends; False: this account may not.
+
+    What an earlier version made in it as another account, it is given, where this one may.
+    Call it inside a transaction that keeps the schema.
+    """
+    asked = {"schema": SCHEMA}
+    owner, is_owner, may_be = connection.execute(sa.text(_OWNER), asked).one()
+    if not is_owner:
+        if not may_be:
+            return False
+        for statement in _given(connection):
+            connection.exec_driver_sql(statement)
+        connection.exec_driver_sql(f"SET LOCAL ROLE {owner}")
+    _refuse_shown_of_others(connection)
+    return True
+
+
+def _given(connection: sa.Connection) -> Iterator[str]:
+    found = connection.execute(sa.text(_OF_OTHERS), {"schema": SCHEMA, "shown": SHOWN_SCHEMA})
+    for name, said, owner in found.fetchall():
+        if name in OURS:
+            yield f"ALTER {said} OWNER TO {owner}"
+
+
+def _refuse_shown_of_others(connection: sa.Connection) -> None:
+    """Say whose the schema of shown rows is where the owner of ours may not change it."""
+    found = connection.execute(
+        sa.text(
+            "SELECT quote_ident(pg_get_userbyid(nspowner)), quote_ident(current_user) "
+            "FROM pg_namespace WHERE nspname = :shown AND NOT pg_has_role(nspowner, 'USAGE')"
+        ),
+        {"shown": SHOWN_SCHEMA},
+    ).one_or_none()
+    if found:
+        theirs, ours = found
+        raise DatabaseUnusable(
+            f"The schema {SHOWN_SCHEMA!r} has to be changed for this version and belongs to "
+            f"{theirs}: the roles were granted as that account. Run `ALTER SCHEMA {SHOWN_SCHEMA} "
+            f"OWNER TO {ours}` as {theirs} or a superuser, and the same command again. Nothing was "
+            "changed."
+        )

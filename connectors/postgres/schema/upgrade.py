@@ -1,0 +1,170 @@
+"""A schema brought to this version: by Alembic to the newest revision, and to its record kinds.
+
+Commands that find it there already, nearly all of them, import nothing of this.
+"""
+
+from collections.abc import Callable
+from typing import cast
+
+import psycopg
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+
+from connectors.errors import DatabaseUnusable
+from connectors.postgres.heartbeat import DEFAULT_SECONDS
+from connectors.postgres.refusals import LIMIT, told
+from connectors.postgres.schema.completeness import refuse_remains
+from connectors.postgres.schema.follow_kinds import follow_definitions
+from connectors.postgres.schema.revisions import (
+    MIGRATIONS,
+    TAKEN_OVER,
+    Way,
+    is_behind,
+    revision_of,
+    revisions,
+)
+from connectors.postgres.schema.schema_lock import busy_schema, lock_schema
+from connectors.postgres.schema.schema_owner import act_as_owner
+from connectors.postgres.session import Session, no_connection, plain_session
+from connectors.settings import DATABASE
+from schemas.derived.sql_names import SCHEMA
+
+_AS_OWNER = (
+    "Run any command, `recon status` for one, once as the owner of the schema, or as a superuser "
+    "where something in it belongs to another account; nothing was changed."
+)
+_KINDS_OF_OWNER = (
+    "The database does not have the record kinds that are defined here, or has others, and the "
+    f"role that connected may not make them. {_AS_OWNER}"
+)
+
+
+def bring_up_to_date(
+    url: str, wait_seconds: float, way: Way, *, asked: bool = False, named_by: str = DATABASE
+) -> None:
+    """The schema in its newest revision, or with all record kinds; raises DatabaseUnusable."""
+    sessions: list[tuple[Session, str]] = []
+    engine = engine_on(url, lambda one: sessions.append((one, one.info.user)))
+    try:
+        with engine.begin() as connection:
+            {"migrate": migrate, "follow": follow}[way](connection, wait_seconds, asked=asked)
+    except (sa.exc.DBAPIError, psycopg.Error) as error:
+        first = _first(error)
+        if isinstance(first, psycopg.errors.LockNotAvailable):
+            raise busy_schema(engine, SCHEMA, wait_seconds) from None
+        if not sessions or first is None:
+            raise DatabaseUnusable(no_connection(first or error, url, named_by)) from None
+        if way == "migrate" and (first.sqlstate or "").startswith(LIMIT):
+            raise _over_limit(first) from None
+        session, user = sessions[-1]
+        last_words = session.last_words
+        raise told(first, lost=session.closed, user=user, last_words=last_words) from None
+    finally:
+        engine.dispose()
+
+
+def _first(error: BaseException) -> psycopg.Error | None:
+    """What the database said, which comes first: undoing what a lost session did fails as well."""
+    found: psycopg.Error | None = None
+    one: BaseException | None = error
+    while one is not None and (found is None or found.sqlstate is None):
+        if isinstance(one, psycopg.Error):
+            found = one
+        one = one.__cause__ or one.__context__
+    return found
+
+
+def engine_on(url: str, opened: Callable[[Session], object] | None = None) -> sa.Engine:
+    """An engine whose connections are opened by libpq alone: an address is read in one way.
+
+    A statement may take as long as it does, whatever a role says: large tables are written anew.
+    What it waits for is bounded by whoever locks. `opened` is told of each session.
+    """
+
+    def session() -> Session:
+        one = plain_session(url, "-c statement_timeout=0")
+        one.autocommit = False
+        if opened is not None:
+            opened(one)
+        return one
+
+    return sa.create_engine("postgresql+psycopg://", creator=session, hide_parameters=True)
+
+
+def migrate(
+    connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS, *, asked: bool = False
+) -> None:
+    """Bring the schema to the newest form of the newest revision; nothing happens if it is there.
+
+    No lock is waited for longer than `wait_seconds`. Behind it follow the record kinds of our own
+    (`follow_definitions`, which says what `asked` is).
+    """
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes |= {"connection": connection, "asked": asked}
+    context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
+    asking = cast(psycopg.Connection, connection.connection.driver_connection)
+    current = revision_of(asking)
+    if not is_behind(asking, current):
+        return
+    try:
+        lock_schema(connection, SCHEMA, context._version, wait_seconds)
+        if not act_as_owner(connection):
+            raise _not_the_owner(current)
+        # Somebody else may have brought it there meanwhile.
+        current = revision_of(asking)
+        if not is_behind(asking, current):
+            return
+        refuse_remains(asking, current)
+        if current == TAKEN_OVER:
+            connection.execute(context._version.update().values(version_num=revisions()[0]))
+        command.upgrade(config, "head")
+    except sa.exc.ProgrammingError as error:
+        raise _not_allowed(error, current) from None
+
+
+def follow(
+    connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS, *, asked: bool = False
+) -> None:
+    """Bring the tables of our own record kinds to their definitions (`follow_definitions`)."""
+    context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
+    try:
+        lock_schema(connection, SCHEMA, context._version, wait_seconds)
+        if not act_as_owner(connection):
+            raise DatabaseUnusable(_KINDS_OF_OWNER)
+        follow_definitions(connection, asked=asked)
+    except sa.exc.ProgrammingError as error:
+        if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+            raise
+        raise DatabaseUnusable(_KINDS_OF_OWNER) from None
+
+
+def _over_limit(error: psycopg.Error) -> DatabaseUnusable:
+    """What the database holds, not what anybody gave, is more than a step can do with it."""
+    return DatabaseUnusable(
+        f"The schema {SCHEMA!r} cannot be brought to this version: what it holds meets a limit of "
+        f"the database server, {error.diag.message_primary} (SQLSTATE {error.sqlstate}). Nothing "
+        "was changed: the version that it was used with so far goes on with it. The server's log "
+        "has the statement, and so names the table. Where somebody added to that table by hand, "
+        "take it away and run the same command again."
+    )
+
+
+def _not_allowed(error: sa.exc.ProgrammingError, current: str | None) -> Exception:
+    """The same as text where a right is missing; what else is wrong stays what it is."""
+    if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+        return error
+    return _not_the_owner(current, error.orig.diag.message_primary)
+
+
+def _not_the_owner(current: str | None, said: str | None = None) -> DatabaseUnusable:
+    there = f"at revision {current}" if current else "not there"
+    if current == revisions()[-1]:
+        there += " with views and functions of another form of it"
+    return DatabaseUnusable(
+        f"The schema {SCHEMA!r} is {there}, "
+        f"this version needs revision {revisions()[-1]}, and the role that connected "
+        f"may not bring it there{f': {said}' if said else ''}. {_AS_OWNER}"
+    )

@@ -1,0 +1,1 @@
+"""Chunks of an extract on their way into PostgreSQL: split, validated, written."""

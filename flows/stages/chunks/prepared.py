@@ -1,0 +1,219 @@
+"""Prepared: chunks with their verdicts, written with their receipts in one transaction."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import polars as pl
+import psycopg
+
+from connectors.errors import CleanRowsBroken, ConservationError
+from connectors.files.chunks.chunk import Chunk
+from connectors.files.disk.spool import spool_path, write_spool
+from connectors.files.layout.header import Header
+from connectors.files.profiles.profile import Profile
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.clues import COMMENTS, LEFT_OUT, VALUELESS
+from connectors.postgres.batches.findings import REASONS_OF
+from connectors.postgres.batches.lease import Lease
+from connectors.postgres.batches.ledger import Extract, Receipt
+from connectors.postgres.batches.staging import CopyRows
+from connectors.recovery import reach
+from connectors.settings import Limits, Settings
+from flows.stages.chunk_ranges import STAGE
+from flows.stages.chunks.write_out import write_out
+from flows.stages.comparing.currency_names import Names
+from flows.steps.validate.chunk import Validated
+from flows.steps.validate.key_filter import At, Clues, KeyFilter
+from flows.steps.validate.omitted_secrets import FindRepaired
+from schemas.derived.pandera_schemas import SchemaBroken
+from schemas.tables import EXTRACTS
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    extract: Extract
+    number: int
+    """Of the chunk in its extract."""
+    chunk: Chunk
+    validated: Validated
+    sha256: str
+    copies: Sequence[CopyRows] = ()
+    """Its rows; none: they go with those of other chunks."""
+    keys: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """What `KeyFilter` looks at, by record kind."""
+    spool: list[pl.DataFrame] | None = None
+    """All clean rows as the target takes them, where they could be written out in binary."""
+    clues: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What its receipt says beside its counts, by record kind."""
+
+    @property
+    def at(self) -> At:
+        return self.extract.id, self.number
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether so much is wrong with its rows that their reasons are what takes memory."""
+        reasons = (one for of in self.validated.reasons.values() for one in of)
+        return sum(int(one[2]) for one in reasons) * 4 > self.chunk.height
+
+    def look(self, key_filter: KeyFilter) -> None:
+        """Gather the clues; chunks have to do so in their order."""
+        self.tell(
+            {
+                record: key_filter.add(EXTRACTS[record], keys, self.at)
+                for record, keys in self.keys.items()
+            }
+        )
+
+    def tell(self, found: Mapping[str, Clues]) -> None:
+        """Take over the clues of the key filter, by record kind, beside those of its own."""
+        for record, clues in found.items():
+            self.clues[record] = {**clues}
+            if self.validated.left_out:
+                self.clues[record][LEFT_OUT] = self.validated.left_out
+        for clue, lines in ((VALUELESS, self.chunk.valueless), (COMMENTS, self.chunk.comments)):
+            if lines.lines:
+                # They are of the file: where it has several kinds of records, one of them tells,
+                # and where it has no record at all the kind that it is read as.
+                assert self.extract.record is not None
+                record = next(iter(found or self.validated.totals), self.extract.record)
+                self.clues.setdefault(record, {})[clue] = lines
+        for record, reasons in self.validated.reasons.items():
+            self.clues.setdefault(record, {})[REASONS_OF] = reasons
+        self.keys.clear()
+
+    def receipt(self) -> Receipt:
+        counts: Counter[str] = Counter()
+        for states in self.validated.totals.values():
+            for state, totals in states.items():
+                counts[state] += totals.rows
+        start, end = self.chunk.start, self.chunk.end
+        return Receipt(
+            batch_id=self.extract.batch_id,
+            extract_id=self.extract.id,
+            stage=STAGE,
+            chunk=self.number,
+            first_record=start.record,
+            last_record=end.record - 1,
+            byte_start=start.byte,
+            byte_end=end.byte,
+            last_line=end.line - 1,
+            inside=end.inside,
+            sha256=self.sha256,
+            counts=counts,
+            totals={
+                record: {state: totals.as_receipt() for state, totals in states.items()}
+                for record, states in self.validated.totals.items()
+            },
+            clues=self.clues,
+        )
+
+
+class ReadChunk(NamedTuple):
+    extract: Extract
+    header: Header
+    number: int
+    """Of the chunk in its extract."""
+    chunk: Chunk
+    names: Names
+    """What the currencies of its records are called."""
+
+
+def prepare_chunk(
+    limits: Limits, profile: Profile, repaired: FindRepaired, read: ReadChunk
+) -> Prepared:
+    """A chunk validated and written out.
+
+    Raises ConservationError if a byte of it is in no record, CleanRowsBroken if rows that were
+    found clean are not what the schema of their record says.
+    """
+    extract, header, number, chunk, names = read
+    if not chunk.conserved():
+        raise ConservationError(
+            f"{extract.name}: bytes {chunk.start.byte} to {chunk.end.byte} are not all in a "
+            "record. This is a fault of the program; nothing of the chunk was staged."
+        )
+    try:
+        written = write_out(
+            chunk, header, profile, extract, repaired, strict_bytes=limits.strict_bytes, names=names
+        )
+    except SchemaBroken as broken:
+        raise CleanRowsBroken(
+            f"{extract.name}: {broken} This is a fault of the program; nothing of the chunk was "
+            "staged, and the delivery is kept. Report it; in a version that has it fixed, "
+            f"`recon rerun {extract.batch_id}` goes on where this run stopped."
+        ) from None
+    return Prepared(
+        extract,
+        number,
+        chunk,
+        written.validated,
+        sha256_of(chunk),
+        written.copies,
+        written.keys,
+        written.spool,
+    )
+
+
+def sha256_of(chunk: Chunk) -> str:
+    return hashlib.sha256(memoryview(chunk.block)[: chunk.records.consumed]).hexdigest()
+
+
+def write_once(settings: Settings, prepared: Prepared, lease: Lease) -> int:
+    """Write a chunk; returns its rows, or 0 when somebody else has written it.
+
+    A worker that was taken for dead may have been slow, and its chunks were given to another one:
+    the key of the receipts lets one of the two transactions commit.
+    """
+    extract, number = prepared.extract, prepared.number
+    try:
+        write_chunks(settings, [prepared], prepared.copies, lease)
+    except psycopg.errors.UniqueViolation:
+        receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
+        if (number, prepared.sha256) not in {(one.chunk, one.sha256) for one in receipts}:
+            raise
+        return 0
+    return prepared.chunk.height
+
+
+def write_chunks(
+    settings: Settings, chunks: Sequence[Prepared], copies: Sequence[CopyRows], lease: Lease
+) -> None:
+    """Write chunks, whose rows are in `copies`, with their receipts; all of it or nothing."""
+    for prepared in chunks:
+        _spool(settings, prepared)
+    with lease.transaction() as connection:
+        # The rows and their receipts are lost together or not at all; the state that follows the
+        # last chunk is committed durably, and with it everything before.
+        connection.execute("SET LOCAL synchronous_commit = off")
+        for rows in copies:
+            rows.send(connection)
+        reach("copy")
+        outcomes = [
+            (lease.batch_id, prepared.extract.id, *told)
+            for prepared in chunks
+            for told in prepared.validated.outcomes
+        ]
+        if outcomes:
+            with connection.cursor() as cursor:
+                cursor.executemany(
+                    "INSERT INTO outcome (batch_id, extract_id, record_number, verdict) "
+                    "VALUES (%s, %s, %s, %s)",
+                    outcomes,
+                )
+        lease.add_receipts([prepared.receipt() for prepared in chunks])
+        reach("receipt")
+    reach("chunk")
+
+
+def _spool(settings: Settings, prepared: Prepared) -> None:
+    """Keep the rows of a chunk for the target; its receipt says what they are."""
+    if prepared.spool is not None:
+        extract, number = prepared.extract, prepared.number
+        (clues,) = prepared.clues.values()
+        path = spool_path(settings, extract.batch_id, extract.id, number)
+        clues["spool"] = write_spool(path, prepared.spool)
+        reach("spool")

@@ -1,0 +1,1 @@
+"""Two sides compared, row by row."""

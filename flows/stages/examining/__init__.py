@@ -1,0 +1,1 @@
+"""Files examined without any database."""

@@ -1,0 +1,1 @@
+"""What was delivered becomes a batch: opened, known, kept, with its terms."""

@@ -1,0 +1,280 @@
+"""Known: which batch took the bytes of a delivery, and what is said of it."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import psycopg
+
+from connectors.errors import BatchStateError, CorrectionError
+from connectors.files.incoming.manifest_entries import entry_text
+from connectors.files.profiles.profile import Profile
+from connectors.postgres.accounts import OF_OTHERS, told_batches
+from connectors.postgres.batches import ledger
+from connectors.postgres.batches.ledger import Extract
+from flows.stages.receiving.opened import Opened
+from flows.stages.receiving.terms import other_terms, stated_otherwise
+from schemas.derived.sql_names import listed
+from schemas.derived.views import LISTING_FEED
+from schemas.reasons import NOT_SHOWN
+
+FOR_OTHERS = f"taken before, in {OF_OTHERS}"
+"""What is said of bytes to whoever sees nothing of the batch that has them."""
+ASK_WHOSE = "Ask somebody who sees every batch whose rows they are."
+
+
+def contents_of(opened: Iterable[Opened]) -> list[str]:
+    """The hashes of the files that could be read."""
+    return [one.stored.sha256 for one in opened if one.stored is not None]
+
+
+class KnownBy(NamedTuple):
+    """What a delivery is known by, and the batch that took it; each None where there is none."""
+
+    content_id: str | None
+    batch: ledger.Batch | None
+    remark: str = ""
+    """What is said besides of a batch that has not taken all of it."""
+
+
+def known_batch(connection: psycopg.Connection, feed: str, opened: Sequence[Opened]) -> KnownBy:
+    """What a delivery is known by.
+
+    Bytes that were taken are known, whatever they are refused for by now. Those that were refused
+    for what a manifest said are not where another one comes with them.
+    """
+    taken = taken_by(connection, feed, opened)
+    content_id = content_id_of(feed, opened, taken)
+    batch = batch_of(connection, content_id, opened, taken)
+    remark = "" if batch is None else refused_then(connection, batch, opened, taken)
+    return KnownBy(content_id, batch, remark)
+
+
+def taken_by(
+    connection: psycopg.Connection, feed: str, opened: Iterable[Opened]
+) -> dict[str, Extract]:
+    """By SHA-256 the extract that brought the bytes of a file before."""
+    return ledger.find_extracts(connection, feed, contents_of(opened))
+
+
+def taken_elsewhere(
+    connection: psycopg.Connection, profile: Profile, opened: Iterable[Opened]
+) -> list[str]:
+    """What is said of files whose bytes another feed has taken, as records of the same kind.
+
+    They may be meant for both. Where a file is imported for the wrong tenant first, or by a copy of
+    a profile, its money is there twice, and neither feed knows of the other. Who is bound to a
+    tenant is told nothing of batches that are not.
+    """
+    if profile.compare_only:
+        return []  # None of it becomes a record.
+    files = [
+        (one.name, one.stored.sha256, one.header.table.name)
+        for one in opened
+        if one.stored and one.header and not one.refusal
+    ]
+    names, contents, records = zip(*files, strict=True) if files else ((), (), ())
+    found = connection.execute(
+        f"""SELECT DISTINCT ON (f.at) f.name, b.id, b.feed, e.name,
+            coalesce(%(tenant)s::bigint IS NULL
+                OR %(tenant)s = (b.profile::json ->> 'tenant')::bigint, FALSE) AS shown
+        FROM unnest(%(names)s::text[], %(contents)s::text[], %(records)s::text[])
+            WITH ORDINALITY AS f (name, sha256, record, at)
+        JOIN extract e ON e.sha256 = f.sha256 AND e.record = f.record AND e.refused IS NULL
+        JOIN batch b ON b.id = e.batch_id
+        WHERE b.feed NOT IN (%(feed)s, '{LISTING_FEED}')
+            AND (b.profile::json ->> 'compare_only')::boolean IS NOT TRUE
+            AND b.state NOT IN ({listed(ledger.TAKEN_BACK)})
+            -- A file that has been read and has no row is the same in any feed.
+            AND (b.state = '{ledger.State.RECEIVED}' OR EXISTS (SELECT FROM receipt r
+                WHERE r.batch_id = b.id AND r.extract_id = e.id AND r.stage = 'stage'))
+        ORDER BY f.at, shown DESC, e.id""",
+        {
+            "tenant": profile.tenant,
+            "names": list(names),
+            "contents": list(contents),
+            "records": list(records),
+            "feed": profile.feed,
+        },
+    ).fetchall()
+    return [
+        (f"{name}: batch {batch} took these bytes in feed {feed} as {then}" if shown else
+         f"{name}: these bytes were taken in another feed {NOT_SHOWN}")
+        + ", and they are taken once more. If they are not for both, undo one of the batches."
+        for name, batch, feed, then, shown in found
+    ]  # fmt: skip
+
+
+def batch_of(
+    connection: psycopg.Connection,
+    content_id: str | None,
+    opened: Sequence[Opened],
+    taken: Collection[str],
+) -> ledger.Batch | None:
+    """The batch that took this very content.
+
+    What no batch has now, as it was refused or its batch was undone, has to be among its files.
+    """
+    if content_id is None:
+        return None
+    missing = [
+        one.stored.sha256 if one.stored else one.name
+        for one in opened
+        if one.stored is None or one.stored.sha256 not in taken
+    ]
+    stated = {
+        one.stored.sha256: entry_text(one.entry) for one in opened if one.stored and one.entry
+    }
+    return ledger.find_content(connection, content_id, missing, stated)
+
+
+def _counts(one: Opened, taken: Collection[str]) -> bool:
+    """Whether a file is one that can be read, or whose bytes are known."""
+    return one.stored is not None and (one.refusal is None or one.stored.sha256 in taken)
+
+
+def refused_then(
+    connection: psycopg.Connection,
+    batch: ledger.Batch,
+    opened: Iterable[Opened],
+    taken: Collection[str],
+) -> str:
+    """Of a batch that has ended: which files of this content it refused, and what to do."""
+    names = {
+        one.stored.sha256: one.name
+        for one in opened
+        if one.stored and one.refusal is None and one.stored.sha256 not in taken
+    }
+    if not names or batch.state not in ledger.ENDED:
+        return ""
+    refused = {
+        name: extract.refused
+        for extract in ledger.list_extracts(connection, batch.id)
+        if extract.refused and (name := names.get(str(extract.sha256)))
+    }
+    undo = f"`recon undo {batch.id} --reason ...`"
+    as_stated = [name for name, why in refused.items() if why == "incomplete_file"]
+    others = [f"{name} ({why})" for name, why in refused.items() if why != "incomplete_file"]
+    told = ""
+    if as_stated:
+        told += (
+            f" It refused {', '.join(as_stated)}. Where the file was right and its manifest was "
+            f"not, deliver both again; without a manifest, {undo} and import it again."
+        )
+    if others:
+        told += (
+            f" It refused {', '.join(others)}: to have it read anew, as by another feed profile, "
+            f"{undo} and import it again."
+        )
+    return told
+
+
+def refused_now(opened: Iterable[Opened], taken: Collection[str]) -> str:
+    return "".join(
+        f" {one.name} would be refused now: {one.refusal}"
+        for one in opened
+        if one.refusal and one.stored and one.stored.sha256 in taken
+    )
+
+
+def refuse_taken_otherwise(
+    corrects: int,
+    taken: Mapping[str, Extract],
+    batches: Mapping[int, ledger.Batch],
+    told: Collection[int],
+) -> None:
+    """Raise CorrectionError for a correction of which a file was taken in as something else.
+
+    `told` are the batches that may be named.
+    """
+    for extract in taken.values():
+        of = batches[extract.batch_id]
+        if corrects not in (of.id, of.corrects):
+            if of.id not in told:
+                raise CorrectionError(
+                    f"These bytes were {FOR_OTHERS}, and correct nothing of batch {corrects}. "
+                    f"{ASK_WHOSE} Nothing was imported."
+                )
+            what = "none" if of.corrects is None else f"batch {of.corrects}"
+            raise CorrectionError(
+                f"These bytes were taken in batch {of.id} as {extract.name}, and that batch "
+                f"corrects {what}: they are not taken once more. To have them correct batch "
+                f"{corrects}, `recon undo {of.id} --reason ...` and import them again. Nothing "
+                "was imported."
+            )
+
+
+def read_otherwise(batch: ledger.Batch, given: Profile, extracts: Iterable[Extract]) -> str:
+    keys = other_terms(batch, given)
+    if given.record and any(one.record not in (None, given.record) for one in extracts):
+        keys.append("record")
+    if not keys:
+        return ""
+    return (
+        " It was read by the profile and settings of then, which say something else about "
+        f"{', '.join(keys)}: to have it read anew, `recon undo {batch.id} --reason ...` and import "
+        "it again."
+    )
+
+
+def taken_otherwise(batch: ledger.Batch, given: Profile) -> str:
+    """What is said of a batch that was opened on other terms than are stated now."""
+    terms = stated_otherwise(batch, given)
+    if not terms:
+        return ""
+    return (
+        f" It was opened on other terms than are stated now: {terms}. To have it judged by these, "
+        f"`recon undo {batch.id} --reason ...` and import it again."
+    )
+
+
+def made_otherwise(connection: psycopg.Connection, given: Profile) -> list[str]:
+    """What is said of numbers that a feed makes of other keys than in its last batch with rows.
+
+    What was delivered before and comes again has another number then, and is no update.
+    """
+    if not given.keys:
+        return []
+    row = connection.execute(
+        f"""SELECT id, profile FROM batch b WHERE feed = %s AND corrects IS NULL
+            AND state NOT IN ({listed(ledger.TAKEN_BACK)})
+            AND profile::json ->> 'record' IS NOT DISTINCT FROM %s
+            AND EXISTS (SELECT FROM receipt WHERE batch_id = b.id AND stage LIKE 'apply %%')
+        ORDER BY id DESC LIMIT 1""",
+        [given.feed, given.record],
+    ).fetchone()
+    if row is None:
+        return []
+    number = row[0] if told_batches(connection, [row[0]]) else NOT_SHOWN
+    then = json.loads(row[1]).get("fields", {})
+    made = {name: (of["key"], of.get("namespace")) for name, of in then.items() if "key" in of}
+    return [
+        f"{name} is made of another key or namespace than in batch {number}, the last one of feed "
+        f"{given.feed}: a record that comes again gets another number and is inserted beside the "
+        "first. Where records may come again, undo this batch and those before it (`recon undo`), "
+        "and import their files again."
+        for name, key in given.keys.items()
+        if made.get(name) != ([*key.names], key.namespace)
+    ]
+
+
+def refuse_other_terms(batch: ledger.Batch, given: Profile) -> None:
+    """Raise BatchStateError where a batch would be gone on with on other terms than are stated."""
+    if batch.state not in ledger.ENDED and (told := taken_otherwise(batch, given)):
+        raise BatchStateError(
+            f"This delivery was taken in batch {batch.id}, which is "
+            f"{batch.state.replace('_', ' ')}.{told} Or leave them out to go on with it as it was "
+            "opened. Nothing was changed."
+        )
+
+
+def content_id_of(feed: str, opened: Iterable[Opened], taken: Collection[str]) -> str | None:
+    """Hash of what was delivered, whatever the names; None when no file can be read.
+
+    A file that is refused counts only where its bytes are among those that were `taken`.
+    """
+    hashes = sorted(one.stored.sha256 for one in opened if one.stored and _counts(one, taken))
+    if not hashes:
+        return None
+    return hashlib.sha256(json.dumps([feed, *hashes]).encode()).hexdigest()

@@ -1,0 +1,65 @@
+"""What storing a delivery has put right of what is kept, written down before it is forgotten."""
+
+import logging
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+
+from connectors.files.archived.archive import Stored
+from connectors.files.archived.removed_contents import list_removed, listed_among
+from connectors.files.text.evidence import MISSING
+from connectors.postgres.auditing.removals import PUT_BACK, contents_are_back, expected_of
+from connectors.postgres.trail import add_event, last_event, last_of_batch
+from flows.stages.receiving.known import contents_of
+from flows.stages.receiving.opened import Opened
+
+log = logging.getLogger("recon.receive")
+
+
+def note_back(connection: psycopg.Connection, archive: Path, opened: Sequence[Opened]) -> None:
+    """Write down that contents which housekeeping removed are kept again."""
+    contents = contents_of(opened)
+    # A restored database may not know that the home has one listed as removed.
+    back = {*contents_are_back(connection, contents), *listed_among(archive, contents)}
+    for sha256 in sorted(back):
+        list_removed(archive, sha256, datetime.now(UTC), kept=True)
+
+
+class PutRight:
+    """What was wrong with kept copies, found before the ledger knows of the delivery."""
+
+    def __init__(self, connection: psycopg.Connection, opened: Sequence[Opened]) -> None:
+        lost = [
+            one.stored.sha256
+            for one in opened
+            if one.stored is not None and not one.stored.known and not one.stored.replaced
+        ]
+        missing = expected_of(connection, lost) if lost else set()
+        self._wrong = [
+            (one, one.stored.sha256, why)
+            for one in opened
+            if one.stored is not None and (why := self._why(one.stored, missing)) is not None
+        ]
+        self._event = last_event(connection) if self._wrong else 0
+
+    @staticmethod
+    def _why(stored: Stored, missing: Collection[str]) -> str | None:
+        if stored.known:
+            return None
+        return stored.replaced or (MISSING if stored.sha256 in missing else None)
+
+    def told(self, connection: psycopg.Connection, batch_id: int | None) -> tuple[str, ...]:
+        """Write down what was put right, once; gives it in words. None: no batch has it yet."""
+        noted = 0 if batch_id is None else last_of_batch(connection, PUT_BACK, batch_id)
+        if self._wrong and noted <= self._event:
+            for one, sha256, why in self._wrong:
+                detail = {"name": one.name, "sha256": sha256, "found": why}
+                add_event(connection, PUT_BACK, batch_id=batch_id, detail=detail)
+                log.warning("%s: its kept copy was not as delivered (%s), put back", one.name, why)
+        return tuple(
+            f"{one.name}: the copy in the archive was not what was delivered ({why}); the bytes "
+            "delivered now are in its place."
+            for one, _, why in self._wrong
+        )

@@ -1,0 +1,107 @@
+"""What is stated of a file, by its footer or a manifest, against what was read of it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import groupby
+from operator import attrgetter
+from types import MappingProxyType
+from typing import NamedTuple
+
+from connectors.files.incoming.manifest import Difference, differences, shown_number, total_of
+from connectors.files.incoming.manifest_entries import ALL, ManifestEntry, read_entry
+from connectors.files.profiles.profile import Profile
+from connectors.postgres.batches.ledger import Extract, Receipt
+from flows.steps.totals import NO_CURRENCY, Totals, add
+from flows.steps.validate.states import EXCLUDED
+from schemas.amounts import KEYS
+from schemas.counting import agree, quantity
+from schemas.tables import EXTRACTS
+
+
+class Tied(NamedTuple):
+    """How a file agrees with what is stated of it."""
+
+    differences: Sequence[Difference]
+    """None: all tie."""
+    unread: Mapping[str, int]
+    """By what is added up: rows whose part of it was delivered and cannot be read."""
+    no_currency: Mapping[str, Decimal] = MappingProxyType({})
+    """By field that is stated by currency, and ties over all of them: the sum of rows whose
+    currency cannot be read, which may be of any."""
+
+    @property
+    def details(self) -> list[str]:
+        """Each difference, with both numbers."""
+        return [one.told for one in self.differences]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it is not the file that was stated: no unread cell can be the difference."""
+        return any(
+            not (self.unread.get(one.of) or one.of in self.no_currency) for one in self.differences
+        )
+
+    @property
+    def unproven(self) -> str | None:
+        """Why it may be the file that was stated, which cannot be told."""
+        if not self.differences or self.is_refused:
+            return None
+        return "; ".join(
+            f"{'; '.join(one.told for one in of)}, and {self._told_unread(name)}"
+            for name, of in groupby(self.differences, key=attrgetter("of"))
+        )
+
+    def _told_unread(self, name: str) -> str:
+        if not self.unread.get(name):
+            amount = shown_number(self.no_currency[name])
+            return f"rows with {amount} of it have no currency that can be read"
+        rows, part = self.unread[name], "key" if name == KEYS else "amount"
+        have = f"{quantity(rows, 'row')} {agree(rows, 'has', 'have')}"
+        return f"{have} no {part} there that can be read"
+
+
+class TotalsRead(NamedTuple):
+    """What the rows of one record kind and state add up to."""
+
+    record: str
+    state: str
+    totals: Totals
+
+
+def totals_read(totals: Mapping[str, Mapping[str, Totals]]) -> Iterator[TotalsRead]:
+    """The same of totals by record kind and state."""
+    for record, states in totals.items():
+        for state, total in states.items():
+            yield TotalsRead(record, state, total)
+
+
+def tied(entry: ManifestEntry, parts: Sequence[TotalsRead], profile: Profile, record: str) -> Tied:
+    """How what was read agrees with what is stated; `record` is the kind of the file."""
+    every = profile.totals == "all"
+    read = add(part.totals for part in parts if every or part.state != EXCLUDED)
+    amounts = (EXTRACTS[name].amounts for name in (record, *(part.record for part in parts)))
+    sums: dict[str, dict[str, Decimal]] = {name: {} for of in amounts for name in of}
+    for currency, values in read.amounts.items():
+        for name, value in values.items():
+            sums[name][currency] = value
+    no_currency = {
+        name: sums[name][NO_CURRENCY]
+        for name, stated in (entry.sums or {}).items()
+        if ALL not in stated
+        and NO_CURRENCY in sums.get(name, {})
+        and total_of(stated) == total_of(sums[name])
+    }
+    return Tied(differences(entry, read.rows, sums, read.keys), read.unreadable, no_currency)
+
+
+def tied_in_batch(extract: Extract, profile: Profile, receipts: Iterable[Receipt]) -> Tied | None:
+    """The same of a file that is staged, with these receipts; None: nothing is stated of it."""
+    if extract.manifest is None:
+        return None
+    parts = [
+        TotalsRead(record, state, Totals.from_json(shape))
+        for receipt in receipts
+        for record, states in receipt.totals.items()
+        for state, shape in states.items()
+    ]
+    return tied(read_entry(extract.manifest), parts, profile, str(extract.record))

@@ -1,0 +1,1 @@
+"""What is kept for years: proven, restored and removed."""

@@ -1,0 +1,58 @@
+"""Restored: say from where pushes go on after a database or a home was brought back."""
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from connectors.files.archived.archive import kept_path
+from connectors.files.archived.removed_contents import listed_as_removed
+from connectors.files.disk.listed import listed, raised
+from connectors.postgres.auditing.removals import take_over
+from connectors.postgres.batches.batch_reports import take_over_removed
+from connectors.postgres.push.gate import going_on
+from connectors.postgres.push.restores import Restore, declare, known_contents
+from flows.stages.receiving.unknown import Unknown, unknown_contents
+from flows.stages.workspace import Workspace
+
+log = logging.getLogger("recon.push")
+
+
+@dataclass(frozen=True, slots=True)
+class WentOn:
+    in_doubt: Mapping[str, int]
+    """Operation -> rows that were put in doubt."""
+    lost: tuple[Unknown, ...]
+    """Contents that the archive has and the database does not know."""
+    removed: int
+    """Contents that housekeeping removed, by what the home says, and the database did not know."""
+    removed_reports: int
+    """The same of reports of batches."""
+
+
+def go_on_after_restore(
+    workspace: Workspace, *, unsent: str, by: str | None, reason: str
+) -> WentOn:
+    """Bind this database and this home to each other again."""
+    settings = workspace.settings
+    # One that cannot be looked at may be lost, and what it has may have been sent.
+    kept = {path.stem for path in listed(settings.archive, "??", "*.csv", onerror=raised)}
+    with (
+        workspace.database.connect() as connection,
+        going_on(connection, settings.home, settings.service.turn_seconds),
+    ):
+        lost = kept - known_contents(connection)
+        listed_gone = listed_as_removed(settings.archive)
+        removed = take_over(connection, _not_there(settings.archive, listed_gone))
+        reports = take_over_removed(connection, settings.reports, listed_gone.keys())
+        in_doubt = declare(connection, Restore(unsent, by, reason, lost))
+    with workspace.database.connect() as connection:
+        unknown = unknown_contents(workspace, connection, lost)
+        return WentOn(in_doubt, unknown, len(removed), len(reports))
+
+
+def _not_there(archive: Path, listed: Mapping[str, datetime]) -> Mapping[str, datetime]:
+    """Those of what the home says was removed that the archive does not have."""
+    return {one: at for one, at in listed.items() if not os.path.lexists(kept_path(archive, one))}
