@@ -244,16 +244,25 @@ def test_whoever_knows_that_nothing_was_sent_says_so(
         assert json.loads(told[0][2])["unsent"] == "unsent"
 
 
-@pytest.mark.long
+@pytest.mark.long(but=("and its list alone",))
+@pytest.mark.parametrize("removed", [False, True], ids=["as it is", "and its list alone"])
 def test_a_delivery_that_only_the_archive_knows_is_not_sent_again(
-    workspace: Workspace, copied: Copy, tmp_path: Path
+    workspace: Workspace, copied: Copy, tmp_path: Path, removed: bool
 ) -> None:
-    """It came and was pushed after the backup; delivered again, its POSTs are in doubt."""
+    """It came and was pushed after the backup; delivered again, its POSTs are in doubt.
+
+    So they are where housekeeping has removed it since: the archive lists what went.
+    """
     with FaultyServer() as server:
         now = towards(workspace, server.url)
         old = copied(now)
         deliver(now, tones(tmp_path / "tones.csv", ROWS))
-        go_on_after_restore(old, unsent="in_doubt", by=None, reason="restored")
+        if removed:
+            later = datetime.now(UTC) + timedelta(days=100)
+            sweep(now, Retention(archive_days=90, report_days=90), now=later, dry_run=False)
+            assert not [*now.settings.archive.glob("??/*.csv")]
+        went_on = go_on_after_restore(old, unsent="in_doubt", by=None, reason="restored")
+        assert (len(went_on.lost), went_on.lost_removed) == (int(not removed), int(removed))
         deliver(old, tmp_path / "tones.csv")
         assert {len(bodies) for bodies in applied(server).values()} == {1}
         other = tmp_path / "other.csv"
