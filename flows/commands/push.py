@@ -255,6 +255,7 @@ def restored_command(
         lost = [asdict(one) for one in done.lost]
         removed = {
             "lost_removed": done.lost_removed,
+            "missing": done.missing,
             "removed": done.removed,
             "removed_reports": done.removed_reports,
         }
@@ -279,6 +280,14 @@ def restored_command(
         told = quantity(done.lost_removed, "content", grouped)
         out().print(
             f"{told} that no batch knows, and that housekeeping removed. Have them delivered again."
+        )
+    if done.missing:
+        told = quantity(done.missing, "content", grouped)
+        out().print(
+            f"The archive lacks {told} that batches brought, and so perhaps what came after the "
+            "backup: a POST of that would be sent again. If there is a newer archive, bring it "
+            "back and run this command again; else compare what was lost with the service before "
+            "it is pushed. `recon archive verify` names what is missing."
         )
     return 0
 

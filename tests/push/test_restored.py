@@ -271,6 +271,30 @@ def test_a_delivery_that_only_the_archive_knows_is_not_sent_again(
         assert 99 in applied(server)
 
 
+def test_an_archive_that_is_not_there_where_pushes_go_on_is_told(
+    workspace: Workspace, copied: Copy, tmp_path: Path
+) -> None:
+    """Its disk is not mounted, say: what was lost is known only once it is back."""
+    with FaultyServer() as server:
+        now = towards(workspace, server.url)
+        import_delivery(now, [tones(tmp_path / "1.csv", 1)], DEFAULT)
+        old = copied(now)
+        deliver(now, tones(tmp_path / "tones.csv", ROWS))
+        archive, away = now.settings.archive, tmp_path / "away"
+        restored = ("restored", "--unsent", "in-doubt", "--reason", "restored")
+        url, home = str(old.settings.database_url), old.settings.home
+        archive.rename(away)
+        told = run(url, home, *restored)
+        assert "The archive lacks 1 content that batches brought" in told.stdout
+        assert "run this command again" in told.stdout
+        assert json.loads(run(url, home, *restored, "--json").stdout)["missing"] == 1
+        shutil.rmtree(archive, ignore_errors=True)
+        away.rename(archive)
+        assert "lacks" not in run(url, home, *restored).stdout
+        deliver(old, tmp_path / "tones.csv")
+        assert {len(bodies) for bodies in applied(server).values()} == {1}
+
+
 @pytest.mark.long
 def test_what_a_restored_database_has_lost_is_named_and_kept_until_somebody_goes_on(
     workspace: Workspace, copied: Copy, tmp_path: Path
