@@ -49,7 +49,9 @@ def test_from_import_to_the_last_decision(workspace: Workspace, tmp_path: Path) 
         }
         assert {(one["ErrorCode"], one["rows"]) for one in batch["reasons"]} >= {("NotEmpty", 1)}
         listed = run("sends", "1", "--state", "in_doubt", "--state", "refused", "--json")
-        sends = json.loads(listed.stdout)["sends"]
+        told = json.loads(listed.stdout)
+        assert told["not_listed"] == {}
+        sends = told["sends"]
         assert [
             (one["file"], one["record_number"], one["line"], one["state"]) for one in sends
         ] == [
