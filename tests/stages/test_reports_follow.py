@@ -18,7 +18,13 @@ from connectors.settings import Limits
 from flows.report.text import render_text
 from flows.stages.finish import build_report
 from flows.stages.rows.rejects import write_rejects
-from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
+from flows.stages.sequence import (
+    discard_batch,
+    import_delivery,
+    push_batch,
+    release_batch,
+    run_batch,
+)
 from flows.stages.undo import undo_batch
 from flows.stages.upkeep.archive import notes, verify_archive
 from flows.stages.workspace import Workspace
@@ -294,6 +300,23 @@ def test_a_report_that_was_removed_stays_so(workspace: Workspace, tmp_path: Path
     rejects.write_text(rejects.read_text().replace(",x,", ",7,"))
     import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
     assert not (workspace.settings.reports / "batch-1").exists()
+    assert not verify_archive(workspace).mismatches
+
+
+def test_a_release_whose_report_could_not_be_written_says_how_to_go_on(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """It is released all the same, and nobody releases it a second time."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1, amount="x"), line(2))], TIGHT)
+    blocked = workspace.settings.reports / "batch-1" / "report.html"
+    blocked.unlink()
+    blocked.mkdir()
+    with pytest.raises(ReconError, match="could not be written"):
+        release_batch(workspace, 1, **SAID)
+    with pytest.raises(BatchStateError, match=r"not held; .* `recon rerun 1`"):
+        release_batch(workspace, 1, **SAID)
+    blocked.rmdir()
+    assert run_batch(workspace, 1).batch.state == "complete_with_errors"
     assert not verify_archive(workspace).mismatches
 
 
