@@ -60,8 +60,10 @@ TEMPORARY = {
     "written_over",
 }
 """Names of tables of a moment: PostgreSQL would find these instead."""
-TAKEN = {*LEDGER, *TEMPORARY, "alembic_version", "shown_row", "position", "lineage"}
-"""Names of other tables."""
+PACKED = "record"
+"""What says in a file of signed records of which kind each is: the kinds are columns beside it."""
+TAKEN = {*LEDGER, *TEMPORARY, "alembic_version", "shown_row", "position", "lineage", PACKED}
+"""Names of other tables, and of what is beside kinds elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

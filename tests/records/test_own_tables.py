@@ -123,6 +123,7 @@ REFUSED = [
     ('name = "refund"', 'name = "payment"', "name = 'payment' is taken"),
     ('name = "refund"', 'name = "batch"', "name = 'batch' is taken"),
     ('name = "refund"', 'name = "order"', "name = 'order' is taken"),
+    ('name = "refund"', 'name = "record"', "name = 'record' is taken"),
     ('name = "refund"', 'name = "staged_x"', "name = 'staged_x' is taken"),
     ('name = "refund"', 'name = "pg_class"', "name = 'pg_class' is taken"),
     ('name = "refund"', "name = 7", "name = 7 is none"),
