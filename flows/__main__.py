@@ -241,12 +241,12 @@ def _say_stopped(stopped: KeyboardInterrupt, given: list[str]) -> None:
     """Say what is left of a command that was stopped, and what goes on with it."""
     from flows.stages.way_on import way_on  # noqa: PLC0415 -- seldom needed.
 
-    told = "What was done before stands; run the same command again."
+    message = "What was done before stands; run the same command again."
     if build_app(given).parse_commands(given)[0] in READING:
-        told = "Nothing was kept and nothing changed; run the same command again."
+        message = "Nothing was kept and nothing changed; run the same command again."
     elif command := way_on(stopped):
-        told = f"What was done before stands; `{command}` goes on."
-    tell(f"stopped. {told}")
+        message = f"What was done before stands; `{command}` goes on."
+    tell(f"stopped. {message}")
 
 
 if __name__ == "__main__":

@@ -172,8 +172,8 @@ def _tell(extract: Extract, receipts: Sequence[Receipt]) -> None:
     counts: Counter[str] = Counter()
     for receipt in receipts:
         counts.update(receipt.counts)
-    told = ", ".join(f"{rows:,} {verdict}" for verdict, rows in sorted(counts.items()))
-    log.info("%s: %s", extract.name, told or "no rows")
+    counted = ", ".join(f"{rows:,} {verdict}" for verdict, rows in sorted(counts.items()))
+    log.info("%s: %s", extract.name, counted or "no rows")
 
 
 def _not_as_stated(

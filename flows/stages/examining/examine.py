@@ -140,7 +140,7 @@ class _Examination:
         assert opened.header is not None
         verdict.record = opened.header.table.name
         if opened.same_as is not None:
-            verdict.message = opened.told_same
+            verdict.message = opened.same_bytes_message
             return
         verdict.headed = opened.header.carried is not None
         if (small := self._small(number)) is None:
@@ -224,8 +224,8 @@ class _Examination:
                 verdict.refuse(incomplete(opened.entry, opened.name, found.details))
             elif found.unproven:
                 verdict.unproven = found.unproven
-                told = f"It cannot be proven to be whole: {found.unproven}"
-                verdict.message = f"{opened.name}: {told}. An import of it is held."
+                reason = f"It cannot be proven to be whole: {found.unproven}"
+                verdict.message = f"{opened.name}: {reason}. An import of it is held."
 
     def settle(self) -> None:
         """Add the rows whose keys conflict, or with a reference that leads nowhere."""
@@ -247,8 +247,8 @@ class _Examination:
                     of_file = unsettled.setdefault((one.table, one.reference, extract), [0, 0])
                     of_file[counted] += count
         for (table, reference, extract), (rows_, values) in unsettled.items():
-            told = Unsettled(table.name, reference.field, reference.table, rows_, values)
-            self.verdicts[extract].unsettled.append(told)
+            finding = Unsettled(table.name, reference.field, reference.table, rows_, values)
+            self.verdicts[extract].unsettled.append(finding)
         for number, wrong in self.wrong.items():
             if not self.verdicts[number].refused and wrong.any():
                 self._reject(number, wrong)

@@ -235,18 +235,18 @@ def _delivered(
     if not with_text:
         known = [{name: error.get(name) for name in NO_TEXT} for error in errors]
         return RowAsDelivered(facts, None, WITHHELD, known, command)
-    text, told = facts["data"], ""
+    text, about_text = facts["data"], ""
     if reads_staged(connection) and not table.unquotable:
         try:
-            text, told = _kept_text(workspace, connection, facts)
+            text, about_text = _kept_text(workspace, connection, facts)
         except ReconError as broken:
-            text, told = None, str(broken)
+            text, about_text = None, str(broken)
     elif table.unquotable:
-        told = "Records of this kind can hold a secret, so their text is not shown."
+        about_text = "Records of this kind can hold a secret, so their text is not shown."
     elif text is None:
-        told = "Its text is in the kept file alone, which needs a role that loads."
+        about_text = "Its text is in the kept file alone, which needs a role that loads."
     shown = None if text is None else shown_record(table, text)
-    return RowAsDelivered(facts, shown, told, errors, command)
+    return RowAsDelivered(facts, shown, about_text, errors, command)
 
 
 def _kept_text(

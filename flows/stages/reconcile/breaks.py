@@ -225,8 +225,8 @@ def what_is_open(breaks: pl.DataFrame, severity: pl.Series, currencies: Mapping[
     counts = []
     for (of,), rows in ordered.group_by("severity", maintain_order=True):
         codes = rows.group_by("code").len().sort("len", "code", descending=[True, False])
-        told = ", ".join(f"{code} {number}" for code, number in codes.iter_rows())
-        counts.append(f"{rows.height} {of} ({told})")
+        by_code = ", ".join(f"{code} {number}" for code, number in codes.iter_rows())
+        counts.append(f"{rows.height} {of} ({by_code})")
     names = ordered.select(
         pl.when("outgrown")
         .then(pl.format("{}, accepted as {}, and now {}", "what", "accepted_as", "is_now"))

@@ -12,7 +12,7 @@ from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.stages.reconcile.decision_rules import NAMED
 from flows.stages.reconcile.listings import LISTED, PULLED
 from flows.stages.reconcile.method import method_now
-from flows.stages.reconcile.scope import Asked, Scope, scope_told
+from flows.stages.reconcile.scope import Asked, Scope, scope_title
 from flows.stages.reconcile.sign import last_sign_off
 from flows.stages.reconcile.since_signed import changes_since, signed_acceptances
 from flows.stages.reconcile.sources import Gathered
@@ -53,7 +53,7 @@ def gather_facts(
     names = method.currencies or {}
     changes = changes_since(workspace, connection, scope, asked.scope_text, method)
     return Facts(
-        title=f"Reconciliation of {scope_told(scope.text)}",
+        title=f"Reconciliation of {scope_title(scope.text)}",
         zone=method.zone,
         version=method.version,
         inputs=_inputs(gathered),
@@ -201,26 +201,26 @@ def _nameless(gathered: Gathered, currencies: Mapping[str, str]) -> Iterator[str
         found[record] = found.get(record, Totals()) + totals
     if not found:
         return
-    told = (
+    lines = (
         f"{quantity(found[record].rows, 'row')} of {EXTRACTS[record].title.lower()}"
         f"{_money_of(EXTRACTS[record], found[record], currencies)}"
         for record in sorted(found)
     )
     yield (
         "Rows that name no tenant, of deliveries that are bound to none, are in the report of "
-        f"everything alone: {', '.join(told)}"
+        f"everything alone: {', '.join(lines)}"
     )
 
 
 def _refused(gathered: Gathered) -> Iterator[str]:
     """Files that were delivered and refused, and not taken since: no figure has their rows."""
     files = gathered.sources.refused.select("file", "batch_id", "refused")
-    told = [f"{name} of batch {batch} ({code})" for name, batch, code in files.iter_rows()]
-    if told:
+    names = [f"{name} of batch {batch} ({code})" for name, batch, code in files.iter_rows()]
+    if names:
         yield (
-            f"{quantity(len(told), 'delivered file')} {agree(len(told), 'was', 'were')} refused "
-            f"and not taken since, so nothing of {agree(len(told), 'it', 'them')} is compared: "
-            f"{first_of(told[::-1], NAMED)}"
+            f"{quantity(len(names), 'delivered file')} {agree(len(names), 'was', 'were')} refused "
+            f"and not taken since, so nothing of {agree(len(names), 'it', 'them')} is compared: "
+            f"{first_of(names[::-1], NAMED)}"
         )
 
 

@@ -154,10 +154,10 @@ class SideFrames:
         self._add_nameless(table, rows)
         # The receipts say what became of it when it was applied.
         rows = not_overtaken(rows, self.overtaken[table.name])
-        return _told(arrived, self._of_tenants(rows))
+        return _noted(arrived, self._of_tenants(rows))
 
     def _there(self, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
-        return _told(arrived, self._may_be_of_tenants(rows))
+        return _noted(arrived, self._may_be_of_tenants(rows))
 
     def _add_whole(
         self,
@@ -256,9 +256,9 @@ class SideFrames:
         if not self.broken:
             return
         # Before the rows are read: until all of them are there, the connection is not free.
-        told = truths.without_text(self.connection, table, self.broken)
-        if told.height:
-            self.unproven[table.name] = told
+        without_text = truths.without_text(self.connection, table, self.broken)
+        if without_text.height:
+            self.unproven[table.name] = without_text
 
     def _add_unshown(self, table: Table, rows: pl.DataFrame) -> None:
         unproven = self.unproven.get(table.name)
@@ -323,7 +323,7 @@ class SideFrames:
         rows = rows.filter(pl.col("extract_id") == listing.id)
         if self.tenants and TENANT in rows.columns:
             rows = rows.filter(self._names_one(rows))
-        return _told(arrived, rows)
+        return _noted(arrived, rows)
 
     def _is_listed_beside(self, table: Table) -> bool:
         """Whether only what a listing has beside records of the scope is known to be of it."""
@@ -338,9 +338,9 @@ class SideFrames:
     def _tell(self, table: Table, without_column: int, large: int) -> None:
         # An amount that no column holds is a PRECISION break, or is held as it is; plans and their
         # payments are not held against one.
-        told = without_column + large if table is PAYMENT_PLAN_DETAIL else large
-        if told:
-            self.unfit[table.name] = self.unfit.get(table.name, 0) + told
+        unfit_rows = without_column + large if table is PAYMENT_PLAN_DETAIL else large
+        if unfit_rows:
+            self.unfit[table.name] = self.unfit.get(table.name, 0) + unfit_rows
 
     def _is_of_batches(self, table: Table) -> bool:
         """Whether what counts of a kind is known when all rows of the scope's batches are there."""
@@ -378,7 +378,7 @@ def _names_none(rows: pl.DataFrame) -> pl.Expr:
     return pl.col(TENANT).is_null() if TENANT in rows.columns else pl.lit(value=True)
 
 
-def _told(arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
+def _noted(arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
     rows = texts_last(rows)
     arrived.add(rows)
     return rows

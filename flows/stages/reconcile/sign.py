@@ -33,7 +33,7 @@ from connectors.postgres.runs.signatures import (
 )
 from connectors.process import user_name, whoami
 from flows.report.spelling import apart, shortened
-from flows.stages.reconcile.as_told import refuse_altered
+from flows.stages.reconcile.altered_run import refuse_altered
 from flows.stages.reconcile.before_approval import waits_in_full
 from flows.stages.reconcile.breaks import breaks_now
 from flows.stages.reconcile.kept_signatures import keep_signatures

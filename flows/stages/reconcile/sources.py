@@ -175,7 +175,7 @@ def gather_sources(
             unfit=frames.unfit,
             older=delivered.listings.older,
             spoiled=delivered.listings.spoiled,
-            untied=(*untied, *(told for told, _ in others_now)),
+            untied=(*untied, *(text for text, _ in others_now)),
             altered=frozenset[int]().union(*(of for _, of in others_now)),
             unproven={**delivered.unproven, **unreadable},
             unshown=frames.unshown,
