@@ -130,7 +130,7 @@ def build_app(arguments: list[str]) -> "cyclopts.App":
         group_commands=cyclopts.Group("Options", sort_key=len(GROUPS)),
         # No option that empties a list, and no default where that is to say nothing.
         default_parameter=cyclopts.Parameter(
-            negative_iterable=(), show_default=_shown, converter=read_value
+            negative_iterable=(), show_default=_displayed, converter=read_value
         ),
     )
     for place, (title, commands) in enumerate(GROUPS.items()):
@@ -149,7 +149,7 @@ def _version() -> str:
     return version("recon")
 
 
-def _shown(default: object) -> object:
+def _displayed(default: object) -> object:
     # Of False alone, not of what equals it: a zero is a default to show.
     if default is False or default in ((), ""):
         return None

@@ -128,8 +128,8 @@ class DeliveryRows:
                         counting.add(counted.select(PLACE, *wanted))
 
     def _count_superseded(self, rows: pl.DataFrame, conflicts: pl.Expr) -> None:
-        beside = rows.filter(~self._wins(), ~conflicts)
-        self.superseded.update(dict(beside.group_by(extract_of()).len().iter_rows()))
+        superseded = rows.filter(~self._wins(), ~conflicts)
+        self.superseded.update(dict(superseded.group_by(extract_of()).len().iter_rows()))
 
     def _counted(
         self, rows: pl.DataFrame, several: pl.DataFrame, keys: Sequence[str], conflicts: pl.Expr

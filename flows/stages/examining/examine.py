@@ -287,7 +287,7 @@ class _Examination:
                 of = wrong[rows["record_number"].to_numpy()]
                 for way in np.unique(of).tolist():
                     one = rows.filter(pl.Series(of == way))
-                    found.append(_shown(name, one, self.ways[way - 1].error_data(name, one)))
+                    found.append(_displayed(name, one, self.ways[way - 1].error_data(name, one)))
             rejects.add(pl.concat(found).sort("record_number").head(wanted), settled=True)
 
     def _chunks(self, number: int) -> Iterator[Chunk]:
@@ -346,7 +346,7 @@ def _keep_rejects(rejects: Rejects, validated: Validated) -> None:
     for first in range(0, len(numbers), AT_ONCE):
         piece = numbers.slice(first, AT_ONCE)
         found = [
-            _shown(name, rows, rows["error_data"])
+            _displayed(name, rows, rows["error_data"])
             for name, staged in bad.items()
             for rows in staged.only(
                 staged.frame["record_number"].is_between(piece[0], piece[-1])
@@ -355,7 +355,7 @@ def _keep_rejects(rejects: Rejects, validated: Validated) -> None:
         rejects.add(pl.concat(found).sort("record_number"), settled=False)
 
 
-def _shown(record: str, rows: pl.DataFrame, error_data: pl.Series) -> pl.DataFrame:
+def _displayed(record: str, rows: pl.DataFrame, error_data: pl.Series) -> pl.DataFrame:
     """Staged rows as commands show them, with their ErrorData."""
     data = shown_records(EXTRACTS[record], rows["data"])
     return rows.with_columns(data, error_data.alias("error_data")).select(ROW)

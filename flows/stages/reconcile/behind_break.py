@@ -97,14 +97,14 @@ def find_break(
     if not re.fullmatch(ID, break_id):
         raise unknown
     ids = [break_id, *breaks_of_record(connection, run.id, break_id, OTHERS)]
-    standing = breaks_now(connection, run, ids).with_columns(outgrown(), *both_values(names))
-    facts = {str(row["id"]): row for row in standing.iter_rows(named=True)}
+    current = breaks_now(connection, run, ids).with_columns(outgrown(), *both_values(names))
+    facts = {str(row["id"]): row for row in current.iter_rows(named=True)}
     if break_id not in facts:
         raise unknown
     own = facts.pop(break_id)
     last = latest_run(connection, run.scope)
     followed = last if last and last.id != run.id else None
-    this = standing.filter(pl.col("id") == break_id).select(
+    this = current.filter(pl.col("id") == break_id).select(
         can_be_decided(one, by_id=True).alias(one) for one in Choice
     )
     possible = () if followed else (Choice(one.name) for one in this if one.item())
@@ -245,8 +245,8 @@ def _delivered(
         about_text = "Records of this kind can hold a secret, so their text is not shown."
     elif text is None:
         about_text = "Its text is in the kept file alone, which needs a role that loads."
-    shown = None if text is None else shown_record(table, text)
-    return RowAsDelivered(facts, shown, about_text, errors, command)
+    display = None if text is None else shown_record(table, text)
+    return RowAsDelivered(facts, display, about_text, errors, command)
 
 
 def _kept_text(

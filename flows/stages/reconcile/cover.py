@@ -37,7 +37,7 @@ def gather_facts(
     asked: Asked,
     gathered: Gathered,
     cut: Cut,
-    judgement: JoinResult,
+    joined: JoinResult,
     previous: Reconciliation | None,
     run: RunLine,
     *,
@@ -57,7 +57,7 @@ def gather_facts(
         zone=method.zone,
         version=method.version,
         inputs=_inputs(gathered),
-        truths=_truths(gathered),
+        truths=_source_lines(gathered),
         incomplete=(
             *_not_there(connection, scope),
             *_incomplete(gathered, asked.rules, asked.unread, names),
@@ -65,7 +65,7 @@ def gather_facts(
         previous=PreviousLine(previous.id, previous.as_of, previous.report_hash, previous.verdict)
         if previous
         else None,
-        sign_off=_since(signed, judgement),
+        sign_off=_since(signed, joined),
         currencies=names,
         undated=tuple(
             record
@@ -89,14 +89,14 @@ def gather_facts(
     )
 
 
-def _since(signed: SignOff | None, judgement: JoinResult) -> SignOff | None:
+def _since(signed: SignOff | None, joined: JoinResult) -> SignOff | None:
     if signed is None or signed.approved_by is None:
         return signed
     return replace(
         signed,
-        changed_since=judgement.changed_since,
-        compared=judgement.compared,
-        not_compared=judgement.not_compared,
+        changed_since=joined.changed_since,
+        compared=joined.compared,
+        not_compared=joined.not_compared,
     )
 
 
@@ -131,7 +131,7 @@ def _rows_of(side: Mapping[str, pl.DataFrame]) -> Counter[tuple[str, int]]:
     return rows
 
 
-def _truths(gathered: Gathered) -> tuple[SourceLine, ...]:
+def _source_lines(gathered: Gathered) -> tuple[SourceLine, ...]:
     """Per record kind: the sources that were compared, and those that could have been."""
     sources = gathered.sources
     lines = []

@@ -46,8 +46,8 @@ from flows.stages.reconcile.gone import LookedAt, known_of
 from flows.stages.reconcile.kept_signatures import folder_of
 from flows.stages.reconcile.mail import mail_reports
 from flows.stages.reconcile.put_aside import keeper, kept_parts
+from flows.stages.reconcile.saved_report import run_as_json, where_text
 from flows.stages.reconcile.scope import Asked, as_kept
-from flows.stages.reconcile.shown import run_as_json, where_text
 from flows.stages.reconcile.sign import signed_sources
 from flows.stages.reconcile.sources import Gathered, gather_sources
 from flows.stages.reconcile.write import Written, write_reconciliation

@@ -18,7 +18,7 @@ from schemas.life import RECONCILED
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SavedReport:
     run: Reconciliation
     folder: Path
     text: str
@@ -32,7 +32,7 @@ class Shown:
         return run_as_json(self.run, self.folder)
 
 
-def shown(workspace: Workspace, number: int | None) -> Shown:
+def saved_report(workspace: Workspace, number: int | None) -> SavedReport:
     """A reconciliation from its files, proven to be those it was saved with."""
     with workspace.database.connect() as connection:
         run = find_run(connection, number)
@@ -41,7 +41,7 @@ def shown(workspace: Workspace, number: int | None) -> Shown:
         refuse_other_scope(connection, run)
         folder = check_files(workspace, connection, run)
     text = (folder / TEXT).read_text(encoding="utf-8")
-    return Shown(run, folder, f"{text}\n{where_text(run, folder)}")
+    return SavedReport(run, folder, f"{text}\n{where_text(run, folder)}")
 
 
 def refuse_other_scope(connection: psycopg.Connection, run: Reconciliation) -> None:
