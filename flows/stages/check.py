@@ -274,10 +274,10 @@ def release(
 
 def not_held(batch: ledger.Batch) -> str:
     """Why nothing is to decide about a batch."""
-    told = f"Batch {batch.id} is {batch.state.replace('_', ' ')}, not held; nothing was changed."
+    message = f"Batch {batch.id} is {batch.state.replace('_', ' ')}, not held; nothing was changed."
     if batch.state in ledger.ENDED:
-        return told
-    return f"{told} If no run has it, `recon rerun {batch.id}` goes on with it."
+        return message
+    return f"{message} If no run has it, `recon rerun {batch.id}` goes on with it."
 
 
 def held_event(connection: psycopg.Connection, batch_id: int) -> int:
