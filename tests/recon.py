@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -175,7 +175,9 @@ def _fork(requests: socket.socket, begin: Begin | None) -> None:
         arguments, environment, folder = json.loads(request)
         if begin is main and READ_ON_IMPORT in environment:
             if read != (read := _read_on_import(environment[READ_ON_IMPORT], folder)):
-                other = _other([requests.fileno(), *files], environment, folder)
+                # One that had the way to the one before would keep that one alive.
+                not_its = {requests.fileno(), other.fileno(), *files}
+                other = _other(not_its, environment, folder)
             socket.send_fds(other, [request], files)
         elif not os.fork():
             requests.close()
@@ -193,7 +195,7 @@ def _read_on_import(where: str, folder: str) -> str:
     return repr((where, folder, said))
 
 
-def _other(not_its: list[int], environment: dict[str, str], folder: str) -> socket.socket:
+def _other(not_its: Collection[int], environment: dict[str, str], folder: str) -> socket.socket:
     """The way to a process that forks too, our modules imported in this environment.
 
     Where they cannot be, every run of it tries so itself, and tells why. It ends when another one
