@@ -37,13 +37,13 @@ def start_apart(
     command: Sequence[str], environment: Mapping[str, str], output: IO[bytes] | None = None
 ) -> subprocess.Popen[bytes]:
     """Start a process that outlives this one, with what it says in a file, or nowhere."""
-    told = subprocess.DEVNULL if output is None else output
+    sink = subprocess.DEVNULL if output is None else output
     child = subprocess.Popen(
         command,
         env=environment,
         stdin=subprocess.DEVNULL,
-        stdout=told,
-        stderr=told,
+        stdout=sink,
+        stderr=sink,
         start_new_session=True,
     )
     # Somebody has to hear of its end, or it stays in the list of processes.

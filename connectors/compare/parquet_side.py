@@ -44,12 +44,12 @@ def files_in(folder: Path) -> tuple[Path, ...]:
     if not found:
         raise SidesRefused(f"{folder}: no Parquet file is in this folder.")
     for file in found:
-        told = [name for name in file.relative_to(folder).parent.parts if "=" in name]
-        if told:
+        partitions = [name for name in file.relative_to(folder).parent.parts if "=" in name]
+        if partitions:
             raise SidesRefused(
-                f"{folder}: the folder {told[0]!r} in it says a value of the column "
-                f"{told[0].partition('=')[0]!r}, which no comparison reads from there. Write the "
-                "column into the files, or compare the folders of each value with each other."
+                f"{folder}: the folder {partitions[0]!r} in it says a value of the column "
+                f"{partitions[0].partition('=')[0]!r}, which no comparison reads from there. Write "
+                "the column into the files, or compare the folders of each value with each other."
             )
     return found
 
@@ -92,12 +92,14 @@ def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:
         if other == first:
             continue
         named = sorted(name for name in {*first, *other} if first.get(name) != other.get(name))
-        told = "the order of its columns"
+        difference = "the order of its columns"
         if named:
             types = [one.get(named[0], "missing") for one in (first, other)]
-            told = f"the column {named[0]!r}, {types[1]} there and {types[0]} in {files[0].name}"
+            difference = (
+                f"the column {named[0]!r}, {types[1]} there and {types[0]} in {files[0].name}"
+            )
         raise SidesRefused(
-            f"{path}: {file.relative_to(path)} differs in {told}. Files of one folder are one "
-            "table: write them with the same columns and types, or compare them one by one."
+            f"{path}: {file.relative_to(path)} differs in {difference}. Files of one folder are "
+            "one table: write them with the same columns and types, or compare them one by one."
         )
     return first

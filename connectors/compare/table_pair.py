@@ -17,7 +17,7 @@ from connectors.compare.table_side import (
     Spill,
     SqlTable,
     copied,
-    far_times_told,
+    far_times_named,
     in_parallel,
     pulled,
     refusals,
@@ -134,7 +134,7 @@ def _joined(
     statement = sql.SQL("SELECT {} FROM {} ORDER BY {}").format(
         sql.SQL(", ").join(selected), rows, sql.SQL(", ").join(order)
     )
-    with refusals(left.name), far_times_told({"l": left, "r": right}, columns, rows):
+    with refusals(left.name), far_times_named({"l": left, "r": right}, columns, rows):
         for frame in copied(left.connection, statement, prefixed):
             for alias, spill in zip("lr", spills, strict=True):
                 present = frame.filter(pl.col(f"{alias}{key[0]}").is_not_null())

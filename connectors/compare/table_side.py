@@ -309,7 +309,7 @@ def pulled(
         rows,
         sql.SQL(", ").join(table.order(table.key, "t")),
     )
-    with refusals(table.name), far_times_told({"t": table}, names, rows):
+    with refusals(table.name), far_times_named({"t": table}, names, rows):
         for frame in copied(table.connection, statement, kept.types):
             kept.add(frame)
     return kept.side()
@@ -335,7 +335,7 @@ class TableSource:
 
 
 @contextmanager
-def far_times_told(
+def far_times_named(
     tables: Mapping[str, SqlTable], names: Sequence[str], rows: sql.Composable
 ) -> Iterator[None]:
     """Name the time that cannot be read where the database only says that there is one.

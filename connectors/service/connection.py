@@ -57,8 +57,8 @@ def refused_certificate(error: BaseException | None) -> str | None:
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
     if "ALERT" not in reason or not any(word in reason for word in _OF_CERTIFICATE):
         return None
-    told = reason.partition("ALERT_")[2].replace("_", " ").lower()
-    return f"it refuses our client certificate, or asks for one ({told})"
+    alert = reason.partition("ALERT_")[2].replace("_", " ").lower()
+    return f"it refuses our client certificate, or asks for one ({alert})"
 
 
 class Connection(asyncio.Protocol):

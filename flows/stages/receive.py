@@ -14,7 +14,7 @@ from connectors.files.incoming.inbox import hash_of
 from connectors.files.incoming.manifest_entries import entry_text
 from connectors.files.profiles.profile import Profile
 from connectors.files.text.encodings import is_utf8
-from connectors.postgres.accounts import told_batches
+from connectors.postgres.accounts import visible_batches
 from connectors.postgres.auditing.batch_hashes import received_detail
 from connectors.postgres.batches import ledger
 from connectors.postgres.batches.corrections import lock_corrections
@@ -215,7 +215,7 @@ def _register(
     content_id = content_id_of(profile.feed, opened, taken)
     known = batch_of(connection, content_id, opened, taken)
     others = {one.batch_id for one in named.values()} | ({known.id} if known else set())
-    told = told_batches(connection, {*batches} | others)
+    told = visible_batches(connection, {*batches} | others)
     if delivery.corrects is not None:
         refuse_taken_otherwise(delivery.corrects, taken, batches, told)
     if known is not None:
@@ -294,7 +294,7 @@ def _other_names(
         for one, sha256 in files
         if sha256 in taken and taken[sha256].name != one.name
     ]
-    told = told_batches(connection, {batch for batch, *_ in others})
+    told = visible_batches(connection, {batch for batch, *_ in others})
     yield from (other for other in others if other[0] in told)
     for one, sha256 in files:
         if one.same_as is not None and sha256 not in taken:

@@ -155,7 +155,7 @@ class Chunk:
         return beside_csv(self.block, self.records, self.dialect)
 
     @property
-    def told_by_bytes(self) -> Flags:
+    def plainly_delimited(self) -> Flags:
         """The sound records on one line whose cells are what stands between their delimiters."""
         records = self.records
         if len(self.dialect.delimiter) > 1:

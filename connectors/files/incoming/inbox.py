@@ -134,8 +134,8 @@ class Inbox:
     def refuse_missing(self) -> None:
         """Raise DeliveryError where there is no such folder."""
         if not self.folder.is_dir():
-            told = shown(str(self.folder))
-            raise DeliveryError(f"{told}: there is no such inbox. Create the folder.")
+            name = shown(str(self.folder))
+            raise DeliveryError(f"{name}: there is no such inbox. Create the folder.")
 
     @contextmanager
     def alone(self) -> Iterator[None]:

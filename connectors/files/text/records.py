@@ -294,13 +294,13 @@ def _assemble(
     depth[spans.line + 1] += 1
     depth[spans.last + 1] -= 1
     begins &= np.cumsum(depth[:settled], dtype=np.int8) == 0
-    told = np.flatnonzero(begins & comments[:settled])
+    commented = np.flatnonzero(begins & comments[:settled])
     first = np.flatnonzero(begins & ~comments[:settled])
     last = last[first]
     consumed = int(lines.start[settled]) if settled < len(lines.start) else lines.size
     columns = (lines.start[first], lines.stop[last], first + line, last + line, fault[first])
     waits = settled < lines.complete and bool(readings.unclosed[settled])
-    left = CommentLines(lines.start[told], lines.stop[told], told + line)
+    left = CommentLines(lines.start[commented], lines.stop[commented], commented + line)
     return Records(*columns, consumed, settled, inside=False, waits=waits, comments=left)
 
 

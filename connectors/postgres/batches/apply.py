@@ -28,7 +28,7 @@ from connectors.postgres.batches.ranges import (
     absent,
     ready,
     same,
-    untold,
+    without_outcome,
 )
 from connectors.postgres.batches.written_over import note_written_over
 from schemas.derived.sql_names import content_columns, key_columns, staged_name
@@ -90,7 +90,7 @@ def apply_rows(
     _analyse_present(connection, work)
     done = _act(connection, table, rows, work, spooled)
     if done["conflict"]:
-        known = _known(connection, rows, untold(rows.within, "present"))[rows.extract_id]
+        known = _known(connection, rows, without_outcome(rows.within, "present"))[rows.extract_id]
     applied = _applied(done + known)
     if known["updated"]:
         note_written_over(connection, table, rows)
@@ -268,7 +268,7 @@ def _tell_exceptions(
         connection.execute(
             f"""{into} SELECT %(batch)s, p.extract_id, p.record_number, p.verdict
             FROM present p JOIN {of_extract} ON m.extract_id = p.extract_id
-            WHERE p.verdict <> m.verdict AND {untold(rows.within, "p")}""",
+            WHERE p.verdict <> m.verdict AND {without_outcome(rows.within, "p")}""",
             parameters,
         )
 

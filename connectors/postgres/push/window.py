@@ -263,15 +263,15 @@ def _error_text(answer: Answer) -> str | None:
     if answer.errors:
         return _sound(json.dumps(answer.errors, ensure_ascii=False))
     if answer.verdict is Verdict.IN_DOUBT:
-        return json.dumps([_told("InDoubt", answer)])
+        return json.dumps([_error_entry("InDoubt", answer)])
     if answer.verdict is Verdict.DIFFERS:
-        return json.dumps([_told("EchoDiffers", answer)])
+        return json.dumps([_error_entry("EchoDiffers", answer)])
     if answer.verdict is Verdict.REFUSED:
-        return json.dumps([_told("Refused", answer)])
+        return json.dumps([_error_entry("Refused", answer)])
     return None
 
 
-def _told(code: str, answer: Answer) -> dict[str, object]:
+def _error_entry(code: str, answer: Answer) -> dict[str, object]:
     said = f"HTTP {answer.status}" if answer.status else "no answer"
     message = REASONS[code].message(value=said)
     meta = {"stage": "push", "value": said}

@@ -90,8 +90,8 @@ def _asking(connection: sa.Connection) -> psycopg.Connection:
 
 
 def _refuse(hindrances: Iterable[str]) -> None:
-    if told := [one for one in hindrances if one]:
-        raise DatabaseUnusable("\n".join([*told, "Nothing was changed."]))
+    if reasons := [one for one in hindrances if one]:
+        raise DatabaseUnusable("\n".join([*reasons, "Nothing was changed."]))
 
 
 def _lock_changed(connection: sa.Connection, there: Mapping[str, KeptKind]) -> None:
