@@ -33,7 +33,7 @@ def whoami() -> str:
     return f"{user_at_host()} pid {os.getpid()}"
 
 
-def start_apart(
+def start_detached(
     command: Sequence[str], environment: Mapping[str, str], output: IO[bytes] | None = None
 ) -> subprocess.Popen[bytes]:
     """Start a process that outlives this one, with what it says in a file, or nowhere."""

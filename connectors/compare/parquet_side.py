@@ -9,7 +9,7 @@ import polars as pl
 
 from connectors.compare.sides import UNREADABLE, Side, first_line, unreadable
 from connectors.errors import SidesRefused
-from connectors.files.disk.listed import raised
+from connectors.files.disk.listed import raise_error
 from connectors.files.disk.system_errors import cure
 from connectors.files.incoming.columnar import is_named, parquet_columns, parquet_rows
 from schemas.cells.readings import column
@@ -61,7 +61,7 @@ def _walked(folder: Path) -> Iterator[Path]:
     """
     seen: dict[tuple[int, int], Path] = {}
     try:
-        for path, folders, names in os.walk(folder, onerror=raised, followlinks=True):
+        for path, folders, names in os.walk(folder, onerror=raise_error, followlinks=True):
             folders.sort()
             place = Path(path)
             status = place.stat()

@@ -179,7 +179,7 @@ class SqlTable:
 @contextmanager
 def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
     """The table an address names, in a read-only transaction; raises SidesRefused."""
-    url, shown, named = _taken_apart(address)
+    url, shown, named = _parsed_address(address)
     parts = _parts(named)
     if not parts:
         raise SidesRefused(f"{shown}: which table? Write postgresql://HOST/DB?table=SCHEMA.TABLE.")
@@ -413,7 +413,7 @@ def _columns(connection: psycopg.Connection, identifier: sql.Identifier) -> dict
     return {name: TableColumn(name, kind, nullable) for name, kind, nullable in rows}
 
 
-def _taken_apart(address: str) -> tuple[str, str, str]:
+def _parsed_address(address: str) -> tuple[str, str, str]:
     """The address for libpq, as it is shown, and the table it names."""
     if problem := address_problem(address):
         raise SidesRefused(f"An address of a table cannot be read: {problem}.")

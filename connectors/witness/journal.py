@@ -37,7 +37,7 @@ class Journal:
         private_folder(self._folder)
         with file_alone(self._folder / ".lock", WAIT_SECONDS, "Giving witnesses"):
             if self._path.exists():
-                FilePlace(self._path).mend()
+                FilePlace(self._path).fix_last_line()
             yield
 
     def lines(self) -> list[WitnessLine]:

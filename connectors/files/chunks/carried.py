@@ -67,8 +67,8 @@ class CarryingChunk(Chunk):
         return self._with_cells.utf8
 
     @property
-    def beside_csv(self) -> Flags:
-        return self._with_cells.beside_csv
+    def not_plain_csv(self) -> Flags:
+        return self._with_cells.not_plain_csv
 
     def cells(self, width: int) -> pl.DataFrame:
         return self._with_cells.cells(width)

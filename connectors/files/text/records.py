@@ -132,10 +132,10 @@ def split(
         whole = np.frombuffer(data, np.uint8)
         comments = may_be_comments(whole, lines, dialect, oversize)
         readings = without_comments(readings, comments)
-    spans = _walk(_judge(lines, readings, width, dialect, oversize, final=final), lines.complete)
+    spans = _walk(_verdicts(lines, readings, width, dialect, oversize, final=final), lines.complete)
     records = _assemble(lines, readings, spans, oversize, comments, width=width, line=line)
     records = _cut(records, lines, oversize, dialect.max_record_bytes, line, inside=inside)
-    _judge_content(data, shade, records, dialect)
+    _find_content_faults(data, shade, records, dialect)
     return records
 
 
@@ -204,7 +204,7 @@ class _Verdicts(NamedTuple):
     wait: Flags
 
 
-def _judge(
+def _verdicts(
     lines: PhysicalLines,
     readings: Readings,
     width: int,
@@ -342,7 +342,7 @@ def _cut(
     )
 
 
-def _judge_content(data: bytes, shade: bytes, records: Records, dialect: Dialect) -> None:
+def _find_content_faults(data: bytes, shade: bytes, records: Records, dialect: Dialect) -> None:
     """Find the faults that lie within a record's bytes, whatever its structure."""
     start, end, fault = records.start, records.end, records.fault
     text, signs = np.frombuffer(shade, np.uint8), covered(dialect)

@@ -162,14 +162,14 @@ def _tell_present(
     none: bool = False,
 ) -> None:
     """The temporary table `present`: what the target knows of the range; nothing, if `none`."""
-    judged = _judge_present(table, rows, span)
+    statement = _present_statement(table, rows, span)
     if none or not may_meet(connection, table, span):
-        judged += " WITH NO DATA"
+        statement += " WITH NO DATA"
     connection.execute("DROP TABLE IF EXISTS pg_temp.present")
-    connection.execute(judged, rows.parameters())
+    connection.execute(statement, rows.parameters())
 
 
-def _judge_present(table: Table, rows: AppliedTogether, span: tuple[int, int] | None) -> str:
+def _present_statement(table: Table, rows: AppliedTogether, span: tuple[int, int] | None) -> str:
     """The rows of the records whose key the target knows, with their verdicts.
 
     For a text of any length the server would make a second table.

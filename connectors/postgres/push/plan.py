@@ -44,7 +44,7 @@ def plan_sends(lease: Lease, table: Table) -> int:
     return rows
 
 
-def plan_anew(lease: Lease, table: Table) -> int:
+def plan_again(lease: Lease, table: Table) -> int:
     """Plan once more what is planned of a batch that goes to another service now.
 
     Of none of its rows anything is known but what others told, and that was of the former service.
