@@ -81,7 +81,7 @@ def apply_rows(
     it costs no other row. `spooled` are parts of the range whose rows are at hand, `span` the
     least and the greatest value of the key's first column in the range, where they are known.
     """
-    _tell_present(connection, table, rows, span)
+    _create_present(connection, table, rows, span)
     known = _known(connection, rows, "TRUE")[rows.extract_id]
     work = Work(
         new=not known or _ready_rows(connection, table, rows)[rows.extract_id] > known.total(),
@@ -94,7 +94,7 @@ def apply_rows(
     applied = _applied(done + known)
     if known["updated"]:
         note_written_over(connection, table, rows)
-    _tell_exceptions(connection, table, rows, {rows.extract_id: applied})
+    _insert_exceptions(connection, table, rows, {rows.extract_id: applied})
     return applied
 
 
@@ -106,7 +106,7 @@ def apply_extracts(
     Raises one of CONSTRAINT_ERRORS, and nothing of them may be kept, when the database refuses a
     row: then `apply_rows` decides, extract by extract.
     """
-    _tell_present(connection, table, rows, span)
+    _create_present(connection, table, rows, span)
     known = _known(connection, rows, "TRUE")
     ready_rows = _ready_rows(connection, table, rows)
     new = {one: ready_rows[one] - known[one].total() for one in rows.extracts}
@@ -118,7 +118,7 @@ def apply_extracts(
         _change(connection, table, rows)
         note_written_over(connection, table, rows)
     applied = {one: _applied(+Counter({INSERTED: new[one]}) + known[one]) for one in rows.extracts}
-    _tell_exceptions(connection, table, rows, applied)
+    _insert_exceptions(connection, table, rows, applied)
     return applied
 
 
@@ -139,7 +139,7 @@ def add_rows(
     They are taken for new. Raises one of `NOT_NEW`, and nothing of the range may be kept, when one
     of them is not, or the database refuses it for another reason: then `apply_rows` decides.
     """
-    _tell_present(connection, table, rows, None, none=True)
+    _create_present(connection, table, rows, None, none=True)
     return Applied(+Counter({INSERTED: insert_new(connection, table, rows, spooled)}), INSERTED)
 
 
@@ -153,7 +153,7 @@ def may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int]
     return ends[0] is not None and span[0] <= ends[1] and span[1] >= ends[0]
 
 
-def _tell_present(
+def _create_present(
     connection: psycopg.Connection,
     table: Table,
     rows: AppliedTogether,
@@ -237,7 +237,7 @@ def _act(
     return _act(connection, table, first, work) + _act(connection, table, second, work)
 
 
-def _tell_exceptions(
+def _insert_exceptions(
     connection: psycopg.Connection,
     table: Table,
     rows: AppliedTogether,

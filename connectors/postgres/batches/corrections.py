@@ -50,7 +50,7 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
             connection, current, f"AND NOT {_REPAIRED_AS_RECORDED}" if some else ""
         )
         corrected = sum(
-            _tell(connection, table, current)
+            _mark_corrected(connection, table, current)
             for table in (staged_tables(connection, current) if some else ())
         )
         # What is repaired by another row instead is in no error meanwhile.
@@ -222,7 +222,7 @@ def _end_with_errors(connection: psycopg.Connection, batch_id: int) -> None:
         before = state
 
 
-def _tell(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
+def _mark_corrected(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
     """Let rows end as corrected that are repaired; returns how many."""
     return connection.execute(
         f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
