@@ -33,8 +33,10 @@ def read_currencies(path: Path | None) -> dict[str, str]:
     for line, row in enumerate(rows[1:], start=2):
         number = currency_number(row[0]) if len(row) == len(HEADER) else None
         if number is None or not row[1].strip():
-            told = shown(str(row))
-            raise SettingsError(f"{path}, line {line}: {told} is not a CurrenciesId and its code.")
+            content = shown(str(row))
+            raise SettingsError(
+                f"{path}, line {line}: {content} is not a CurrenciesId and its code."
+            )
         if str(number) in codes:
             raise SettingsError(f"{path}, line {line}: CurrenciesId {number} is named twice.")
         codes[str(number)] = row[1].strip()

@@ -58,7 +58,7 @@ def linked(page: DeskPage, number: int) -> str:
     return f"[{number}]({link})" if link else str(number)
 
 
-def told_at_desk(page: DeskPage, *numbers: int) -> str:
+def desk_sentence(page: DeskPage, *numbers: int) -> str:
     """A sentence with the links, in Markdown; empty where no desk is set."""
     if not numbers or not desk_url():
         return ""

@@ -237,11 +237,11 @@ class DecisionRefused(ReconError):
     def worded(self, names: Mapping[str, str], spell: Callable[[Any], Any] | None = None) -> str:
         """The text in the words of whoever asks."""
         of = spell or _plain
-        told = {
+        values = {
             name: value(of) if callable(value) else of(value)
             for name, value in self._values.items()
         }
-        return self._text.format(**names, **told)
+        return self._text.format(**names, **values)
 
 
 def _plain(value: Any) -> Any:

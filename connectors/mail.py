@@ -75,11 +75,11 @@ def read_mail_settings(environment: Mapping[str, str] = os.environ) -> MailSetti
         raise SettingsError(
             "RECON_MAIL_FROM is no address to send from. Write recon@example.com, without a name."
         )
-    told = setting("RECON_MAIL_TLS", environment) or (
+    tls = setting("RECON_MAIL_TLS", environment) or (
         Tls.IMPLICIT if port == IMPLICIT_PORT else Tls.STARTTLS
     )
-    if told not in [*Tls]:
-        raise SettingsError(f"RECON_MAIL_TLS={told!r} is none of {', '.join(Tls)}.")
+    if tls not in [*Tls]:
+        raise SettingsError(f"RECON_MAIL_TLS={tls!r} is none of {', '.join(Tls)}.")
     user = setting("RECON_MAIL_USER", environment)
     password = setting("RECON_MAIL_PASSWORD", environment)
     if (user is None) != (password is None):
@@ -89,17 +89,17 @@ def read_mail_settings(environment: Mapping[str, str] = os.environ) -> MailSetti
             "RECON_MAIL_USER or RECON_MAIL_PASSWORD has a letter beyond ASCII, which no login here "
             "can send. Choose others at the mail server."
         )
-    if told == Tls.NONE and not is_loopback(host):
+    if tls == Tls.NONE and not is_loopback(host):
         raise SettingsError(
             "RECON_MAIL_TLS=none lets everybody on the way read the reports. It is taken for a "
             "server on this machine alone; use starttls or implicit."
         )
-    if told == Tls.NONE and user:
+    if tls == Tls.NONE and user:
         raise SettingsError(
             "RECON_MAIL_TLS=none would send RECON_MAIL_PASSWORD for everybody to read. Use "
             "starttls or implicit, or leave user and password out."
         )
-    return MailSettings(host, port, sender, Tls(told), user, password)
+    return MailSettings(host, port, sender, Tls(tls), user, password)
 
 
 def _place(server: str) -> tuple[str, int]:
@@ -190,21 +190,21 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
         refusal = f"{where} refused {address}: {_answer(code, said)}"
         raise (MailUnusable if code == CLOSING else MailRefused)(refusal) from None
     except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
-        told = _answer(error.smtp_code, error.smtp_error)
-        refusal = f"{where} refused the message for {address}: {told}"
+        answer = _answer(error.smtp_code, error.smtp_error)
+        refusal = f"{where} refused the message for {address}: {answer}"
         if error.smtp_code == TOO_LARGE:
             raise MailTooLarge(refusal) from None
         if isinstance(error, smtplib.SMTPDataError) and error.smtp_code != CLOSING:
             raise MailRefused(refusal) from None
-        raise MailUnusable(f"{where} cannot be used: {told}") from None
+        raise MailUnusable(f"{where} cannot be used: {answer}") from None
     except smtplib.SMTPAuthenticationError as error:
         # What it says of a login may repeat what it was given.
         raise MailUnusable(
             f"{where} refused RECON_MAIL_USER with RECON_MAIL_PASSWORD ({error.smtp_code})"
         ) from None
     except smtplib.SMTPResponseException as error:
-        told = _answer(error.smtp_code, error.smtp_error)
-        raise MailUnusable(f"{where} cannot be used: {told}") from None
+        answer = _answer(error.smtp_code, error.smtp_error)
+        raise MailUnusable(f"{where} cannot be used: {answer}") from None
     except smtplib.SMTPNotSupportedError:
         what = "login" if settings.tls is Tls.IMPLICIT else "STARTTLS, or no login behind it"
         raise MailUnusable(f"{where} offers no {what}") from None

@@ -157,8 +157,8 @@ class Provider:
         }
         secret = self._settings.client_secret
         basic = httpx.BasicAuth(self._settings.client_id, secret) if secret else None
-        told = self._ask("POST", str(description["token_endpoint"]), data=sent, auth=basic)
-        token = told.get("id_token")
+        tokens = self._ask("POST", str(description["token_endpoint"]), data=sent, auth=basic)
+        token = tokens.get("id_token")
         if not isinstance(token, str):
             raise LoginRefused("The provider refused the login. Log in again.")
         return token
@@ -192,21 +192,21 @@ class Provider:
         if until > time.monotonic():
             return kept
         issuer = self._settings.issuer.rstrip("/")
-        told = self._ask("GET", f"{issuer}/.well-known/openid-configuration")
+        description = self._ask("GET", f"{issuer}/.well-known/openid-configuration")
         wanted = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-        if not all(isinstance(told.get(one), str) for one in ("issuer", *wanted)):
+        if not all(isinstance(description.get(one), str) for one in ("issuer", *wanted)):
             raise LoginRefused(
                 f"What answers at RECON_OIDC_ISSUER does not describe the provider {issuer}. Ask "
                 "who runs the desk."
             )
-        if told["issuer"] != self._settings.issuer:
+        if description["issuer"] != self._settings.issuer:
             raise LoginRefused(
-                f"The provider calls itself {shown(told['issuer'])}, and RECON_OIDC_ISSUER is "
-                f"{self._settings.issuer}: it has to be the same, to the last slash. Ask who runs "
-                "the desk."
+                f"The provider calls itself {shown(description['issuer'])}, and RECON_OIDC_ISSUER "
+                f"is {self._settings.issuer}: it has to be the same, to the last slash. Ask who "
+                "runs the desk."
             )
-        self._described = time.monotonic() + DESCRIBED_SECONDS, told
-        return told
+        self._described = time.monotonic() + DESCRIBED_SECONDS, description
+        return description
 
     def _ask(self, method: str, address: str, **more: Any) -> dict[str, Any]:
         until, content = time.monotonic() + ANSWER_SECONDS, b""
@@ -221,25 +221,25 @@ class Provider:
                         raise LoginRefused(_UNREADABLE)
                     if time.monotonic() > until:
                         raise httpx.ReadTimeout("It is still on its way.")
-            told = json.loads(content)
+            document = json.loads(content)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
             raise LoginRefused(
                 f"The provider does not answer ({type(error).__name__}). Try again; if it stays "
                 "so, ask who runs it."
             ) from None
-        if not isinstance(told, dict):
+        if not isinstance(document, dict):
             raise LoginRefused(_UNREADABLE)
-        return told
+        return document
 
 
 _NOT_BEGUN = "This login was not begun here, or too long ago. Log in again."
 _UNREADABLE = "The provider's answer cannot be read. Ask who runs it."
 
 
-def _keys(told: dict[str, Any]) -> KeySet:
+def _keys(document: dict[str, Any]) -> KeySet:
     """The keys of a provider that can be read, perhaps none; others are left out (RFC 7517, 5)."""
     keys = []
-    listed = told.get("keys")
+    listed = document.get("keys")
     for one in listed if isinstance(listed, list) else []:
         with suppress(JoseError, ValueError, TypeError, KeyError):
             keys.append(KeySet.registry_cls.import_key(one))

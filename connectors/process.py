@@ -33,17 +33,17 @@ def whoami() -> str:
     return f"{user_at_host()} pid {os.getpid()}"
 
 
-def start_apart(
+def start_detached(
     command: Sequence[str], environment: Mapping[str, str], output: IO[bytes] | None = None
 ) -> subprocess.Popen[bytes]:
     """Start a process that outlives this one, with what it says in a file, or nowhere."""
-    told = subprocess.DEVNULL if output is None else output
+    sink = subprocess.DEVNULL if output is None else output
     child = subprocess.Popen(
         command,
         env=environment,
         stdin=subprocess.DEVNULL,
-        stdout=told,
-        stderr=told,
+        stdout=sink,
+        stderr=sink,
         start_new_session=True,
     )
     # Somebody has to hear of its end, or it stays in the list of processes.

@@ -525,8 +525,8 @@ def test_names_of_files_are_utf8_whatever_the_locale(
 
 def test_a_process_that_outlives_its_command_does_so_without_a_word() -> None:
     begin = (
-        "import os; from connectors.process import start_apart; "
-        "print(start_apart(['sleep', '600'], os.environ).pid)"
+        "import os; from connectors.process import start_detached; "
+        "print(start_detached(['sleep', '600'], os.environ).pid)"
     )
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", begin], capture_output=True, text=True, check=True

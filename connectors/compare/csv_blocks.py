@@ -148,9 +148,9 @@ def _sizes(cells: pl.Series) -> tuple[int, int]:
     if max(-lowest, highest) >= 10**_DIGITS:
         return -1, _DIGITS + 2
     below = int((cells < 0).sum()) if lowest < 0 else 0
-    apart = cells.abs() if below else cells
+    magnitudes = cells.abs() if below else cells
     longest = len(str(max(-lowest, highest)))
-    least = len(str(apart.min()))
-    more = sum(int((apart >= 10**digits).sum()) for digits in range(least, longest))
+    least = len(str(magnitudes.min()))
+    more = sum(int((magnitudes >= 10**digits).sum()) for digits in range(least, longest))
     given = cells.len() - cells.null_count()
     return given * least + more + below, longest + (below > 0)

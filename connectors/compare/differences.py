@@ -168,8 +168,10 @@ class Differences:
             places = lines.select(mine.arg_true()).to_series()
             rows = lines[own].gather(places)
             for here, keys in _picked(side, self.key, rows):
-                told = [self.texts(one).alias(name) for one, name in zip(keys, names, strict=True)]
-                parts.append(pl.DataFrame([*told, places.gather(here).alias("place")]))
+                key_texts = [
+                    self.texts(one).alias(name) for one, name in zip(keys, names, strict=True)
+                ]
+                parts.append(pl.DataFrame([*key_texts, places.gather(here).alias("place")]))
         return pl.concat(parts).sort("place").select(names).get_columns()
 
 
@@ -255,10 +257,10 @@ def _defused(lines: pl.DataFrame) -> pl.DataFrame:
     # A delta is no delivered text.
     texts = [n for n, dtype in lines.schema.items() if dtype == pl.String and n != "delta"]
     shown = lines.with_columns(defused(pl.col(name)).name.keep() for name in texts)
-    told: list[str] = []
+    unique: list[str] = []
     for title in titles.to_frame().select(defused(pl.col("titles"))).to_series():
-        told.append(_distinct(title, {*told, *titles[len(told) + 1 :]}))
-    return shown.rename(dict(zip(titles, told, strict=True)))
+        unique.append(_distinct(title, {*unique, *titles[len(unique) + 1 :]}))
+    return shown.rename(dict(zip(titles, unique, strict=True)))
 
 
 def _distinct(title: str, others: set[str]) -> str:

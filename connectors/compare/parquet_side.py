@@ -9,7 +9,7 @@ import polars as pl
 
 from connectors.compare.sides import UNREADABLE, Side, first_line, unreadable
 from connectors.errors import SidesRefused
-from connectors.files.disk.listed import raised
+from connectors.files.disk.listed import raise_error
 from connectors.files.disk.system_errors import cure
 from connectors.files.incoming.columnar import is_named, parquet_columns, parquet_rows
 from schemas.cells.readings import column
@@ -44,12 +44,12 @@ def files_in(folder: Path) -> tuple[Path, ...]:
     if not found:
         raise SidesRefused(f"{folder}: no Parquet file is in this folder.")
     for file in found:
-        told = [name for name in file.relative_to(folder).parent.parts if "=" in name]
-        if told:
+        partitions = [name for name in file.relative_to(folder).parent.parts if "=" in name]
+        if partitions:
             raise SidesRefused(
-                f"{folder}: the folder {told[0]!r} in it says a value of the column "
-                f"{told[0].partition('=')[0]!r}, which no comparison reads from there. Write the "
-                "column into the files, or compare the folders of each value with each other."
+                f"{folder}: the folder {partitions[0]!r} in it says a value of the column "
+                f"{partitions[0].partition('=')[0]!r}, which no comparison reads from there. Write "
+                "the column into the files, or compare the folders of each value with each other."
             )
     return found
 
@@ -61,7 +61,7 @@ def _walked(folder: Path) -> Iterator[Path]:
     """
     seen: dict[tuple[int, int], Path] = {}
     try:
-        for path, folders, names in os.walk(folder, onerror=raised, followlinks=True):
+        for path, folders, names in os.walk(folder, onerror=raise_error, followlinks=True):
             folders.sort()
             place = Path(path)
             status = place.stat()
@@ -92,12 +92,14 @@ def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:
         if other == first:
             continue
         named = sorted(name for name in {*first, *other} if first.get(name) != other.get(name))
-        told = "the order of its columns"
+        difference = "the order of its columns"
         if named:
             types = [one.get(named[0], "missing") for one in (first, other)]
-            told = f"the column {named[0]!r}, {types[1]} there and {types[0]} in {files[0].name}"
+            difference = (
+                f"the column {named[0]!r}, {types[1]} there and {types[0]} in {files[0].name}"
+            )
         raise SidesRefused(
-            f"{path}: {file.relative_to(path)} differs in {told}. Files of one folder are one "
-            "table: write them with the same columns and types, or compare them one by one."
+            f"{path}: {file.relative_to(path)} differs in {difference}. Files of one folder are "
+            "one table: write them with the same columns and types, or compare them one by one."
         )
     return first

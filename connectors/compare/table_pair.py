@@ -17,7 +17,7 @@ from connectors.compare.table_side import (
     Spill,
     SqlTable,
     copied,
-    far_times_told,
+    far_times_named,
     in_parallel,
     pulled,
     refusals,
@@ -110,8 +110,8 @@ def _joined(
             method = f"pulled whole: {table.name} repeats or lacks keys"
             return _whole(left, right, columns, scratch, method)
     on = [sql.SQL("{} = {}").format(*_both(left, right, name)) for name in key]
-    apart = [sql.SQL("l.{0} IS NULL OR r.{0} IS NULL").format(sql.Identifier(key[0]))]
-    apart += [
+    differing = [sql.SQL("l.{0} IS NULL OR r.{0} IS NULL").format(sql.Identifier(key[0]))]
+    differing += [
         sql.SQL("{} IS DISTINCT FROM {}").format(*_both(left, right, name))
         for name in columns[len(key) :]
     ]
@@ -128,13 +128,16 @@ def _joined(
         for name in columns
     ]
     rows = sql.SQL("{} l FULL JOIN {} r ON {} WHERE ({})").format(
-        left.identifier, right.identifier, sql.SQL(" AND ").join(on), sql.SQL(" OR ").join(apart)
+        left.identifier,
+        right.identifier,
+        sql.SQL(" AND ").join(on),
+        sql.SQL(" OR ").join(differing),
     )
     order = [*left.order(key, "l"), *right.order(key, "r")]
     statement = sql.SQL("SELECT {} FROM {} ORDER BY {}").format(
         sql.SQL(", ").join(selected), rows, sql.SQL(", ").join(order)
     )
-    with refusals(left.name), far_times_told({"l": left, "r": right}, columns, rows):
+    with refusals(left.name), far_times_named({"l": left, "r": right}, columns, rows):
         for frame in copied(left.connection, statement, prefixed):
             for alias, spill in zip("lr", spills, strict=True):
                 present = frame.filter(pl.col(f"{alias}{key[0]}").is_not_null())
@@ -157,21 +160,21 @@ def _by_segments(
     differ = pl.any_horizontal(
         pl.col(name).ne_missing(pl.col(f"{name}_right")) for name in ("rows", "sum", "mix")
     )
-    apart = set(together.filter(differ)["segment"])
+    differing = set(together.filter(differ)["segment"])
     for table in (left, right):
         if not table.unique(key):
-            apart |= set(_doubtful(table, key, segments))
-    equal = together.filter(~pl.col("segment").is_in(list(apart)))["rows"].sum()
+            differing |= set(_doubtful(table, key, segments))
+    equal = together.filter(~pl.col("segment").is_in(list(differing)))["rows"].sum()
     where = sql.SQL("{} = ANY({}::int[])").format(
-        _segment(key, segments), sql.Literal(f"{{{','.join(map(str, sorted(apart)))}}}")
+        _segment(key, segments), sql.Literal(f"{{{','.join(map(str, sorted(differing)))}}}")
     )
-    if len(apart) * 2 > segments:
+    if len(differing) * 2 > segments:
         return _whole(left, right, columns, scratch, "pulled whole: most segments differ")
     return TablePair(
         *_pulled((left, right), columns, scratch, where),
         int(equal),
         f"{quantity(segments, 'segment')} compared by the sums of 64-bit row hashes, "
-        f"{len(apart)} pulled",
+        f"{len(differing)} pulled",
     )
 
 

@@ -179,7 +179,7 @@ class SqlTable:
 @contextmanager
 def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
     """The table an address names, in a read-only transaction; raises SidesRefused."""
-    url, shown, named = _taken_apart(address)
+    url, shown, named = _parsed_address(address)
     parts = _parts(named)
     if not parts:
         raise SidesRefused(f"{shown}: which table? Write postgresql://HOST/DB?table=SCHEMA.TABLE.")
@@ -309,7 +309,7 @@ def pulled(
         rows,
         sql.SQL(", ").join(table.order(table.key, "t")),
     )
-    with refusals(table.name), far_times_told({"t": table}, names, rows):
+    with refusals(table.name), far_times_named({"t": table}, names, rows):
         for frame in copied(table.connection, statement, kept.types):
             kept.add(frame)
     return kept.side()
@@ -335,7 +335,7 @@ class TableSource:
 
 
 @contextmanager
-def far_times_told(
+def far_times_named(
     tables: Mapping[str, SqlTable], names: Sequence[str], rows: sql.Composable
 ) -> Iterator[None]:
     """Name the time that cannot be read where the database only says that there is one.
@@ -413,7 +413,7 @@ def _columns(connection: psycopg.Connection, identifier: sql.Identifier) -> dict
     return {name: TableColumn(name, kind, nullable) for name, kind, nullable in rows}
 
 
-def _taken_apart(address: str) -> tuple[str, str, str]:
+def _parsed_address(address: str) -> tuple[str, str, str]:
     """The address for libpq, as it is shown, and the table it names."""
     if problem := address_problem(address):
         raise SidesRefused(f"An address of a table cannot be read: {problem}.")

@@ -91,15 +91,15 @@ def acting(connection: psycopg.Connection) -> Person | None:
     row = connection.execute(f"SELECT {SCHEMA}.acting_as()").fetchone()
     if row is None or row[0] is None:
         return None
-    told = row[0]
+    person = row[0]
     return Person(
-        told["name"],
-        told["full_name"],
-        _roles(told["roles"]),
-        _tenants(told["tenants"]),
-        told["own_password"],
-        told["subject"],
-        ShowAs.read(told["show_as"]),
+        person["name"],
+        person["full_name"],
+        _roles(person["roles"]),
+        _tenants(person["tenants"]),
+        person["own_password"],
+        person["subject"],
+        ShowAs.read(person["show_as"]),
     )
 
 
@@ -166,7 +166,7 @@ def is_batch_seen(connection: psycopg.Connection, batch_id: int) -> bool:
     return (row.fetchone() or (False,))[0] is True
 
 
-def told_batches(connection: psycopg.Connection, batches: Iterable[int]) -> set[int]:
+def visible_batches(connection: psycopg.Connection, batches: Iterable[int]) -> set[int]:
     """Those of some batches that what is said here may name, or tell anything of.
 
     It is read by whoever acts here or, of the work of a job, by whoever asked for that.
@@ -184,9 +184,9 @@ def told_batches(connection: psycopg.Connection, batches: Iterable[int]) -> set[
     return {int(number) for (number,) in rows}
 
 
-def batch_told(connection: psycopg.Connection, number: int) -> str:
+def batch_label(connection: psycopg.Connection, number: int) -> str:
     """What a batch is called in what is said here: its number only to whoever may be told that."""
-    return f"batch {number}" if told_batches(connection, [number]) else OF_OTHERS
+    return f"batch {number}" if visible_batches(connection, [number]) else OF_OTHERS
 
 
 def list_accounts(connection: psycopg.Connection) -> list[Account]:

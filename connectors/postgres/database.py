@@ -13,7 +13,7 @@ import psycopg
 from connectors.errors import DatabaseUnusable, SchemaReplaced, StatementRefused
 from connectors.postgres.accounts import act_as
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
-from connectors.postgres.refusals import told
+from connectors.postgres.refusals import as_recon_error
 from connectors.postgres.schema.completeness import (
     SWITCHED_OFF,
     refuse_if_off,
@@ -239,7 +239,7 @@ def errors_reported(connection: psycopg.Connection) -> Iterator[None]:
             raise ended from None
         # Without the error itself: its details quote rows, and Prefect keeps them.
         last_words = connection.last_words if isinstance(connection, Session) else None
-        raise told(
+        raise as_recon_error(
             error, lost=connection.broken, user=connection.info.user, last_words=last_words
         ) from None
     except UnicodeEncodeError:
@@ -255,10 +255,10 @@ def _ended_by(error: BaseException) -> BaseException | None:
     What is still asked of that connection on the way out is refused by the client: the statement
     is under way. That refusal is not why the run ended.
     """
-    told: BaseException | None = error
-    while told is not None and isinstance(told, Exception):
-        told = told.__context__
-    return told
+    cause: BaseException | None = error
+    while cause is not None and isinstance(cause, Exception):
+        cause = cause.__context__
+    return cause
 
 
 def analyse(connection: psycopg.Connection, *tables: str) -> None:

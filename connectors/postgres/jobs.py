@@ -194,7 +194,9 @@ def done_for(connection: psycopg.Connection, job: Job, what: str) -> int | None:
         "AND e.id > (SELECT j.event_id FROM job j WHERE j.id = %s) ORDER BY e.id",
         [what, job.id],
     )
-    return next((int(event) for event, told in found if said_by(told).get("job") == job.id), None)
+    return next(
+        (int(event) for event, detail in found if said_by(detail).get("job") == job.id), None
+    )
 
 
 def _jobs(connection: psycopg.Connection, which: str, values: list[Any]) -> list[Job]:

@@ -44,7 +44,7 @@ INSTEAD = {
 _DENIED = re.compile(r"permission denied for (table|view|function|event) '?([^':]+)")
 
 
-def told(
+def as_recon_error(
     error: psycopg.Error, *, lost: bool, user: str = "", last_words: errors.Diagnostic | None = None
 ) -> ReconError:
     """The error as text; `lost`: the connection of `user` did not outlive it.
@@ -69,8 +69,8 @@ def told(
         )
     if error.sqlstate and error.sqlstate.startswith(REFUSED):
         instead = INSTEAD.get(error.sqlstate, "")
-        told = f"{said[:1].upper()}{said[1:]}.", instead, "Nothing was changed."
-        return AccountRefused(" ".join(filter(None, told)))
+        parts = f"{said[:1].upper()}{said[1:]}.", instead, "Nothing was changed."
+        return AccountRefused(" ".join(filter(None, parts)))
     if isinstance(error, errors.InsufficientPrivilege):
         return StatementRefused(
             f"The role {user or 'that connected'} lacks a right: {said}{state}. "

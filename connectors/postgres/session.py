@@ -114,9 +114,9 @@ class Session(psycopg.Connection):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.last_words: psycopg.errors.Diagnostic | None = None
-        self.add_notice_handler(self._heard)
+        self.add_notice_handler(self._keep_last_words)
 
-    def _heard(self, notice: psycopg.errors.Diagnostic) -> None:
+    def _keep_last_words(self, notice: psycopg.errors.Diagnostic) -> None:
         if notice.severity_nonlocalized == "FATAL":
             self.last_words = notice
 

@@ -49,7 +49,7 @@ def main(name: str = "", *arguments: str) -> int:
     keep_private()
     try:
         url = database_url(read_settings())
-        address, secrets = _apart(url)
+        address, secrets = _split_url(url)
         programs = installed_programs() / "bin"
         with _given(secrets) as (more, service):
             environment, place = os.environ | more, make_conninfo(**address, **service)
@@ -99,7 +99,7 @@ def _restore_as_text(
     return reader.returncode or min(1, abs(writer.returncode))
 
 
-def _apart(url: str) -> tuple[dict[str, str], dict[str, str]]:
+def _split_url(url: str) -> tuple[dict[str, str], dict[str, str]]:
     """What an address says, and the secrets in it."""
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(url).items()}

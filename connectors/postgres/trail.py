@@ -73,7 +73,7 @@ def linked_events(
     return [(position, Event(*columns)) for position, *columns in rows]
 
 
-def told_by_run(
+def events_of_run(
     connection: psycopg.Connection, what: str, run: str
 ) -> list[tuple[int, Mapping[str, Any]]]:
     """Of the events of a name that a run of Prefect has left: the batch, and what each says."""
@@ -82,8 +82,8 @@ def told_by_run(
         "AND strpos(detail, %s) > 0 ORDER BY id",
         [what, run],
     )
-    told = [(int(batch), said_by(detail)) for batch, detail in found]
-    return [(batch, said) for batch, said in told if said.get("run") == run]
+    events = [(int(batch), said_by(detail)) for batch, detail in found]
+    return [(batch, said) for batch, said in events if said.get("run") == run]
 
 
 def committed(

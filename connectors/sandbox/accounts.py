@@ -38,7 +38,7 @@ class ServiceAccount:
 
     number: int
     name: str
-    shown_name: str
+    display_name: str
     roles: tuple[str, ...]
     mail: str | None = None
 
@@ -179,8 +179,8 @@ def _account(row: Mapping[str, object]) -> ServiceAccount:
     roles = json.loads(str(row["Roles"] or "[]"))
     name = str(row["UserName"] or row["Email"] or "")
     whole = f"{row['FirstName'] or ''} {row['LastName'] or ''}".strip()
-    shown = str(row["DisplayName"] or row["UserName"] or whole)
+    display = str(row["DisplayName"] or row["UserName"] or whole)
     mail = None if row["Email"] is None else str(row["Email"])
     return ServiceAccount(
-        int(str(row["Id"])), name, shown, tuple(role for role in roles if role), mail
+        int(str(row["Id"])), name, display, tuple(role for role in roles if role), mail
     )

@@ -82,7 +82,7 @@ class Tokens:
             "iat": int(now.timestamp()),
             "exp": int((now + VALID_FOR).timestamp()),
             **({"email": account.mail} if account.mail else {}),
-            "name": account.shown_name,
+            "name": account.display_name,
             "preferred_username": account.name,
             "roles": list(account.roles),
             "perms": [],

@@ -334,9 +334,9 @@ def _body(schema: Schema, media_types: tuple[str, ...]) -> Schema:
     return {"required": True, "content": {name: {"schema": schema} for name in media_types}}
 
 
-def _answered(told: str, schema: Schema) -> Schema:
+def _answered(description: str, schema: Schema) -> Schema:
     texts: Schema = {name: {"schema": {"type": "string"}} for name in (_CSV, _JSV, _HTML)}
-    return {"description": told, "content": {_JSON: {"schema": schema}, **texts}}
+    return {"description": description, "content": {_JSON: {"schema": schema}, **texts}}
 
 
 def _failures(*statuses: str, bodiless: tuple[str, ...] = _BODILESS) -> dict[str, Schema]:

@@ -189,9 +189,9 @@ class Exchange:
         written = writer(self._options.traits, request.query.get("jsconfig", ""))
         if isinstance(done, Result):
             return Response(200, "OK", self._headers(form, name), written.result(form, done))
-        told = (columns if done.all_columns else ()) or (RESPONSE_STATUS,)
+        failure_columns = (columns if done.all_columns else ()) or (RESPONSE_STATUS,)
         headers = self._headers(form, name if done.thrown else None)
-        body = written.failure(form, told, done.tree())
+        body = written.failure(form, failure_columns, done.tree())
         return Response(done.status, done.reason, headers, body)
 
     def _headers(self, form: Format, name: str | None) -> list[tuple[str, str]]:

@@ -86,10 +86,10 @@ class Signing:
             FieldFailure(
                 "NotEmpty",
                 field,
-                f"'{shown}' {self._options.traits.not_empty}",
-                (("PropertyName", shown),),
+                f"'{display}' {self._options.traits.not_empty}",
+                (("PropertyName", display),),
             )
-            for field, shown, text in (
+            for field, display, text in (
                 ("UserName", "User Name", name),
                 ("Password", "Password", password),
             )
@@ -132,7 +132,7 @@ class Signing:
             "UserId": str(account.number),
             "SessionId": session,
             "UserName": account.name,
-            "DisplayName": account.shown_name,
+            "DisplayName": account.display_name,
             "BearerToken": token,
             RESPONSE_STATUS: {},
         }

@@ -57,14 +57,14 @@ def _rules(table: str) -> tuple[tuple[Field, Rule], ...]:
 
 
 def _failure(style: Style, field: Field, rule: Rule, value: Value | None) -> FieldFailure:
-    shown = display_name(field.name)
-    complaint = {
+    display = display_name(field.name)
+    field_error = {
         Rule.NOT_NULL: "must not be empty.",
         Rule.NOT_EMPTY: style.not_empty,
         Rule.EMAIL: "is not a valid email address.",
     }[rule]
-    meta = [("PropertyName", shown)]
+    meta = [("PropertyName", display)]
     # The framework echoes whatever failed; a secret is never repeated here.
     if value is not None and not field.secret:
         meta.append(("PropertyValue", str(value)))
-    return FieldFailure(rule.value, field.name, f"'{shown}' {complaint}", tuple(meta))
+    return FieldFailure(rule.value, field.name, f"'{display}' {field_error}", tuple(meta))

@@ -73,7 +73,7 @@ class ClassifiedResponse:
     errors: tuple[ErrorEntry, ...] = ()
     echo: str | None = None
     service_id: str | None = None
-    doubt: bool = False
+    in_doubt: bool = False
     """Undecided, and the row may have been carried out."""
     failure: bool = False
     """The service did not do what a service does; too many of these and we stop."""
@@ -136,7 +136,7 @@ class Classifier:
         code = IN_DOUBT if failed.sent else UNSENT
         stop = f"No connection can be had: {failed.cause}" if failed.hopeless else None
         errors = (error_entry(code, f"{failed.cause[:1].upper()}{failed.cause[1:]}."),)
-        return ClassifiedResponse(None, errors, doubt=failed.sent, failure=True, stop=stop)
+        return ClassifiedResponse(None, errors, in_doubt=failed.sent, failure=True, stop=stop)
 
     def single(self, request: Request, record: Record, reply: Reply) -> ClassifiedResponse:
         """The answer to a request for one record."""
@@ -195,7 +195,7 @@ class Classifier:
         errors = (entry, *(one for one in error.errors if one["ErrorCode"] != IN_DOUBT))
         # What may be about each row by itself is seen when the next ones are sent alone.
         stop = None if error.verdict else error.stop
-        return replace(error, verdict=None, errors=errors, doubt=True, failure=True, stop=stop)
+        return replace(error, verdict=None, errors=errors, in_doubt=True, failure=True, stop=stop)
 
     def _error(self, reply: Reply, hide: Redaction) -> ClassifiedResponse:
         status = _status(reply)
@@ -206,9 +206,9 @@ class Classifier:
         if reply.status in REDIRECTS:
             # Hosts answer a form that they have taken by the first three; 307 and 308 say: there.
             stop = f"The service {redirect(reply, hide)}."
-            doubt = reply.status in SEE_OTHERS
-            entries = errors(IN_DOUBT if doubt else UNSENT)
-            return ClassifiedResponse(None, entries, doubt=doubt, stop=stop, of_row=True)
+            in_doubt = reply.status in SEE_OTHERS
+            entries = errors(IN_DOUBT if in_doubt else UNSENT)
+            return ClassifiedResponse(None, entries, in_doubt=in_doubt, stop=stop, of_row=True)
         if reply.status == 401:
             stop = "The service refuses the credentials (401)."
             return ClassifiedResponse(None, errors(UNSENT), stop=stop, signed_out=True)
@@ -219,7 +219,7 @@ class Classifier:
             stop = "The service cannot read the token (500). Check RECON_SERVICE_TOKEN."
             return ClassifiedResponse(None, errors(UNSENT), stop=stop)
         if not 400 <= reply.status < 500 or reply.status in _NOT_FINISHED:
-            return ClassifiedResponse(None, errors(IN_DOUBT), doubt=True, failure=True)
+            return ClassifiedResponse(None, errors(IN_DOUBT), in_doubt=True, failure=True)
         says_why = Said(status=status).refusal
         # A refusal that says why is about the record; the framework's own says nothing.
         of_caller = None if says_why else _OF_CALLER.get(reply.status)
@@ -286,7 +286,7 @@ class Classifier:
             return [_unreadable(reply, _NAMELESS)] * len(rows)
         if said.refusal:
             errors = service_errors(said.status, IN_DOUBT, reply.status, hide)
-            return [ClassifiedResponse(None, errors, doubt=True)] * len(rows)
+            return [ClassifiedResponse(None, errors, in_doubt=True)] * len(rows)
         if len(said.records) != len(rows) or completed not in (None, len(rows)):
             are = agree(len(rows), "is", "are")
             found = f"{quantity(len(said.records), 'record')} where {len(rows)} {are} expected"
@@ -333,24 +333,24 @@ class Classifier:
         """The service names another row than the one behind those it ran."""
         if completed == 0:
             # It looked at all rows before the first, and ran none: the number says so.
-            judged = [ClassifiedResponse(again=True)] * len(rows)
+            classified = [ClassifiedResponse(again=True)] * len(rows)
         else:
             behind = [self._silent(failed, reply, len(rows))] * (len(rows) - completed)
-            judged = [ClassifiedResponse(Verdict.ACKNOWLEDGED)] * completed + behind
+            classified = [ClassifiedResponse(Verdict.ACKNOWLEDGED)] * completed + behind
             if named < completed:
-                judged[named] = behind[0] if behind else self._silent(failed, reply, len(rows))
-                return judged
-        judged[named] = failed
-        return judged
+                classified[named] = behind[0] if behind else self._silent(failed, reply, len(rows))
+                return classified
+        classified[named] = failed
+        return classified
 
     def _redaction(self, table: Table | None, records: Iterable[Record] = ()) -> Redaction:
         return Redaction(table, records, (*self._secrets, *self._sessions))
 
 
-def shows_every_row(reply: Reply, judged: Sequence[ClassifiedResponse]) -> bool:
+def shows_every_row(reply: Reply, classified: Sequence[ClassifiedResponse]) -> bool:
     """Whether an answer shows every row it is for, so that it can be that of no other."""
     shown = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
-    return 200 <= reply.status < 300 and all(one.verdict in shown for one in judged)
+    return 200 <= reply.status < 300 and all(one.verdict in shown for one in classified)
 
 
 def _shows_another(found: Sequence[EchoDifference]) -> bool:
@@ -361,7 +361,7 @@ def _shows_another(found: Sequence[EchoDifference]) -> bool:
 def _unreadable(reply: Reply, problem: str) -> ClassifiedResponse:
     message = f"The service answered {reply.status} with {problem}."
     entry = error_entry(IN_DOUBT, message, status=reply.status)
-    return ClassifiedResponse(None, (entry,), doubt=True, failure=True)
+    return ClassifiedResponse(None, (entry,), in_doubt=True, failure=True)
 
 
 def _said(reply: Reply, *, ambiguous: bool = False) -> Said:

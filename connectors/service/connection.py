@@ -57,8 +57,8 @@ def refused_certificate(error: BaseException | None) -> str | None:
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
     if "ALERT" not in reason or not any(word in reason for word in _OF_CERTIFICATE):
         return None
-    told = reason.partition("ALERT_")[2].replace("_", " ").lower()
-    return f"it refuses our client certificate, or asks for one ({told})"
+    alert = reason.partition("ALERT_")[2].replace("_", " ").lower()
+    return f"it refuses our client certificate, or asks for one ({alert})"
 
 
 class Connection(asyncio.Protocol):
@@ -78,7 +78,7 @@ class Connection(asyncio.Protocol):
         self._body: bytes | None = None
         self._headed = self._sized = False
         self.idle_since = loop.time()
-        self.heard = False
+        self.has_received = False
         """Whether the service has ever sent a byte on it."""
 
     @property
@@ -140,8 +140,8 @@ class Connection(asyncio.Protocol):
             self.abort()
             return
         self._received += len(data)
-        if not self.heard:
-            self.heard = True
+        if not self.has_received:
+            self.has_received = True
             if data.startswith(TLS_ALERT) and not self._encrypted:
                 # The first bytes were no TLS greeting, so nobody has read a request in them.
                 self._end(Failed(False, f"the service {SPEAKS_TLS}", hopeless=True))
@@ -172,7 +172,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        refused = None if self.heard else refused_certificate(error)
+        refused = None if self.has_received else refused_certificate(error)
         if refused and self._waiting is not None:
             self._end(Failed(False, refused, hopeless=True))
         if self._waiting is not None:

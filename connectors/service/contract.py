@@ -37,7 +37,7 @@ class Request:
     """Canonical JSON of the record, as `schemas.derived.json_text.canonical_json` writes it."""
     push_key: str
     """Sent as Idempotency-Key."""
-    doubt: bool = False
+    in_doubt: bool = False
     """An attempt of an earlier run may have been carried out."""
     last_status: int | None = None
     """HTTP status of the last answer to it, where it is unsent all the same."""
@@ -59,5 +59,5 @@ class Answer:
     """Canonical JSON of the record of the answer where it differs; secrets left out."""
     service_id: str | None = None
     """Key the service gave, where its answer has one."""
-    doubt: bool = False
+    in_doubt: bool = False
     """An attempt may have been carried out, whatever came of the last one."""

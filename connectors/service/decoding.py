@@ -64,8 +64,8 @@ class Said:
 
 def read_reply(reply: Reply) -> Said:
     """The body of an answer; raises Unreadable, which says why."""
-    told = reply.headers.get("content-type", "").lower().split("\n")
-    kind = ", ".join(sorted({one.partition(";")[0].strip() for one in told}))
+    types = reply.headers.get("content-type", "").lower().split("\n")
+    kind = ", ".join(sorted({one.partition(";")[0].strip() for one in types}))
     if not reply.body:
         raise Unreadable("an empty body")
     if kind not in (CSV, JSON):
@@ -82,16 +82,16 @@ def read_reply(reply: Reply) -> Said:
     return _read_csv(text) if kind == CSV else _read_json(text)
 
 
-def read_status(told: Any) -> Mapping[str, Any] | None:
+def read_status(value: Any) -> Mapping[str, Any] | None:
     """A ResponseStatus by lower-case name, and so each of its errors; None where nothing is told.
 
     Raises Ambiguous for what is no ResponseStatus: it may be an error as well as none.
     """
-    if told is None or told == "":
+    if value is None or value == "":
         return None
-    if not isinstance(told, Mapping):
+    if not isinstance(value, Mapping):
         raise Ambiguous("a ResponseStatus that is no object")
-    status = lowered(told)
+    status = lowered(value)
     listed = status.get("errors")
     if not isinstance(listed, list | None):
         raise Ambiguous("a ResponseStatus whose Errors are no list")
@@ -142,8 +142,8 @@ def _read_json(text: str) -> Said:
         if not all(isinstance(element, dict) for element in tree):
             raise Unreadable("a JSON list of other things than objects")
         elements = [lowered(element) for element in tree]
-        told = [read_status(element.pop("responsestatus", None)) for element in elements]
-        return Said([*elements], many=True, status=_first(told))
+        statuses = [read_status(element.pop("responsestatus", None)) for element in elements]
+        return Said([*elements], many=True, status=_first(statuses))
     if not isinstance(tree, dict):
         raise Unreadable("JSON that is no object")
     members = lowered(tree)
@@ -176,14 +176,14 @@ def _read_csv(text: str) -> Said:
     if any(len(row) != len(names) for row in rows):
         raise Unreadable("CSV whose rows and header differ in length")
     records = [dict(zip(names, row, strict=True)) for row in rows]
-    told = [record.pop("responsestatus", "") for record in records]
-    status = _first([read_status(_jsv(text)) for text in told if text])
+    texts = [record.pop("responsestatus", "") for record in records]
+    status = _first([read_status(_jsv(text)) for text in texts if text])
     return Said([*records], many=len(records) != 1, status=status, csv=True, header=names)
 
 
-def _first(told: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
+def _first(statuses: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
     """Of the statuses of several records the first that is an error, or else the first."""
-    there = [status for status in told if status is not None]
+    there = [status for status in statuses if status is not None]
     said = ((status, Said(status=status)) for status in there)
     wrong = (status for status, one in said if one.refusal or one.errors)
     return next(wrong, there[0] if there else None)

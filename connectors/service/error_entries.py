@@ -206,8 +206,8 @@ def difference_errors(
             message = f"'{field.name}' came back as another value than was sent."
             entries.append(error_entry(ECHO_DIFFERS, message, field.name))
             continue
-        given = _shown(hide.tree(sent.get(field.name)))
-        shown = _shown(hide.tree(answered))
+        given = _display(hide.tree(sent.get(field.name)))
+        shown = _display(hide.tree(answered))
         message = f"'{field.name}' was sent as {given}, answered as {shown}."
         entries.append(error_entry(ECHO_DIFFERS, message, field.name, value=shown))
     return tuple(entries)
@@ -269,7 +269,7 @@ def _field_error(
     return entry
 
 
-def _shown(value: object) -> str:
+def _display(value: object) -> str:
     if value is None or value == "":
         return "nothing"
     text = str(value)

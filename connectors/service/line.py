@@ -71,7 +71,7 @@ class Line:
         outcome = await connection.call(data, deadline, most_bytes)
         if isinstance(outcome, Reply):
             self._place.answered = True
-        elif outcome.sent and not connection.heard and not self._place.answered:
+        elif outcome.sent and not connection.has_received and not self._place.answered:
             return await self._never_read() or outcome
         return outcome
 

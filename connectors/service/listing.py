@@ -92,9 +92,9 @@ def _listing(host: Host, operation: Operation, reply: Reply) -> Listing:
     except Unreadable as problem:
         raise ServiceUnusable(f"{where}: the service answered with {problem}") from None
     if said.refusal or said.errors:
-        told = host.classifier.reason(operation, reply)
-        told = told or "with errors that name neither a code nor a field"
-        raise ServiceUnusable(f"{where}: the service answered {told}")
+        reason = host.classifier.reason(operation, reply)
+        reason = reason or "with errors that name neither a code nor a field"
+        raise ServiceUnusable(f"{where}: the service answered {reason}")
     if not said.csv and not said.many:
         raise ServiceUnusable(f"{where}: the service answered with one object, not a list")
     _check_names(operation, said, where)
@@ -114,16 +114,16 @@ def _listing(host: Host, operation: Operation, reply: Reply) -> Listing:
 def _part(reply: Reply, rows: int) -> str | None:
     """The header that says there is more than so many rows; None where none does."""
     for name in _COUNTS:
-        for told in reply.headers.get(name, "").split():
-            if told.isascii() and told.isdigit() and told.lstrip("0") != str(rows or ""):
-                return f"{name}: {told[:_SHOWN]}"
+        for total in reply.headers.get(name, "").split():
+            if total.isascii() and total.isdigit() and total.lstrip("0") != str(rows or ""):
+                return f"{name}: {total[:_SHOWN]}"
     if _NEXT.search(reply.headers.get("link", "")):
         return 'link: rel="next"'
-    told = reply.headers.get("content-range", "").strip()
-    size = len(reply.body) if told.lower().startswith("bytes") else rows
+    content_range = reply.headers.get("content-range", "").strip()
+    size = len(reply.body) if content_range.lower().startswith("bytes") else rows
     whole = f"0-{size - 1}/{size}" if size else "*/0"
-    if told and told.partition(" ")[2].strip() != whole:
-        return f"content-range: {told[:_SHOWN]}"
+    if content_range and content_range.partition(" ")[2].strip() != whole:
+        return f"content-range: {content_range[:_SHOWN]}"
     return None
 
 
@@ -155,10 +155,10 @@ def _row(
 ) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for field in operation.table.delivered:
-        told = record.get(field.name.lower())
-        if told is None or (told == "" and field.kind is not Kind.STRING):
+        given = record.get(field.name.lower())
+        if given is None or (given == "" and field.kind is not Kind.STRING):
             continue
-        value = _value(field, told, zone)
+        value = _value(field, given, zone)
         if isinstance(value, Unread):
             raise ServiceUnusable(f"{where}: {field.name} of row {number} is no {field.kind}")
         if value != "":
@@ -166,20 +166,20 @@ def _row(
     return row
 
 
-def _value(field: Field, told: Any, zone: ZoneInfo) -> Any:
+def _value(field: Field, given: Any, zone: ZoneInfo) -> Any:
     match field.kind:
         case Kind.STRING:
-            return sound_text(told) if isinstance(told, str) else Unread("Text")
-        case Kind.BOOLEAN if isinstance(told, bool):
-            return told
+            return sound_text(given) if isinstance(given, str) else Unread("Text")
+        case Kind.BOOLEAN if isinstance(given, bool):
+            return given
         case Kind.DATETIME | Kind.DATETIME_OFFSET:
-            return moment_of(field.kind, told, zone) or Unread("DateTime")
-        case Kind.DOUBLE if not isinstance(told, bool):
-            number: Number | Unread = read_number(str(told))
+            return moment_of(field.kind, given, zone) or Unread("DateTime")
+        case Kind.DOUBLE if not isinstance(given, bool):
+            number: Number | Unread = read_number(str(given))
             return number
         case Kind.MAP | Kind.LIST | Kind.RECORD:
-            return read_nested(field, told if isinstance(told, str) else json_text(told))
-    return Unread("Text") if isinstance(told, bool) else read(field, str(told), read_nested)
+            return read_nested(field, given if isinstance(given, str) else json_text(given))
+    return Unread("Text") if isinstance(given, bool) else read(field, str(given), read_nested)
 
 
 def _problem(

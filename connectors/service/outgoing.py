@@ -48,8 +48,8 @@ class Outgoing:
             path, key = target(operation, record), first.push_key
         for request, _ in rows:
             if _KEY.fullmatch(request.push_key) is None:
-                told = f"push key {request.push_key!r} of request {request.number}"
-                raise ValueError(f"{told} is no header value")
+                subject = f"push key {request.push_key!r} of request {request.number}"
+                raise ValueError(f"{subject} is no header value")
         start = f"{operation.method} {self._place.prefix}{path} HTTP/1.1\r\n"
         tail = f"Idempotency-Key: {key}\r\nContent-Length: {len(content)}\r\n\r\n"
         return (

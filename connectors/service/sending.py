@@ -157,7 +157,7 @@ class Sending:
             if row.request.number in answered:
                 continue
             if row in carried:
-                row.doubt = True
+                row.in_doubt = True
                 if not self._repeatable(row):
                     self.outage.hold()
             self._halt(row)
@@ -250,49 +250,49 @@ class Sending:
 
         reply = await line.call(data, most, may_not)
         if isinstance(reply, Failed):
-            judged = [host.classifier.failed(reply)] * len(rows)
+            classified = [host.classifier.failed(reply)] * len(rows)
         elif batch:
             counted = host.classifier.counts
-            judged = host.classifier.batch(encoded, reply)
+            classified = host.classifier.batch(encoded, reply)
             self._grown |= host.classifier.counts is True and counted is None
         else:
-            judged = [host.classifier.single(rows[0].request, rows[0].record, reply)]
+            classified = [host.classifier.single(rows[0].request, rows[0].record, reply)]
         status, asked = None, None
         if isinstance(reply, Reply):
             status, asked = reply.status, self._heed(reply)
-            if not shows_every_row(reply, judged):
+            if not shows_every_row(reply, classified):
                 line.drop()
-            judged = self._signed_in(rows, judged, session)
+            classified = self._signed_in(rows, classified, session)
         if not self._repeatable(rows[0]):
-            self._watch(now, reply, judged)
-        if len(rows) > 1 and all(one.doubt for one in judged):
+            self._watch(now, reply, classified)
+        if len(rows) > 1 and all(one.in_doubt for one in classified):
             # Whatever it was, the next batch may end the same way: a row alone risks but itself.
             host.classifier.counts = False
         wait = 0.0
-        if any(one.verdict is None for one in judged):
+        if any(one.verdict is None for one in classified):
             # One wait for all, so that the rows of a batch stay together.
             wait = max(host.backoff.wait(rows[0].attempts), asked or 0.0)
         # In reverse, so that what is put back at the front is in the caller's order.
-        for row, one in reversed(list(zip(rows, judged, strict=True))):
+        for row, one in reversed(list(zip(rows, classified, strict=True))):
             row.status = status
             self._settle(row, one, wait)
         self._carried.pop(line, None)
 
     def _signed_in(
-        self, rows: Sequence[SentRow], judged: list[ClassifiedResponse], session: str | None
+        self, rows: Sequence[SentRow], classified: list[ClassifiedResponse], session: str | None
     ) -> list[ClassifiedResponse]:
         """The same, but where a session has ended, once more with the next one."""
-        ended = [row for row, one in zip(rows, judged, strict=True) if one.signed_out]
+        ended = [row for row, one in zip(rows, classified, strict=True) if one.signed_out]
         if not ended:
             self._host.session.was_known(session)
         for row in rows:
             row.signed_out = row.signed_out + 1 if row in ended else 0
         often = any(row.signed_out > MOST_ENDED for row in ended)
         if not ended or often or not self._host.session.was_unknown(session):
-            return judged
+            return classified
         return [
-            replace(one, stop=None, again=not one.doubt) if one.signed_out else one
-            for one in judged
+            replace(one, stop=None, again=not one.in_doubt) if one.signed_out else one
+            for one in classified
         ]
 
     async def _sign_in(self, line: Line) -> None:
@@ -300,16 +300,16 @@ class Sending:
             self._stop(problem)
 
     def _watch(
-        self, began: float, reply: Reply | Failed, judged: Sequence[ClassifiedResponse]
+        self, began: float, reply: Reply | Failed, classified: Sequence[ClassifiedResponse]
     ) -> None:
         """Hold POSTs behind one that may have been carried out; let them go behind a good one."""
-        doubtful = sum(one.doubt for one in judged)
+        doubtful = sum(one.in_doubt for one in classified)
         if doubtful:
             if self.outage.in_doubt(began, doubtful):
                 self._stop_at(
                     "The service says that it is back, and leaves one row after another without "
                     "a usable answer",
-                    next(one for one in reversed(judged) if one.doubt),
+                    next(one for one in reversed(classified) if one.in_doubt),
                 )
         elif isinstance(reply, Reply):
             self.outage.answered(began)
@@ -341,66 +341,69 @@ class Sending:
             self._host.pace.pause(self._loop.time(), asked)
         return asked
 
-    def _settle(self, row: SentRow, judged: ClassifiedResponse, wait: float) -> None:
+    def _settle(self, row: SentRow, classified: ClassifiedResponse, wait: float) -> None:
         """Give the row its answer, or plan its next attempt in `wait` seconds."""
-        row.doubt = row.doubt or judged.doubt
+        row.in_doubt = row.in_doubt or classified.in_doubt
         objections, operation = self._host.objections, row.request.operation.name
-        if judged.verdict in _SHOWN:
+        if classified.verdict in _SHOWN:
             objections.taken(operation, row.began)
-        judged = self._weighed(row, judged)
-        if judged.stop:
-            risky = judged.doubt and not self._repeatable(row)
+        classified = self._weighed(row, classified)
+        if classified.stop:
+            risky = classified.in_doubt and not self._repeatable(row)
             met = (operation, row.request.push_key, self._loop.time())
-            if judged.of_row and not risky and not objections.met(*met):
+            if classified.of_row and not risky and not objections.met(*met):
                 self._host.breaker.answered()
-                errors = (error_entry(UNSENT, judged.stop, status=row.status), *judged.errors)
+                errors = (
+                    error_entry(UNSENT, classified.stop, status=row.status),
+                    *classified.errors,
+                )
                 self._answer(row, row.undecided(errors))
                 return
-            self._stop(judged.stop)
-        if judged.verdict is not None:
+            self._stop(classified.stop)
+        if classified.verdict is not None:
             self._host.breaker.answered()
             own = row.status == 409 or not row.request.operation.keyed
-            if judged.verdict is Verdict.REFUSED and row.doubt and own:
+            if classified.verdict is Verdict.REFUSED and row.in_doubt and own:
                 # What is in its way may be what the attempt made whose answer was lost.
-                self._answer(row, row.undecided(judged.errors))
+                self._answer(row, row.undecided(classified.errors))
             else:
-                seen = (judged.echo, judged.service_id)
-                self._answer(row, row.answer(judged.verdict, judged.errors, *seen))
+                seen = (classified.echo, classified.service_id)
+                self._answer(row, row.answer(classified.verdict, classified.errors, *seen))
             return
-        if judged.doubt and not self._repeatable(row):
-            self._give_up(row, judged)
+        if classified.in_doubt and not self._repeatable(row):
+            self._give_up(row, classified)
         elif self._host.stopped:
-            self._halt(row, judged.errors)
-        elif judged.again:
-            row.alone = row.alone or judged.alone
+            self._halt(row, classified.errors)
+        elif classified.again:
+            row.alone = row.alone or classified.alone
             self._waiting.offer(row, first=True)
         else:
-            self._later(row, judged, wait)
+            self._later(row, classified, wait)
 
-    def _weighed(self, row: SentRow, judged: ClassifiedResponse) -> ClassifiedResponse:
+    def _weighed(self, row: SentRow, classified: ClassifiedResponse) -> ClassifiedResponse:
         """The same, but a refusal without a reason is one only where it must be about the row."""
-        if not judged.stop or judged.verdict is None:
-            return judged
+        if not classified.stop or classified.verdict is None:
+            return classified
         asked = row.request
         again = asked.last_status == row.status
         if again and self._host.objections.of_row(asked.operation.name, asked.push_key):
-            return replace(judged, stop=None)
-        return replace(judged, verdict=None, errors=())
+            return replace(classified, stop=None)
+        return replace(classified, verdict=None, errors=())
 
-    def _later(self, row: SentRow, judged: ClassifiedResponse, wait: float) -> None:
+    def _later(self, row: SentRow, classified: ClassifiedResponse, wait: float) -> None:
         too_late = self._loop.time() + wait > row.deadline
         if row.attempts >= self._host.settings.attempts or too_late:
-            self._give_up(row, judged)
+            self._give_up(row, classified)
         else:
             self._waiting.offer_in(row, wait)
 
-    def _give_up(self, row: SentRow, judged: ClassifiedResponse) -> None:
-        self._answer(row, row.undecided(judged.errors))
-        if not judged.failure:
+    def _give_up(self, row: SentRow, classified: ClassifiedResponse) -> None:
+        self._answer(row, row.undecided(classified.errors))
+        if not classified.failure:
             self._host.breaker.answered()
         elif self._host.breaker.failed(row.began, self._loop.time()):
             many = "The service gave no usable answer to too many rows one after another"
-            self._stop_at(many, judged)
+            self._stop_at(many, classified)
 
     def _stop_at(self, reason: str, last: ClassifiedResponse) -> None:
         """Stop for what came of many rows, by what came of the last of them."""

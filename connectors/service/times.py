@@ -66,9 +66,9 @@ def read_written(text: object) -> WrittenTime | None:
     return WrittenTime(int(stamp[1]) * MILLISECOND, offset, stamp=True)
 
 
-def is_time(told: object) -> bool:
+def is_time(value: object) -> bool:
     """Whether it is a time as the service writes it, a tenth of a microsecond too."""
-    return read_written(_TENTH.sub(r"\1", told) if isinstance(told, str) else told) is not None
+    return read_written(_TENTH.sub(r"\1", value) if isinstance(value, str) else value) is not None
 
 
 def same_datetime_offset(sent: str, echoed: object) -> bool:

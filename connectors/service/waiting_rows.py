@@ -22,7 +22,7 @@ class SentRow:
     began: float = 0.0
     deadline: float = float("inf")
     status: int | None = None
-    doubt: bool = False
+    in_doubt: bool = False
     """An attempt may have been carried out."""
     alone: bool = False
     signed_out: int = 0
@@ -43,12 +43,12 @@ class SentRow:
             errors=errors,
             echo=echo,
             service_id=service_id,
-            doubt=self.doubt,
+            in_doubt=self.in_doubt,
         )
 
     def undecided(self, errors: tuple[ErrorEntry, ...]) -> Answer:
         """Nothing has become of it, unless an attempt was carried out."""
-        if not self.doubt:
+        if not self.in_doubt:
             return self.answer(Verdict.UNSENT, errors)
         if not any(error["ErrorCode"] == IN_DOUBT for error in errors):
             message = "An attempt may have been carried out."
@@ -64,7 +64,7 @@ def sent_row(request: Request) -> SentRow:
     values = [record.get(name) for name in key]
     # What lacks a part of its key is a record of its own.
     place = (request.number,) if None in values else tuple(map(str, values))
-    return SentRow(request, record, (request.operation.name, *place), doubt=request.doubt)
+    return SentRow(request, record, (request.operation.name, *place), in_doubt=request.in_doubt)
 
 
 class WaitingRows:

@@ -37,7 +37,7 @@ class Journal:
         private_folder(self._folder)
         with file_alone(self._folder / ".lock", WAIT_SECONDS, "Giving witnesses"):
             if self._path.exists():
-                FilePlace(self._path).mend()
+                FilePlace(self._path).fix_last_line()
             yield
 
     def lines(self) -> list[WitnessLine]:
@@ -91,8 +91,8 @@ class Journal:
         counted = self._counts().get(_name(address), 0)
         if not 0 < counted <= last:
             # Another home gave there, or the count is not of these witnesses: the place knows.
-            told, counted = counted, _there(place, self.witnesses(), begun=counted > 0)
-            if counted != told:
+            noted, counted = counted, _there(place, self.witnesses(), begun=counted > 0)
+            if counted != noted:
                 self._count(address, counted)
         for one in self.witnesses(counted):
             if time.monotonic() > end:
@@ -107,17 +107,17 @@ class Journal:
 
     def _counts(self) -> dict[str, int]:
         try:
-            told = json.loads(self._given.read_bytes())
+            counts = json.loads(self._given.read_bytes())
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError):
-            told = None
-        if not isinstance(told, dict) or any(type(count) is not int for count in told.values()):
+            counts = None
+        if not isinstance(counts, dict) or any(type(count) is not int for count in counts.values()):
             raise WitnessPlaceFailed(
                 f"{self._given} cannot be read. Remove it: all places are given what they lack, "
                 "and webhooks everything again"
             )
-        return told
+        return counts
 
 
 def _there(place: WitnessPlace, made: Sequence[Witness], *, begun: bool) -> int:

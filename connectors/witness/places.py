@@ -146,7 +146,7 @@ class FilePlace:
         last = read_witness(_text(tail.splitlines()[-1])) if tail else None
         return bool(tail) and (last is None or any(one.number > number for one in _witnesses(tail)))
 
-    def mend(self) -> None:
+    def fix_last_line(self) -> None:
         """Complete or cut off a last line that a crash left without its end."""
         with _failures(self.name, "mended"), self._opened(os.O_RDWR | os.O_APPEND) as file:
             if (tail := _tail(file)).endswith(b"\n") or not tail:

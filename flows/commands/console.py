@@ -231,7 +231,7 @@ def workspace(
     from connectors.postgres.accounts import act_as, acting, refuse_nobody
     from connectors.postgres.command_rights import refuse_without_right
     from connectors.postgres.database import open_database
-    from connectors.postgres.push.gate import told_where_sent
+    from connectors.postgres.push.gate import held_text_for_sender
     from flows.stages.workspace import Workspace
     from schemas.guards.commands import READ_NO_ROWS
 
@@ -245,7 +245,7 @@ def workspace(
         nonlocal acts
         if command is not None:
             refuse_without_right(connection, command)
-        held = told_where_sent(connection, settings.home) if say_held else None
+        held = held_text_for_sender(connection, settings.home) if say_held else None
         if held:
             tell(held)
         if token:

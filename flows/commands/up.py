@@ -179,7 +179,7 @@ def _say(line: str) -> None:
 
 def _detached(settings: Settings, options: list[str]) -> int:
     from connectors.files.disk.atomic import open_private, private_folder
-    from connectors.process import start_apart
+    from connectors.process import start_detached
     from flows.ops.running import log_tail
 
     if _displayed_if_up(settings):
@@ -188,7 +188,7 @@ def _detached(settings: Settings, options: list[str]) -> int:
     private_folder(folder)
     log = folder / "up.log"
     with open_private(log) as file:
-        started = start_apart(
+        started = start_detached(
             [sys.executable, "-m", "flows", "up", *options],
             os.environ | {"RECON_HOME": str(settings.home)},
             file,

@@ -12,7 +12,7 @@ from typing import Any
 
 from connectors.errors import AccountRefused, ReconError
 from connectors.postgres.jobs import find_job, may_do_jobs, order_again, order_job
-from connectors.process import start_apart
+from connectors.process import start_detached
 from flows.desk.forms import refuse_nameless
 from flows.desk.visit import Visit
 from flows.stages.jobs.arguments import check_arguments
@@ -79,4 +79,4 @@ def start_here(
     given = {**environment, "RECON_HOME": str(settings.home)}
     if settings.database_url:
         given["RECON_DATABASE_URL"] = settings.database_url
-    start_apart([sys.executable, "-m", "flows", "job", str(number)], given)
+    start_detached([sys.executable, "-m", "flows", "job", str(number)], given)

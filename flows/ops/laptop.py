@@ -29,7 +29,7 @@ from connectors.errors import ReconError
 from connectors.files.disk.atomic import open_private, private_folder, write_file
 from connectors.oidc import Provider
 from connectors.postgres.database import database_url, embedded_folder, open_database
-from connectors.postgres.push.gate import told_where_sent
+from connectors.postgres.push.gate import held_text_for_sender
 from connectors.postgres.server.embedded import answers, embedded_url
 from connectors.postgres.server.postmaster import PORT
 from connectors.sandbox import Sandbox, SandboxOptions
@@ -153,7 +153,7 @@ def show_held(settings: Settings, show: Show) -> None:
     """Say that the runs started here send nothing, where that is so."""
 
     def say(connection: psycopg.Connection) -> None:
-        held = told_where_sent(connection, settings.home)
+        held = held_text_for_sender(connection, settings.home)
         if held:
             show(held)
 

@@ -19,9 +19,9 @@ from connectors.postgres.batches.clues import COMMENTS, LEFT_OUT, VALUELESS
 from connectors.postgres.batches.correction_keys import (
     mark_applied_otherwise,
     mark_repaired_twice,
-    mark_strays,
     mark_taken_keys,
     mark_taken_records,
+    mark_unmatched_repairs,
 )
 from connectors.postgres.batches.findings import note_left_out, note_no_records
 from connectors.postgres.batches.lease import Lease
@@ -130,7 +130,7 @@ def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[in
 def _reject_wrong_repairs(lease: Lease, tables: list[Table], corrects: int) -> None:
     """Reject rows that do not repair what they say they do, or not alone."""
     for table in tables:
-        if wrong := mark_strays(lease.connection, table, lease.batch_id):
+        if wrong := mark_unmatched_repairs(lease.connection, table, lease.batch_id):
             rows = f"{quantity(wrong, 'row', grouped)} that {agree(wrong, 'repairs', 'repair')}"
             log.warning("%s: %s no row of batch %s", table.title, rows, corrects)
     if twice := mark_repaired_twice(lease.connection, tables, lease.batch_id, corrects):

@@ -19,7 +19,7 @@ from connectors.postgres.auditing.batch_hashes import answers_detail
 from connectors.postgres.batches import ledger
 from connectors.postgres.batches.attempts import counted_elsewhere
 from connectors.postgres.batches.batch_reports import note_written, owed_by, settled_report
-from connectors.postgres.batches.deliveries import told_otherwise
+from connectors.postgres.batches.deliveries import batches_to_report_again
 from connectors.postgres.batches.findings import Finding, Note, count_notes, findings, notes
 from connectors.postgres.batches.lease import Lease
 from connectors.postgres.batches.ledger import (
@@ -117,8 +117,8 @@ def report_taken_back(workspace: Workspace, lease: Lease) -> None:
 def report_corrected(
     workspace: Workspace, connection: psycopg.Connection, batch: ledger.Batch
 ) -> None:
-    """Report the batches again of which it tells something else (`told_otherwise`)."""
-    for one in told_otherwise(connection, batch.id):
+    """Report the batches again of which it tells something else (`batches_to_report_again`)."""
+    for one in batches_to_report_again(connection, batch.id):
         report_if_written(workspace, connection, one)
 
 

@@ -14,7 +14,7 @@ from connectors.files.incoming.inbox import hash_of
 from connectors.files.incoming.manifest_entries import entry_text
 from connectors.files.profiles.profile import Profile
 from connectors.files.text.encodings import is_utf8
-from connectors.postgres.accounts import told_batches
+from connectors.postgres.accounts import visible_batches
 from connectors.postgres.auditing.batch_hashes import received_detail
 from connectors.postgres.batches import ledger
 from connectors.postgres.batches.batch_reports import folder_of
@@ -216,7 +216,7 @@ def _register(
     content_id = content_id_of(profile.feed, opened, taken)
     known = batch_of(connection, content_id, opened, taken)
     others = {one.batch_id for one in named.values()} | ({known.id} if known else set())
-    visible = told_batches(connection, {*batches} | others)
+    visible = visible_batches(connection, {*batches} | others)
     if delivery.corrects is not None:
         refuse_taken_otherwise(delivery.corrects, taken, batches, visible)
     if known is not None:
@@ -297,7 +297,7 @@ def _other_names(
         for one, sha256 in files
         if sha256 in taken and taken[sha256].name != one.name
     ]
-    visible = told_batches(connection, {batch for batch, *_ in others})
+    visible = visible_batches(connection, {batch for batch, *_ in others})
     yield from (other for other in others if other[0] in visible)
     for one, sha256 in files:
         if one.same_as is not None and sha256 not in taken:

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from connectors.errors import BatchStateError
-from connectors.postgres.accounts import OF_OTHERS, told_batches
+from connectors.postgres.accounts import OF_OTHERS, visible_batches
 from connectors.postgres.auditing.batch_hashes import answers_detail
 from connectors.postgres.batches import ledger
 from connectors.postgres.batches.lease import Lease, hold_batch
@@ -160,7 +160,7 @@ def _decide(
 def _followed_by(connection: psycopg.Connection, batch_id: int, number: int) -> dict[str, Any]:
     """The batches of which rows are to end as those of a decision do, and whether others are."""
     found = followers(connection, batch_id, number)
-    visible = told_batches(connection, found)
+    visible = visible_batches(connection, found)
     others = {"followed_by_others": True} if len(visible) < len(found) else {}
     return {"followed_by": sorted(visible), **others}
 

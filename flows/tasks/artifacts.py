@@ -7,7 +7,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactCreate
 
-from connectors.desk_links import DeskPage, told_at_desk
+from connectors.desk_links import DeskPage, desk_sentence
 from flows.report.markdown import summary_markdown
 from flows.report.spelling import digits
 from flows.steps.batch_report import BatchReport
@@ -68,5 +68,5 @@ def publish_summary(
 
 
 def _links(batches: Iterable[int], run: int | None) -> str:
-    reconciliation = told_at_desk(DeskPage.RUN, *([] if run is None else [run]))
-    return told_at_desk(DeskPage.BATCH, *batches) + reconciliation
+    reconciliation = desk_sentence(DeskPage.RUN, *([] if run is None else [run]))
+    return desk_sentence(DeskPage.BATCH, *batches) + reconciliation

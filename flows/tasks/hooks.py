@@ -29,7 +29,7 @@ from connectors.postgres.batches import ledger
 from connectors.postgres.batches.ledger import State
 from connectors.postgres.database import open_database
 from connectors.postgres.push.sends import count_states
-from connectors.postgres.trail import add_event, told_by_run
+from connectors.postgres.trail import add_event, events_of_run
 from connectors.process import whoami
 from flows.report.text import state_word
 from flows.stages.finish import build_report
@@ -130,7 +130,7 @@ def note_run(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -
 
 def attempts_at(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -> set[object]:
     """The attempts of a run in which it worked on a batch, as the trail of this database knows."""
-    begun = told_by_run(connection, BEGAN, str(flow_run.id))
+    begun = events_of_run(connection, BEGAN, str(flow_run.id))
     return {said.get("attempt") for batch, said in begun if batch == batch_id}
 
 
@@ -151,7 +151,7 @@ def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int, hold: int)
         held = f"run {_spelled(HELD)}"
         holds = [
             said.get("hold")
-            for about, said in told_by_run(connection, held, str(flow_run.id))
+            for about, said in events_of_run(connection, held, str(flow_run.id))
             if (about, said.get("attempt")) == (batch_id, flow_run.run_count)
         ]
         if None in holds or hold in holds:
@@ -291,7 +291,7 @@ def _ends_of(connection: psycopg.Connection, flow_run: FlowRun, name: str) -> di
 
 
 def _batches_of(connection: psycopg.Connection, flow_run: FlowRun) -> list[int]:
-    return sorted({batch for batch, _ in told_by_run(connection, BEGAN, str(flow_run.id))})
+    return sorted({batch for batch, _ in events_of_run(connection, BEGAN, str(flow_run.id))})
 
 
 def _own_ends(connection: psycopg.Connection, batches: list[int]) -> dict[int, str]:

@@ -8,7 +8,7 @@ from prefect.client.schemas.objects import FlowRun
 
 from connectors.files.disk.scratch import scratch_folder
 from connectors.postgres.batches.lease import hold_batch
-from connectors.postgres.trail import told_by_run
+from connectors.postgres.trail import events_of_run
 from flows.report.markdown import cell
 from flows.report.spelling import digits
 from flows.stages.finish import build_report
@@ -75,7 +75,7 @@ def open_batch(batch_id: int, *, from_the_start: bool = False) -> BatchStatus:
 
 
 def _has_rewound(connection: psycopg.Connection, batch_id: int, run: FlowRun | None) -> bool:
-    rewound = told_by_run(connection, REWOUND, str(run.id)) if run else []
+    rewound = events_of_run(connection, REWOUND, str(run.id)) if run else []
     return any(batch == batch_id for batch, _ in rewound)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connectors.desk_links import DeskPage, desk_link, desk_url, linked, told_at_desk
+from connectors.desk_links import DeskPage, desk_link, desk_sentence, desk_url, linked
 from connectors.desk_settings import read_desk_settings
 from connectors.errors import SettingsError
 from connectors.settings import read_settings
@@ -37,23 +37,23 @@ def test_commands_name_the_page(
 
 
 def test_artifacts_say_where(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told_at_desk(DeskPage.RUN, 7) == ""
+    assert desk_sentence(DeskPage.RUN, 7) == ""
     monkeypatch.setenv("RECON_DESK_URL", "https://desk.example.com")
     assert desk_link(DeskPage.BATCH, 7) == "https://desk.example.com/batches/7"
-    assert told_at_desk(DeskPage.RUN, 7) == (
+    assert desk_sentence(DeskPage.RUN, 7) == (
         " [Open it at the desk](https://desk.example.com/runs/7)."
     )
 
 
 def test_many_batches_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (told_at_desk(DeskPage.BATCH, 1, 2), linked(DeskPage.BATCH, 1)) == ("", "1")
+    assert (desk_sentence(DeskPage.BATCH, 1, 2), linked(DeskPage.BATCH, 1)) == ("", "1")
     monkeypatch.setenv("RECON_DESK_URL", "https://desk.example.com")
-    assert told_at_desk(DeskPage.BATCH) == ""
-    assert told_at_desk(DeskPage.BATCH, 1, 2) == (
+    assert desk_sentence(DeskPage.BATCH) == ""
+    assert desk_sentence(DeskPage.BATCH, 1, 2) == (
         " At the desk: [1](https://desk.example.com/batches/1), "
         "[2](https://desk.example.com/batches/2)."
     )
-    assert told_at_desk(DeskPage.BATCH, *range(1, 13)).endswith("batches/10) and 2 more.")
+    assert desk_sentence(DeskPage.BATCH, *range(1, 13)).endswith("batches/10) and 2 more.")
 
 
 ROOT = Path(__file__).parents[2]

@@ -312,7 +312,7 @@ PAID = {"PaidAmount": {"1": Decimal("100.00"), "2": Decimal("5.25")}}
 )
 def test_differences(stated: dict[str, Any], said: list[str]) -> None:
     found = differences(ManifestEntry("manifest.json", **stated), 99, PAID, 12)
-    assert [one.told for one in found] == said
+    assert [one.text for one in found] == said
 
 
 @pytest.mark.parametrize("whole", ["9" * 29, "9" * 300])
@@ -329,7 +329,7 @@ def test_sums_of_any_length_are_exact(whole: str) -> None:
 
 def test_the_refusal_has_every_difference() -> None:
     entry = ManifestEntry("manifest.json", rows=100, hash_total="13")
-    details = [one.told for one in differences(entry, 99, {}, 12)]
+    details = [one.text for one in differences(entry, 99, {}, 12)]
     error = incomplete(entry, "a.csv", details)
     assert str(error) == (
         "a.csv: not what is stated of it: rows: stated 100, the file has 99; "

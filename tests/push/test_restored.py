@@ -14,7 +14,7 @@ import pytest
 from connectors.errors import PushHeld
 from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.push.count import note_window, windows_at_home
-from connectors.postgres.push.gate import MARKER, told_where_sent, why_held
+from connectors.postgres.push.gate import MARKER, held_text_for_sender, why_held
 from connectors.postgres.push.sends import SendDecision
 from flows.ops.laptop import show_held
 from flows.stages.chosen_sends import ChosenSends
@@ -165,11 +165,11 @@ def test_every_place_where_an_operator_looks_says_that_pushes_are_held(
     assert said == []
     # What is no business of whoever may not send.
     with place.database.connect() as connection, connection.transaction(force_rollback=True):
-        assert told_where_sent(connection, home) is not None
+        assert held_text_for_sender(connection, home) is not None
         connection.execute("CREATE ROLE looks_only")
         connection.execute("GRANT USAGE ON SCHEMA recon TO looks_only")
         connection.execute("SET LOCAL ROLE looks_only")
-        assert told_where_sent(connection, home) is None
+        assert held_text_for_sender(connection, home) is None
 
 
 @pytest.mark.long

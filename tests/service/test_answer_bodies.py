@@ -91,7 +91,7 @@ def test_a_status_that_is_none_leaves_the_row_in_doubt(told: str, jsv: str) -> N
         *batch(f"[{tone('null')},{second}]", JSON),
         *batch(f"{TONES.format('')}1,2,tone 2,{cell(jsv)}\r\n", CSV),
     ]
-    assert [(one.verdict, one.doubt) for one in found] == [(None, True)] * 9
+    assert [(one.verdict, one.in_doubt) for one in found] == [(None, True)] * 9
 
 
 @pytest.mark.parametrize(("told", "jsv"), STATUSES)
@@ -129,7 +129,7 @@ def test_a_member_that_is_there_twice_shows_nothing(operation: Operation, kind: 
     assert judged(operation, whole, kind).verdict is Verdict.ACKNOWLEDGED
     for doubled in doubles(whole, kind):
         found = judged(operation, doubled, kind)
-        assert (found.verdict, found.doubt) == (None, True), doubled
+        assert (found.verdict, found.in_doubt) == (None, True), doubled
 
 
 def doubles(whole: str, kind: str) -> list[str]:
@@ -196,4 +196,4 @@ def test_a_batch_that_stopped_with_a_status_that_is_none(told: str, jsv: str) ->
     ):
         answer = Reply(409, {"content-type": kind, COMPLETED: "1"}, content.encode(), "said")
         found = JUDGE.batch([(made, read_record(made.jsondata)) for made in rows], answer)
-        assert [(one.verdict, one.doubt) for one in found] == [(None, True)] * 2
+        assert [(one.verdict, one.in_doubt) for one in found] == [(None, True)] * 2

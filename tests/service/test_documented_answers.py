@@ -58,6 +58,6 @@ def test_every_status_is_taken_for_what_the_page_says(said: bool) -> None:
         row = rows.get(str(status)) or rows[f"{status // 100}xx"]
         meant = next(meaning for text, meaning in ANSWERS.items() if row.startswith(text))
         found = taken_for(status, SAID if said else None)
-        if (found.verdict, found.doubt, found.stop is not None) != meant:
+        if (found.verdict, found.in_doubt, found.stop is not None) != meant:
             other[status] = (row, found)
     assert other == {}, f"change {PAGE.name} and what is decided together"

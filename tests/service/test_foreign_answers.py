@@ -43,7 +43,7 @@ def test_what_stands_before_the_service_is_not_taken_for_it(
     csv = f"{','.join(told)}\r\n{','.join(map(str, told.values()))}\r\n"
     for content, kind in ((json.dumps(told), JSON), (csv, CSV)):
         found = judged(operation, content, kind)
-        assert (found.verdict, found.doubt) == (None, True)
+        assert (found.verdict, found.in_doubt) == (None, True)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_no_field_of_a_record_that_was_made_is_junk(table: Table, field: Any) ->
     assert judged(operation, told(table, whole)).verdict is Verdict.ACKNOWLEDGED
     for junk in JUNK[field.kind]:
         found = judged(operation, told(table, {**whole, field.name: junk}))
-        assert (found.verdict, found.doubt) == (None, True), junk
+        assert (found.verdict, found.in_doubt) == (None, True), junk
 
 
 @pytest.mark.parametrize("table", [FORM_RESPONSE, USER_ACCOUNT], ids=lambda one: one.name)

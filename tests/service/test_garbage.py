@@ -77,7 +77,7 @@ def test_no_part_is_taken_for_the_whole(operation: Operation, kind: str) -> None
         for end in range(len(whole)):
             judged = JUDGE.single(made, sent, reply(whole[:end], kind, proof=proof))
             assert judged.verdict is None, whole[:end]
-            assert judged.doubt
+            assert judged.in_doubt
 
 
 @pytest.mark.parametrize("depth", [31, 32, 600])
@@ -88,7 +88,7 @@ def test_json_that_is_deeper_than_any_record(depth: int) -> None:
     deep = json.dumps(wrong)[:-1] + ', "Extra": ' + "[" * depth + "]" * depth + "}"
     judged = JUDGE.single(made, read_record(made.jsondata), reply(deep.encode(), JSON))
     assert judged.verdict is (Verdict.DIFFERS if depth < 32 else None)
-    assert judged.doubt is (depth >= 32)
+    assert judged.in_doubt is (depth >= 32)
 
 
 @KINDS

@@ -229,7 +229,7 @@ def _keep(drafts: Sequence[_Draft], archive: Path, *, lasting: bool) -> list[str
                 os.utime(one.path, follow_symlinks=False)
     seen: set[str] = set()
     new: list[_Draft] = []
-    told: list[str | None] = []
+    differences: list[str | None] = []
     for one in drafts:
         # Of two with one content, the first one brings it.
         why = None
@@ -238,7 +238,7 @@ def _keep(drafts: Sequence[_Draft], archive: Path, *, lasting: bool) -> list[str
             why = difference(one.path, one.sha256, one.bytes)
             if why is not None:
                 new.append(one)
-        told.append(why)
+        differences.append(why)
     if lasting:
         _sync(archive, new)
     for _ in new:
@@ -252,7 +252,7 @@ def _keep(drafts: Sequence[_Draft], archive: Path, *, lasting: bool) -> list[str
                     one.place.replace(one.path)
     for _ in new:
         reach("archived")
-    return told
+    return differences
 
 
 def _sync(archive: Path, drafts: Collection[_Draft]) -> None:

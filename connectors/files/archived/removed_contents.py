@@ -102,11 +102,11 @@ def _last_said(lines: str) -> dict[str, datetime]:
     found: dict[str, datetime] = {}
     for line in _LINE.finditer(lines):
         try:
-            told = json.loads(line[0])
-            sha256, at = str(told["sha256"]), datetime.fromisoformat(told["at"])
+            entry = json.loads(line[0])
+            sha256, at = str(entry["sha256"]), datetime.fromisoformat(entry["at"])
         except (ValueError, KeyError, TypeError):
             continue
-        if told.get("kept") is True:
+        if entry.get("kept") is True:
             found.pop(sha256, None)
         elif at.tzinfo is not None:
             found[sha256] = at

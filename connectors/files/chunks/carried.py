@@ -67,8 +67,8 @@ class CarryingChunk(Chunk):
         return self._with_cells.utf8
 
     @property
-    def beside_csv(self) -> Flags:
-        return self._with_cells.beside_csv
+    def not_plain_csv(self) -> Flags:
+        return self._with_cells.not_plain_csv
 
     def cells(self, width: int) -> pl.DataFrame:
         return self._with_cells.cells(width)
@@ -144,7 +144,7 @@ class _Above:
 
     def take(self, chunk: Chunk, size: int | None = None) -> _Taken:
         """What its records have; only of those that begin within so many bytes."""
-        telling = [*_telling(chunk)]
+        telling = [*_stating_lines(chunk)]
         starts = chunk.records.start
         if size is not None:
             starts = starts[: int(np.searchsorted(starts, size))]
@@ -214,7 +214,7 @@ class _Above:
         return has
 
 
-def _telling(chunk: Chunk) -> Iterator[tuple[int, Groups, int]]:
+def _stating_lines(chunk: Chunk) -> Iterator[tuple[int, Groups, int]]:
     """The lines of a chunk that say something of those below: where in it, what, their numbers."""
     starts, ends = (at.tolist() for at in chunk.records.comments[:2])
     lines = [chunk.block[start:end] for start, end in zip(starts, ends, strict=True)]

@@ -16,7 +16,7 @@ from connectors.files.layout.header_again import OtherHeader
 from connectors.files.text.bitmask import Flags, Places
 from connectors.files.text.dialect import Dialect, RecordFault
 from connectors.files.text.escaped_cells import escaped_cells
-from connectors.files.text.plain_records import beside_csv
+from connectors.files.text.plain_records import not_plain_csv
 from connectors.files.text.record_cells import cells_of
 from connectors.files.text.records import Records, conserved, sound
 from connectors.files.text.shadow import covered
@@ -150,35 +150,35 @@ class Chunk:
         return np.zeros(self.height, np.bool_)
 
     @cached_property
-    def beside_csv(self) -> Flags:
+    def not_plain_csv(self) -> Flags:
         """The records that a reader of plain CSV may read in another way than the feed means."""
-        return beside_csv(self.block, self.records, self.dialect)
+        return not_plain_csv(self.block, self.records, self.dialect)
 
     @property
-    def told_by_bytes(self) -> Flags:
+    def plainly_delimited(self) -> Flags:
         """The sound records on one line whose cells are what stands between their delimiters."""
         records = self.records
         if len(self.dialect.delimiter) > 1:
             return np.zeros(self.height, np.bool_)
         is_sound = (records.fault == RecordFault.NONE) & (records.first_line == records.last_line)
-        found: Flags = is_sound & ~self.beside_csv
+        found: Flags = is_sound & ~self.not_plain_csv
         return found
 
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
         sound_ones = self.records.fault == RecordFault.NONE
-        beside = sound_ones & self.beside_csv
-        if not beside.any():
+        not_plain = sound_ones & self.not_plain_csv
+        if not not_plain.any():
             return self._csv_cells(self.records, width)
-        apart = self._cells_apart(beside, width)
-        rest = sound_ones & ~beside
+        separate = self._not_plain_cells(not_plain, width)
+        rest = sound_ones & ~not_plain
         if not rest.any():
-            return apart
+            return separate
         plain = self._csv_cells(self.records.only(rest), width)
-        order = np.argsort(np.concatenate([np.flatnonzero(rest), np.flatnonzero(beside)]))
-        return pl.concat([plain, apart])[order]
+        order = np.argsort(np.concatenate([np.flatnonzero(rest), np.flatnonzero(not_plain)]))
+        return pl.concat([plain, separate])[order]
 
-    def _cells_apart(self, chosen: Flags, width: int) -> pl.DataFrame:
+    def _not_plain_cells(self, chosen: Flags, width: int) -> pl.DataFrame:
         """The cells of records that a reader of plain CSV may read in another way."""
         if self.dialect.escape and (utf8 := self.utf8) is not None:
             start, end = utf8.start[chosen], utf8.end[chosen]

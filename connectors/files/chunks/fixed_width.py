@@ -34,8 +34,8 @@ class FixedWidthChunk(Chunk):
         )
 
     @property
-    def told_by_bytes(self) -> Flags:
-        found = super().told_by_bytes
+    def plainly_delimited(self) -> Flags:
+        found = super().plainly_delimited
         if self.at.encoding is None or self.block.isascii():
             return found
         # The loops count signs.

@@ -47,12 +47,14 @@ def read_chunks(
         lines = _with_currencies(lines, currencies)
         whole = place == first_place(header)
         found = unpivoted(lines, header.unpivot, place, block_bytes, strict_bytes, whole=whole)
-        return headers.told(found)
+        return headers.with_other_header(found)
     found = headers.looked_for(_lines(text, header, place))
     if header.carried:
         before = _before(content, header, place, block_bytes)
         found = carrying(found, header.carried, before, place.byte, block_bytes)
-    return headers.told(_with_currencies(with_records(found, header.dialect), currencies))
+    return headers.with_other_header(
+        _with_currencies(with_records(found, header.dialect), currencies)
+    )
 
 
 class _Headers:
@@ -69,7 +71,7 @@ class _Headers:
                 self._found = self._columns.first_in(chunk.block, chunk.records, chunk.start.byte)
             yield chunk
 
-    def told(self, found: Iterator[Chunk]) -> Iterator[Chunk]:
+    def with_other_header(self, found: Iterator[Chunk]) -> Iterator[Chunk]:
         """Chunks, of which the first that ends behind such a header says so, and all below it."""
         for chunk in found:
             other = self._found

@@ -121,8 +121,8 @@ def write_lines(
         _empty(file, begin)
     rows = [_joined(header, [*own, QUOTED_COLUMN], guard.put(names))]
     file.write(header.rows_file.beginning + _encoded(header, rows))
-    told = iter(lines())
-    while part := list(islice(told, BLOCK)):
+    remaining = iter(lines())
+    while part := list(islice(remaining, BLOCK)):
         guarded = [guard.put(line.text) for line in part]
         rows = [
             _joined(header, [*line.own.values(), QUOTED if text != line.text else ""], text)
@@ -170,8 +170,8 @@ def _written_as_they_are(
     """Whether no row needs a sign; what was written up to one that does is to be thrown away."""
     guard = header.dialect.guard
     file.write(header.rows_file.beginning + _encoded(header, [_joined(header, own, names)]))
-    told = iter(lines)
-    while part := list(islice(told, BLOCK)):
+    remaining = iter(lines)
+    while part := list(islice(remaining, BLOCK)):
         if any(guard.put(line.text) != line.text for line in part):
             return False
         rows = [_joined(header, [*line.own.values()], line.text) for line in part]

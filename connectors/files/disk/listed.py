@@ -46,6 +46,6 @@ def files_below(folder: Path, *, onerror: OnError) -> Iterator[tuple[Path, os.st
             yield path, status
 
 
-def raised(error: OSError) -> None:
+def raise_error(error: OSError) -> None:
     """An `OnError` of whoever can do nothing without all of it."""
     raise error

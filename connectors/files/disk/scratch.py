@@ -49,8 +49,8 @@ def _remove(lock: Path) -> None:
     """Remove a folder that nobody needs; raises OSError where somebody does, or it is not ours."""
     descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        told = os.fstat(descriptor)
-        if not stat.S_ISREG(told.st_mode) or told.st_uid != os.geteuid():
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             return
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if (folder := _folder_of(lock)).exists():

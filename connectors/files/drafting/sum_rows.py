@@ -67,8 +67,8 @@ def sum_kinds(sums: Sequence[SumRow], rows: Sequence[TextRecord]) -> tuple[LineK
     for one in sums:
         if word := _WORD.match(one.record.text.removeprefix(QUOTE)):
             by_word.setdefault(word[0], []).append(one)
-    told = {one.record.text for one in sums}
-    others = as_series([row.text for row in rows if row.text not in told])
+    sum_texts = {one.record.text for one in sums}
+    others = as_series([row.text for row in rows if row.text not in sum_texts])
     kinds = [
         LineKind(_pattern(word, [one.record.text for one in of]), len(of))
         for word, of in by_word.items()

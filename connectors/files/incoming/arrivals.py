@@ -31,7 +31,7 @@ OF_A_MAC = "._"
 OURS = frozenset({"archive", "quarantine"})
 
 Wait = Callable[[float], None]
-Told = Mapping[str, object] | str
+ManifestContent = Mapping[str, object] | str
 """What a manifest says of each file that it names; a text: why that cannot be told."""
 
 
@@ -80,18 +80,18 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
     """
     there = _entries(folder)
     first = seen = _files(there)
-    told = _manifests(folder, there)
-    named = _named(there, told)
-    groups = list(_groups(seen, told, _bearers(there, named)))
+    manifests = _manifests(folder, there)
+    named = _named(there, manifests)
+    groups = list(_groups(seen, manifests, _bearers(there, named)))
     unfinished = {}
-    if any(not _proven(group, seen, told) for group in groups):
+    if any(not _proven(group, seen, manifests) for group in groups):
         wait(settle_seconds)
         there = _entries(folder)
         later = _files(there)
         unfinished = {name: "has just arrived" for name in later if name not in first}
         seen = {name: one for name, one in first.items() if later.get(name) == one}
     unfinished |= {name: "is being written" for name in there if _is_unfinished(name)}
-    broken = {name: why for name, why in told.items() if isinstance(why, str)}
+    broken = {name: why for name, why in manifests.items() if isinstance(why, str)}
     awaited_marks = _marks([*unfinished, *broken], _bearers(there, named))
     otherwise = _named_otherwise(folder, first, named)
     beside = {name: one for name, one in there.items() if is_beside(_final(name))}
@@ -106,11 +106,11 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
         else:
             as_seen = tuple(seen[name] for name in group.names)
             complete.append(replace(group, seen=as_seen, beside=beside))
-    changing = [name for name in told if name in first and name not in seen]
+    changing = [name for name in manifests if name in first and name not in seen]
     unfinished |= {name: "is changing" for name in changing if name in broken}
     unreadable = {name: why for name, why in broken.items() if name not in unfinished}
     # A manifest that is read, and stays as it is, waits for its own files and holds no others back.
-    awaited = [_final(name) for name in unfinished if name in broken or name not in told]
+    awaited = [_final(name) for name in unfinished if name in broken or name not in manifests]
     if held_by := [*filter(_is_common, [*awaited, *changing]), *unreadable]:
         # The manifest may name what would be taken for a delivery of its own now.
         held_back = [one for one in complete if not any(map(_is_common, one.names))]
@@ -213,32 +213,36 @@ def arrived_at(path: Path) -> float | None:
         return None
 
 
-def _manifests(folder: Path, there: Mapping[str, Seen | None]) -> dict[str, Told]:
+def _manifests(folder: Path, there: Mapping[str, Seen | None]) -> dict[str, ManifestContent]:
     """What each manifest says, by its name; that of one file may stand beside no such file."""
-    told: dict[str, Told] = {}
+    manifests: dict[str, ManifestContent] = {}
     for name, seen in there.items():
         common = _is_common(name)
         if not common and not name.lower().endswith(SIDECAR):
             continue
         if not name.endswith(CONTROL_NAME):
-            told[name] = f"{shown(name)}: a manifest is read by a name in small letters. Rename it."
+            manifests[name] = (
+                f"{shown(name)}: a manifest is read by a name in small letters. Rename it."
+            )
         elif seen is None:
-            told[name] = f"{shown(name)}: is no regular file. Put the manifest itself there."
+            manifests[name] = f"{shown(name)}: is no regular file. Put the manifest itself there."
         else:
             try:
-                told[name] = files_of(Source(shown(name), str(folder / name), str(folder), name))
+                manifests[name] = files_of(
+                    Source(shown(name), str(folder / name), str(folder), name)
+                )
             except (ReconError, OSError) as error:
                 # Of one file: both are put aside together when they are opened.
-                told[name] = str(error) if common else {}
-    for name, stated in told.items():
+                manifests[name] = str(error) if common else {}
+    for name, stated in manifests.items():
         strange = [key for key in stated if not _file_of(key, there)] if _is_common(name) else []
         if strange and not isinstance(stated, str):
-            told[name] = (
+            manifests[name] = (
                 f"{name}: it names {shown(strange[0])}, and no file of an inbox is called so. "
                 "Write the name alone (payments.csv), or that of a zip and its member "
                 "(march.zip/payments.csv)."
             )
-    return told
+    return manifests
 
 
 def _file_of(key: str, there: Collection[str]) -> str:
@@ -252,10 +256,10 @@ def _file_of(key: str, there: Collection[str]) -> str:
     return file if not has_member or (member and file.lower().endswith(ZIP)) else ""
 
 
-def _named(there: Collection[str], told: Mapping[str, Told]) -> dict[str, str]:
+def _named(there: Collection[str], manifests: Mapping[str, ManifestContent]) -> dict[str, str]:
     """Each file that a manifest is about, whether it is there or not -> that manifest."""
     named: dict[str, str] = {}
-    for manifest, stated in told.items():
+    for manifest, stated in manifests.items():
         if _is_common(manifest) and not isinstance(stated, str):
             named |= {_file_of(key, there): manifest for key in stated}
     for name in there:
@@ -297,12 +301,12 @@ def _spelling(name: str) -> str:
 
 
 def _groups(
-    seen: Mapping[str, Seen], told: Mapping[str, Told], bearers: Collection[str]
+    seen: Mapping[str, Seen], manifests: Mapping[str, ManifestContent], bearers: Collection[str]
 ) -> Iterator[Arrival]:
     """The files by delivery; a file that a manifest names and that is absent is in it as well."""
-    left = dict.fromkeys(name for name in seen if not isinstance(told.get(name), str))
+    left = dict.fromkeys(name for name in seen if not isinstance(manifests.get(name), str))
     marks = _marks(left, bearers)
-    for manifest, stated in told.items():
+    for manifest, stated in manifests.items():
         if _is_common(manifest) and not isinstance(stated, str):
             files = [manifest, *(_file_of(key, seen) for key in stated)]
             names = [*files, *(mark for name in files for mark in marks.get(name, ()))]
@@ -344,11 +348,13 @@ def _bearer(mark: str, names: Collection[str]) -> str:
     return ""
 
 
-def _proven(group: Arrival, seen: Mapping[str, Seen], told: Mapping[str, Told]) -> bool:
+def _proven(
+    group: Arrival, seen: Mapping[str, Seen], manifests: Mapping[str, ManifestContent]
+) -> bool:
     """Whether manifests state the bytes of every extract, and every one has just as many."""
     stated: dict[str, object] = {}
     for manifest in group.names:
-        files = told.get(manifest, {})
+        files = manifests.get(manifest, {})
         if not isinstance(files, str):
             stated |= files
     extracts = [name for name in group.names if not is_beside(name)]

@@ -134,8 +134,8 @@ class Inbox:
     def refuse_missing(self) -> None:
         """Raise DeliveryError where there is no such folder."""
         if not self.folder.is_dir():
-            told = shown(str(self.folder))
-            raise DeliveryError(f"{told}: there is no such inbox. Create the folder.")
+            name = shown(str(self.folder))
+            raise DeliveryError(f"{name}: there is no such inbox. Create the folder.")
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -209,18 +209,18 @@ class Inbox:
 
     def _withdraw(self, name: str, inode: int, folder: Path) -> None:
         """Take back what was just given to the inbox; a delivery that took its place goes back."""
-        apart = self.taking / uuid4().hex
-        private_folder(apart)
+        aside = self.taking / uuid4().hex
+        private_folder(aside)
         with suppress(FileNotFoundError):
-            (self.folder / name).rename(apart / name)
-            if (apart / name).lstat().st_ino == inode:
-                (apart / name).replace(folder / name)
+            (self.folder / name).rename(aside / name)
+            if (aside / name).lstat().st_ino == inode:
+                (aside / name).replace(folder / name)
                 # Two names of one file are both left by that.
-                (apart / name).unlink(missing_ok=True)
+                (aside / name).unlink(missing_ok=True)
             else:
-                self.put_back(apart)
+                self.put_back(aside)
                 return
-        apart.rmdir()
+        aside.rmdir()
 
     def put_aside(self, folder: Path, names: Sequence[str], why: str) -> Path:
         """Move what cannot be read to quarantine, with the reason beside it."""

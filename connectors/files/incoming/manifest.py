@@ -27,7 +27,7 @@ class Difference(NamedTuple):
 
     of: str
     """The field whose sum it is, or ROWS or KEYS."""
-    told: str
+    text: str
     """What it is, with both numbers."""
 
 
@@ -101,8 +101,8 @@ def differences(
     if entry.rows is not None and entry.rows != rows:
         found.append(Difference(ROWS, _difference("rows", entry.rows, rows)))
     for field, stated in (entry.sums or {}).items():
-        told = _sum_differences(field, stated, sums.get(field))
-        found += (Difference(field, one) for one in told)
+        texts = _sum_differences(field, stated, sums.get(field))
+        found += (Difference(field, one) for one in texts)
     if entry.hash_total is not None and not _same_number(entry.hash_total, str(hash_total)):
         found.append(Difference(KEYS, _difference("hash total", entry.hash_total, hash_total)))
     return found

@@ -144,9 +144,9 @@ class Disk:
         return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
 
 
-def upload_token(told: bytes) -> str:
+def upload_token(content: bytes) -> str:
     """What the folder of an upload is named, by what is written down of its files."""
-    return hashlib.sha256(told).hexdigest()[:32]
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 class Uploaded(Disk):
@@ -194,10 +194,10 @@ class Uploaded(Disk):
 
     def _names(self, folder: Path) -> dict[str, str]:
         """Its files in the order of their numbers, and the hash of each."""
-        told = (folder / UPLOAD_NAMES).read_bytes()
-        if upload_token(told) != folder.name:
+        content = (folder / UPLOAD_NAMES).read_bytes()
+        if upload_token(content) != folder.name:
             raise _not_as_uploaded(UPLOAD_NAMES, "it was changed, or an earlier version wrote it")
-        return dict(json.loads(told)["files"])
+        return dict(json.loads(content)["files"])
 
 
 def _not_as_uploaded(name: str, why: str) -> EvidenceBroken:

@@ -108,9 +108,9 @@ class Upload:
             raise DeliveryError("No file was chosen. Choose one or several.")
         files = [[name, of.hexdigest()] for name, of in zip(self.names, self._hashes, strict=True)]
         # The name that it had so far: the same files sent once more are another upload.
-        told = json.dumps({"upload": self.token, "files": files}).encode()
-        write_file(self.folder / UPLOAD_NAMES, told)
-        self.folder = self.folder.rename(self.folder.with_name(upload_token(told)))
+        content = json.dumps({"upload": self.token, "files": files}).encode()
+        write_file(self.folder / UPLOAD_NAMES, content)
+        self.folder = self.folder.rename(self.folder.with_name(upload_token(content)))
         self.is_kept = True
 
     def drop(self) -> None:

@@ -128,16 +128,18 @@ def _separated(
     content: Content, dialects: Sequence[Dialect], sign: bytes, line: int
 ) -> list[Dialect]:
     """The dialects with the delimiter that the file states itself, on the line of that number."""
-    feed, told = dialects[0], "and the feed profile that"
+    feed, profile_says = dialects[0], "and the feed profile that"
     comment = next((one for one in feed.comment if one.startswith(sign)), None)
     if not may_state(sign):
         why = "which is no ASCII sign that can be one"
     elif comment is not None:
-        why = f"{told} comments begin with {comment.decode()!r}"
+        why = f"{profile_says} comments begin with {comment.decode()!r}"
     elif sign in feed.quote + feed.escape:
-        why = f"{told} it is the quote, or an escape"
+        why = f"{profile_says} it is the quote, or an escape"
     elif len(dialects) == 1 and sign != feed.delimiter:
-        why = f"{told} it is {' or '.join(repr(one.delimiter.decode()) for one in dialects)}"
+        why = (
+            f"{profile_says} it is {' or '.join(repr(one.delimiter.decode()) for one in dialects)}"
+        )
     else:
         return [replace(feed, delimiter=sign)]
     said = shown(sign.decode(content.encoding, "backslashreplace"))

@@ -77,7 +77,7 @@ def read_footer(
                 ]
                 none += f"; line {places[0]} does, and text stands behind it up to line {places[1]}"
             if every:
-                none += _told_end([_decoded(content, one) for one in every[:2]], table)
+                none += _ends_with([_decoded(content, one) for one in every[:2]], table)
             raise incomplete(content, none)
     start = lines[min(found)].start
     rows, sums, by_currency = totals_of_lines(content, profile, dialect, [*found.values()])
@@ -197,14 +197,14 @@ def _tail(content: Content, body_start: int) -> tuple[int, bytes]:
     return at, text
 
 
-def _told_end(lines: Sequence[str], table: Table) -> str:
+def _ends_with(lines: Sequence[str], table: Table) -> str:
     """The last lines of a file, the last one first; of a record with secrets one that is unseen."""
     if not any(sign.isprintable() for sign in lines[0]):
         return f"; its last line is {lines[0]!r}, which skip_lines = [{lines[0]!r}] leaves out"
     if table.unquotable:
         return ""
-    told = " and ".join(f"'{shown(line, 100)}'" for line in reversed(lines))
-    return f"; it ends with {told}"
+    quoted = " and ".join(f"'{shown(line, 100)}'" for line in reversed(lines))
+    return f"; it ends with {quoted}"
 
 
 def _above_the_end(content: Content, pattern: str, above: Iterable[_Line]) -> _Line | None:

@@ -81,7 +81,7 @@ def _stated(
             number = _number(content, profile, name, text)
             before = found.setdefault(name, (number, text))
             if before[0] != number:
-                raise incomplete(content, _told_twice(name, before[1], text))
+                raise incomplete(content, _stated_twice(name, before[1], text))
     numbers = {name: number for name, (number, _) in found.items()}
     rows = numbers.pop(ROWS, None)
     return None if rows is None else int(rows), numbers
@@ -164,7 +164,7 @@ def _part_of(written: Mapping[str, Any], cell: str) -> str | None:
     return cell and f"{written.get('prefix', '')}{cell}{written.get('suffix', '')}"
 
 
-def _told_twice(name: str, *texts: str) -> str:
+def _stated_twice(name: str, *texts: str) -> str:
     said = f"its footer states {name} as {' and as '.join(map(repr, texts))}"
     if name == ROWS:
         return said

@@ -162,8 +162,8 @@ class HeaderColumns:
             here = "another name"
         elif here:
             here = repr(here)
-        told = repr(there) if there else "none"
-        return f"its column {place + 1} is {here or 'empty'}, and {first} {told} there"
+        expected = repr(there) if there else "none"
+        return f"its column {place + 1} is {here or 'empty'}, and {first} {expected} there"
 
     def _is_same(self, one: Sequence[str], other: Sequence[str]) -> bool:
         """Whether lines below either header are read alike.

@@ -348,13 +348,15 @@ class HeaderNames:
             for place, (name, of) in enumerate(zip(self.names, fields, strict=True), 1)
             if of is None and folded(name) not in known
         ]
-        told = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
+        of_record = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
         if self.profile.unpivots and (value := self.profile.unpivot_value) in unknown:
             # All records of a line would have the value of a column that is kept.
-            found = f"No field is made of it, and it is unpivot.value of the feed profile. {told}"
+            found = (
+                f"No field is made of it, and it is unpivot.value of the feed profile. {of_record}"
+            )
             raise self._refused("missing_column", columns=value, found=found)
         if unknown and self.profile.unknown_columns == "refuse":
-            found = told
+            found = of_record
             added = [name for name in unknown if name in self.profile.carried_names]
             if added:
                 found += f" Groups of skip_lines, and of fill_down, are columns: {listed(added)}."

@@ -45,8 +45,8 @@ def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
         return None
     chosen = {places[name] for name in stated}
     others = {place for place, name in enumerate(names) if name} - chosen
-    kept, told = (chosen, others) if profile.unpivot_keep else (others, chosen)
-    if not told:
+    kept, unpivoted = (chosen, others) if profile.unpivot_keep else (others, chosen)
+    if not unpivoted:
         return None
     field = _field_of(profile, profile.unpivot_value or "")
     written = written_of(profile, field)
@@ -55,7 +55,7 @@ def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
     return Unpivot(
         width=len(names),
         kept=tuple(sorted(kept)),
-        labels=tuple((place, names[place]) for place in sorted(told)),
+        labels=tuple((place, names[place]) for place in sorted(unpivoted)),
         null=null,
         blanks_dropped=dropped,
         empty_text=_is_text(profile, field) and not dropped and (is_usual or "" not in null),

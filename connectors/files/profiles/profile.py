@@ -180,11 +180,11 @@ class Profile:
         parts = ("from", "sum", "minus")
         return {
             name: (
-                *chain(*(told[key] for key in parts if key in told)),
-                *((told["per"]["column"],) if "per" in told else ()),
+                *chain(*(made[key] for key in parts if key in made)),
+                *((made["per"]["column"],) if "per" in made else ()),
             )
-            for name, told in self.fields.items()
-            if told.keys() & {*parts}
+            for name, made in self.fields.items()
+            if made.keys() & {*parts}
         }
 
     def merges(self, table: Table) -> bool:
@@ -213,9 +213,9 @@ class Profile:
     def keys(self) -> Mapping[str, MadeKey]:
         """The fields that are a number made of the values of other fields, with their key."""
         return {
-            name: MadeKey(told["key"], told.get("namespace"))
-            for name, told in self.fields.items()
-            if "key" in told
+            name: MadeKey(made["key"], made.get("namespace"))
+            for name, made in self.fields.items()
+            if "key" in made
         }
 
     @cached_property

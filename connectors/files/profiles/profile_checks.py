@@ -67,8 +67,8 @@ def check_together(profile: Profile) -> None:
         check_constant(profile, f"constants.{name}", name, text)
         if not text and (record := needed_by(profile, name)):
             raise ProfileError(f'constants.{name} = "": a {record} needs a value there.')
-    for name, told in profile.fields.items():
-        check_made(profile, name, told)
+    for name, made in profile.fields.items():
+        check_made(profile, name, made)
     check_tenant(profile)
     _check_has_effect(profile)
     both = set(profile.columns.values()) & set(profile.constants)

@@ -104,8 +104,8 @@ def _check_times(written: Mapping[str, Any], key: Called) -> None:
             forms.form(text)
         except NoForm as error:
             with_key = "months" if forms.months else "year_zero"
-            told = f"{key('date_format')} = {shown(text)!r} with {with_key}: {error}."
-            raise ProfileError(told) from None
+            message = f"{key('date_format')} = {shown(text)!r} with {with_key}: {error}."
+            raise ProfileError(message) from None
     if (found := forms.ambiguous()) is not None:
         text, two = found
         raise ProfileError(

@@ -124,11 +124,11 @@ def _fields(key: str, value: object) -> dict[str, dict[str, Any]]:
 
 
 def _written(section: str, value: object) -> dict[str, Any]:
-    told = {}
+    written = {}
     for key, one in as_section(section, value).items():
         name, reader = known(f"{section}.{key}", key, OF_FIELD, also=_BESIDE_FIELD)
-        told[name] = reader(f"{section}.{key}", one)
-    return told
+        written[name] = reader(f"{section}.{key}", one)
+    return written
 
 
 def _header_line(key: str, value: object) -> int | str:
@@ -217,11 +217,11 @@ def _scale(key: str, value: object) -> str:
 
 
 def _per(key: str, value: object) -> dict[str, Any]:
-    told = {}
+    per = {}
     for one, text in as_section(key, value).items():
         name, reader = known(f"{key}.{one}", one, OF_UNITS)
-        told[name] = reader(f"{key}.{one}", text)
-    return told
+        per[name] = reader(f"{key}.{one}", text)
+    return per
 
 
 def _units(key: str, value: object) -> str:

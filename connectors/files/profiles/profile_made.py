@@ -132,18 +132,18 @@ def _check_sum(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
         _check_per(f"fields.{name}.per", stated["per"], added | taken)
 
 
-def _check_per(at: str, told: Mapping[str, Any], summed: Set[str]) -> None:
+def _check_per(at: str, per: Mapping[str, Any], summed: Set[str]) -> None:
     """Refuse what does not say for how many units a sum is."""
-    if "column" not in told:
+    if "column" not in per:
         raise ProfileError(
             f"{at} does not say which column the number of units is in, or what tells it. Name it: "
             f'{at}.column = "Currency".'
         )
-    if folded(told["column"]) in summed:
-        raise ProfileError(f"{at}.column: {shown(told['column'])!r} is a part of the sum itself.")
-    if "others" in told and "map" not in told:
+    if folded(per["column"]) in summed:
+        raise ProfileError(f"{at}.column: {shown(per['column'])!r} is a part of the sum itself.")
+    if "others" in per and "map" not in per:
         raise ProfileError(f"{at}.others is what a text stands for that {at}.map does not name.")
-    for theirs in told.get("map", {}):
+    for theirs in per.get("map", {}):
         if theirs != theirs.strip():
             raise ProfileError(
                 f"{at}.map.{shown(theirs)} has blanks around it, and cells are looked up without "

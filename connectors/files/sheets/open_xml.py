@@ -31,7 +31,7 @@ from schemas.cells.sheet_cells import NOT_READ, remarked
 PART = "xl/workbook.xml"
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 _TRUE, _FALSE = {"1", "true"}, {"0", "false"}
-_TRUTHS = {"1": "True", "true": "True", "0": "False", "false": "False"}
+_BOOLEANS = {"1": "True", "true": "True", "0": "False", "false": "False"}
 _PLACE = re.compile(r"([A-Z]{1,3})[0-9]+")
 _ESCAPE = re.compile(r"_x(?![Dd][89A-Fa-f])([0-9A-Fa-f]{4})_")
 """A sign that XML has none of; halves of one are no signs, and stand as they are."""
@@ -253,7 +253,7 @@ class _Reader:
             case "s":
                 return self._shared(int(value))
             case "b":
-                return _TRUTHS[value]
+                return _BOOLEANS[value]
             case "d":
                 return moment_text(value)
             case "e":

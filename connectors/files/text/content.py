@@ -159,23 +159,27 @@ def open_kept(
     return replace(content, kept=kept, held=held)
 
 
-def _content(path: Path, encoding: str | None, shown_name: str, head: bytes, size: int) -> Content:
+def _content(
+    path: Path, encoding: str | None, display_name: str, head: bytes, size: int
+) -> Content:
     if head.startswith(ZIP):
-        return Content(path, shown_name, "utf-8", "utf-8", 0, size, workbook=True)
+        return Content(path, display_name, "utf-8", "utf-8", 0, size, workbook=True)
     mark, marked = byte_order_mark(head)
     delivered = marked or canonical_encoding(encoding or "utf-8")
     if delivered.startswith("utf-32"):
-        raise refused("bad_encoding", shown_name, encoding=f"UTF-8 or UTF-16: it is {delivered}")
+        raise refused("bad_encoding", display_name, encoding=f"UTF-8 or UTF-16: it is {delivered}")
     if delivered == "utf-16":
-        raise refused("bad_encoding", shown_name, encoding="utf-16 (no byte-order mark)")
+        raise refused("bad_encoding", display_name, encoding="utf-16 (no byte-order mark)")
     if delivered in TRANSCODED:
         if (size - len(mark)) % 2:
-            raise refused("bad_encoding", shown_name, encoding=f"{delivered} (odd number of bytes)")
-        return Content(path, shown_name, "utf-8", delivered, len(mark), size)
+            raise refused(
+                "bad_encoding", display_name, encoding=f"{delivered} (odd number of bytes)"
+            )
+        return Content(path, display_name, "utf-8", delivered, len(mark), size)
     if not mark and (guess := unmarked_utf16(head)):
-        raise refused("bad_encoding", shown_name, encoding=f"{delivered}; it looks like {guess}")
+        raise refused("bad_encoding", display_name, encoding=f"{delivered}; it looks like {guess}")
     text = delivered if delivered not in RECODED else "utf-8"
-    return Content(path, shown_name, text, delivered, len(mark), size)
+    return Content(path, display_name, text, delivered, len(mark), size)
 
 
 def byte_order_mark(head: bytes) -> tuple[bytes, str | None]:

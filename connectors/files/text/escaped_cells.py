@@ -62,5 +62,5 @@ def _column(text: bytes, quote: Flags, begin: Places, end: Places, dialect: Dial
     if quoted.any():
         sign = dialect.quote.decode()
         pairs[sign * 2] = sign
-    told = cells.str.replace_many([*pairs], [*pairs.values()])
-    return pl.select(pl.when(~nothing).then(told)).to_series()
+    unescaped = cells.str.replace_many([*pairs], [*pairs.values()])
+    return pl.select(pl.when(~nothing).then(unescaped)).to_series()

@@ -59,7 +59,7 @@ def check_pattern(key: str, pattern: str) -> int:
         why = str(error).rstrip().splitlines()[-1].removeprefix("error: ").rstrip(".")
         if "size limit" in why:
             why = "it is too large"
-        instead = next((told for sign, told in _INSTEAD.items() if sign in str(error)), "")
+        instead = next((advice for sign, advice in _INSTEAD.items() if sign in str(error)), "")
         raise ProfileError(
             f"{key}: '{shown(pattern)}' is no pattern: {shown(why)}. {instead}".rstrip()
         ) from None

@@ -8,7 +8,7 @@ from connectors.files.text.records import Records
 from connectors.files.text.shadow import DELIMITER, is_csv
 
 
-def beside_csv(block: bytes, records: Records, dialect: Dialect) -> Flags:
+def not_plain_csv(block: bytes, records: Records, dialect: Dialect) -> Flags:
     """Which of the records of a block may not be plain."""
     found = np.zeros(len(records.start), np.bool_)
     if is_csv(dialect):

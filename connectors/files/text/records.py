@@ -132,10 +132,10 @@ def split(
         whole = np.frombuffer(data, np.uint8)
         comments = may_be_comments(whole, lines, dialect, oversize)
         readings = without_comments(readings, comments)
-    spans = _walk(_judge(lines, readings, width, dialect, oversize, final=final), lines.complete)
+    spans = _walk(_verdicts(lines, readings, width, dialect, oversize, final=final), lines.complete)
     records = _assemble(lines, readings, spans, oversize, comments, width=width, line=line)
     records = _cut(records, lines, oversize, dialect.max_record_bytes, line, inside=inside)
-    _judge_content(data, shade, records, dialect)
+    _find_content_faults(data, shade, records, dialect)
     return records
 
 
@@ -204,7 +204,7 @@ class _Verdicts(NamedTuple):
     wait: Flags
 
 
-def _judge(
+def _verdicts(
     lines: PhysicalLines,
     readings: Readings,
     width: int,
@@ -294,13 +294,13 @@ def _assemble(
     depth[spans.line + 1] += 1
     depth[spans.last + 1] -= 1
     begins &= np.cumsum(depth[:settled], dtype=np.int8) == 0
-    told = np.flatnonzero(begins & comments[:settled])
+    commented = np.flatnonzero(begins & comments[:settled])
     first = np.flatnonzero(begins & ~comments[:settled])
     last = last[first]
     consumed = int(lines.start[settled]) if settled < len(lines.start) else lines.size
     columns = (lines.start[first], lines.stop[last], first + line, last + line, fault[first])
     waits = settled < lines.complete and bool(readings.unclosed[settled])
-    left = CommentLines(lines.start[told], lines.stop[told], told + line)
+    left = CommentLines(lines.start[commented], lines.stop[commented], commented + line)
     return Records(*columns, consumed, settled, inside=False, waits=waits, comments=left)
 
 
@@ -342,7 +342,7 @@ def _cut(
     )
 
 
-def _judge_content(data: bytes, shade: bytes, records: Records, dialect: Dialect) -> None:
+def _find_content_faults(data: bytes, shade: bytes, records: Records, dialect: Dialect) -> None:
     """Find the faults that lie within a record's bytes, whatever its structure."""
     start, end, fault = records.start, records.end, records.fault
     text, signs = np.frombuffer(shade, np.uint8), covered(dialect)

@@ -24,7 +24,11 @@ from connectors.postgres.auditing.audit_checks import (
 from connectors.postgres.auditing.evidence import EVENTS as EVIDENCE
 from connectors.postgres.auditing.evidence import check_evidence
 from connectors.postgres.batches.corrections import unread_repairs, unrepaired
-from connectors.postgres.schema.completeness import altered_rules, switched_off, told_if_off
+from connectors.postgres.schema.completeness import (
+    altered_rules,
+    switched_off,
+    switched_off_message,
+)
 from schemas.accounts import HOURS
 from schemas.counting import first_of
 from schemas.guards.accounts import LOGGED_IN
@@ -32,7 +36,7 @@ from schemas.guards.tenants import sees_event
 from schemas.guards.trail_functions import GENESIS, TURN
 from schemas.guards.trail_rules import Event, link_hash
 
-FAULTS_TOLD = 20
+MOST_FAULTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
             "proves nothing. Somebody who sees all of it has to log in and verify it."
         )
     off = "; and ".join(
-        filter(None, (told_if_off(switched_off(connection)), altered_rules(connection)))
+        filter(None, (switched_off_message(switched_off(connection)), altered_rules(connection)))
     )
     connection.execute("SELECT chain_waiting()")
     with connection.transaction():
@@ -109,7 +113,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
             if event.what in KEPT:
                 by_kind.setdefault(event.what, []).append((position, event))
         faults = [off] if off else []
-        faults += [first_of(strangers, FAULTS_TOLD, by="; ", end="; and")] if strangers else []
+        faults += [first_of(strangers, MOST_FAULTS, by="; ", end="; and")] if strangers else []
         if noted is not None and noted not in seen:
             faults.append(
                 f"no link has the hash {noted}: events after it were cut off, or all were"
@@ -118,7 +122,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
         found = [[*check(connection, by_kind)] for check in CHECKS]
         evidence = check_evidence(connection, in_order(by_kind, EVIDENCE))
         found.append([*evidence.faults, *unrepaired(connection)])
-        faults += [first_of(one, FAULTS_TOLD, by="; ", end="; and") for one in found if one]
+        faults += [first_of(one, MOST_FAULTS, by="; ", end="; and") for one in found if one]
         unchecked = (*evidence.unchecked, *unread_repairs(connection))
         return VerifiedTrail(position, head, "; ".join(faults) or None, unchecked)
 

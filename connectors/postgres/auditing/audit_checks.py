@@ -237,8 +237,8 @@ def _jobs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str
         position, detail = events.pop(event, (None, {}))
         if (number, fact) != (detail.get("job"), detail.get("sha256")):
             yield f"job {number} is not what {_link(position)} says of it"
-        told = str(number) in ends or str(number) in refused
-        if not told and state == JobState.ENDED and since and since < (position or 0):
+        has_event = str(number) in ends or str(number) in refused
+        if not has_event and state == JobState.ENDED and since and since < (position or 0):
             yield f"job {number} has ended, and no event says so"
         # Nor did an earlier one say a hash in that of a refusal.
         position, hashed = ends.pop(str(number), (None, end))

@@ -168,11 +168,13 @@ class _Counted:
             "SELECT at, what, detail FROM event WHERE what = ANY(%s) ORDER BY at, id",
             [[BEGINS, SWEPT, VERIFIED]],
         )
-        told = [
+        events = [
             (at, what, ONE_BY_ONE.keys() <= said_by(detail).keys()) for at, what, detail in rows
         ]
         self._looks = [
-            (at, not one_by_one) for at, what, one_by_one in told if one_by_one or what != VERIFIED
+            (at, not one_by_one)
+            for at, what, one_by_one in events
+            if one_by_one or what != VERIFIED
         ]
 
     def removed_at(self, moment: datetime) -> bool:

@@ -28,7 +28,7 @@ from connectors.postgres.batches.ranges import (
     absent,
     ready,
     same,
-    untold,
+    without_outcome,
 )
 from connectors.postgres.batches.written_over import note_written_over
 from schemas.derived.sql_names import content_columns, key_columns, staged_name
@@ -81,7 +81,7 @@ def apply_rows(
     it costs no other row. `spooled` are parts of the range whose rows are at hand, `span` the
     least and the greatest value of the key's first column in the range, where they are known.
     """
-    _tell_present(connection, table, rows, span)
+    _create_present(connection, table, rows, span)
     known = _known(connection, rows, "TRUE")[rows.extract_id]
     work = Work(
         new=not known or _ready_rows(connection, table, rows)[rows.extract_id] > known.total(),
@@ -90,11 +90,11 @@ def apply_rows(
     _analyse_present(connection, work)
     done = _act(connection, table, rows, work, spooled)
     if done["conflict"]:
-        known = _known(connection, rows, untold(rows.within, "present"))[rows.extract_id]
+        known = _known(connection, rows, without_outcome(rows.within, "present"))[rows.extract_id]
     applied = _applied(done + known)
     if known["updated"]:
         note_written_over(connection, table, rows)
-    _tell_exceptions(connection, table, rows, {rows.extract_id: applied})
+    _insert_exceptions(connection, table, rows, {rows.extract_id: applied})
     return applied
 
 
@@ -106,7 +106,7 @@ def apply_extracts(
     Raises one of CONSTRAINT_ERRORS, and nothing of them may be kept, when the database refuses a
     row: then `apply_rows` decides, extract by extract.
     """
-    _tell_present(connection, table, rows, span)
+    _create_present(connection, table, rows, span)
     known = _known(connection, rows, "TRUE")
     ready_rows = _ready_rows(connection, table, rows)
     new = {one: ready_rows[one] - known[one].total() for one in rows.extracts}
@@ -118,7 +118,7 @@ def apply_extracts(
         _change(connection, table, rows)
         note_written_over(connection, table, rows)
     applied = {one: _applied(+Counter({INSERTED: new[one]}) + known[one]) for one in rows.extracts}
-    _tell_exceptions(connection, table, rows, applied)
+    _insert_exceptions(connection, table, rows, applied)
     return applied
 
 
@@ -139,7 +139,7 @@ def add_rows(
     They are taken for new. Raises one of `NOT_NEW`, and nothing of the range may be kept, when one
     of them is not, or the database refuses it for another reason: then `apply_rows` decides.
     """
-    _tell_present(connection, table, rows, None, none=True)
+    _create_present(connection, table, rows, None, none=True)
     return Applied(+Counter({INSERTED: insert_new(connection, table, rows, spooled)}), INSERTED)
 
 
@@ -153,7 +153,7 @@ def may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int]
     return ends[0] is not None and span[0] <= ends[1] and span[1] >= ends[0]
 
 
-def _tell_present(
+def _create_present(
     connection: psycopg.Connection,
     table: Table,
     rows: AppliedTogether,
@@ -162,14 +162,14 @@ def _tell_present(
     none: bool = False,
 ) -> None:
     """The temporary table `present`: what the target knows of the range; nothing, if `none`."""
-    judged = _judge_present(table, rows, span)
+    statement = _present_statement(table, rows, span)
     if none or not may_meet(connection, table, span):
-        judged += " WITH NO DATA"
+        statement += " WITH NO DATA"
     connection.execute("DROP TABLE IF EXISTS pg_temp.present")
-    connection.execute(judged, rows.parameters())
+    connection.execute(statement, rows.parameters())
 
 
-def _judge_present(table: Table, rows: AppliedTogether, span: tuple[int, int] | None) -> str:
+def _present_statement(table: Table, rows: AppliedTogether, span: tuple[int, int] | None) -> str:
     """The rows of the records whose key the target knows, with their verdicts.
 
     For a text of any length the server would make a second table.
@@ -237,7 +237,7 @@ def _act(
     return _act(connection, table, first, work) + _act(connection, table, second, work)
 
 
-def _tell_exceptions(
+def _insert_exceptions(
     connection: psycopg.Connection,
     table: Table,
     rows: AppliedTogether,
@@ -268,7 +268,7 @@ def _tell_exceptions(
         connection.execute(
             f"""{into} SELECT %(batch)s, p.extract_id, p.record_number, p.verdict
             FROM present p JOIN {of_extract} ON m.extract_id = p.extract_id
-            WHERE p.verdict <> m.verdict AND {untold(rows.within, "p")}""",
+            WHERE p.verdict <> m.verdict AND {without_outcome(rows.within, "p")}""",
             parameters,
         )
 

@@ -210,20 +210,20 @@ def other_repairs(connection: psycopg.Connection, batch_id: int) -> list[OtherRe
     if others <= {first_batch(connection, batch_id)}:
         return []  # Nothing else repairs anything, as it is mostly.
     first, states = attempts_at(connection, batch_id)
-    beside: dict[AttemptRow, list[tuple[int, AttemptRow]]] = {}
+    siblings: dict[AttemptRow, list[tuple[int, AttemptRow]]] = {}
     for row, of in first.items():
         if row.batch_id != batch_id and states[row] in APPLIED:
-            beside.setdefault(of, []).append((row.batch_id, row))
+            siblings.setdefault(of, []).append((row.batch_id, row))
     for row, by in _matched_by_key(connection, {row.batch_id for row in first.values()}).items():
         if by.batch_id != batch_id:
-            beside.setdefault(row, []).append((by.batch_id, row))
-    mine = {row: of for row, of in first.items() if row.batch_id == batch_id and of in beside}
+            siblings.setdefault(row, []).append((by.batch_id, row))
+    mine = {row: of for row, of in first.items() if row.batch_id == batch_id and of in siblings}
     known = _rows_repaired(connection, {*mine.values()})
     return [
         OtherRepair(row, *other)
         for row, of in mine.items()
         if not known[of].undivided
-        for other in beside[of]
+        for other in siblings[of]
     ]
 
 

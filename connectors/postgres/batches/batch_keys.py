@@ -93,7 +93,7 @@ def mark_duplicates(
         ), judged AS (
             SELECT extract_id, record_number, line, key_value, same, {verdict} AS verdict
             FROM ranked
-        ), told AS (
+        ), written AS (
             INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
             SELECT %(batch)s, extract_id, record_number, verdict,
                 CASE WHEN verdict = 'superseded' THEN NULL
@@ -101,7 +101,7 @@ def mark_duplicates(
                     ELSE {error_data("ConflictingKey", name)} END
             FROM judged WHERE verdict IS NOT NULL RETURNING verdict
         )
-        SELECT verdict, count(*) FROM told GROUP BY verdict"""
+        SELECT verdict, count(*) FROM written GROUP BY verdict"""
     return dict(connection.execute(statement, batch_span(connection, batch_id)).fetchall())
 
 
@@ -114,8 +114,8 @@ def _version(table: Table) -> str:
         return "NULL::bigint AS version, NULL::bigint AS moment"
     of = table.by_name[table.version]
     version = f"s.{quoted(of.name)}"
-    told = moment(of, "s") if of.kind is Kind.DATETIME else version
-    return f"{version} AS version, {told} AS moment"
+    as_moment = moment(of, "s") if of.kind is Kind.DATETIME else version
+    return f"{version} AS version, {as_moment} AS moment"
 
 
 def mark_collisions(
@@ -198,7 +198,7 @@ def check_reference(
                 min({place_number("s")}) AS first
             FROM {staged_name(table)} s JOIN missing m ON {of}
             WHERE {READY} GROUP BY m.value, m.tenant, m.elsewhere
-        ), told AS (
+        ), noted AS (
             INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value,
                 rows, message)
             SELECT %(batch)s, {place_of("first")}, '{table.name}',
@@ -208,7 +208,7 @@ def check_reference(
                     ELSE {said("ReferenceMissing")} END
             FROM named RETURNING rows
         )
-        SELECT coalesce(sum(rows), 0) FROM told"""
+        SELECT coalesce(sum(rows), 0) FROM noted"""
     row = connection.execute(statement, span).fetchone()
     return int(row[0]) if row else 0
 

@@ -13,7 +13,7 @@ import psycopg
 
 from connectors.files.archived.removed_contents import REPORT
 from connectors.postgres.auditing.evidence import reopened_batches
-from connectors.postgres.batches.deliveries import batches_of_delivery, told_otherwise
+from connectors.postgres.batches.deliveries import batches_of_delivery, batches_to_report_again
 from connectors.postgres.batches.ledger import ENDED
 from connectors.postgres.heartbeat import ended_if_idle
 from connectors.postgres.trail import add_event, last_of_batch, said_by, said_last
@@ -101,7 +101,9 @@ def owed_by(connection: psycopg.Connection, batch_id: int) -> list[int]:
     They are those of its delivery, itself with them, those that refused a file that it has, and
     those whose rows its undo reopened.
     """
-    delivery = batches_of_delivery(connection, batch_id) + told_otherwise(connection, batch_id)
+    delivery = batches_of_delivery(connection, batch_id) + batches_to_report_again(
+        connection, batch_id
+    )
     concerned = {*delivery, *_reopened_by(connection, batch_id)}
     return [one.batch_id for one in noted_reports(connection, concerned) if one.owed]
 

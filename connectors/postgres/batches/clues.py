@@ -31,12 +31,12 @@ def clues_text(clues: Clues) -> str | None:
         return None
     lasting = {
         record: kept
-        for record, told in clues.items()
-        if (kept := {name: told[name] for name in LASTING if name in told})
+        for record, by_name in clues.items()
+        if (kept := {name: by_name[name] for name in LASTING if name in by_name})
     }
     hints = {
-        record: {name: one for name, one in told.items() if name not in LASTING}
-        for record, told in clues.items()
+        record: {name: one for name, one in by_name.items() if name not in LASTING}
+        for record, by_name in clues.items()
     }
     return json.dumps({form_of_code(): hints, **({_LASTING: lasting} if lasting else {})})
 

@@ -58,7 +58,7 @@ _LINE_OF_BATCH = (
 """SQL: where people find a staged row `s` of an extract `e`."""
 
 
-def mark_strays(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
+def mark_unmatched_repairs(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
     """Reject rows that name no row of their kind in the corrected batch; returns how many."""
     rows = f"""
         SELECT s.extract_id, s.record_number, s.parent AS key_value,

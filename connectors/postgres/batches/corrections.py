@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 import psycopg
 
 from connectors.postgres.batches.batch_reports import note_owed
-from connectors.postgres.batches.deliveries import told_otherwise
+from connectors.postgres.batches.deliveries import batches_to_report_again
 from connectors.postgres.batches.ledger import IN_DATABASE, State, batch_span, staged_tables
 from connectors.postgres.database import nested_loops
 from connectors.postgres.trail import add_event
@@ -46,16 +46,18 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
         lock_corrections(connection, current)
         corrections = corrections_of(connection, current)
         some = bool(corrections) and _gather(connection, current, corrections)
-        withdrawn = _withdraw(connection, current, f"AND NOT {_AS_TOLD}" if some else "")
-        told = sum(
-            _tell(connection, table, current)
+        withdrawn = _withdraw(
+            connection, current, f"AND NOT {_REPAIRED_AS_RECORDED}" if some else ""
+        )
+        corrected = sum(
+            _mark_corrected(connection, table, current)
             for table in (staged_tables(connection, current) if some else ())
         )
         # What is repaired by another row instead is in no error meanwhile.
-        if told < withdrawn:
+        if corrected < withdrawn:
             _end_with_errors(connection, current)
     # Rows of its other corrections count with an attempt in this one, or do so no longer.
-    if others := told_otherwise(connection, batch_id):
+    if others := batches_to_report_again(connection, batch_id):
         note_owed(connection, others)
 
 
@@ -220,7 +222,7 @@ def _end_with_errors(connection: psycopg.Connection, batch_id: int) -> None:
         before = state
 
 
-def _tell(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
+def _mark_corrected(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
     """Let rows end as corrected that are repaired; returns how many."""
     return connection.execute(
         f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
@@ -254,24 +256,24 @@ def unrepaired(
         {"batches": None if batches is None else list(batches), "applied": list(IN_DATABASE)},
     ).fetchall()
     for (batch_id,) in looked_at:
-        repaired, wrong = _repairs_now(connection, batch_id), _wrongly_told(connection, batch_id)
+        repaired, wrong = _repairs_now(connection, batch_id), _misrecorded(connection, batch_id)
         with nested_loops(connection, on=False):
             found = connection.execute(
                 f"""WITH repaired (name, by_key) AS MATERIALIZED ({repaired}),
                 wrong (extract_id, record_number, corrected) AS ({wrong})
                 SELECT e.name, w.record_number, w.corrected, count(*) OVER () FROM wrong w
                 JOIN extract e ON e.id = w.extract_id
-                ORDER BY w.extract_id, w.record_number LIMIT {_TOLD}"""
+                ORDER BY w.extract_id, w.record_number LIMIT {_MOST_LISTED}"""
             ).fetchall()
         for name, number, corrected, _ in found:
-            told = (
+            problem = (
                 "counts as corrected, and no row that was applied repairs it"
                 if corrected
                 else "does not count as corrected, and a row that was applied repairs it"
             )
-            yield f"record {number} of {name} of batch {batch_id} {told}"
-        if found and found[0][-1] > _TOLD:
-            more = quantity(found[0][-1] - _TOLD, "more record")
+            yield f"record {number} of {name} of batch {batch_id} {problem}"
+        if found and found[0][-1] > _MOST_LISTED:
+            more = quantity(found[0][-1] - _MOST_LISTED, "more record")
             yield f"so it is with {more} of batch {batch_id}"
 
 
@@ -288,9 +290,9 @@ def unread_repairs(connection: psycopg.Connection) -> Iterator[str]:
     if found:
         batches = agree(len(found), "batch", "batches")
         yield (
-            f"what repairs rows of {batches} {first_of(found, _TOLD)} that were matched by key: "
-            "this account of the database is not shown the keys of rows in error that may hold a "
-            "secret"
+            f"what repairs rows of {batches} {first_of(found, _MOST_LISTED)} that were matched by "
+            "key: this account of the database is not shown the keys of rows in error that may "
+            "hold a secret"
         )
 
 
@@ -309,17 +311,17 @@ def reads_staged(connection: psycopg.Connection, name: str = "staged_row") -> bo
     return (connection.execute(asked, [f"{SCHEMA}.{name}"]).fetchone() or (False,))[0] is True
 
 
-def _wrongly_told(connection: psycopg.Connection, batch_id: int) -> str:
+def _misrecorded(connection: psycopg.Connection, batch_id: int) -> str:
     """SQL for the rows of a batch that count as corrected and are not `repaired`, or do not."""
     span = batch_span(connection, batch_id)
-    told = "".join(
+    only_readable = "".join(
         f""" AND NOT (o.error_data IS NOT NULL AND EXISTS (SELECT FROM {staged_name(table)} s
             WHERE s.extract_id = o.extract_id AND s.record_number = o.record_number))"""
         for table in _without_keys(connection, batch_id)
     )
     parts = [
         f"""SELECT o.extract_id, o.record_number, true FROM outcome o
-        WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}' AND NOT {_REPAIRED}{told}"""
+        WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}' AND NOT {_REPAIRED}{only_readable}"""
     ]
     parts += [
         f"SELECT s.extract_id, s.record_number, false {_in_error_and_repaired(table)}"
@@ -368,9 +370,9 @@ def _name(alias: str) -> str:
 _REPAIRED = f"""EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")}
     AND (by_key IS NULL) = (o.error_data IS NULL))"""
 """SQL for what is still so of a row `o` that was corrected."""
-_AS_TOLD = f"""EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")} AND CASE
+_REPAIRED_AS_RECORDED = f"""EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")} AND CASE
     WHEN by_key IS NULL THEN o.error_data IS NULL
     ELSE (o.error_data::json -> 0 -> 'Meta' ->> 'batch')::int = ANY(by_key) END)"""
 """The same, where the batch that it was matched to by its key is still one of those."""
-_TOLD = 20
-"""Rows of a batch that are told one by one."""
+_MOST_LISTED = 20
+"""Rows of a batch that are listed one by one."""

@@ -37,7 +37,7 @@ def batches_of_delivery(connection: psycopg.Connection, batch_id: int) -> list[i
     return [one for (one,) in found]
 
 
-def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
+def batches_to_report_again(connection: psycopg.Connection, batch_id: int) -> list[int]:
     """The other batches whose reports may say something else because of a batch.
 
     Where it corrects one, those of its delivery: what it corrects, one after the other, and those

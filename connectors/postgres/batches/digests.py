@@ -132,12 +132,12 @@ def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Di
         "AND batch_id = ANY(%s)",
         [list(batches)],
     )
-    told = [
+    stated = [
         (extract, stage.removeprefix(KEEP), counts, text.partition(" ")[::2])
         for extract, stage, counts, text in rows
     ]
     forms: dict[str, set[str]] = {}
-    for _, record, _, (form, _) in told:
+    for _, record, _, (form, _) in stated:
         forms.setdefault(record, set()).add(form)
     known = {
         (record, form)
@@ -149,7 +149,7 @@ def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Di
         (extract, record): Digest(
             json.loads(counts)["rows"], total if (record, form) in known else None
         )
-        for extract, record, counts, (form, total) in told
+        for extract, record, counts, (form, total) in stated
     }
 
 
@@ -176,14 +176,14 @@ def are_as_staged(
     None: nothing is kept to tell by. They are being staged, or an earlier version staged them, or
     other columns were hashed than there are now.
     """
-    told = recorded(connection, [batch_id])
-    if told[batch_id] is None:
+    hashes = recorded(connection, [batch_id])
+    if hashes[batch_id] is None:
         return None
     of = extract_id, table.name
     then = kept_digests(connection, [batch_id]).get(of, Digest(0, ""))
     now = row_digests(connection, table, [batch_id]).get(of, Digest(0, ""))
     altered = next(differing({of: then}, {of: now}), None)
-    if altered is not None or changed_receipts(connection, told):
+    if altered is not None or changed_receipts(connection, hashes):
         return False
     return None if then.sum is None else True
 
@@ -206,22 +206,22 @@ def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[i
     return found
 
 
-def changed_receipts(connection: psycopg.Connection, told: dict[int, str | None]) -> list[int]:
+def changed_receipts(connection: psycopg.Connection, hashes: dict[int, str | None]) -> list[int]:
     """The batches whose receipts of staged rows are not those the audit trail tells of."""
-    said = {batch: rows for batch, rows in told.items() if rows is not None}
+    said = {batch: rows for batch, rows in hashes.items() if rows is not None}
     there = _hash_of_receipts(connection, said)
     return sorted(batch for batch, rows in said.items() if there.get(batch, "") != rows)
 
 
 def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
     found: dict[int, list[str]] = {}
-    for batch, *told in connection.execute(
+    for batch, *receipt in connection.execute(
         f"SELECT batch_id, stage, counts, sha256 FROM receipt "
         f"WHERE stage LIKE '{KEEP}%%' AND batch_id = ANY(%s) "
         'ORDER BY extract_id, stage COLLATE "C"',
         [list(batches)],
     ):
-        found.setdefault(batch, []).append(json.dumps(told))
+        found.setdefault(batch, []).append(json.dumps(receipt))
     return {
         batch: hashlib.sha256("\n".join(lines).encode()).hexdigest()
         for batch, lines in found.items()
@@ -300,8 +300,8 @@ def _column(name: str) -> sql.Composable:
 
 def _form(how: str, columns: Iterable[str]) -> str:
     """Which columns are hashed, and how."""
-    told = filter(None, [how, *columns])
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+    parts = filter(None, [how, *columns])
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def _hashed(table: Table) -> list[str]:

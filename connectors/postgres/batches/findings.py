@@ -123,16 +123,16 @@ def _counted(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
                 ORDER BY id DESC LIMIT 1)""",
         batch_span(connection, batch_id),
     ).fetchone() or (True, None)
-    told = said_by(staged).get(CLUES)
-    if corrected or told not in (None, clues_digests(connection, [batch_id]).get(batch_id, "")):
+    digest = said_by(staged).get(CLUES)
+    if corrected or digest not in (None, clues_digests(connection, [batch_id]).get(batch_id, "")):
         return None
     found = []
     for receipt in list_receipts(connection, batch_id, "stage"):
         states = receipt.totals.get(table.name, {})
-        told = receipt.clues.get(table.name, {}).get(REASONS_OF)
-        if told is None and "rejected" in states:
+        reasons = receipt.clues.get(table.name, {}).get(REASONS_OF)
+        if reasons is None and "rejected" in states:
             return None
-        for code, field, rows, number, line, value in told or ():
+        for code, field, rows, number, line, value in reasons or ():
             found.append(
                 Finding(table.name, code, field, rows, receipt.extract_id, line, number, value)
             )
@@ -233,11 +233,11 @@ def note_left_out(
     connection: psycopg.Connection,
     table: Table,
     batch_id: int,
-    told: Iterable[tuple[str, str, int, int, int]],
+    left_out: Iterable[tuple[str, str, int, int, int]],
 ) -> None:
     """Note which rows a feed profile leaves out.
 
-    `told`: column, cell, how many rows, and the extract and record number of the first.
+    `left_out`: column, cell, how many rows, and the extract and record number of the first.
     """
     with connection.cursor() as cursor:
         cursor.executemany(
@@ -245,7 +245,7 @@ def note_left_out(
             "rows, message) VALUES (%s, %s, %s, %s, 'LeftOut', %s, %s, %s, %s)",
             [
                 (batch_id, extract, number, table.name, column, cell, rows, message)
-                for column, cell, rows, extract, number in told
+                for column, cell, rows, extract, number in left_out
                 for message in (REASONS["LeftOut"].message(field=column, value=cell),)
             ],
         )
@@ -256,7 +256,7 @@ def note_no_records(
     table: Table,
     batch_id: int,
     code: str,
-    told: Mapping[int, SkippedLines],
+    skipped: Mapping[int, SkippedLines],
 ) -> None:
     """Note by extract which lines became no record, and so have no number of one."""
     with connection.cursor() as cursor:
@@ -265,7 +265,7 @@ def note_no_records(
             "rows, message) VALUES (%s, %s, 0, %s, %s, '', %s, %s, %s)",
             [
                 (batch_id, extract, table.name, code, str(first), lines, REASONS[code].message())
-                for extract, (lines, first) in told.items()
+                for extract, (lines, first) in skipped.items()
             ],
         )
 

@@ -69,10 +69,10 @@ AppliedTogether: TypeAlias = Range | WholeExtracts
 
 def ready(within: Within) -> str:
     """Clean rows within these that have no outcome."""
-    return f"{within('s')} AND s.error_data IS NULL AND {untold(within, 's')}"
+    return f"{within('s')} AND s.error_data IS NULL AND {without_outcome(within, 's')}"
 
 
-def untold(within: Within, alias: str) -> str:
+def without_outcome(within: Within, alias: str) -> str:
     """Rows of these without an outcome."""
     return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {within("o")}
         AND {same("o", alias)})"""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from connectors.files.disk.atomic import GOING
-from connectors.files.disk.listed import OnError, files_below, listed, raised
+from connectors.files.disk.listed import OnError, files_below, listed, raise_error
 from connectors.postgres.batches.attempts import settled_by_others
 from connectors.postgres.batches.batch_reports import MANIFEST, folder_of
 from connectors.postgres.batches.ledger import ENDED, TAKEN_BACK
@@ -237,7 +237,7 @@ def unneeded_deliveries(
     What waits for a batch stays: that of an earlier delivery of the content may long be undone.
     """
     try:
-        awaited = {content_of(note) for note in listed(inbox.waiting, "*", onerror=raised)}
+        awaited = {content_of(note) for note in listed(inbox.waiting, "*", onerror=raise_error)}
     except OSError as error:
         onerror(error)
         return
@@ -310,4 +310,4 @@ def _hash(path: Path) -> str:
 
 
 def _folder_bytes(folder: Path) -> int:
-    return sum(status.st_size for _, status in files_below(folder, onerror=raised))
+    return sum(status.st_size for _, status in files_below(folder, onerror=raise_error))

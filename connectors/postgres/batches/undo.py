@@ -6,7 +6,7 @@ from typing import NoReturn
 import psycopg
 
 from connectors.errors import BatchStateError
-from connectors.postgres.accounts import OF_OTHERS, batch_told
+from connectors.postgres.accounts import OF_OTHERS, batch_label
 from connectors.postgres.batches.ledger import TAKEN_BACK, batch_span
 from connectors.postgres.database import nested_loops
 from connectors.postgres.trail import through_before
@@ -65,7 +65,7 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
     title = table.title.lower()
 
     def refuse(other: int, has: str, then: str = "") -> NoReturn:
-        named = batch_told(connection, other)
+        named = batch_label(connection, other)
         raise BatchStateError(
             f"Batch {batch_id} cannot be undone: {named} {has}. "
             f"{ASK if named is OF_OTHERS else f'Undo {named} first'}; {then}nothing was changed."

@@ -13,7 +13,7 @@ import psycopg
 from connectors.postgres.batches.attempts import other_repairs
 from connectors.postgres.batches.corrections import lock_corrected
 from connectors.postgres.batches.ledger import TAKEN_BACK, batch_span, staged_tables
-from connectors.postgres.batches.ranges import AppliedTogether, same, untold
+from connectors.postgres.batches.ranges import AppliedTogether, same, without_outcome
 from schemas.derived.sql_names import (
     key_columns,
     listed,
@@ -115,7 +115,8 @@ def _of_other_feeds(connection: psycopg.Connection, rows: AppliedTogether) -> _F
     return connection.execute(
         f"""WITH known AS (
             SELECT p.before, count(*) AS count, min({place_number("p")}) AS first
-            FROM present p WHERE p.verdict = 'updated' AND {untold(rows.within, "p")} GROUP BY 1
+            FROM present p WHERE p.verdict = 'updated' AND {without_outcome(rows.within, "p")}
+            GROUP BY 1
         )
         SELECT CASE WHEN {_MAY_NAME} THEN b.feed END AS feed,
             sum(count)::bigint, {place_of("min(first)")}
@@ -137,19 +138,19 @@ def _of_later_batches(
     if not later:
         return []
     keys = [quoted(key) for key in key_columns(table)]
-    told = told_joins(table, batch=False, among=OF_LATER)
+    joins = told_joins(table, batch=False, among=OF_LATER)
     return connection.execute(
         f"""WITH written AS MATERIALIZED (
             SELECT {place_number("p")} AS place, {", ".join(f"w.{key}" for key in keys)}
             FROM present p JOIN {staged_name(table)} w ON {same("p", "w")} AND {rows.within("w")}
-            WHERE p.verdict = 'updated' AND {untold(rows.within, "p")}
+            WHERE p.verdict = 'updated' AND {without_outcome(rows.within, "p")}
         )
         SELECT l.named, count(DISTINCT w.place), {place_of("min(w.place)")}
         FROM written w
         JOIN {staged_name(table)} s ON {" AND ".join(f"s.{key} = w.{key}" for key in keys)}
         JOIN unnest(%(later)s::int[], %(names)s::text[]) AS l (batch_id, named)
             ON l.batch_id = s.batch_id
-        {told}
+        {joins}
         WHERE {OF_LATER.format("s")} AND {STATE} IN ({listed(APPLIED)}) GROUP BY 1 ORDER BY 1""",
         {
             **rows.parameters(),

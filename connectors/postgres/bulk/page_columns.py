@@ -178,21 +178,21 @@ def _one_row(connection: psycopg.Connection, statement: str) -> list[bytes | Non
 
 
 def _column(
-    told: Sequence[bytes | None], dtype: Dtype, height: int, *, mixed: bool
+    answered: Sequence[bytes | None], dtype: Dtype, height: int, *, mixed: bool
 ) -> pl.Series | None:
-    """A column of what was told of it; None where more has to be asked."""
+    """A column of what was answered of it; None where more has to be asked."""
     if dtype == WORD and not mixed:
-        count, word = told
+        count, word = answered
         words = int.from_bytes(count or b"", "big")
         if words and (words < height or word is None):
             return None
         only = None if word is None else word.decode()
         return pl.Series([only], dtype=dtype).new_from_index(0, height)
     if dtype == AMOUNT:
-        fits, *told = told
+        fits, *answered = answered
         if fits != b"\1":
             raise _NotAsColumnsError
-    values, *given = told
+    values, *given = answered
     if values is None:
         return pl.Series([None], dtype=dtype).new_from_index(0, height)
     there = _typed(values, dtype)

@@ -52,8 +52,8 @@ def revise(message: str) -> Path | None:
             newest = ScriptDirectory.from_config(config).get_revision("head")
             follows = newest.module.derived == DERIVED_HASH
 
-            if told := changed_keys(connection):
-                raise KeyChanged(told)
+            if changed := changed_keys(connection):
+                raise KeyChanged(changed)
 
             def finished(_: object, __: object, steps: list[MigrationScript]) -> None:
                 upgrade = steps[0].upgrade_ops

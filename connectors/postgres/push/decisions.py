@@ -36,7 +36,7 @@ from connectors.postgres.push.sends import (
     list_sends,
     where_chosen,
 )
-from connectors.postgres.trail import committed, told_by_run
+from connectors.postgres.trail import committed, events_of_run
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import joined, of_batch
 from schemas.field import Table
@@ -205,8 +205,8 @@ def decided_by(
     event = committed(connection, batch_id, RESOLVE, tried)
     if event is not None:
         return tried[event]
-    told = told_by_run(connection, RESOLVE, run) if run else []
-    return next((dict(said) for batch, said in told if batch == batch_id), None)
+    events = events_of_run(connection, RESOLVE, run) if run else []
+    return next((dict(said) for batch, said in events if batch == batch_id), None)
 
 
 _UNSETTLED = tuple(dict.fromkeys(state for states in DECIDABLE.values() for state in states))

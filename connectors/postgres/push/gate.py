@@ -190,7 +190,7 @@ def held_text(why: str) -> str:
     )
 
 
-def told_where_sent(connection: psycopg.Connection, home: Path) -> str | None:
+def held_text_for_sender(connection: psycopg.Connection, home: Path) -> str | None:
     """The same for whoever may send with this account; None: nothing is held, or others send."""
     row = connection.execute("SELECT has_table_privilege('push_seal', 'INSERT')").fetchone()
     why = why_held(connection, home) if row and row[0] else None

@@ -14,7 +14,7 @@ from enum import StrEnum
 import psycopg
 
 from connectors.errors import BatchHeldElsewhere, OperationBusy
-from connectors.postgres.accounts import batch_told
+from connectors.postgres.accounts import batch_label
 from connectors.postgres.batches.lease import Lease
 from connectors.postgres.heartbeat import holder_text, let_go, take
 from connectors.process import holding
@@ -123,7 +123,7 @@ def _holder(connection: psycopg.Connection, operation: Operation) -> str:
     ).fetchone()
     if row is None:
         return f"{operation.name} is being pushed by another run"
-    return f"{operation.name} is being pushed for {batch_told(connection, row[0])} by {row[1]}"
+    return f"{operation.name} is being pushed for {batch_label(connection, row[0])} by {row[1]}"
 
 
 def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:

@@ -44,7 +44,7 @@ def plan_sends(lease: Lease, table: Table) -> int:
     return rows
 
 
-def plan_anew(lease: Lease, table: Table) -> int:
+def plan_again(lease: Lease, table: Table) -> int:
     """Plan once more what is planned of a batch that goes to another service now.
 
     Of none of its rows anything is known but what others told, and that was of the former service.
@@ -240,7 +240,7 @@ def sent_by_another(which: str) -> str:
             AND state IN ('unsent', 'sending', 'acknowledged')"""
 
 
-_TOLD_NOW = f"""SELECT DISTINCT ON (extract_id, record_number) extract_id, record_number, state
+_OTHERS_NOW = f"""SELECT DISTINCT ON (extract_id, record_number) extract_id, record_number, state
     FROM (SELECT extract_id, record_number, here,
             CASE WHEN here THEN state ELSE 'in_doubt' END AS state
         FROM ({_others(_BY_ANOTHER)}) o WHERE tells AND (here OR state IN ({listed(AT_SERVICE)}))
@@ -249,7 +249,7 @@ LEFT_BEHIND = f"""SELECT x.batch_id FROM earlier_send e
     JOIN send o ON (o.extract_id, o.record_number) = (e.extract_id, e.record_number)
     JOIN {_ALIKE} WHERE e.decision = 'confirm' AND {_FORMERLY}
     UNION ALL
-    SELECT x.batch_id FROM send x LEFT JOIN ({_TOLD_NOW}) now USING (extract_id, record_number)
+    SELECT x.batch_id FROM send x LEFT JOIN ({_OTHERS_NOW}) now USING (extract_id, record_number)
     WHERE {_BY_ANOTHER} AND (now.state IS NOT NULL OR x.follows)
         AND coalesce(now.state, 'refused') NOT IN (x.state, 'unsent', 'sending')"""
 """SQL for the batches with a row that followed another one which has come to another end since.
@@ -273,12 +273,12 @@ _KEEP_OWN = f"""UPDATE send x SET twin = FALSE
 
 
 def _settle(known: tuple[str, ...]) -> str:
-    return f"""UPDATE send x SET state = told.state, follows = TRUE, error_data = told.error_data,
+    return f"""UPDATE send x SET state = best.state, follows = TRUE, error_data = best.error_data,
             decision = NULL, decision_number = NULL, changed_at = now()
         FROM (
             SELECT DISTINCT ON (number) number, replace(state, 'sending', 'unsent') AS state,
                 CASE WHEN state <> 'unsent' THEN error_data END AS error_data
             FROM ({_KNOWN}) o WHERE state IN ({listed(known)})
             ORDER BY number, here DESC, {in_order(known, "o.state")}
-        ) told
-        WHERE {_WAITING} AND told.number = x.number AND told.state <> x.state"""
+        ) best
+        WHERE {_WAITING} AND best.number = x.number AND best.state <> x.state"""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row
 
-from connectors.postgres.accounts import OF_OTHERS, told_batches
+from connectors.postgres.accounts import OF_OTHERS, visible_batches
 from connectors.postgres.batches.ledger import batch_span
 from connectors.postgres.batches.recount import Sum, key_number
 from connectors.postgres.push.earlier import EarlierSend, WhoseWord, earlier_of, undone_by, words_of
@@ -374,7 +374,7 @@ def _sent_before(
 ) -> SentBefore:
     number = one.ended_number or 0
     by_undo = one.ended_by == UNDO
-    told = number if by_undo and told_batches(connection, [number]) else None
+    undone = number if by_undo and visible_batches(connection, [number]) else None
     decided = None if by_undo else words.get(number)
     return SentBefore(
         state=one.state,
@@ -388,8 +388,8 @@ def _sent_before(
         decision=one.decision,
         decided=words.get(one.decision_number or 0),
         ended_by=one.ended_by,
-        undone=told,
-        ended=undone_by(connection, told) if told else decided,
+        undone=undone,
+        ended=undone_by(connection, undone) if undone else decided,
     )
 
 

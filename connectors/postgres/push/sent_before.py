@@ -155,9 +155,9 @@ def _end_as_before(table: Table, same: str, anywhere: str) -> str:
     `same`: SQL to find the record of `s` in another staged row `t`; `anywhere`: SQL for whether it
     counts in whatever file and row of a batch `ob`.
     """
-    return f"""UPDATE send x SET state = told.state, error_data = told.error_data,
-            service_id = told.service_id, status = told.status, echo = told.echo,
-            decision = told.decision, carried_out = told.carried_out
+    return f"""UPDATE send x SET state = best.state, error_data = best.error_data,
+            service_id = best.service_id, status = best.status, echo = best.echo,
+            decision = best.decision, carried_out = best.carried_out
         FROM (
             SELECT DISTINCT ON (y.number) y.number,
                 CASE WHEN here AND o.state <> 'sending' THEN o.state ELSE 'in_doubt' END AS state,
@@ -191,5 +191,5 @@ def _end_as_before(table: Table, same: str, anywhere: str) -> str:
                 AND {of_batch("s")}
             ORDER BY y.number, here DESC, {in_order(_SENT_BEFORE, "o.state")},
                 o.decision IS NOT NULL, o.extract_id, o.record_number
-        ) told
-        WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.number = told.number"""
+        ) best
+        WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.number = best.number"""

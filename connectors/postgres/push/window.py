@@ -129,10 +129,10 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
         },
     )
     for number, *facts in rows:
-        jsondata, current, doubt, status, changed_at, *identity = facts[ASKING:]
+        jsondata, current, in_doubt, status, changed_at, *identity = facts[ASKING:]
         asking = AskingRow(*facts[:ASKING])
         name = push_key(lane.operation, jsondata, tuple(identity), asking)
-        request = Request(number, lane.operation, jsondata, name, doubt, status)
+        request = Request(number, lane.operation, jsondata, name, in_doubt, status)
         yield OutgoingWindow(request, current, changed_at)
 
 
@@ -189,7 +189,7 @@ def give_back(lane: Lane, window: Sequence[Request]) -> None:
         _lane_values(lane)
         | {
             "numbers": [request.number for request in window],
-            "doubted": [request.number for request in window if request.doubt],
+            "doubted": [request.number for request in window if request.in_doubt],
             "error": unanswered_error(lane.operation),
         },
     )
@@ -255,7 +255,7 @@ def _carried_out(answer: Answer) -> CarriedOut | None:
     """What an answer says about the effect of its attempts; None: nothing that was not known."""
     if answer.verdict in (Verdict.ACKNOWLEDGED, Verdict.DIFFERS):
         return CarriedOut.YES
-    lost = answer.doubt or answer.verdict is Verdict.IN_DOUBT
+    lost = answer.in_doubt or answer.verdict is Verdict.IN_DOUBT
     return CarriedOut.MAYBE if lost else None
 
 
@@ -263,15 +263,15 @@ def _error_text(answer: Answer) -> str | None:
     if answer.errors:
         return _sound(json.dumps(answer.errors, ensure_ascii=False))
     if answer.verdict is Verdict.IN_DOUBT:
-        return json.dumps([_told("InDoubt", answer)])
+        return json.dumps([_error_entry("InDoubt", answer)])
     if answer.verdict is Verdict.DIFFERS:
-        return json.dumps([_told("EchoDiffers", answer)])
+        return json.dumps([_error_entry("EchoDiffers", answer)])
     if answer.verdict is Verdict.REFUSED:
-        return json.dumps([_told("Refused", answer)])
+        return json.dumps([_error_entry("Refused", answer)])
     return None
 
 
-def _told(code: str, answer: Answer) -> dict[str, object]:
+def _error_entry(code: str, answer: Answer) -> dict[str, object]:
     said = f"HTTP {answer.status}" if answer.status else "no answer"
     message = REASONS[code].message(value=said)
     meta = {"stage": "push", "value": said}

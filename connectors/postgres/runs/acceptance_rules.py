@@ -101,9 +101,9 @@ def propose_rule(connection: psycopg.Connection, terms: RuleTerms, by: str | Non
         "record": terms.record,
         "tenant": terms.tenant,
     }
-    told = {name: value for name, value in detail.items() if value is not None}
+    stated = {name: value for name, value in detail.items() if value is not None}
     name = who(connection, by)
-    return write_trail(connection, "propose_rule", name, terms.reason, detail_text(told))
+    return write_trail(connection, "propose_rule", name, terms.reason, detail_text(stated))
 
 
 def approve_rule(connection: psycopg.Connection, number: int, by: str | None, reason: str) -> None:

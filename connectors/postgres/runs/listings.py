@@ -27,7 +27,7 @@ KEPT, ASKED = "kept", "asked_at"
 """In its detail, of each listing: the hash of its extract, and when the service was asked."""
 SERVICE, ZONE = "service", "zone"
 """And the address of the service, and the time zone of its server, in which it shows times."""
-NO_ZONE_TOLD = "UTC"
+DEFAULT_ZONE = "UTC"
 """Where a pull does not tell it, as none of an earlier version: what the setting is by default."""
 
 
@@ -38,7 +38,7 @@ class ListingPulled:
     extract: Extract
     asked_at: datetime
     """When the service was asked: what was sent later need not be in it."""
-    zone: str = NO_ZONE_TOLD
+    zone: str = DEFAULT_ZONE
     """Time zone of the server, as it was set then."""
     spoiled: bool = False
     """Some of its rows were rejected, so it is not whole and no evidence of anything."""
@@ -79,7 +79,7 @@ def newest_listings(
         assert extract.record is not None
         assert extract.sha256 is not None
         named = [answered[key] for key in (extract.sha256, extract.batch_id) if key in answered]
-        last = max(filter(None, named or [(opened[extract.batch_id], NO_ZONE_TOLD)]), default=None)
+        last = max(filter(None, named or [(opened[extract.batch_id], DEFAULT_ZONE)]), default=None)
         if last is None:
             continue
         pulled = ListingPulled(extract, *last)
@@ -150,12 +150,12 @@ def _address(text: object) -> str | None:
         return None
 
 
-def _zone(told: object) -> str:
+def _zone(stated: object) -> str:
     """A time zone as a pull tells it."""
     try:
-        return zone_of(str(told)).key
+        return zone_of(str(stated)).key
     except (KeyError, ValueError, OSError):
-        return NO_ZONE_TOLD
+        return DEFAULT_ZONE
 
 
 def listing_batches(connection: psycopg.Connection) -> list[int]:

@@ -46,7 +46,7 @@ class BatchDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldBy:
+class BreakInRun:
     """What one reconciliation left of a break, and who signed its report."""
 
     run: int
@@ -83,16 +83,16 @@ class RowBreak:
     code: str
     scope: str
     state: str
-    runs: tuple[ToldBy, ...]
+    runs: tuple[BreakInRun, ...]
     """The last one first."""
     decisions: tuple[DecidedBreak, ...]
     """The same."""
 
     def __str__(self) -> str:
-        told = ", ".join(map(str, self.runs))
+        seen = ", ".join(map(str, self.runs))
         decided = "".join(f"; {one}" for one in self.decisions)
         runs = agree(len(self.runs), "reconciliation", "reconciliations")
-        return f"{self.code} {self.break_id} of {self.scope}: {self.state}; {runs} {told}{decided}"
+        return f"{self.code} {self.break_id} of {self.scope}: {self.state}; {runs} {seen}{decided}"
 
 
 def verdict_before(connection: psycopg.Connection, row: Any) -> str | None:
@@ -130,10 +130,10 @@ def decisions_of_row(connection: psycopg.Connection, row: Any) -> list[BatchDeci
         "WHERE batch_id = %s AND what = ANY(%s) ORDER BY id",
         [row.batch_id, list(OPERATED)],
     ).fetchall()
-    told = [(what, said_by(detail), rest) for what, detail, *rest in found]
+    events = [(what, said_by(detail), rest) for what, detail, *rest in found]
     return [
         BatchDecision(f"{what} as {said['decision']}" if "decision" in said else what, *rest)
-        for what, said, rest in told
+        for what, said, rest in events
         if _is_about(said, name)
     ]
 
@@ -165,7 +165,7 @@ def breaks_of_row(connection: psycopg.Connection, row: Any, file: str) -> Iterat
         if row_beginning_at(connection, row.batch_id, file, row.first_line, of) != place:
             continue
         runs = tuple(
-            ToldBy(
+            BreakInRun(
                 one.reconciliation_id,
                 one.as_of,
                 one.state,

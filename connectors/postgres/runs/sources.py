@@ -421,14 +421,14 @@ def _unreadable(field: Field, alias: str) -> str:
     named = "coalesce(e ->> 'FieldName', '')"
     of_field, of_row = f"{named} = '{field.name}'", f"{named} = ''"
     value = "e -> 'Meta' ->> 'value'"
-    told = f"""SELECT CASE WHEN NOT {of_field} THEN 'the row cannot be told apart'
+    reason = f"""SELECT CASE WHEN NOT {of_field} THEN 'the row cannot be told apart'
             WHEN {value} = '{NOT_SHOWN}' THEN 'not shown'
             WHEN {value} IS NULL THEN 'it is empty' ELSE '"' || ({value}) || '"' END
         FROM json_array_elements({alias}.error_data::json) e
         WHERE {of_field} OR {of_row} ORDER BY {of_field} DESC LIMIT 1"""
     otherwise = "'it is empty'" if field.required else "NULL"
     return f"""CASE WHEN {alias}.error_data IS NOT NULL AND {alias}.{quoted(field.name)} IS NULL
-        THEN coalesce(({told}), {otherwise}) END"""
+        THEN coalesce(({reason}), {otherwise}) END"""
 
 
 def _spelled(text: str) -> str:

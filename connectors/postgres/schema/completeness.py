@@ -83,12 +83,12 @@ def _missing(there: Mapping[str, Collection[str]]) -> Iterator[str]:
 
 
 def switched_off(connection: psycopg.Connection) -> Collection[str | None] | None:
-    """The triggers that are there and do nothing, as `told_if_off` takes them."""
+    """The triggers that are there and do nothing, as `switched_off_message` takes them."""
     row = connection.execute(f"SELECT {SWITCHED_OFF}").fetchone()
     return row[0] if row else None
 
 
-def told_if_off(found: Collection[str | None] | None) -> str | None:
+def switched_off_message(found: Collection[str | None] | None) -> str | None:
     """What to do about triggers that are switched off; None: none of ours is."""
     places = sorted(one.rpartition(".") for one in found or () if one is not None)
     statements = " ".join(
@@ -106,9 +106,9 @@ def told_if_off(found: Collection[str | None] | None) -> str | None:
 
 def refuse_if_off(found: Collection[str | None] | None) -> None:
     """No row is written past a rule; raises DatabaseUnusable."""
-    if told := told_if_off(found):
+    if message := switched_off_message(found):
         raise DatabaseUnusable(
-            f"In the schema {SCHEMA!r} {told}. After that, `recon audit verify` says whether "
+            f"In the schema {SCHEMA!r} {message}. After that, `recon audit verify` says whether "
             "anything was changed meanwhile. Nothing was changed."
         )
 

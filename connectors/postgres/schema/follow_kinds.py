@@ -46,7 +46,7 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
         _run(connection, hidden_again(f"staged_{name}"))
     for name in gone:
         _drop(connection, name)
-        _tell(connection, name, there[name].definition, None)
+        _add_event(connection, name, there[name].definition, None)
     for name, table in OWN.tables.items():
         definition, kept = definition_of(table), there.get(name)
         if kept and kept.definition == definition:
@@ -62,7 +62,7 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
         _run(connection, f"COMMENT ON TABLE {SCHEMA}.{name} IS '{comment}'")
         staged = staged_name(table)
         _run(connection, f"ALTER TABLE {SCHEMA}.{staged} SET ({STORAGE[staged]})")
-        _tell(connection, name, kept.definition if kept else None, definition)
+        _add_event(connection, name, kept.definition if kept else None, definition)
     _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {VIEWS[ROWS]}")
     if OWN.tables and connection.exec_driver_sql(f"SELECT to_regrole('{READER}')").scalar():
         for statement in (*grants_of(OWN.tables), *policies_of(OWN.tables, READER, LOADER)):
@@ -72,7 +72,7 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
                 _run(connection, statement)
 
 
-def _tell(connection: sa.Connection, name: str, before: str | None, now: str | None) -> None:
+def _add_event(connection: sa.Connection, name: str, before: str | None, now: str | None) -> None:
     """Say in the trail what became of a kind: the reports of its records rest on it."""
     what = MADE if before is None else REMOVED if now is None else CHANGED
     said: dict[str, object] = {"record": name}
@@ -90,8 +90,8 @@ def _asking(connection: sa.Connection) -> psycopg.Connection:
 
 
 def _refuse(hindrances: Iterable[str]) -> None:
-    if told := [one for one in hindrances if one]:
-        raise DatabaseUnusable("\n".join([*told, "Nothing was changed."]))
+    if reasons := [one for one in hindrances if one]:
+        raise DatabaseUnusable("\n".join([*reasons, "Nothing was changed."]))
 
 
 def _lock_changed(connection: sa.Connection, there: Mapping[str, KeptKind]) -> None:

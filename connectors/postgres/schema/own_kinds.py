@@ -88,8 +88,8 @@ def state_as_defined(connection: psycopg.Connection) -> str | None:
 
 def state_of(rows: Sequence[Any]) -> str:
     """A hash of the kinds of a database, which any change of a definition changes."""
-    told = "\n".join(f"{name} {comment}" for name, comment in sorted(rows))
-    return hashlib.sha256(told.encode()).hexdigest()
+    lines = "\n".join(f"{name} {comment}" for name, comment in sorted(rows))
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def differences(there: Mapping[str, Table], name: str) -> list[Change]:

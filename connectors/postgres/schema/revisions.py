@@ -37,8 +37,8 @@ def newest_derived() -> str:
 
     To make it anew would take what makes them: SQLAlchemy, and longer than many a command.
     """
-    (told,) = _DERIVED.findall(_files()[-1].read_text(encoding="utf-8"))
-    return str(told)
+    (derived,) = _DERIVED.findall(_files()[-1].read_text(encoding="utf-8"))
+    return str(derived)
 
 
 def _files() -> list[Path]:

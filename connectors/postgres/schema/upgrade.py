@@ -14,7 +14,7 @@ from alembic.runtime.migration import MigrationContext
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
-from connectors.postgres.refusals import LIMIT, told
+from connectors.postgres.refusals import LIMIT, as_recon_error
 from connectors.postgres.schema.completeness import refuse_remains
 from connectors.postgres.schema.follow_kinds import follow_definitions
 from connectors.postgres.schema.revisions import (
@@ -60,7 +60,7 @@ def bring_up_to_date(
             raise _over_limit(first) from None
         session, user = sessions[-1]
         last_words = session.last_words
-        raise told(first, lost=session.closed, user=user, last_words=last_words) from None
+        raise as_recon_error(first, lost=session.closed, user=user, last_words=last_words) from None
     finally:
         engine.dispose()
 

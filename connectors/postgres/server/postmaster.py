@@ -162,10 +162,10 @@ class Postmaster:
 
     def _let_in_only_us(self) -> None:
         people = "\n".join(self._entries())
-        told = f"# Who may be any role of this server.\n{people}\n"
-        _replace(self.folder / "pg_ident.conf", told)
-        told = f"# Only over the socket, only those in pg_ident.conf.\n{RULE}\n"
-        _replace(self.folder / "pg_hba.conf", told)
+        content = f"# Who may be any role of this server.\n{people}\n"
+        _replace(self.folder / "pg_ident.conf", content)
+        content = f"# Only over the socket, only those in pg_ident.conf.\n{RULE}\n"
+        _replace(self.folder / "pg_hba.conf", content)
 
     def _launch(self) -> None:
         """Begin the server, as nobody's child: it outlives this process where others need it.
@@ -335,8 +335,8 @@ def _connected(path: Path) -> int | None:
             return None
         if not hasattr(socket, "SO_PEERCRED"):
             return 0
-        told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return int(struct.unpack("3i", told)[0])
+        peer = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", peer)[0])
 
 
 def _works_in(process: psutil.Process, folder: Path) -> bool:

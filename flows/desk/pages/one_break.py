@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from connectors.currencies import read_currencies
-from connectors.postgres.accounts import told_batches
+from connectors.postgres.accounts import visible_batches
 from connectors.postgres.runs.signatures import look_at
 from flows.desk.seen import run_of, shows_text
 from flows.desk.visit import Visit
@@ -34,7 +34,7 @@ def show(visit: Visit) -> Response:
         behind = look_behind(visit.place, connection, found.facts, with_text=shows_text(visit))
         look_at(connection, run.id, found.facts["id"])
         facts = found.facts
-        batches = told_batches(connection, {facts["batch_id"]} - {None})
+        batches = visible_batches(connection, {facts["batch_id"]} - {None})
     return visit.page(
         "break.html.jinja",
         run=run,

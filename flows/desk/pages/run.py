@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from connectors.currencies import read_currencies
-from connectors.postgres.accounts import told_batches
+from connectors.postgres.accounts import visible_batches
 from connectors.postgres.runs.reconciliations import latest_run, maker_of
 from connectors.postgres.runs.signatures import approval_of, signatures_of
 from flows.desk.filters import BreakSearch
@@ -27,7 +27,7 @@ def show(visit: Visit) -> Response:
         review = kept.review(place, connection, run)
         changes = kept.changes(place, connection, run)
         inputs = review.facts.inputs[:INPUTS]
-        batches = told_batches(connection, {one["batch_id"] for one in inputs} - {None})
+        batches = visible_batches(connection, {one["batch_id"] for one in inputs} - {None})
     return visit.page(
         "run.html.jinja",
         run=run,

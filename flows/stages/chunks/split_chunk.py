@@ -82,7 +82,7 @@ def keeps_texts(chunk: Chunk, header: Header, profile: Profile) -> bool:
 
 def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None:
     """The rows of a chunk that take the fast path, if it has enough of them."""
-    dialect, utf8, known = chunk.dialect, chunk.utf8, chunk.told_by_bytes
+    dialect, utf8, known = chunk.dialect, chunk.utf8, chunk.plainly_delimited
     assert utf8 is not None
     if not known.any():
         return None

@@ -13,7 +13,7 @@ from connectors.postgres.batches import ledger
 from connectors.postgres.batches.lease import Lease
 from connectors.postgres.batches.ledger import IN_DATABASE, Batch, State
 from connectors.postgres.push.gate import pass_gate
-from connectors.postgres.push.plan import plan_anew
+from connectors.postgres.push.plan import plan_again
 from connectors.postgres.push.restores import doubt_planned
 from connectors.postgres.push.sends import SETTLED, count_states, is_bound_to_service, is_unsettled
 from connectors.postgres.trail import add_event
@@ -93,7 +93,7 @@ def go_over(workspace: Workspace, lease: Lease, batch: Batch, tables: Sequence[T
     service = ledger.known_service(lease.connection, named)
     with lease.transaction() as connection:
         _name_service(connection, batch, service)
-        planned = [PUSHES[table.name] for table in tables if plan_anew(lease, table)]
+        planned = [PUSHES[table.name] for table in tables if plan_again(lease, table)]
         doubt_planned(connection, batch.id, planned)
     log.info("Batch %s goes to %s: nothing of it is at %s", batch.id, service, batch.service)
     return ledger.find_batch(lease.connection, batch.id)

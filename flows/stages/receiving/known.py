@@ -10,7 +10,7 @@ import psycopg
 from connectors.errors import BatchStateError, CorrectionError
 from connectors.files.incoming.manifest_entries import entry_text
 from connectors.files.profiles.profile import Profile
-from connectors.postgres.accounts import OF_OTHERS, told_batches
+from connectors.postgres.accounts import OF_OTHERS, visible_batches
 from connectors.postgres.batches import ledger
 from connectors.postgres.batches.ledger import Extract
 from flows.stages.receiving.opened import Opened
@@ -246,7 +246,7 @@ def made_otherwise(connection: psycopg.Connection, given: Profile) -> list[str]:
     ).fetchone()
     if row is None:
         return []
-    number = row[0] if told_batches(connection, [row[0]]) else NOT_SHOWN
+    number = row[0] if visible_batches(connection, [row[0]]) else NOT_SHOWN
     then = json.loads(row[1]).get("fields", {})
     made = {name: (of["key"], of.get("namespace")) for name, of in then.items() if "key" in of}
     return [

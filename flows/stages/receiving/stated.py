@@ -32,7 +32,7 @@ class Tied(NamedTuple):
     @property
     def details(self) -> list[str]:
         """Each difference, with both numbers."""
-        return [one.told for one in self.differences]
+        return [one.text for one in self.differences]
 
     @property
     def is_refused(self) -> bool:
@@ -47,7 +47,7 @@ class Tied(NamedTuple):
         if not self.differences or self.is_refused:
             return None
         return "; ".join(
-            f"{'; '.join(one.told for one in of)}, and {self._unread_text(name)}"
+            f"{'; '.join(one.text for one in of)}, and {self._unread_text(name)}"
             for name, of in groupby(self.differences, key=attrgetter("of"))
         )
 

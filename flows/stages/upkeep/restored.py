@@ -9,7 +9,7 @@ from pathlib import Path
 
 from connectors.files.archived.archive import kept_path
 from connectors.files.archived.removed_contents import REPORT, listed_as_removed
-from connectors.files.disk.listed import listed, raised
+from connectors.files.disk.listed import listed, raise_error
 from connectors.postgres.auditing.removals import removed_contents, take_over
 from connectors.postgres.batches.batch_reports import take_over_removed
 from connectors.postgres.push.gate import going_on
@@ -42,7 +42,7 @@ def go_on_after_restore(
     """Bind this database and this home to each other again."""
     settings = workspace.settings
     # One that cannot be looked at may be lost, and what it has may have been sent.
-    kept = {path.stem for path in listed(settings.archive, "??", "*.csv", onerror=raised)}
+    kept = {path.stem for path in listed(settings.archive, "??", "*.csv", onerror=raise_error)}
     with (
         workspace.database.connect() as connection,
         going_on(connection, settings.home, settings.service.turn_seconds),

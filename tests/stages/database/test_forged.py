@@ -34,7 +34,7 @@ from connectors.postgres.runs.breaks import Decision, decisions_since
 from connectors.postgres.runs.listings import newest_listings
 from connectors.postgres.runs.reconciliations import Reconciliation, hold_scope, scope_hash
 from connectors.postgres.runs.save_run import DRAFTED_BREAKS
-from connectors.postgres.trail import add_event, told_by_run
+from connectors.postgres.trail import add_event, events_of_run
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked
 from flows.stages.reconcile.run import reconcile as reconcile_scope
@@ -952,7 +952,7 @@ def test_what_an_older_event_says_of_a_batch_ends_no_command(
         assert noted.hashes in ({}, {"a": "5"})
         assert not is_profile_altered(connection, 1)
         assert done_for(connection, job, "undo") is None
-        assert told_by_run(connection, "run began", "5") == []
+        assert events_of_run(connection, "run began", "5") == []
         connection.execute("UPDATE extract SET cleared_at = now()")
         assert removed_contents(connection) == {}
         connection.execute("UPDATE extract SET cleared_at = NULL")
