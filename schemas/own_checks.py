@@ -133,8 +133,8 @@ def reference_faults(
     target, unsure_there = known[record], others.unsure.get(record, ())
     column, field = keys.get("column"), keys.get("field")
     if column is not None and column not in target.by_name:
-        told_of = suggestion(column, target.columns, "Its fields")
-        yield KeyFault(f"{at}.column", f"= {column!r}: {told_of}")
+        hint = suggestion(column, target.columns, "Its fields")
+        yield KeyFault(f"{at}.column", f"= {column!r}: {hint}")
         column = None
     ends = [
         of.by_name[name].kind

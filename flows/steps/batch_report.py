@@ -119,12 +119,12 @@ class Pushed:
     @property
     def chain(self) -> Chain:
         """The same as a chain of one link, from what was planned to what was told of it."""
-        told = self.planned - self.residual
-        change = told - self.planned
+        reported = self.planned - self.residual
+        change = reported - self.planned
         lines = (
             BatchChainLine("planned", self.planned, Totals(), "", Totals()),
             BatchChainLine(
-                "told", told, change, "every applied row is told of once", self.residual
+                "told", reported, change, "every applied row is told of once", self.residual
             ),
         )
         return Chain(self.record, self.title, self.amounts, lines, self.states, PUSH_STATES)

@@ -83,7 +83,7 @@ def _of_field(rows: pl.DataFrame, names: list[str], values: Floats) -> list[pl.D
         mine = fits & free
         if int((mine & telling).sum()) >= FEWEST[RULE]:
             free &= ~mine
-            frames.append(_told(ordered.filter(pl.Series(mine)), names[place]))
+            frames.append(_cause_rows(ordered.filter(pl.Series(mine)), names[place]))
     return frames
 
 
@@ -101,7 +101,7 @@ def _proposed(expected: Floats, found: Floats, values: Floats) -> list[int]:
     return sorted(places)
 
 
-def _told(rows: pl.DataFrame, name: str) -> pl.DataFrame:
+def _cause_rows(rows: pl.DataFrame, name: str) -> pl.DataFrame:
     return rows.select(
         AT,
         pl.concat_str("record", "field", pl.lit(name), separator="/").alias("about"),

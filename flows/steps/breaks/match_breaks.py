@@ -51,7 +51,7 @@ def line_breaks(
     facts = {name: pl.lit(findings[name]) for name in findings.columns if name in BREAK_SCHEMA}
     facts |= {name: pl.lit(value) for name, value in columns.items()}
     facts |= _amount(table, about, facts)
-    told = make_breaks(
+    breaks = make_breaks(
         facts.pop("code"),
         table.name,
         about,
@@ -63,7 +63,7 @@ def line_breaks(
         **facts,
     )
     there = pl.col("file").is_not_null()
-    return told.hstack(about.select(pl.when(there).then(one) for one in place))
+    return breaks.hstack(about.select(pl.when(there).then(one) for one in place))
 
 
 def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
@@ -83,8 +83,8 @@ def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> 
     unread = pl.any_horizontal(
         side.is_not_null() & number.is_null() for side, number in zip(sides, read, strict=True)
     )
-    told = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
-    differences = pl.coalesce(delta, told).abs(), unsigned(beyond)
+    subtracted = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
+    differences = pl.coalesce(delta, subtracted).abs(), unsigned(beyond)
     across = across_currencies(table, code, field)
     both = both_amounts(field, expected, found, pl.col("currency_found"))
     echoed = pl.when(differs & (code == "ECHO")).then(found.str.extract(_IN_ANOTHER))

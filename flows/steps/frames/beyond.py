@@ -149,8 +149,8 @@ def sums_beyond(
         if column not in there:
             continue
         text = pl.col(column + BEYOND)
-        told = rows.filter(text.is_not_null()).select(*by, text.alias("__text")).collect()
-        for *key, value in told.iter_rows():
+        texts = rows.filter(text.is_not_null()).select(*by, text.alias("__text")).collect()
+        for *key, value in texts.iter_rows():
             sums = found.setdefault(tuple(key), {})
             sums[name] = exact_sum([sums.get(name)], [value])
     return found

@@ -268,8 +268,8 @@ def judged(record: str, differences: pl.DataFrame, rules: Rules) -> pl.DataFrame
                 .otherwise(name)
             )
     if rules.offset is not Offset.DIFFERS:
-        told = pl.concat_str(pl.lit(f"{record}."), pl.col("field"), pl.lit(" offset"))
-        name = pl.when(pl.col("code") == "OFFSET").then(told).otherwise(name)
+        offset_name = pl.concat_str(pl.lit(f"{record}."), pl.col("field"), pl.lit(" offset"))
+        name = pl.when(pl.col("code") == "OFFSET").then(offset_name).otherwise(name)
     return differences.with_columns(name.alias("tolerance"))
 
 

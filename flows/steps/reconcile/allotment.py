@@ -93,8 +93,8 @@ def allotted(links: pl.DataFrame) -> pl.DataFrame:
     )
     back = pl.col("wanted").sum().over(PAYMENT_OF) < 0
     shared = shared.with_columns(
-        pl.when(back).then(-pl.col(name)).otherwise(name).alias(told)
-        for name, told in (("wanted", "asked"), ("settled", "given"))
+        pl.when(back).then(-pl.col(name)).otherwise(name).alias(alias)
+        for name, alias in (("wanted", "asked"), ("settled", "given"))
     )
     credit, asked = (of("asked", zero()) for of in (pl.min_horizontal, pl.max_horizontal))
     before = asked.cum_sum().over(PAYMENT_OF) - asked
@@ -202,11 +202,11 @@ def plan_lines(rows: pl.DataFrame, beside: pl.DataFrame) -> tuple[PlanLine, ...]
             status_codes=tuple(row["status_codes"] or ()),
             flags=tuple(row["flags"]),
         )
-        for row in _told(shown, beside).sort("at").iter_rows(named=True)
+        for row in _with_tenant_and_codes(shown, beside).sort("at").iter_rows(named=True)
     )
 
 
-def _told(shown: pl.DataFrame, beside: pl.DataFrame) -> pl.DataFrame:
+def _with_tenant_and_codes(shown: pl.DataFrame, beside: pl.DataFrame) -> pl.DataFrame:
     """Lines of plans with their tenant and the status codes of their details."""
     details = beside.select(
         *("PaymentPlansId", "whose", _STATUS), pl.col("PlannedCurrenciesId").alias("currency")

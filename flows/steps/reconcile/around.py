@@ -173,13 +173,13 @@ def known_records(
 
 def _keys(kinds: Mapping[str, Sequence[Load]]) -> pl.DataFrame:
     """Records as breaks name them, with the batch that wrote each."""
-    told = [pl.DataFrame(schema={"record": pl.String, "key": pl.String, "batch_id": pl.Int32})]
+    keys = [pl.DataFrame(schema={"record": pl.String, "key": pl.String, "batch_id": pl.Int32})]
     for name, loads in kinds.items():
         for load in loads:
             rows = load().with_columns(pl.lit("").alias("file"))
             key = line_key(EXTRACTS[name], rows)
-            told.append(rows.select(pl.lit(name).alias("record"), key, "batch_id"))
-    return pl.concat(told).unique()
+            keys.append(rows.select(pl.lit(name).alias("record"), key, "batch_id"))
+    return pl.concat(keys).unique()
 
 
 def _own(
@@ -189,24 +189,24 @@ def _own(
     plans: pl.Series,
     breaks: pl.DataFrame,
 ) -> pl.DataFrame:
-    told = near.unjudged(breaks)
+    found = near.unjudged(breaks)
     if not alike.is_empty():
         theirs = alike.rename({"key": "own"})
-        told = with_own(told, alike).join(
+        found = with_own(found, alike).join(
             theirs, on=["record", "own", "batch_id"], how="anti",
             nulls_equal=True, maintain_order="left",
         ).drop("own")  # fmt: skip
     if debts is not None:
         number = pl.col("key").str.extract(r"^(-?[0-9]+)")
-        named = told.select(
+        named = found.select(
             pl.col("tenant").cast(debts.schema["tenant"]),
             number.cast(debts.schema["debt"], strict=False).alias("debt"),
         )
         among = named.join(debts.with_columns(among=True), on=["tenant", "debt"], how="left",
                            nulls_equal=True, maintain_order="left")["among"]  # fmt: skip
-        told = told.filter(~pl.col("code").is_in(OF_DEBT) | among.fill_null(value=False))
+        found = found.filter(~pl.col("code").is_in(OF_DEBT) | among.fill_null(value=False))
     of_plan = (pl.col("record") == PAYMENT_PLAN_DETAIL.name) & ~pl.col("key").str.contains("/")
-    return told.filter(~of_plan | pl.col("key").is_in(plans.implode()))
+    return found.filter(~of_plan | pl.col("key").is_in(plans.implode()))
 
 
 def _marked(load: Load, *, near: bool) -> pl.DataFrame:

@@ -97,7 +97,9 @@ def own_rows(sent: pl.DataFrame, listed: pl.DataFrame, shared: Collection[int]) 
     return numbered.filter(~pl.col("at").is_in(theirs.implode())).drop("at")
 
 
-def told_apart(sent: pl.DataFrame, listed: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def with_pair_numbers(
+    sent: pl.DataFrame, listed: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Both sides with a number for Jsondata that a sent row and its listed one share.
 
     Rows are members of a multiset, paired as the breaks are: of two that are equal none is a

@@ -74,11 +74,11 @@ def reconcile_all_debts(
             of_debts.append(coverage.none)
             others = coverage.breaks
             covered.append(replace(coverage, none=no_breaks()))
-        told = (own.of_debts(rolled), own.of_debts(asked), own.of_debts(coverage.counts))
-        shown.append(shown_debts(*told, own.breaks(together([*of_debts, *others]))))
+        of_scope = (own.of_debts(rolled), own.of_debts(asked), own.of_debts(coverage.counts))
+        shown.append(shown_debts(*of_scope, own.breaks(together([*of_debts, *others]))))
         # What is of a debt is all in its range; two files with one key may be in two.
         aside.append(keep(own.breaks(number_duplicates(of_debts))))
-        lines += count_lines(*told)
+        lines += count_lines(*of_scope)
     found = own.breaks(reconcile_documents(covered, places)) if covered else together([])
     return Annex(found, aside, debt_lines(shown), left_of(lines))
 

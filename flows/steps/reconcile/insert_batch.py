@@ -18,7 +18,7 @@ from schemas.derived.nested import read_nested, read_tree
 from schemas.field import Field, Kind, Table
 
 Cells = Mapping[str, str | None]
-_TOLD = 12
+_DIGEST_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def read_inner(data: str | None, jsondata: str | None) -> Inner:
 
 def digest(content: str) -> str:
     """A short name of a content, the same in every run, that does not give it away."""
-    return hashlib.sha256(content.encode()).hexdigest()[:_TOLD]
+    return hashlib.sha256(content.encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
 def _object(text: str) -> tuple[Table | None, Cells | None]:

@@ -20,7 +20,7 @@ from flows.steps.reconcile.batches import (
     OF_USE,
     BatchLine,
     reconcile_batches,
-    told_apart,
+    with_pair_numbers,
 )
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
@@ -248,7 +248,7 @@ def _by_data(table: Table, sources: Sources) -> Sources:
     apart = ("BatchId", "Data", "Jsondata")
     names = [field for field in INSERT_BATCH_DATA.columns if field not in apart]
     empty = [pl.lit(None).cast(record_schema(INSERT_BATCH_DATA)[one]).alias(one) for one in names]
-    sides = told_apart(sources.extract[name], sources.listings[name])
+    sides = with_pair_numbers(sources.extract[name], sources.listings[name])
     sent, listed = (side.with_columns(empty) for side in sides)
     sent = sent.with_columns(pl.when(~in_state(OF_USE)).then("state").alias("state"))
     return replace(

@@ -17,7 +17,7 @@ from flows.steps.frames.parts import Load, columns_of, filtered, parts_of
 from flows.steps.frames.sources import DELIVERED, LINEAGE, Sources, complete, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.match.pairing import keyless, pair_records
-from flows.steps.reconcile.batches import counts, told_apart
+from flows.steps.reconcile.batches import counts, with_pair_numbers
 from flows.steps.reconcile.eligibility import excluded, standing
 from flows.steps.reconcile.signed import as_defined
 from flows.steps.rules.rules import Rules
@@ -142,7 +142,7 @@ def judged_batches(
     out = _by_values(INSERT_BATCH_DATA, sent, rules)
     if listed is None:
         return sent.filter(~out), None
-    mine, theirs = (side["Jsondata"] for side in told_apart(sent, listed))
+    mine, theirs = (side["Jsondata"] for side in with_pair_numbers(sent, listed))
     judged = mine.filter(sent.select(counts()).to_series())
     apart = _by_values(INSERT_BATCH_DATA, listed, rules) & ~theirs.is_in(judged.implode())
     return sent.filter(~out), listed.filter(~(apart | theirs.is_in(mine.filter(out).implode())))

@@ -82,7 +82,7 @@ def compare_rows(
         if source is not None and (source in listed or wanted.isdisjoint(keys)):
             sources[source][number] = keys[-1]
     pairs = _paired(theirs, shown, free)
-    told = []
+    compared = []
     for batch in sorted(listed | sources, key=lambda one: (one is not None, one or 0)):
         rows = listed.get(batch, [])
         mine = [(number, pairs[number]) for number in rows if number in pairs]
@@ -90,7 +90,7 @@ def compare_rows(
         # A record that was delivered once more is the same record.
         there = {key for number in rows for key in shown[number]}
         absent = {key for key in sources.get(batch, {}).values() if key not in there}
-        told.append(
+        compared.append(
             Compared(
                 batch,
                 theirs=len(rows),
@@ -102,7 +102,7 @@ def compare_rows(
                 missing=len(absent),
             )
         )
-    return told
+    return compared
 
 
 class _Free:
@@ -153,8 +153,8 @@ def _unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
     cells = _cells(row.get("Data"))
     if cells is None:
         return row
-    told = dict(zip(INSERT_BATCH_DATA.columns, cells, strict=True))
-    return {"Data": told["Data"], "Jsondata": row.get("Jsondata") or told["Jsondata"]}
+    record = dict(zip(INSERT_BATCH_DATA.columns, cells, strict=True))
+    return {"Data": record["Data"], "Jsondata": row.get("Jsondata") or record["Jsondata"]}
 
 
 def _record(text: str | None) -> Mapping[str, Any] | None:

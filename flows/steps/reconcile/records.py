@@ -168,10 +168,11 @@ class _Match:
     def _pairs(self, own: pl.DataFrame) -> Pairs:
         """Partners of the rows to compare; what a rule leaves out takes its partner along.
 
-        A row of insert-batch data does so whatever became of it: `told_apart` has given it one.
+        A row of insert-batch data does so whatever became of it: `with_pair_numbers` has given it
+        one.
         """
-        told_apart = self.table is INSERT_BATCH_DATA
-        takes = pl.col("status").is_null() | pl.col("by_rule") | pl.lit(told_apart)
+        has_pair_numbers = self.table is INSERT_BATCH_DATA
+        takes = pl.col("status").is_null() | pl.col("by_rule") | pl.lit(has_pair_numbers)
         taking = own.select(takes).to_series()
         rows = taking.arg_true()
         wire = self.zone if self.side == "G" else None

@@ -247,9 +247,9 @@ def _proof(sides: Sides, field: str, currency: str) -> Proof:
     reached = delivered
     for text, part in _steps(sides, cell):
         reached += part
-        told = line(text, part)
-        if told.rows or told.amount:
-            lines.append(told)
+        step = line(text, part)
+        if step.rows or step.amount:
+            lines.append(step)
     lines.append(line("= total per target", reached, total=True))
     lines.append(line("counted in the target", counted))
     unexplained = _amounts(sides.table, counted - reached, currency)[field]

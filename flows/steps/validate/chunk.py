@@ -130,8 +130,8 @@ class _Staging:
         frame, left_out = fill_secrets(table, frame, parents, self.repaired)
         checked = check(table, frame, tenant=self.tenant, named=self.named)
         # A required secret that is empty is reported once.
-        told = checked.errors.instead(left_out).of_keys(table, self.keys, checked.typed)
-        return replace(checked, errors=told)
+        errors = checked.errors.instead(left_out).of_keys(table, self.keys, checked.typed)
+        return replace(checked, errors=errors)
 
     def leave_out(
         self, table: Table, checked: Checked, excluded: pl.DataFrame, numbers: pl.Series

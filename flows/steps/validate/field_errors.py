@@ -182,8 +182,8 @@ class FieldErrors:
         )
         rows = np.concatenate([one.rows for one in found])
         wordings = pl.DataFrame([one.wording for one in found], _Wording._fields, orient="row")
-        told = wordings[np.repeat(np.arange(len(found)), [len(one.rows) for one in found])]
-        told = told.hstack(
+        messages = wordings[np.repeat(np.arange(len(found)), [len(one.rows) for one in found])]
+        messages = messages.hstack(
             [
                 lines[rows].alias("line"),
                 json_escaped(_shown(value)).alias(_VALUE),
@@ -191,7 +191,7 @@ class FieldErrors:
                 json_escaped(detail).alias(_DETAIL),
             ]
         )
-        texts = told.select(_TEXT).to_series()
+        texts = messages.select(_TEXT).to_series()
         order = np.argsort(rows, kind="stable")
         rows, first, count = np.unique(rows[order], return_index=True, return_counts=True)
         nth = []
@@ -300,8 +300,8 @@ def settled_errors(
 ) -> pl.Series:
     """ErrorData of rows that are wrong in the delivery as a whole, as the database writes it."""
     frame = pl.DataFrame({"value": json_escaped(values), "line": lines.cast(pl.String)})
-    told = REASONS[code].message(field=name, value=_BREAK, of=of)
-    before, after = map(_inside, told.split(_BREAK))
+    message = REASONS[code].message(field=name, value=_BREAK, of=of)
+    before, after = map(_inside, message.split(_BREAK))
     text = pl.concat_str(
         pl.lit(f'[{{"ErrorCode": {_json(code)}, "FieldName": {_json(name)}, "Message": "{before}'),
         "value",
