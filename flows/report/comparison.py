@@ -53,7 +53,7 @@ def render_text(comparison: Comparison) -> str:
     for title, side in (("left", comparison.left), ("right", comparison.right)):
         lines.append(f"{title:6}{visible(side.name)} ({side.kind}): {quantity(side.rows, 'row')}")
         lines += [f"      SHA-256 {side.sha256}"] if side.sha256 else []
-        lines += [f"      {visible(one)}" for one in _told(side)]
+        lines += [f"      {visible(one)}" for one in _remarks(side)]
     lines.append(f"key   {', '.join(map(visible, comparison.key))}")
     lines += [f"ignored: {visible(name)}" for name in comparison.ignored]
     lines += [f"tolerance: {visible(name)}={one}" for name, one in comparison.tolerances.items()]
@@ -105,7 +105,7 @@ def render_html(comparison: Comparison) -> str:
         verdict=verdict(comparison),
         meanings=MEANINGS,
         sides=sides,
-        told=_told,
+        remarks=_remarks,
         heads=HEADS,
         lines=[_cells(line) for line in comparison.shown],
         figure=_figure,
@@ -155,16 +155,16 @@ def _figure(value: object) -> str:
     return f"{digits(int(number) if whole else number)}{unit}{str(value)[len(text) + 1 :]}"
 
 
-def _told(side: SideResult) -> list[str]:
-    told = list(side.notes)
+def _remarks(side: SideResult) -> list[str]:
+    remarks = list(side.notes)
     if side.broken:
         are = agree(side.broken, "is", "are")
-        told.insert(
+        remarks.insert(
             0, f"{quantity(side.broken, 'record')} cannot be read and {are} compared with nothing"
         )
     if side.only_columns:
-        told.append(f"only here: {', '.join(side.only_columns)}")
-    return told
+        remarks.append(f"only here: {', '.join(side.only_columns)}")
+    return remarks
 
 
 def _side_json(side: SideResult) -> dict[str, Any]:

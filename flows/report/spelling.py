@@ -112,8 +112,8 @@ def _short(text: str | None, most: int) -> str | None:
 
 def _behind(text: str, at: int, most: int) -> str:
     cut = "..." if len(text) > at + most else ""
-    told = visible(text[at : at + most]) + cut
-    return f"... from character {at + 1}: {told} ({quantity(len(text), 'character')})"
+    part = visible(text[at : at + most]) + cut
+    return f"... from character {at + 1}: {part} ({quantity(len(text), 'character')})"
 
 
 def _spelled(character: str) -> str:

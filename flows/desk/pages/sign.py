@@ -125,5 +125,6 @@ def _files(
     except SignatureRefused as refused:
         return [], str(refused)
     return [
-        (name, told, (folder / name).stat().st_size, is_given(visit, name)) for name, told in listed
+        (name, digest, (folder / name).stat().st_size, is_given(visit, name))
+        for name, digest in listed
     ], None

@@ -45,8 +45,8 @@ def write_cover(
     sheet.write_string(2, 1, cell_text(verdict.word), formats[verdict.tone])
     sheet.write_string(3, 1, verdict.meaning)
     line = 4
-    told = [("Sign-off", one) for one in to_sign(report)]
-    for name, text in (*told, *(("Because", one) for one in report.cover.because)):
+    sign_off = [("Sign-off", one) for one in to_sign(report)]
+    for name, text in (*sign_off, *(("Because", one) for one in report.cover.because)):
         line = _fact(sheet, line, name, text, formats)
     line += 1
     for name, value in facts(report):
