@@ -300,7 +300,7 @@ def profile_of(path: Path | None, record: str | None, **terms: Any) -> "Profile"
     return with_terms(load_profile(path) if path else DEFAULT, terms)
 
 
-def beside(verdict: "FileVerdict") -> str:
+def other_rows(verdict: "FileVerdict") -> str:
     """What of a file is neither good nor in error."""
     text = f", {verdict.excluded:,} left out" if verdict.excluded else ""
     if verdict.superseded:
@@ -352,7 +352,7 @@ def _show(verdicts: "list[FileVerdict]") -> None:
             continue
         console.print(
             f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
-            f"{len(verdict.rejects)} with errors{beside(verdict)}"
+            f"{len(verdict.rejects)} with errors{other_rows(verdict)}"
         )
         tell_message(verdict)
         _tell(verdict.said)

@@ -141,8 +141,8 @@ class Kept:
                 now = _decided(connection, run, left)
             else:
                 changed = pl.col("id").is_in(ids)
-                anew = _decided(connection, run, left.filter(changed), ids)
-                now = pl.concat([before.breaks.filter(~changed), anew]).sort("id")
+                again = _decided(connection, run, left.filter(changed), ids)
+                now = pl.concat([before.breaks.filter(~changed), again]).sort("id")
             _refuse_ended(sees_breaks(connection, run.id))
             return _Standing(newest, now)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Template
 
-from flows.report.spelling import apart, digits, shortened, visible
+from flows.report.spelling import digits, shortened, shortened_pair, visible
 from flows.report.template import template
 from flows.steps.match.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
@@ -129,7 +129,7 @@ def _cells(line: Mapping[str, object]) -> dict[str, str]:
     if line["column"] is None:
         shown |= dict.fromkeys(("column", "left", "right"), "")
     elif isinstance(line["left"], str) and isinstance(line["right"], str):
-        left, right = apart(line["left"], line["right"], _LONG)
+        left, right = shortened_pair(line["left"], line["right"], _LONG)
         shown |= {"left": left or "", "right": right or ""}
     delta = line["delta"]
     places = {
@@ -200,7 +200,7 @@ def _difference_text(line: Mapping[str, object]) -> str:
     delta = f" ({line['delta']})" if line["delta"] is not None else ""
     left, right = line["left"], line["right"]
     if isinstance(left, str) and isinstance(right, str):
-        values = [one or "''" for one in apart(left, right, _VALUE)]
+        values = [one or "''" for one in shortened_pair(left, right, _VALUE)]
     else:
         values = [_shown(left), _shown(right)]
     return f"{key}: {visible(str(line['column']))} {' -> '.join(values)}{delta}"

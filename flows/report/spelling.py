@@ -75,9 +75,9 @@ def neutral(text: str, most: int = 500) -> str:
     return _as_text(text, shortened(text, most))
 
 
-def neutral_apart(one: str, other: str, most: int = 500) -> tuple[str, str]:
-    """Two delivered values that are held against each other: neutral, and told `apart`."""
-    first, second = apart(one, other, most)
+def neutral_pair(one: str, other: str, most: int = 500) -> tuple[str, str]:
+    """Two delivered values that are held against each other: neutral, as a `shortened_pair`."""
+    first, second = shortened_pair(one, other, most)
     return _as_text(one, first or ""), _as_text(other, second or "")
 
 
@@ -93,7 +93,7 @@ def shortened(text: str, most: int) -> str:
     return f"{visible(text[:most])}...{count}"
 
 
-def apart(one: str | None, other: str | None, most: int) -> tuple[str | None, str | None]:
+def shortened_pair(one: str | None, other: str | None, most: int) -> tuple[str | None, str | None]:
     """Two values, each shortened; those that begin alike for so long, from where they differ."""
     if one is None or other is None or one == other or one[:most] != other[:most]:
         return _short(one, most), _short(other, most)

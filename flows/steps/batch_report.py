@@ -260,7 +260,7 @@ def build_chain(
     corrected = staged.get("corrected", Totals())
     refused = _sum(staged, *ERRORS) + corrected
     waits = ("pending",) if "pending" not in staged or not applied else ()
-    beside = _sum(staged, "superseded", "excluded", "stale", "listed", *waits)
+    not_applied = _sum(staged, "superseded", "excluded", "stale", "listed", *waits)
     written = _sum(staged, *WRITTEN)
     found = staged if undone else database
     held = add(totals for state, totals in database.items() if state != "unchanged")
@@ -275,7 +275,7 @@ def build_chain(
             "applied",
             _sum(staged, *APPLIED),
             " and ".join((f"superseded, stale{also}", *waits)),
-            beside,
+            not_applied,
         ),
         ("written", written, "unchanged: the database had them", _sum(found, "unchanged")),
         ("in the database", held, *back),

@@ -14,7 +14,7 @@ from flows.desk.forms import FormIncomplete, read_day, refuse_nameless, taken
 from flows.desk.pages.files import is_given
 from flows.desk.seen import run_of
 from flows.desk.visit import Visit
-from flows.report.spelling import neutral_apart
+from flows.report.spelling import neutral_pair
 from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import PAGE, check_files, listed_files
 from flows.stages.reconcile.sign import approve, prepare
@@ -97,7 +97,7 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
         "waits": review.waits,
         "changes": changes,
         "method": [
-            (what, *neutral_apart(before, now))
+            (what, *neutral_pair(before, now))
             for what, before, now in method_rows(changes, run.rules_hash)
         ],
         "restates": RESTATED in run.scope,

@@ -9,7 +9,7 @@ import polars as pl
 
 from flows.report.reconciled.checks import DIGITS, survives
 from flows.report.spelling import visible
-from flows.steps.frames.beyond import beside
+from flows.steps.frames.beyond import beyond_texts
 from schemas.amounts import BEYOND
 from schemas.counting import quantity
 
@@ -39,7 +39,7 @@ def rows_xml(frame: pl.DataFrame, styles: Sequence[str], first: int) -> Iterator
         part = _escaped(frame.slice(start, CHUNK), columns)
         number = pl.int_range(first + start, first + start + part.height).cast(pl.String)
         cells = [
-            _cell(name, part[name], letter(place), style, beside(part, name))
+            _cell(name, part[name], letter(place), style, beyond_texts(part, name))
             for place, (name, style) in enumerate(zip(columns, styles, strict=True))
         ]
         rows = part.with_columns(number.alias("_row")).select(

@@ -19,7 +19,7 @@ from flows.report.reconciled.table import (
     ReportColumn,
 )
 from flows.report.reconciled.words import currency_label, sources
-from flows.report.spelling import apart
+from flows.report.spelling import shortened_pair
 from flows.steps.frames.beyond import beyond_of
 from flows.steps.frames.light import as_texts
 from flows.steps.reconcile.report import ReconciliationReport
@@ -87,7 +87,7 @@ def _with_differing_parts(rows: pl.DataFrame) -> pl.DataFrame:
     if not rows.select(alike.any()).item():
         return rows
     pairs = zip(rows.select(alike).to_series(), rows["expected"], rows["found"], strict=True)
-    cut = [apart(one, other, SURE) if odd else (one, other) for odd, one, other in pairs]
+    cut = [shortened_pair(one, other, SURE) if odd else (one, other) for odd, one, other in pairs]
     names = ("expected", "found")
     return rows.with_columns(pl.DataFrame(cut, dict.fromkeys(names, pl.String), orient="row"))
 

@@ -19,7 +19,7 @@ from typing import IO, Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from flows.steps.frames.beyond import beside
+from flows.steps.frames.beyond import beyond_texts
 from flows.steps.frames.light import as_texts
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import MONEY
@@ -161,7 +161,7 @@ def totals_json(report: ReconciliationReport) -> bytes:
 def _plain(frame: pl.DataFrame, name: str) -> pl.Expr:
     """A decimal without the zeros at its end, two places at least; one that fits none as it is."""
     text = pl.col(name).cast(pl.String).str.replace(r"(\.\d{2}\d*?)0+$", "$1")
-    return pl.coalesce(pl.lit(beside(frame, name)), text).alias(name)
+    return pl.coalesce(pl.lit(beyond_texts(frame, name)), text).alias(name)
 
 
 def _jsonable(value: object) -> Any:

@@ -17,7 +17,7 @@ from flows.report.reconciled.words import (
     value_of_break,
     verdict_of,
 )
-from flows.report.spelling import EMPTY, digits, neutral, neutral_apart, record_title
+from flows.report.spelling import EMPTY, digits, neutral, neutral_pair, record_title
 from flows.steps.breaks.cause_groups import CauseGroup
 from flows.steps.breaks.money import largest_first
 from flows.steps.breaks.shares import Share
@@ -153,7 +153,7 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
 
 
 def _change(what: str, before: str, now: str) -> tuple[str, ...]:
-    return (cell(what, 160), *map(escape, neutral_apart(before, now, 160)))
+    return (cell(what, 160), *map(escape, neutral_pair(before, now, 160)))
 
 
 def _left(all_of: int, most: int) -> Iterator[str]:

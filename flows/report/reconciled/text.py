@@ -27,7 +27,7 @@ from flows.report.reconciled.words import (
     verdict_of,
     with_unreadable,
 )
-from flows.report.spelling import digits, neutral, neutral_apart, record_title, shortened, visible
+from flows.report.spelling import digits, neutral, neutral_pair, record_title, shortened, visible
 from flows.report.text import WIDTH, section, typewritten, wrapped
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
@@ -77,7 +77,7 @@ def row_shown(table: ReportTable, row: TableRow) -> list[str]:
     """
     texts = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
     if at := table.against:
-        texts[at], texts[at + 1] = neutral_apart(str(row.cells[at]), str(row.cells[at + 1]))
+        texts[at], texts[at + 1] = neutral_pair(str(row.cells[at]), str(row.cells[at + 1]))
     return texts
 
 

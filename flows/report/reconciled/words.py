@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from flows.report.reconciled.verdicts import VERDICTS, VerdictWords, word_of
-from flows.report.spelling import apart, currency_named, digits, ungrouped, visible
+from flows.report.spelling import currency_named, digits, shortened_pair, ungrouped, visible
 from flows.steps.frames.beyond import number_of
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
@@ -79,8 +79,8 @@ def currency_label(report: ReconciliationReport, currency: str) -> str:
 
 
 def values_of_break(one: BreakLine, most: int) -> tuple[str | None, str | None]:
-    """What was expected and what was found, `apart`."""
-    return apart(value_of_break(one, one.expected), value_of_break(one, one.found), most)
+    """What was expected and what was found, as a `shortened_pair`."""
+    return shortened_pair(value_of_break(one, one.expected), value_of_break(one, one.found), most)
 
 
 def place_in_file(one: BreakLine) -> str:

@@ -132,8 +132,8 @@ def _recomputed(
         look = formats[ColumnKind.COUNT if check.counts else ColumnKind.MONEY]
         formula = f"={terms.removeprefix('+')}"
         sheet.write_formula(line, place, formula, look, float(check.value))
-        apart = f"ABS({letter(place)}{line + 1}-{letter(check.column)}{line + 1})"
-        same.append(f"{apart}<{float(check.limit)!r}".upper())
+        difference = f"ABS({letter(place)}{line + 1}-{letter(check.column)}{line + 1})"
+        same.append(f"{difference}<{float(check.limit)!r}".upper())
         holds = holds and check.holds
     if same:
         alike = same[0] if len(same) == 1 else f"AND({','.join(same)})"

@@ -87,8 +87,8 @@ def explained(
     """
     counted = counts(carried)
     there = ~pl.col("state").is_in((*RESOLVED, *ASIDE))
-    causes = find_causes(carried.beside(counted).filter(there), rates, moments, currencies)
+    causes = find_causes(carried.hstack(counted).filter(there), rates, moments, currencies)
     # Those that may have one are in the order of all.
     at = carried.select("state").select(pl.when(there).then(there.cum_sum() - 1)).to_series()
-    with_causes = carried.beside(counted.with_columns(causes.of["cause"][at]))
+    with_causes = carried.hstack(counted.with_columns(causes.of["cause"][at]))
     return with_causes, replace(causes, of=causes.of.clear())  # It is beside them.

@@ -41,12 +41,15 @@ def _factors(rates: pl.DataFrame) -> tuple[list[str], Floats]:
         sound.select(pl.format("rate {}", "name").alias("name"), rate.alias("factor")),
         sound.select(pl.format("1 / rate {}", "name").alias("name"), (1 / rate).alias("factor")),
     ]
-    for apart in range(1, NEAREST + 1):
-        same = pl.all_horizontal(pl.col(column) == pl.col(column).shift(apart) for column in PAIR)
+    for distance in range(1, NEAREST + 1):
+        same = pl.all_horizontal(
+            pl.col(column) == pl.col(column).shift(distance) for column in PAIR
+        )
         # Without rechunk() an empty chunk is left of the shift, which joining texts dies of.
         near = (
             sound.with_columns(
-                pl.col("name").shift(apart).alias("earlier"), rate.shift(apart).alias("before")
+                pl.col("name").shift(distance).alias("earlier"),
+                rate.shift(distance).alias("before"),
             )
             .filter(same)
             .rechunk()

@@ -77,7 +77,7 @@ def additions(rows: PartedRows, pool: pl.Expr) -> pl.DataFrame:
     added, placed = pl.concat(alone, rechunk=True), _placed(pl.concat(groups, rechunk=True))
     if placed["__at"].null_count() == added.height:
         return light(added)
-    some = rows.beside(placed).filter(pl.col("__at").is_not_null())
+    some = rows.hstack(placed).filter(pl.col("__at").is_not_null())
     breaks = pl.concat(_with_basis(part, pool) for part in some.read([*asked, *placed.columns]))
     together = _beyond_payments(_once(breaks))
     return light(

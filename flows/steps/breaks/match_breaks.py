@@ -17,7 +17,7 @@ from flows.steps.breaks.make import (
     make_breaks,
     not_numbered,
 )
-from flows.steps.frames.beyond import beside, unsigned
+from flows.steps.frames.beyond import beyond_texts, unsigned
 from flows.steps.frames.statuses import EXPECTED, FOUND, Lines
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Money
@@ -131,7 +131,7 @@ def _money_of(table: Table, about: pl.DataFrame) -> list[pl.Expr]:
     if not table.amounts:
         return [pl.lit(None, AMOUNT), pl.lit(None, pl.String)]
     columns = [table.amounts[0] + EXPECTED, table.amounts[0] + FOUND]
-    texts = [pl.lit(beside(about, name)) for name in columns]
+    texts = [pl.lit(beyond_texts(about, name)) for name in columns]
     said = pl.col(columns[0]).is_not_null() | texts[0].is_not_null()
     held, text = (
         pl.when(said).then(delivered).otherwise(there)

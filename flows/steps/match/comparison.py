@@ -10,7 +10,15 @@ from math import isfinite
 
 import polars as pl
 
-from flows.steps.frames.beyond import beside, beyond_of, fits, number_of, parted, too_large, unheld
+from flows.steps.frames.beyond import (
+    beyond_of,
+    beyond_texts,
+    fits,
+    number_of,
+    parted,
+    too_large,
+    unheld,
+)
 from flows.steps.frames.time_texts import time_text
 from flows.steps.rules.rules import Offset, Rules, Tolerance
 from schemas.amounts import BEYOND, EXACT
@@ -57,11 +65,11 @@ def differences(
         differing = pl.concat(blocks) if blocks else None
         if differing is not None and differing.height:
             lines = _lines_of(field, differing)
-            parts.append(_apart_in_value(table, expected, found, partner, lines))
+            parts.append(_currency_differences(table, expected, found, partner, lines))
     return pl.concat(parts)
 
 
-def _apart_in_value(
+def _currency_differences(
     table: Table,
     expected: pl.DataFrame,
     found: pl.DataFrame,
@@ -98,7 +106,7 @@ def _differing(
         columns |= zip(("eo", "fo"), sides(field.name + OFFSET), strict=True)
         differ |= pl.col("eo").ne_missing(pl.col("fo"))
     elif field.amount and (beyond_of(expected, [field.name]) or beyond_of(found, [field.name])):
-        texts = beside(expected, field.name), beside(found, field.name).gather(partner)
+        texts = beyond_texts(expected, field.name), beyond_texts(found, field.name).gather(partner)
         columns |= zip((f"e{BEYOND}", f"f{BEYOND}"), texts, strict=True)
         differ |= pl.col(f"e{BEYOND}").ne_missing(pl.col(f"f{BEYOND}"))
     both = pl.DataFrame(columns)
@@ -114,7 +122,7 @@ def _lines_of(field: Field, both: pl.DataFrame) -> pl.DataFrame:
         case Kind.DOUBLE:
             code = "AMOUNT" if field.amount else "VALUE"
             e, f = decimals(both["e"]), decimals(both["f"])
-            texts = [beside(both, side) for side in "ef"]
+            texts = [beyond_texts(both, side) for side in "ef"]
             # Of one that is too large the difference is known; one that is too long differs by
             # digits that no money has.
             there = pl.DataFrame([both["f"].alias(field.name), texts[1].alias(field.name + BEYOND)])
@@ -153,12 +161,12 @@ def _times(kind: Kind) -> list[pl.Expr]:
     """Of two times the instants are compared where both say theirs, the wall clocks otherwise."""
     e, f, eo, fo = (pl.col(name) for name in ("e", "f", "eo", "fo"))
     if kind is Kind.DATETIME_OFFSET:
-        apart = f.cast(pl.Int64) - e.cast(pl.Int64)
+        difference = f.cast(pl.Int64) - e.cast(pl.Int64)
         known = pl.lit(True)
     else:
         both = eo.is_not_null() & fo.is_not_null()
         shift = pl.when(both).then((fo - eo).cast(pl.Int64) * _MINUTE).otherwise(0)
-        apart = f.cast(pl.Int64) - e.cast(pl.Int64) - shift
+        difference = f.cast(pl.Int64) - e.cast(pl.Int64) - shift
         # One wall clock with its zone and one without may or may not be the same instant.
         known = eo.is_null() == fo.is_null()
     instant = kind is Kind.DATETIME_OFFSET
@@ -167,14 +175,14 @@ def _times(kind: Kind) -> list[pl.Expr]:
     code = (
         pl.when(absent & e.is_null().ne(f.is_null()))
         .then(pl.lit("VALUE"))
-        .when((apart != 0) | ~known)
+        .when((difference != 0) | ~known)
         .then(pl.lit("INSTANT"))
         .when(eo.ne_missing(fo))
         .then(pl.lit("OFFSET"))
     )
     return [
         code.alias("code"),
-        (apart.cast(AMOUNT) / 1_000_000).cast(AMOUNT).alias("seconds"),
+        (difference.cast(AMOUNT) / 1_000_000).cast(AMOUNT).alias("seconds"),
         shown[0].alias("expected"),
         shown[1].alias("found"),
     ]
@@ -252,7 +260,7 @@ def _number_texts(values: pl.Series) -> Iterator[str | None]:
         )
 
 
-def judged(record: str, differences: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+def with_tolerances(record: str, differences: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """The differences with `tolerance`: the name of the rule that waves one through, else null.
 
     `differences` has, beside its own columns, the row's `currency` and `tenant`. Of several rules

@@ -52,7 +52,7 @@ class PlanAnnex(Annex[PlanLine]):
     """What plans ask of each debt, by `PLANNED_SCHEMA`."""
 
 
-def planned(beside: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl.DataFrame:
+def planned(with_payments: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """What plans ask of each debt: details of its payments, in the currency they were paid in.
 
     Where a plan leads to one debt only, its details that are due and have no payment count too.
@@ -61,7 +61,9 @@ def planned(beside: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl.DataFr
     columns = [*debt, pl.col("PlannedCurrenciesId").alias("currency"), "PlannedAmount"]
     known = pl.col("PlannedAmount").is_not_null()
     named = links.lazy().filter(known, pl.col("PlannedCurrenciesId") == pl.col("paid_in"))
-    open_ones = beside.filter(known, pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
+    open_ones = with_payments.filter(
+        known, pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of)
+    )
     only = (
         links.lazy()
         .select("PaymentPlansId", *debt)
@@ -110,7 +112,7 @@ def allotted(links: pl.DataFrame) -> pl.DataFrame:
 
 
 def plan_rows(
-    beside: pl.DataFrame, parts: pl.DataFrame, breaks: pl.DataFrame, as_of: date
+    with_payments: pl.DataFrame, parts: pl.DataFrame, breaks: pl.DataFrame, as_of: date
 ) -> pl.DataFrame:
     """One line per plan and currency: details, planned, paid, outstanding, overdue, flags."""
     currency = pl.col("PlannedCurrenciesId").alias("currency")
@@ -120,7 +122,7 @@ def plan_rows(
         side.select("PaymentPlansId", currency, "PlannedAmount", "day", paid)
         for side, paid in (
             (parts, own),
-            (beside.filter(pl.col("tenant").is_null()), zero().alias("own")),
+            (with_payments.filter(pl.col("tenant").is_null()), zero().alias("own")),
         )
     ]
     amount = pl.col("PlannedAmount").fill_null(zero())
@@ -182,7 +184,7 @@ def _flags(breaks: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def plan_lines(rows: pl.DataFrame, beside: pl.DataFrame) -> tuple[PlanLine, ...]:
+def plan_lines(rows: pl.DataFrame, with_payments: pl.DataFrame) -> tuple[PlanLine, ...]:
     """The lines a reader sees; plans with flags come into it before others."""
     shown = rows.with_row_index("at")
     if shown.height > LINES:
@@ -202,13 +204,13 @@ def plan_lines(rows: pl.DataFrame, beside: pl.DataFrame) -> tuple[PlanLine, ...]
             status_codes=tuple(row["status_codes"] or ()),
             flags=tuple(row["flags"]),
         )
-        for row in _with_tenant_and_codes(shown, beside).sort("at").iter_rows(named=True)
+        for row in _with_tenant_and_codes(shown, with_payments).sort("at").iter_rows(named=True)
     )
 
 
-def _with_tenant_and_codes(shown: pl.DataFrame, beside: pl.DataFrame) -> pl.DataFrame:
+def _with_tenant_and_codes(shown: pl.DataFrame, with_payments: pl.DataFrame) -> pl.DataFrame:
     """Lines of plans with their tenant and the status codes of their details."""
-    details = beside.select(
+    details = with_payments.select(
         *("PaymentPlansId", "whose", _STATUS), pl.col("PlannedCurrenciesId").alias("currency")
     ).join(shown, on="PaymentPlansId", how="semi", nulls_equal=True)
     codes = (

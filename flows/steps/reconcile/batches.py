@@ -63,13 +63,13 @@ def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[
     """
     sides = [sent] if listed is None else [sent, listed]
     inside = _Inside(pl.concat(side.select(_TEXTS) for side in sides))
-    every = inside.beside(sent)
+    every = inside.with_inside(sent)
     taken = every.filter(counts())
     mine = every.filter(~in_state(ENDS))
     if listed is None:
         breaks = number_duplicates(_contradictions(inside, taken, listed=False))
         return _annex(breaks, mine, taken, taken.clear())
-    theirs = inside.beside(listed)
+    theirs = inside.with_inside(listed)
     missing, extra = inside.unpaired(taken, theirs)
     _, extra = inside.unpaired(every.filter(~counts()), extra)
     breaks = number_duplicates(
@@ -92,7 +92,7 @@ def own_rows(sent: pl.DataFrame, listed: pl.DataFrame, shared: Collection[int]) 
         return listed
     inside = _Inside(pl.concat(side.select(_TEXTS) for side in (sent, listed)))
     numbered = listed.with_row_index("at")
-    _, extra = inside.unpaired(inside.beside(sent), inside.beside(numbered))
+    _, extra = inside.unpaired(inside.with_inside(sent), inside.with_inside(numbered))
     theirs = extra.filter(pl.col(BATCH).is_in(list(shared)))["at"]
     return numbered.filter(~pl.col("at").is_in(theirs.implode())).drop("at")
 
@@ -107,7 +107,7 @@ def with_pair_numbers(
     have their partners before those that do not.
     """
     inside = _Inside(pl.concat(side.select(_TEXTS) for side in (sent, listed)))
-    mine, theirs = (inside.beside(side.with_row_index("at")) for side in (sent, listed))
+    mine, theirs = (inside.with_inside(side.with_row_index("at")) for side in (sent, listed))
     pairs = [pl.DataFrame(schema={"at": pl.UInt32, "there": pl.UInt32})]
     _, rest = inside.unpaired(mine.filter(counts()), theirs, pairs)
     inside.unpaired(mine.filter(~counts()), rest, pairs)
@@ -138,7 +138,7 @@ class _Inside:
             pl.Series("differs", [bool(inner.differs) for inner in self.found], pl.Boolean),
         )
 
-    def beside(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def with_inside(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with the number of their inside; flags without nulls; `told`: ErrorData speaks."""
         silent = pl.col("ErrorData").fill_null("").str.strip_chars().is_in(["", "[]", "{}"])
         return rows.join(

@@ -103,8 +103,8 @@ def _ranges(
         _aside(replace(of_debt, column="DebtsId"), files, pl.concat, keep),
     )
     for loads in zip(*sides, strict=True):
-        some, asked, beside = (load() for load in loads)
-        yield some, asked, beside
+        some, asked, invoiced = (load() for load in loads)
+        yield some, asked, invoiced
 
 
 def _paid(payments: pl.DataFrame, as_of: date) -> pl.DataFrame:

@@ -92,8 +92,10 @@ def _with_beyond(
         for amount, more in zip(known, sums.values(), strict=True)
     ]
     both = there.with_columns(pl.Series(held + BEYOND, whole, pl.String))
-    beside = rolled.join(both, on=on, how="left", nulls_equal=True, maintain_order="left")
-    return beside.with_columns(pl.when(pl.col(held + BEYOND).is_null()).then(held).alias(held))
+    with_amounts = rolled.join(both, on=on, how="left", nulls_equal=True, maintain_order="left")
+    return with_amounts.with_columns(
+        pl.when(pl.col(held + BEYOND).is_null()).then(held).alias(held)
+    )
 
 
 def reconcile_debts(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:

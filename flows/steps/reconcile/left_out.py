@@ -60,7 +60,7 @@ class LeftOut:
             return loads
         return [changed(*one) for one in zip(loads, self.rows[record], strict=True)]
 
-    def unjudged(self, breaks: pl.DataFrame) -> pl.DataFrame:
+    def unrelated(self, breaks: pl.DataFrame) -> pl.DataFrame:
         """Breaks without those that are about them."""
         if not self.rows or breaks.is_empty():
             return breaks
@@ -133,7 +133,7 @@ def left_out_as_signed(sources: Sources, rules: Rules, out: LeftOut) -> LeftOut:
     return LeftOut(out.rows, as_signed)
 
 
-def judged_batches(
+def included_batches(
     sent: pl.DataFrame, listed: pl.DataFrame | None, rules: Rules
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Insert-batch data without what is left out; what was sent takes what is listed along."""
@@ -143,9 +143,11 @@ def judged_batches(
     if listed is None:
         return sent.filter(~out), None
     mine, theirs = (side["Jsondata"] for side in with_pair_numbers(sent, listed))
-    judged = mine.filter(sent.select(counts()).to_series())
-    apart = _by_values(INSERT_BATCH_DATA, listed, rules) & ~theirs.is_in(judged.implode())
-    return sent.filter(~out), listed.filter(~(apart | theirs.is_in(mine.filter(out).implode())))
+    counting = mine.filter(sent.select(counts()).to_series())
+    listed_out = _by_values(INSERT_BATCH_DATA, listed, rules) & ~theirs.is_in(counting.implode())
+    return sent.filter(~out), listed.filter(
+        ~(listed_out | theirs.is_in(mine.filter(out).implode()))
+    )
 
 
 def _by_values(table: Table, records: pl.DataFrame, rules: Rules) -> pl.Series:

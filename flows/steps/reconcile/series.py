@@ -269,12 +269,12 @@ def _beyond(now: float, before: float, share: Fraction) -> bool:
 def _gaps(sound: pl.DataFrame, calendar: str | None) -> pl.DataFrame:
     """Business days between two rates of a series; told of the rate after the gap."""
     same = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in PAIR)
-    apart = sound.with_columns(
-        pl.when(same).then(pl.col("day").shift()).alias("day_before")
-    ).filter((pl.col("day") - pl.col("day_before")).dt.total_days() > 1)
-    spans = apart.select("day_before", "day").unique(maintain_order=True)
+    gaps = sound.with_columns(pl.when(same).then(pl.col("day").shift()).alias("day_before")).filter(
+        (pl.col("day") - pl.col("day_before")).dt.total_days() > 1
+    )
+    spans = gaps.select("day_before", "day").unique(maintain_order=True)
     missing = [_missing(before, after, calendar) for before, after in spans.iter_rows()]
-    rows = apart.join(
+    rows = gaps.join(
         spans.with_columns(pl.Series("missing", missing, pl.Int64)),
         on=["day_before", "day"],
         maintain_order="left",
