@@ -183,18 +183,18 @@ def row_command(
             [one._asdict() for one in made_fields(place, connection, row, entry["data"])]
             for row, entry in zip(found, rows, strict=True)
         ]
-    shown = []
+    displayed = []
     for entry, made in zip(rows, fields, strict=True):
         table = EXTRACTS[str(entry["record"])]
         facts = {
             name: shown_record(table, value) if name in TEXTS_OF_ROW and value else value
             for name, value in entry.items()
         }
-        shown.append((facts, made))
+        displayed.append((facts, made))
     if json:
-        print_json({"rows": [_plain(facts) | {"fields": made} for facts, made in shown]})
+        print_json({"rows": [_plain(facts) | {"fields": made} for facts, made in displayed]})
         return 0
-    for facts, made in shown:
+    for facts, made in displayed:
         console = out()
         for name, value in facts.items():
             for one in value if isinstance(value, list) else [value]:

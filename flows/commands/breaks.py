@@ -135,9 +135,9 @@ def list_command(
                 for line in outgrown
             ],
         )  # fmt: skip
-    shown = f", {most} of them shown" if len(lines) > most else ""
+    limit_text = f", {most} of them shown" if len(lines) > most else ""
     count = quantity(len(lines), "break")
-    out().print(f"{count} of reconciliation {found.id}, as of {found.as_of}{shown}.")
+    out().print(f"{count} of reconciliation {found.id}, as of {found.as_of}{limit_text}.")
     if any(line["file"] for line in lines[:most]):
         out().print("The row behind a break: recon row BATCH FILE --line LINE")
     return 0

@@ -89,8 +89,8 @@ class Printed(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print; of signs without a shape only line ends keep their meaning."""
-        shown = (printable(one) if isinstance(one, str) else one for one in objects)
-        super().print(*shown, **options)
+        printed = (printable(one) if isinstance(one, str) else one for one in objects)
+        super().print(*printed, **options)
 
 
 def _width() -> int | None:

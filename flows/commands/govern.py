@@ -336,11 +336,11 @@ def _detail(text: str | None) -> str:
     """What an event says beside its reason; a hash by its beginning, which is enough to find it."""
     from connectors.postgres.trail import said_by
 
-    shown = {name: str(value) for name, value in said_by(text).items() if value is not None}
-    if not shown:
+    facts = {name: str(value) for name, value in said_by(text).items() if value is not None}
+    if not facts:
         # A version before this took any text.
         return text if text not in (None, "{}") else ""
     return ", ".join(
         f"{name} {value[:12] + '...' if len(value) == HASH else value}"
-        for name, value in shown.items()
+        for name, value in facts.items()
     )

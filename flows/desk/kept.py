@@ -167,10 +167,10 @@ class Kept:
     ) -> Review:
         """Its figures, and whether it can be approved."""
 
-        def judge() -> Review:
+        def compute() -> Review:
             return review_of(place, connection, run, self.breaks(place, connection, run))
 
-        return self._reviews.get(_key(connection, run), judge)
+        return self._reviews.get(_key(connection, run), compute)
 
     def changes(
         self, place: Workspace, connection: psycopg.Connection, run: Reconciliation

@@ -125,17 +125,17 @@ def _called(side: SideResult) -> str:
 
 def _cells(line: Mapping[str, object]) -> dict[str, str]:
     """A difference as the page has it; values that begin alike are told from where they differ."""
-    shown = {name: _short(value) for name, value in line.items()}
+    cells = {name: _short(value) for name, value in line.items()}
     if line["column"] is None:
-        shown |= dict.fromkeys(("column", "left", "right"), "")
+        cells |= dict.fromkeys(("column", "left", "right"), "")
     elif isinstance(line["left"], str) and isinstance(line["right"], str):
         left, right = shortened_pair(line["left"], line["right"], _LONG)
-        shown |= {"left": left or "", "right": right or ""}
+        cells |= {"left": left or "", "right": right or ""}
     delta = line["delta"]
     places = {
         name: "" if line[name] is None else _figure(line[name]) for name in ("left_at", "right_at")
     }
-    return shown | {"delta": "" if delta is None else _figure(delta)} | places
+    return cells | {"delta": "" if delta is None else _figure(delta)} | places
 
 
 def _short(value: object) -> str:
@@ -194,7 +194,7 @@ def _column_text(column: ColumnResult) -> str:
 
 def _difference_text(line: Mapping[str, object]) -> str:
     fixed = {"status", "column", "left", "right", "delta", "left_at", "right_at"}
-    key = "/".join(_shown(value) for name, value in line.items() if name not in fixed)
+    key = "/".join(_display(value) for name, value in line.items() if name not in fixed)
     if line["column"] is None:
         return f"{key}: {MEANINGS[Status(str(line['status']))]}"
     delta = f" ({line['delta']})" if line["delta"] is not None else ""
@@ -202,9 +202,9 @@ def _difference_text(line: Mapping[str, object]) -> str:
     if isinstance(left, str) and isinstance(right, str):
         values = [one or "''" for one in shortened_pair(left, right, _VALUE)]
     else:
-        values = [_shown(left), _shown(right)]
+        values = [_display(left), _display(right)]
     return f"{key}: {visible(str(line['column']))} {' -> '.join(values)}{delta}"
 
 
-def _shown(value: object) -> str:
+def _display(value: object) -> str:
     return "NULL" if value is None else shortened(str(value), _VALUE) or "''"

@@ -59,13 +59,13 @@ def summary_markdown(report: BatchReport) -> str:
     room = MOST
     for part in _parts(report):
         blocks.append(part.heading)
-        shown = part.rows[:room]
-        if shown:
-            blocks.append(markdown_table(part.names, shown))
-        left = part.left + len(part.rows) - len(shown)
+        rows = part.rows[:room]
+        if rows:
+            blocks.append(markdown_table(part.names, rows))
+        left = part.left + len(part.rows) - len(rows)
         if left:
             blocks.append(f"{digits(left)} more are in the report.")
-        room -= len(shown)
+        room -= len(rows)
     return "\n\n".join(blocks) + "\n"
 
 

@@ -102,8 +102,8 @@ def shortened_pair(one: str | None, other: str | None, most: int) -> tuple[str |
     return _behind(one, at, most), _behind(other, at, most)
 
 
-def _as_text(text: str, shown: str) -> str:
-    return "'" + shown if is_formula(text) else shown
+def _as_text(text: str, display: str) -> str:
+    return "'" + display if is_formula(text) else display
 
 
 def _short(text: str | None, most: int) -> str | None:

@@ -337,14 +337,17 @@ def _states(report: BatchReport, chain: Chain, whole: str = "read") -> Iterator[
         sums[whole] = chain.lines[0].totals
     for label, group in _by_currency(report, chain):
         # A state without this currency would only add a line of zeros.
-        shown = {
+        states = {
             name: totals
             for name, totals in sums.items()
             if name in ("sum", whole) or any(figure.of(totals) for figure in group)
         }
         yield from _grid(
-            [label, *map(state_word, shown)],
-            [[[one.name, *(digits(one.of(totals)) for totals in shown.values())]] for one in group],
+            [label, *map(state_word, states)],
+            [
+                [[one.name, *(digits(one.of(totals)) for totals in states.values())]]
+                for one in group
+            ],
         )
 
 

@@ -59,10 +59,10 @@ def letter(column: int) -> str:
 
 def cell_text(text: str) -> str:
     """Text that any spreadsheet can hold: what it cannot is spelled out, what is cut is counted."""
-    shown = visible(text).translate(_NO_CHARACTERS)
-    if is_held(shown):
-        return shown
-    cut = shown.encode("utf-16-le")[: 2 * LONGEST].decode("utf-16-le", errors="ignore")
+    printable = visible(text).translate(_NO_CHARACTERS)
+    if is_held(printable):
+        return printable
+    cut = printable.encode("utf-16-le")[: 2 * LONGEST].decode("utf-16-le", errors="ignore")
     return f"{cut}... ({quantity(len(text), 'character')})"
 
 

@@ -71,9 +71,9 @@ def columns_of(report: ReconciliationReport, frame: pl.DataFrame) -> pl.DataFram
     top = as_texts(frame.head(MOST)).rename({"class": "group"})
     labels = {key: currency_label(report, key) for key in top["currency"].unique()}
     sides = {side: sources(side) for side in top["side"].unique()}
-    shown = [name for name, _ in BREAK_COLUMNS]
+    names = [name for name, _ in BREAK_COLUMNS]
     return _with_differing_parts(
-        top.select(*shown, *(name + BEYOND for name in beyond_of(top, shown))).with_columns(
+        top.select(*names, *(name + BEYOND for name in beyond_of(top, names))).with_columns(
             pl.col("currency").replace(labels), pl.col("side").replace(sides)
         )
     )

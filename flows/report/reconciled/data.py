@@ -74,7 +74,7 @@ def _csv_lines(frame: pl.DataFrame) -> str:
         separator=" ",
         ignore_nulls=True,
     )
-    shown = frame.with_columns(
+    escaped = frame.with_columns(
         *(
             pl.when(mark).then(pl.concat_str(pl.lit("'"), name)).otherwise(name).alias(name)
             for name, mark in marked.items()
@@ -84,7 +84,7 @@ def _csv_lines(frame: pl.DataFrame) -> str:
     )
     # Texts are quoted, numbers are not, and what is not there is neither: null is no empty text.
     quoted = [*_texts(frame), QUOTED]
-    cells = shown.select(
+    cells = escaped.select(
         _quoted(name) if name in quoted else pl.col(name).cast(pl.String).fill_null("")
         for name in (*_columns(frame), QUOTED)
     )

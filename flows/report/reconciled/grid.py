@@ -15,7 +15,7 @@ from flows.report.reconciled.table import (
 )
 from flows.report.reconciled.tables import has_unreadable, unexplained
 from flows.report.reconciled.tables import idle as is_idle
-from flows.report.reconciled.text import row_shown, shown
+from flows.report.reconciled.text import display_row, display_text
 from flows.report.reconciled.words import (
     NOT_READABLE,
     amount_text,
@@ -106,19 +106,19 @@ def grid(table: ReportTable) -> Grid:
 
 
 def _heading(cell: Cell, column: ReportColumn) -> str:
-    text = shown(cell, column.kind)
+    text = display_text(cell, column.kind)
     return f"tenant {text}" if column.name == "Tenant" else text
 
 
 def _line(row: TableRow, table: ReportTable) -> GridLine:
-    cells = zip(row.cells, table.columns, row_shown(table, row), strict=True)
+    cells = zip(row.cells, table.columns, display_row(table, row), strict=True)
     entries = tuple(_entry(*one) for one in cells)[table.groups :]
     return GridLine(entries, row.total, row.bad)
 
 
 def entry(cell: Cell, column: ReportColumn) -> GridEntry:
     """A cell; a figure that has to be zero says by its colour whether it is."""
-    return _entry(cell, column, shown(cell, column.kind))
+    return _entry(cell, column, display_text(cell, column.kind))
 
 
 def _entry(cell: Cell, column: ReportColumn, text: str) -> GridEntry:

@@ -21,7 +21,7 @@ from flows.report.reconciled.grid import MOST as TABLE_LINES
 from flows.report.reconciled.grid import chains, grid, idle, statements, ties
 from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import ColumnKind
-from flows.report.reconciled.text import shown
+from flows.report.reconciled.text import display_text
 from flows.report.reconciled.words import (
     NOT_READABLE,
     STATES,
@@ -119,7 +119,7 @@ def _template() -> Template:
         title_of=record_title,
         says=code_title,
         source=sources,
-        display=lambda value: shown(value, ColumnKind.TEXT),
+        display=lambda value: display_text(value, ColumnKind.TEXT),
         moment=first_page.moment,
     )
 

@@ -57,7 +57,7 @@ def render_text(report: ReconciliationReport) -> str:
     return typewritten(lines)
 
 
-def shown(cell: Cell, kind: ColumnKind) -> str:
+def display_text(cell: Cell, kind: ColumnKind) -> str:
     """A value as text: numbers exact and grouped, days as ISO dates, delivered text neutral."""
     match cell:
         case None:
@@ -70,12 +70,12 @@ def shown(cell: Cell, kind: ColumnKind) -> str:
             return str(cell) if kind is ColumnKind.NUMBER else digits(cell)
 
 
-def row_shown(table: ReportTable, row: TableRow) -> list[str]:
+def display_row(table: ReportTable, row: TableRow) -> list[str]:
     """The cells of a row as texts; where two are held against each other, from where they differ.
 
     Else a change far behind the beginning of a long value would be cut off.
     """
-    texts = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
+    texts = [display_text(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
     if at := table.against:
         texts[at], texts[at + 1] = neutral_pair(str(row.cells[at]), str(row.cells[at + 1]))
     return texts
@@ -91,7 +91,7 @@ def _cover(report: ReconciliationReport) -> Iterator[str]:
         yield from _wrapped(visible(because), "  because ")
     yield ""
     for name, value in facts(report):
-        yield from _wrapped(shown(value, ColumnKind.TEXT), f"{name:22}")
+        yield from _wrapped(display_text(value, ColumnKind.TEXT), f"{name:22}")
 
 
 def _table(table: ReportTable) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _table(table: ReportTable) -> Iterator[str]:
             if place not in about and one is not CURRENCY
         ]
         for row in rows[:CURRENCIES]:
-            of = row_shown(table, row)[table.columns.index(CURRENCY)]
+            of = display_row(table, row)[table.columns.index(CURRENCY)]
             yield from _wrapped("; ".join(_named_cells(table, row, figures)), f"    {of}: ")
         if len(rows) > CURRENCIES:
             yield f"    {quantity(len(rows) - CURRENCIES, 'more currency')}"
@@ -126,7 +126,7 @@ def _money(table: ReportTable) -> Iterator[str]:
     """A line for each currency, and one for those of which there is nothing to say."""
     currencies: dict[str, list[str]] = {}
     for row in table.rows:
-        currency, pool, *_ = row_shown(table, row)
+        currency, pool, *_ = display_row(table, row)
         texts = currencies.setdefault(currency, [])
         if any(cell for cell in row.cells[2:]):
             figures = _named_cells(table, row, range(2, len(row.cells)))
@@ -159,7 +159,7 @@ def _named_cells(
     table: ReportTable, row: TableRow, places: Sequence[int] | None = None
 ) -> Iterator[str]:
     """The cells of a row with the names of their columns; the first one needs none."""
-    texts = row_shown(table, row)
+    texts = display_row(table, row)
     if len(texts) == 2:
         yield ": ".join(texts)
         return

@@ -12,7 +12,7 @@ import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA
 from flows.steps.breaks.money import currency_named, is_amount_field
-from flows.steps.frames.beyond import money_text, shown
+from flows.steps.frames.beyond import amount_text, money_text
 from schemas.amounts import BEYOND
 from schemas.breaks import OF_AMOUNTS
 from schemas.frame_types import Dtype
@@ -143,13 +143,13 @@ def values(names: Mapping[str, str], prefix: str = "") -> pl.Expr:
     `names` are those of currencies, by CurrenciesId; one without a name is told by that.
     """
     parts = [
-        pl.format(f"{word} {{}}", shown(prefix + name) if name in _MONEY else prefix + name)
+        pl.format(f"{word} {{}}", amount_text(prefix + name) if name in _MONEY else prefix + name)
         for name, word in _SHOWN.items()
     ]
     parts.append(pl.format("in {}", currency_named(f"{prefix}currency", names)))
     amounts, note = pl.col(f"{prefix}amounts"), pl.col(f"{prefix}note")
     # Of a record with one amount above zero, the amount says it all.
-    unsaid = shown(f"{prefix}amount").is_null() & (amounts != "")
+    unsaid = amount_text(f"{prefix}amount").is_null() & (amounts != "")
     parts.append(pl.when(amounts.str.contains(", | -") | unsaid).then(amounts))
     parts.append(pl.when(note != "").then(note))
     text = pl.concat_str(parts, separator=", ", ignore_nulls=True)

@@ -129,7 +129,7 @@ def unsigned(text: pl.Expr) -> pl.Expr:
     return text.str.strip_prefix("-")
 
 
-def shown(name: str) -> pl.Expr:
+def amount_text(name: str) -> pl.Expr:
     """An amount as text: as it is, without zeros that say nothing."""
     return pl.coalesce(pl.col(name + BEYOND), money_text(pl.col(name)))
 

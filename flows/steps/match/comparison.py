@@ -127,18 +127,18 @@ def _lines_of(field: Field, both: pl.DataFrame) -> pl.DataFrame:
             # digits that no money has.
             there = pl.DataFrame([both["f"].alias(field.name), texts[1].alias(field.name + BEYOND)])
             unread = pl.lit(unheld(field, there) & ~too_large(texts[1]) & field.amount)
-            shown = [
+            sides = [
                 pl.coalesce(pl.lit(beyond), pl.lit(canonical_texts(both[side])))
                 for side, beyond in zip("ef", texts, strict=True)
             ]
-            delta, more = _apart(e, f, *texts)
+            delta, more = _delta(e, f, *texts)
             lines = both.with_columns(
                 delta,
                 pl.when(~unread).then(pl.lit(more)).alias(more.name),
                 code=pl.when(unread).then(pl.lit("PRECISION")).otherwise(pl.lit(code)),
                 base=e,
-                expected=shown[0],
-                found=shown[1],
+                expected=sides[0],
+                found=sides[1],
             )
         case _:
             lines = both.with_columns(
@@ -147,9 +147,9 @@ def _lines_of(field: Field, both: pl.DataFrame) -> pl.DataFrame:
                 found=canonical_texts(both["f"]),
             )
     if field.secret:
-        shown = [pl.when(pl.col(side).is_not_null()).then(pl.lit(SECRET)).alias(side)
-                 for side in ("expected", "found")]  # fmt: skip
-        lines = lines.with_columns(shown)
+        hidden = [pl.when(pl.col(side).is_not_null()).then(pl.lit(SECRET)).alias(side)
+                  for side in ("expected", "found")]  # fmt: skip
+        lines = lines.with_columns(hidden)
     lines = lines.with_columns(field=pl.lit(field.name))
     return lines.select(
         (pl.col(name) if name in lines.columns else pl.lit(None)).cast(dtype).alias(name)
@@ -170,7 +170,7 @@ def _times(kind: Kind) -> list[pl.Expr]:
         # One wall clock with its zone and one without may or may not be the same instant.
         known = eo.is_null() == fo.is_null()
     instant = kind is Kind.DATETIME_OFFSET
-    shown = [time_text(side, offset, instant=instant) for side, offset in ((e, eo), (f, fo))]
+    written = [time_text(side, offset, instant=instant) for side, offset in ((e, eo), (f, fo))]
     absent = e.is_null() | f.is_null()
     code = (
         pl.when(absent & e.is_null().ne(f.is_null()))
@@ -183,8 +183,8 @@ def _times(kind: Kind) -> list[pl.Expr]:
     return [
         code.alias("code"),
         (difference.cast(AMOUNT) / 1_000_000).cast(AMOUNT).alias("seconds"),
-        shown[0].alias("expected"),
-        shown[1].alias("found"),
+        written[0].alias("expected"),
+        written[1].alias("found"),
     ]
 
 
@@ -207,7 +207,7 @@ def decimals(values: pl.Series) -> pl.Series:
     return read.scatter(left, pl.Series(fitting, dtype=AMOUNT))
 
 
-def _apart(
+def _delta(
     expected: pl.Series, found: pl.Series, more_expected: pl.Series, more_found: pl.Series
 ) -> list[pl.Series]:
     """Found minus expected, and the text of a difference that does not fit beside it."""

@@ -75,8 +75,8 @@ def _times(values: pl.Series, signs: int) -> pl.Series:
 
 def _by_clock(values: pl.Series, form: str) -> pl.Series:
     """Times in a form that ends in a fraction, without its zeros that say nothing."""
-    shown = values.dt.to_string(form).to_frame("t")
-    return shown.select(pl.col("t").str.strip_chars_end("0").str.strip_chars_end(".")).to_series()
+    written = values.dt.to_string(form).to_frame("t")
+    return written.select(pl.col("t").str.strip_chars_end("0").str.strip_chars_end(".")).to_series()
 
 
 def _days(values: pl.Series) -> pl.Series:

@@ -186,11 +186,11 @@ def _flags(breaks: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
 
 def plan_lines(rows: pl.DataFrame, with_payments: pl.DataFrame) -> tuple[PlanLine, ...]:
     """The lines a reader sees; plans with flags come into it before others."""
-    shown = rows.with_row_index("at")
-    if shown.height > LINES:
+    listed = rows.with_row_index("at")
+    if listed.height > LINES:
         flagged = pl.col("flags").list.len() > 0
-        shown = shown.sort(flagged, "outstanding", "at", descending=[True, True, False])
-        shown = shown.head(LINES).sort("at")
+        listed = listed.sort(flagged, "outstanding", "at", descending=[True, True, False])
+        listed = listed.head(LINES).sort("at")
     return tuple(
         PlanLine(
             plan="" if row["PaymentPlansId"] is None else str(row["PaymentPlansId"]),
@@ -204,21 +204,21 @@ def plan_lines(rows: pl.DataFrame, with_payments: pl.DataFrame) -> tuple[PlanLin
             status_codes=tuple(row["status_codes"] or ()),
             flags=tuple(row["flags"]),
         )
-        for row in _with_tenant_and_codes(shown, with_payments).sort("at").iter_rows(named=True)
+        for row in _with_tenant_and_codes(listed, with_payments).sort("at").iter_rows(named=True)
     )
 
 
-def _with_tenant_and_codes(shown: pl.DataFrame, with_payments: pl.DataFrame) -> pl.DataFrame:
+def _with_tenant_and_codes(listed: pl.DataFrame, with_payments: pl.DataFrame) -> pl.DataFrame:
     """Lines of plans with their tenant and the status codes of their details."""
     details = with_payments.select(
         *("PaymentPlansId", "whose", _STATUS), pl.col("PlannedCurrenciesId").alias("currency")
-    ).join(shown, on="PaymentPlansId", how="semi", nulls_equal=True)
+    ).join(listed, on="PaymentPlansId", how="semi", nulls_equal=True)
     codes = (
         details.drop_nulls(_STATUS)
         .group_by(_PLAN)
         .agg(pl.col(_STATUS).unique().sort().alias("status_codes"))
     )
     whose = details.group_by("PaymentPlansId").agg(pl.col("whose").first().alias("tenant"))
-    return shown.join(codes, on=_PLAN, how="left", nulls_equal=True).join(
+    return listed.join(codes, on=_PLAN, how="left", nulls_equal=True).join(
         whose, on="PaymentPlansId", how="left", nulls_equal=True
     )

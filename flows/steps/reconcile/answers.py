@@ -136,7 +136,7 @@ def _differing(
     expected = _read(_canonical(table, record))
     found = _read(echo) if echo else None
     if expected is None or found is None:
-        yield "", None, None if echo is None else _shown(table, echo)
+        yield "", None, None if echo is None else _display(table, echo)
         return
     differing = _by_errors(table, found, errors) or _by_values(table, expected, found)
     # Between two currencies there is no difference: an amount with its currency is no number.
@@ -150,7 +150,7 @@ def _differing(
         else:
             yield name, _text(expected.get(name)), text
     if not differing:
-        yield "", None, _shown(table, echo or "")
+        yield "", None, _display(table, echo or "")
 
 
 def _by_errors(table: Table, found: Mapping[str, Any], errors: str | None) -> dict[str, Any]:
@@ -226,5 +226,5 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _shown(table: Table, echo: str) -> str:
+def _display(table: Table, echo: str) -> str:
     return SECRET if any(field.secret for field in table) else echo[:_ECHO_SHOWN]

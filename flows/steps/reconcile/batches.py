@@ -340,9 +340,9 @@ def _annex(
 
 
 def _lines(rows: pl.DataFrame) -> tuple[BatchLine, ...]:
-    shown = rows
+    listed = rows
     if rows.height > LINES:
-        shown = rows.sort("breaks", BATCH, descending=[True, False]).head(LINES).sort(BATCH)
+        listed = rows.sort("breaks", BATCH, descending=[True, False]).head(LINES).sort(BATCH)
     return tuple(
         BatchLine(
             batch=row[BATCH],
@@ -353,7 +353,7 @@ def _lines(rows: pl.DataFrame) -> tuple[BatchLine, ...]:
             contradictions=row["contradictions"],
             rerun=_rerun(row["batch_id"]) if row["breaks"] or row["errors"] else "",
         )
-        for row in shown.iter_rows(named=True)
+        for row in listed.iter_rows(named=True)
     )
 
 

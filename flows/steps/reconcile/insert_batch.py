@@ -91,8 +91,8 @@ def _differing(
     for field in kind.delivered:
         one, other = line.get(field.name), cells.get(field.name)
         if one != other and _canonical(field, one) != _canonical(field, other):
-            shown = (SECRET, SECRET) if field.secret else (one, other)
-            differing.append((field.name, *shown))
+            values = (SECRET, SECRET) if field.secret else (one, other)
+            differing.append((field.name, *values))
     return differing
 
 

@@ -192,8 +192,8 @@ class _Match:
         differing = differences(self.table, self.extract, self.found, partner)
         if self.side == "G" and not self.table.key:
             # Paired by their content they are the same instants; the server shows its own zone.
-            shown = [one.name for one in self.table if one.kind is Kind.DATETIME]
-            differing = differing.filter(~pl.col("field").is_in(shown))
+            clock_times = [one.name for one in self.table if one.kind is Kind.DATETIME]
+            differing = differing.filter(~pl.col("field").is_in(clock_times))
         if self.rules.offset is Offset.EQUAL:
             differing = differing.filter(pl.col("code") != "OFFSET")
         about = self.extract[differing["row"]].with_columns(

@@ -44,8 +44,8 @@ def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> Insert
         column, text = record_holder(jsondata, data)
         found = _inner(text, named)
         if isinstance(found, Unread):
-            shown = found.facts.get("value", "")[: SHOWN_CHARACTERS + 1]
-            unread.setdefault(column, {})[row] = shown
+            excerpt = found.facts.get("value", "")[: SHOWN_CHARACTERS + 1]
+            unread.setdefault(column, {})[row] = excerpt
         else:
             table, cells = found
             result.inner.setdefault(table.name, {})[row] = cells
