@@ -197,16 +197,16 @@ def _as_times(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
         ((right[part] - left[part]).cast(AMOUNT) / unit).cast(AMOUNT)
         for part, unit in (("at", _MICRO), ("nanos", _NANO))
     )
-    apart = micros + nanos
+    difference = micros + nanos
     seconds = leeway.seconds if leeway else None
-    inside = known & (apart.abs() <= (-1 if seconds is None else _kept(seconds)))
-    delta = plain_text(apart.cast(pl.String)) + " s"
-    judged = some.select(
+    inside = known & (difference.abs() <= (-1 if seconds is None else _kept(seconds)))
+    delta = plain_text(difference.cast(pl.String)) + " s"
+    compared = some.select(
         pl.when(known).then(delta).otherwise("delta").alias("delta"),
-        (known & (apart == 0)).fill_null(value=False).alias("same"),
+        (known & (difference == 0)).fill_null(value=False).alias("same"),
         (pl.col("within") | inside.fill_null(value=False)).alias("within"),
     )
-    return cells.with_columns(cells[one.name].scatter(rows, one) for one in judged)
+    return cells.with_columns(cells[one.name].scatter(rows, one) for one in compared)
 
 
 def _moments(values: pl.Series) -> pl.DataFrame:

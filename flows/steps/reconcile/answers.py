@@ -68,9 +68,9 @@ def to_be_sent(
     unasked = alone & states.is_null()
     if not unasked.any():
         return ~unasked
-    standing = extract.select(~in_state(OWN)).to_series()
+    eligible = extract.select(~in_state(OWN)).to_series()
     keys = key_frame(table, extract, wire=None)
-    asked = keys.filter(~alone & standing).unique().with_columns(asked=True)
+    asked = keys.filter(~alone & eligible).unique().with_columns(asked=True)
     joined = keys.join(asked, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
     return ~unasked | joined["asked"].fill_null(value=False)
 

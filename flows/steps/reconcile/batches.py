@@ -21,7 +21,7 @@ from flows.steps.breaks.make import (
     number_duplicates,
 )
 from flows.steps.frames.statuses import in_state
-from flows.steps.reconcile.insert_batch import digest, read_inner
+from flows.steps.reconcile.insert_batch import digest, read_insert_batch_record
 from schemas.derived.left_out import OWN
 from schemas.derived.views import AGAIN, BY_KEY, CORRECTED, ENDS, ERRORS
 from schemas.tables import INSERT_BATCH_DATA
@@ -132,10 +132,12 @@ class _Inside:
 
     def __init__(self, rows: pl.DataFrame) -> None:
         texts = rows.select(_TEXTS).unique(maintain_order=True)
-        self.found = [read_inner(data, jsondata) for data, jsondata in texts.iter_rows()]
+        self.found = [
+            read_insert_batch_record(data, jsondata) for data, jsondata in texts.iter_rows()
+        ]
         self.texts = texts.with_row_index("inside").with_columns(
-            pl.Series("unreadable", [inner.unreadable for inner in self.found], pl.Boolean),
-            pl.Series("differs", [bool(inner.differs) for inner in self.found], pl.Boolean),
+            pl.Series("unreadable", [record.unreadable for record in self.found], pl.Boolean),
+            pl.Series("differs", [bool(record.differs) for record in self.found], pl.Boolean),
         )
 
     def with_inside(self, rows: pl.DataFrame) -> pl.DataFrame:

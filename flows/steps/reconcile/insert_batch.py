@@ -22,7 +22,7 @@ _DIGEST_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class InsertBatchRecord:
     kind: Table | None = None
     cells: Cells | None = None
     unreadable: bool = False
@@ -50,15 +50,15 @@ class Inner:
         return f"{self.kind.name} {key}".strip()
 
 
-def read_inner(data: str | None, jsondata: str | None) -> Inner:
+def read_insert_batch_record(data: str | None, jsondata: str | None) -> InsertBatchRecord:
     """The record of a row: Jsondata first, Data otherwise, as an import takes it."""
     if jsondata is None or not jsondata.strip():
         kind, cells = _object(data or "")
-        return Inner(kind, cells)
+        return InsertBatchRecord(kind, cells)
     kind, cells = _object(jsondata)
     if kind is None or cells is None:
-        return Inner(unreadable=True)
-    return Inner(kind, cells, differs=tuple(_differing(kind, data, cells)))
+        return InsertBatchRecord(unreadable=True)
+    return InsertBatchRecord(kind, cells, differs=tuple(_differing(kind, data, cells)))
 
 
 def digest(content: str) -> str:

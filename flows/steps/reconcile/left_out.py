@@ -18,7 +18,7 @@ from flows.steps.frames.sources import DELIVERED, LINEAGE, Sources, complete, re
 from flows.steps.frames.statuses import STATUS
 from flows.steps.match.pairing import keyless, pair_records
 from flows.steps.reconcile.batches import counts, with_pair_numbers
-from flows.steps.reconcile.eligibility import excluded, standing
+from flows.steps.reconcile.eligibility import eligibility, excluded
 from flows.steps.reconcile.signed import as_defined
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
@@ -173,12 +173,12 @@ def _rows(
     if table.name not in part.extract:
         return out
     extract = complete(part.extract[table.name], record_schema(table) | DELIVERED)
-    own = standing(table, extract, rules)
+    own = eligibility(table, extract, rules)
     asked = (own["status"].is_null() | own["by_rule"]) & ~keyless(table, extract)
     partner = pair_records(table, extract.filter(asked), found, wire=wire).partner
     by_rule = own["by_rule"].filter(asked)
-    judged, taken = (partner.filter(of).drop_nulls() for of in (~by_rule, by_rule))
-    return out.scatter(judged, False).scatter(taken, True)
+    counting, taken = (partner.filter(of).drop_nulls() for of in (~by_rule, by_rule))
+    return out.scatter(counting, False).scatter(taken, True)
 
 
 def _marked(load: Load, rows: pl.Series) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from flows.steps.reconcile.insert_batch import read_inner
+from flows.steps.reconcile.insert_batch import read_insert_batch_record
 from schemas.tables import INSERT_BATCH_DATA
 
 SHARED = ("the record in Data or Jsondata", "HasError")
@@ -51,7 +51,7 @@ class _Ours(NamedTuple):
 def kinds_of(theirs: Iterable[Mapping[str, Any]]) -> list[str] | None:
     """The record kinds inside rows; None where one cannot be told, so that it may be any."""
     records = [_insert_batch_record(row) for row in theirs]
-    kinds = {read_inner(row.get("Data"), row.get("Jsondata")).kind for row in records}
+    kinds = {read_insert_batch_record(row.get("Data"), row.get("Jsondata")).kind for row in records}
     # What could not be unwrapped here is of no other kind than the row itself.
     own = {INSERT_BATCH_DATA.name}
     return None if None in kinds else sorted(own.union(kind.name for kind in kinds if kind))
@@ -183,7 +183,7 @@ def _keys(row: Mapping[str, Any]) -> tuple[bytes, ...]:
     """Hashes of Data, where there is one, and of what is inside."""
     record = _insert_batch_record(row)
     data, jsondata = record.get("Data") or None, record.get("Jsondata") or None
-    inside = _hash("record", read_inner(data, jsondata).content(data, jsondata))
+    inside = _hash("record", read_insert_batch_record(data, jsondata).content(data, jsondata))
     return (_hash("data", data), inside) if data else (inside,)
 
 

@@ -41,7 +41,7 @@ from flows.steps.reconcile.answers import (
     service_status,
     to_be_sent,
 )
-from flows.steps.reconcile.eligibility import standing, unheld_amounts
+from flows.steps.reconcile.eligibility import eligibility, unheld_amounts
 from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
 from flows.steps.reconcile.references import reference_breaks
 from flows.steps.reconcile.second_keys import SECOND_KEYS, second_key_breaks
@@ -140,7 +140,7 @@ class _Match:
 
     def result(self, listing: pl.DataFrame | None) -> Matched:
         """Compare; `listing` is what the service has of the same records, beside the database."""
-        own = standing(self.table, self.extract, self.rules)
+        own = eligibility(self.table, self.extract, self.rules)
         pairs = self._pairs(own)
         compared = own["status"].is_null()
         unheld = unheld_amounts(self.table, self.extract, own)
