@@ -10,7 +10,9 @@ from schemas.own_checks import KeyFault
 SECTION = "operation"
 ENDPOINT_KEYS = ("name", "method", "path")
 METHODS = (PUT, POST)
-_PATH = re.compile(r"(/([A-Za-z0-9_-]{1,40}|\{[A-Za-z0-9]{1,40}\})){1,40}")
+MOST_PARTS = MOST_SIGNS = 40
+_PART = rf"[A-Za-z0-9_-]{{1,{MOST_SIGNS}}}|\{{[A-Za-z0-9]{{1,{MOST_SIGNS}}}\}}"
+_PATH = re.compile(rf"(/({_PART})){{1,{MOST_PARTS}}}")
 _STATUS = "ResponseStatus"
 """The member of every answer that says what is wrong."""
 _PREDEFINED = ("api", "auth", "csv", "json", "jsv", "metadata", "types", "xml")
@@ -47,7 +49,10 @@ def path_faults(path: str) -> Iterator[KeyFault]:
     """What is no path, whatever the record is."""
     at = f"{SECTION}.path"
     if not _PATH.fullmatch(path):
-        said = "is no path. Write one such as /refunds/{Id}: letters, digits, _ and - between /."
+        said = (
+            f"is no path. Write one such as /refunds/{{Id}}: up to {MOST_PARTS} parts, each with "
+            f"up to {MOST_SIGNS} letters, digits, _ and -."
+        )
         yield KeyFault(at, f"= {path!r} {said}")
     elif path.split("/")[1].lower() in _PREDEFINED:
         yield KeyFault(at, f"= {path!r} is one of the framework's own. Find another.")

@@ -7,7 +7,7 @@ from these as well. What is wrong with a file is kept for whoever reads the sett
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,8 +60,10 @@ TEMPORARY = {
     "written_over",
 }
 """Names of tables of a moment: PostgreSQL would find these instead."""
-TAKEN = {*LEDGER, *TEMPORARY, "alembic_version", "shown_row", "position", "lineage"}
-"""Names of other tables."""
+PACKED = "record"
+"""What says in a file of signed records of which kind each is: the kinds are columns beside it."""
+TAKEN = {*LEDGER, *TEMPORARY, "alembic_version", "shown_row", "position", "lineage", PACKED}
+"""Names of other tables, and of what is beside kinds elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ def read_own_tables(
         if named and not folder.is_dir():
             return OwnTables(fault=f"{folder}: {FOLDER} names it, and it is no folder.")
         # Editors keep what is not saved yet beside a file, under a name that begins with a dot.
-        paths = sorted(one for one in folder.glob("*.toml") if not one.name.startswith("."))
+        there = (one for one in folder.glob("*") if not one.name.startswith("."))
+        paths = sorted(one for one in there if one.suffix.lower() == ".toml")
     except (OSError, RuntimeError) as error:
         return OwnTables(fault=f"{folder}: cannot be read: {error}.")
     files = [_File(path) for path in paths]
@@ -186,10 +189,19 @@ class _File:
         try:
             text = self.path.read_text(encoding="utf-8-sig")
             document = read_toml(text)
-        except (OSError, ValueError) as error:
+        except UnicodeDecodeError as error:
+            said = f"it is not UTF-8 text: byte {error.start}. Save it in UTF-8."
+            raise KeyFault("", f"cannot be read: {said}") from None
+        except OSError as error:
+            raise KeyFault("", f"cannot be read: {error.strerror}.") from None
+        except ValueError as error:
             raise KeyFault("", f"cannot be read: {error}.") from None
-        lines = key_lines(text)
-        self._lines = {".".join(map(str, at)): line for at, line in lines.items()}
+        for at, line in key_lines(text).items():
+            key = within = ".".join(map(str, at))
+            self._lines[key] = line
+            # What a section is in may have no line of its own.
+            while within := within.rpartition(".")[0]:
+                self._lines.setdefault(within, line)
         self._refuse_unknown("", document, TABLE_KEYS)
         with self.telling():
             self.name = _named("name", document.get("name"), NAME, "small letters, digits and _")
@@ -201,8 +213,10 @@ class _File:
             raise KeyFault("fields", f"are {len(fields)} in number. Use 1 to {MOST_FIELDS}.")
         columns, currency = tuple(fields), document.get("currency")
         table = Table(name=self.name, title=title, fields=tuple(self._fields(fields)))
+        before = len(self.faults)
         with self.telling():
             table = replace(table, key=self._key(document.get("key"), columns))
+        sure_key = len(self.faults) == before
         with self.telling():
             if currency is not None:
                 _one_of("currency", currency, columns)
@@ -213,11 +227,15 @@ class _File:
             self._tell(fault)
         with self.telling():
             if SECTION in document:
-                table = replace(table, endpoint=self._endpoint(table, document[SECTION]))
+                unsure = self.unsure if sure_key else {*columns}
+                table = replace(table, endpoint=self._endpoint(table, document[SECTION], unsure))
         self.table = table
 
-    def _endpoint(self, table: Table, value: Any) -> Endpoint | None:
-        """The operation that takes the record; None where something of it cannot be."""
+    def _endpoint(self, table: Table, value: Any, unsure: Collection[str]) -> Endpoint | None:
+        """The operation that takes the record; None where something of it cannot be.
+
+        `unsure` are fields of which nobody knows what they are, or whether they are of the key.
+        """
         section = _of_type(SECTION, value, dict, f"a section: [{SECTION}]")
         before, name, method, path = len(self.faults), "", METHODS[0], ""
         self._refuse_unknown(SECTION, section, ENDPOINT_KEYS)
@@ -234,7 +252,7 @@ class _File:
         if len(self.faults) > before:
             return None
         endpoint = Endpoint(name, method, path, request=self.name, response=self.name)
-        for fault in endpoint_faults(table, endpoint, self.unsure):
+        for fault in endpoint_faults(table, endpoint, unsure):
             self._tell(fault)
         return endpoint
 
@@ -281,10 +299,12 @@ class _File:
 
     def _key(self, value: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
         names = _of_type("key", value, list, 'a list of fields such as ["Id", "TenantsId"]')
-        if not names or len({*map(str, names)}) != len(names):
-            raise KeyFault("key", "are not one or more fields, each of them once.")
+        if not names:
+            raise KeyFault("key", "has no field. Name those that tell two records apart.")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise KeyFault("key", f"has {twice[0]} more than once. Name it once.")
         if len(names) > MOST_KEY:
-            raise KeyFault("key", f"are {len(names)} fields. Use up to {MOST_KEY}.")
+            raise KeyFault("key", f"has {len(names)} fields. Use up to {MOST_KEY}.")
         for name in names:
             with self.telling():
                 _one_of("key", name, columns)

@@ -85,9 +85,13 @@ TRANSACTIONS = (
 
 In one moment is read where a transaction says so itself.
 """
-PLAIN = "-c standard_conforming_strings=on -c row_security=on"
-"""Options: a text within a statement is what it is, with its backslashes; and of a table with
-policies is shown what these let be seen, where it would be refused."""
+PLAIN = (
+    "-c standard_conforming_strings=on -c row_security=on "
+    "-c quote_all_identifiers=off -c array_nulls=on"
+)
+"""Options: a text within a statement is what it is, with its backslashes; of a table with policies
+is shown what these let be seen, where it would be refused; the server tells what a trigger is in
+the words that are kept of it; and an array may hold nothing at a place."""
 
 TEXTS_OF_VALUES = (
     "SET client_encoding = UTF8; SET timezone = 'UTC'; SET datestyle = ISO; "

@@ -306,9 +306,10 @@ class Sending:
         doubtful = sum(one.doubt for one in judged)
         if doubtful:
             if self.outage.in_doubt(began, doubtful):
-                self._stop(
+                self._stop_at(
                     "The service says that it is back, and leaves one row after another without "
-                    "a usable answer."
+                    "a usable answer",
+                    next(one for one in reversed(judged) if one.doubt),
                 )
         elif isinstance(reply, Reply):
             self.outage.answered(began)
@@ -398,7 +399,12 @@ class Sending:
         if not judged.failure:
             self._host.breaker.answered()
         elif self._host.breaker.failed(row.began, self._loop.time()):
-            self._stop("The service gave no usable answer to too many rows one after another.")
+            many = "The service gave no usable answer to too many rows one after another"
+            self._stop_at(many, judged)
+
+    def _stop_at(self, reason: str, last: ClassifiedResponse) -> None:
+        """Stop for what came of many rows, by what came of the last of them."""
+        self._stop(f"{reason}; to the last one: {last.errors[0]['Message']}")
 
     def _stop(self, reason: str) -> None:
         """Send nothing more; what is under way is waited for."""

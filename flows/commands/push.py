@@ -241,7 +241,7 @@ def restored_command(
     """Allow pushes again after the database or RECON_HOME was restored, moved or copied.
 
     Only one copy may send: stop the others first. With in-doubt, every POST that is unsent here,
-    and every one of a delivery that the archive has and the database does not, waits for
+    and every one of a delivery that the archive has, or had, and the database does not, waits for
     `recon resolve`; with unsent, all are sent as they stand.
 
     Example: `recon restored --unsent in-doubt --reason "restored from last night"`
@@ -253,7 +253,12 @@ def restored_command(
     rows = done.in_doubt
     if json:
         lost = [asdict(one) for one in done.lost]
-        removed = {"removed": done.removed, "removed_reports": done.removed_reports}
+        removed = {
+            "lost_removed": done.lost_removed,
+            "missing": done.missing,
+            "removed": done.removed,
+            "removed_reports": done.removed_reports,
+        }
         print_json({"unsent": unsent.value, "in_doubt": rows, "lost": lost} | removed)
         return 0
     in_doubt = ", ".join(f"{count} of {operation}" for operation, count in rows.items())
@@ -271,6 +276,19 @@ def restored_command(
         out().print(f"{count} of the archive that no batch knows. Import what was lost again:")
     for one in done.lost:
         out().print(f"  {one.text}")
+    if done.lost_removed:
+        told = quantity(done.lost_removed, "content", grouped)
+        out().print(
+            f"{told} that no batch knows, and that housekeeping removed. Have them delivered again."
+        )
+    if done.missing:
+        told = quantity(done.missing, "content", grouped)
+        out().print(
+            f"The archive lacks {told} that batches brought, and so perhaps what came after the "
+            "backup: a POST of that would be sent again. If there is a newer archive, bring it "
+            "back and run this command again; else compare what was lost with the service before "
+            "it is pushed. `recon archive verify` names what is missing."
+        )
     return 0
 
 

@@ -53,7 +53,7 @@ def opened_at(folder: Path) -> datetime | None:
 
 
 def _put_aside(folder: Path, batch: Batch) -> None:
-    """Keep the report of another batch: a restored database gives out numbers again."""
+    """Keep the report of another batch, which came back after its number was given again."""
     opened = opened_at(folder)
     if opened in (None, batch.opened_at):
         return

@@ -274,7 +274,10 @@ def release(
 
 def not_held(batch: ledger.Batch) -> str:
     """Why nothing is to decide about a batch."""
-    return f"Batch {batch.id} is {batch.state.replace('_', ' ')}, not held; nothing was changed."
+    told = f"Batch {batch.id} is {batch.state.replace('_', ' ')}, not held; nothing was changed."
+    if batch.state in ledger.ENDED:
+        return told
+    return f"{told} If no run has it, `recon rerun {batch.id}` goes on with it."
 
 
 def held_event(connection: psycopg.Connection, batch_id: int) -> int:

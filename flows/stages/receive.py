@@ -2,9 +2,9 @@
 
 import json
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import psycopg
 
@@ -17,6 +17,7 @@ from connectors.files.text.encodings import is_utf8
 from connectors.postgres.accounts import told_batches
 from connectors.postgres.auditing.batch_hashes import received_detail
 from connectors.postgres.batches import ledger
+from connectors.postgres.batches.batch_reports import folder_of
 from connectors.postgres.batches.corrections import lock_corrections
 from connectors.postgres.batches.ledger import Extract, State
 from connectors.postgres.batches.other_names import note_names
@@ -24,6 +25,7 @@ from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event
+from connectors.settings import Settings
 from flows.stages.receiving.kept_settings import with_settings
 from flows.stages.receiving.known import (
     ASK_WHOSE,
@@ -119,9 +121,8 @@ def archived(
     headers = [one.header for one in opened if one.header is not None]
     profile = with_settings(profile, workspace.settings, headers)
     profile = replace(profile, record=record or profile.record)
-    archive = workspace.settings.archive
     return ArchivedDelivery(
-        opened, given, profile, corrects, service, archive, remarks=delivery.remarks
+        opened, given, profile, corrects, service, workspace.settings, delivery.remarks
     )
 
 
@@ -168,7 +169,7 @@ class ArchivedDelivery:
     profile: Profile
     corrects: int | None
     service: str | None
-    archive: Path
+    settings: Settings
     remarks: tuple[str, ...] = ()
     """What is said of files that were found and are none of it."""
     _put_right: PutRight | None = None
@@ -195,7 +196,7 @@ class ArchivedDelivery:
             note_birth(connection)
             # Asked once: where the answer to the commit is lost, the ledger knows the contents.
             self._put_right = self._put_right or PutRight(connection, self.opened)
-            note_back(connection, self.archive, self.opened)
+            note_back(connection, self.settings.archive, self.opened)
             taken = taken_by(connection, self.profile.feed, self.opened)
             received = _register(connection, self, taken)
             note_names(connection, _other_names(connection, self, taken, received.batch_id))
@@ -270,6 +271,8 @@ def _register(
         profile=terms,
         corrects=delivery.corrects,
         service=service,
+        # A restored database draws those of batches that it lost, whose reports are still here.
+        is_used=lambda number: os.path.lexists(folder_of(delivery.settings.reports, number)),
     )
     ledger.add_secret_constants(connection, batch_id, secret_constants(profile))
     ledger.add_extracts(connection, [_extract(batch_id, one) for one in fresh])

@@ -8,7 +8,8 @@ from connectors.postgres.batches.staging import withdraw_staged
 from connectors.postgres.batches.undo import refuse_if_corrected
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
-from flows.stages.receiving.kept import prove_batch
+from flows.stages.receiving.kept import open_to_stage, prove_batch
+from flows.stages.receiving.terms import restored_profile
 from flows.stages.sequence import refuse_if_taken_back
 from flows.stages.workspace import Workspace
 
@@ -16,10 +17,11 @@ REWOUND = "rewound"
 """The event of a batch that is taken back to its received files."""
 
 
-def rewind(lease: Lease, run: str | None = None) -> None:
+def rewind(workspace: Workspace, lease: Lease, run: str | None = None) -> None:
     """Take a batch back to its received files, in one transaction; `run` is who asks for it.
 
-    Raises BatchStateError once any of its rows may be in the database, or it has ended.
+    Raises BatchStateError once any of its rows may be in the database, or it has ended, and where a
+    file of it does not fit the definition of its record kind any more.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     applied = lease.connection.execute(
@@ -36,6 +38,11 @@ def rewind(lease: Lease, run: str | None = None) -> None:
             f"Batch {batch.id} is {batch.state.replace('_', ' ')} and {there}, so it cannot be "
             f"read from the start. {next_step} and import its files again."
         )
+    profile = restored_profile(batch)
+    for extract in ledger.list_extracts(lease.connection, batch.id):
+        if extract.refused is None:
+            # Rows that nothing could read again are kept.
+            open_to_stage(workspace, extract, profile)
     with lease.transaction() as connection:
         refuse_if_corrected(connection, batch.id, "read from the start")
         for table in ledger.staged_tables(lease.connection, lease.batch_id):
@@ -58,4 +65,4 @@ def rewind_batch(workspace: Workspace, batch_id: int) -> None:
         refuse_if_taken_back(connection, batch_id)
         prove_batch(workspace, connection, batch_id)
         with hold_batch(connection, batch_id) as lease:
-            rewind(lease)
+            rewind(workspace, lease)

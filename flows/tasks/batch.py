@@ -25,6 +25,7 @@ from connectors.postgres.batches.batch_reports import folder_of
 from connectors.postgres.batches.lease import Lease
 from connectors.postgres.batches.ledger import State
 from connectors.postgres.trail import time_of
+from connectors.printable import printable
 from flows.report.decision import decision_markdown
 from flows.report.markdown import escape, rejects_table
 from flows.report.next_step import commands, left_of
@@ -77,6 +78,8 @@ class BatchStatus(BaseModel):
     """Rows that carry HasError."""
     refused: int = 0
     """Files that could not be read."""
+    refused_first: str | None = None
+    """The first of them, and the code of its reason."""
     held_because: str | None = None
     known: str | None = None
     """Which batch took the same delivery before; None: it is new."""
@@ -151,13 +154,12 @@ def opened_now(workspace: Workspace, batch_id: int) -> BatchStatus:
         batch = ledger.find_batch(connection, batch_id)
         if (run := this_run()) is not None:
             note_run(connection, batch.id, run)
-        refused = _refused(connection, batch.id)
         return BatchStatus(
             batch_id=batch.id,
             state=batch.state,
-            refused=refused,
             held_because=batch.held_because,
             service=batch.service is not None,
+            **_refused(connection, batch.id),
         )
 
 
@@ -312,7 +314,7 @@ def _told(lease: Lease, batch: BatchStatus, rows: Mapping[str, int]) -> BatchSta
     changes = {
         "state": now.state,
         "rows": dict(rows),
-        "refused": _refused(lease.connection, now.id),
+        **_refused(lease.connection, now.id),
         "held_because": now.held_because,
         # It waits for somebody: what was proven is long ago when it goes on.
         "proven": batch.proven and now.state is not State.HELD,
@@ -335,5 +337,7 @@ def _end_states(report: BatchReport) -> Mapping[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _refused(connection: psycopg.Connection, batch_id: int) -> int:
-    return sum(one.refused is not None for one in ledger.list_extracts(connection, batch_id))
+def _refused(connection: psycopg.Connection, batch_id: int) -> dict[str, Any]:
+    files = [one for one in ledger.list_extracts(connection, batch_id) if one.refused is not None]
+    first = f"{printable(files[0].name)} ({files[0].refused})" if files else None
+    return {"refused": len(files), "refused_first": first}

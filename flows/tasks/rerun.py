@@ -70,7 +70,7 @@ def open_batch(batch_id: int, *, from_the_start: bool = False) -> BatchStatus:
             prove_batch(workspace, connection, batch_id)
             if from_the_start and not _has_rewound(connection, batch_id, run):
                 with hold_batch(connection, batch_id) as lease:
-                    rewind(lease, str(run.id) if run else None)
+                    rewind(workspace, lease, str(run.id) if run else None)
     return opened_now(workspace, batch_id)
 
 

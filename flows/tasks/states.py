@@ -65,10 +65,12 @@ def end_state(batch: BatchStatus) -> RunState[Any]:
 
 
 def counted(batch: BatchStatus) -> str:
-    """The batch in one sentence: rows, errors, files refused."""
+    """The batch in one sentence: rows, errors, files refused and the first of these."""
     rows = quantity(sum(batch.rows.values()), "row")
     errors = f"{batch.errors} of {rows} {agree(batch.errors, 'carries', 'carry')} HasError"
     told = f"Batch {batch.batch_id}: " + (errors if batch.errors else f"{rows}, no errors")
     refused = f", {quantity(batch.refused, 'file')} refused" if batch.refused else ""
+    if batch.refused_first:
+        refused += f"{', the first' if batch.refused > 1 else ''}: {batch.refused_first}"
     known = f"{batch.known} " if batch.known else ""
     return known + told + refused

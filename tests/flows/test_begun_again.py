@@ -3,6 +3,7 @@
 The runs belong to deployments and are carried out here, as a worker does it.
 """
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -37,11 +38,15 @@ def path(tmp_path: Path) -> str:
 def restored(
     databases: Databases, database_url: str, workspace: Workspace, tmp_path: Path
 ) -> Callable[..., None]:
-    """Restore the database as it was before the test, and let others deliver afterwards."""
+    """Restore the database as it was before the test, and let others deliver afterwards.
+
+    The reports are lost too: otherwise no number would be given again.
+    """
     kept = databases.keep(database_url)
 
     def restore(*, others: int = 1) -> None:
         databases.restore(database_url, kept)
+        shutil.rmtree(workspace.settings.reports, ignore_errors=True)
         for number in range(others):
             other = write(tmp_path / f"other{number}.csv", line(8 + number), line(9, amount="x"))
             import_delivery(workspace, [other], OVER_BUDGET)

@@ -69,7 +69,7 @@ def test_the_summary_of_a_wide_delivery_stays_small(tmp_path: Path) -> None:
     state = run(str(tmp_path))
     assert (state.name, state.message.split(". ")[0]) == (
         "CompletedWithErrors",
-        "Batch 1: 0 rows, no errors, 220 files refused",
+        "Batch 1: 0 rows, no errors, 220 files refused, the first: 000.csv (empty_file)",
     )
     lines = artifact("import-summary").data.splitlines()
     assert sum(one.startswith("| ") for one in lines) == 200 + 2  # The head and its rule.

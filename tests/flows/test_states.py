@@ -60,6 +60,23 @@ def test_the_message_names_the_next_step(known: str, told: str) -> None:
     assert str(end_state(batch).message).endswith(told)
 
 
+@pytest.mark.usefixtures("no_database")
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (["a.csv (too_large)"], "1 file refused: a.csv (too_large)"),
+        (["a.csv (x)", "b.csv (y)"], "2 files refused, the first: a.csv (x)"),
+    ],
+)
+def test_the_message_names_the_first_file_that_was_refused(files: list[str], told: str) -> None:
+    from flows.tasks.batch import BatchStatus
+    from flows.tasks.states import end_state
+
+    refused = {"refused": len(files), "refused_first": files[0]}
+    end = end_state(BatchStatus(batch_id=3, state=State.COMPLETE_WITH_ERRORS, **refused))
+    assert str(end.message).startswith(f"Batch 3: 0 rows, no errors, {told}. Next: ")
+
+
 TIES_NOT = "Payment PaidAmount: 5.00 in currency 978 unexplained"
 VERDICTS = [
     # verdict, open breaks, why; the state, and what follows where the report is

@@ -92,6 +92,26 @@ def test_a_day_before_all_there_is_reconciles_nothing(two_months: Workspace) -> 
     )
 
 
+@pytest.mark.long
+def test_a_day_that_nobody_stated_is_a_matter_of_the_clock(two_months: Workspace) -> None:
+    """Between the two zones are 25 hours: in one of them it is always a later day."""
+    ahead, behind = ZoneInfo("Pacific/Kiritimati"), ZoneInfo("Pacific/Pago_Pago")
+    days = []
+    for zone in (ahead, behind):
+        settings = replace(two_months.settings, time_zone=zone)
+        days.append(today(zone))
+        asked = Asked(Scope(), days[-1], RULES)
+        if zone is ahead:
+            reconcile(replace(two_months, settings=settings), asked)
+            continue
+        with pytest.raises(DayRefused) as refused:
+            reconcile(replace(two_months, settings=settings), asked)
+    assert str(refused.value).startswith(
+        f"It is {days[1]} in Pacific/Pago_Pago by the clock of this machine, and reconciliation 1 "
+        f"of this scope is as of {days[0]} already. Put the clock or RECON_TIME_ZONE right."
+    )
+
+
 def test_a_refusal_names_what_whoever_asked_can_set(two_months: Workspace) -> None:
     """A run of a deployment has parameters and no options."""
     run(two_months, FEBRUARY)

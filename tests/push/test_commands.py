@@ -49,13 +49,17 @@ def test_from_import_to_the_last_decision(workspace: Workspace, tmp_path: Path) 
         }
         assert {(one["ErrorCode"], one["rows"]) for one in batch["reasons"]} >= {("NotEmpty", 1)}
         listed = run("sends", "1", "--state", "in_doubt", "--state", "refused", "--json")
-        sends = json.loads(listed.stdout)["sends"]
+        told = json.loads(listed.stdout)
+        assert told["not_listed"] == {}
+        sends = told["sends"]
         assert [
             (one["file"], one["record_number"], one["line"], one["state"]) for one in sends
         ] == [
             ("tones.csv", 2, 3, "in_doubt"),
             ("tones.csv", 3, 4, "refused"),
         ]
+        assert json.loads(listed.stdout)["not_listed"] == {}
+        assert "no more" not in run("sends", "1").stdout
         shown = run("sends", "1", "--row", "tones.csv:record:2")
         assert "tones.csv:line:3 (record 2) AddMessageTone in doubt" in shown.stdout
         assert sends[0]["push_key"] in shown.stdout

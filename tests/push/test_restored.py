@@ -244,22 +244,55 @@ def test_whoever_knows_that_nothing_was_sent_says_so(
         assert json.loads(told[0][2])["unsent"] == "unsent"
 
 
-@pytest.mark.long
+@pytest.mark.long(but=("and its list alone",))
+@pytest.mark.parametrize("removed", [False, True], ids=["as it is", "and its list alone"])
 def test_a_delivery_that_only_the_archive_knows_is_not_sent_again(
-    workspace: Workspace, copied: Copy, tmp_path: Path
+    workspace: Workspace, copied: Copy, tmp_path: Path, removed: bool
 ) -> None:
-    """It came and was pushed after the backup; delivered again, its POSTs are in doubt."""
+    """It came and was pushed after the backup; delivered again, its POSTs are in doubt.
+
+    So they are where housekeeping has removed it since: the archive lists what went.
+    """
     with FaultyServer() as server:
         now = towards(workspace, server.url)
         old = copied(now)
         deliver(now, tones(tmp_path / "tones.csv", ROWS))
-        go_on_after_restore(old, unsent="in_doubt", by=None, reason="restored")
+        if removed:
+            later = datetime.now(UTC) + timedelta(days=100)
+            sweep(now, Retention(archive_days=90, report_days=90), now=later, dry_run=False)
+            assert not [*now.settings.archive.glob("??/*.csv")]
+        went_on = go_on_after_restore(old, unsent="in_doubt", by=None, reason="restored")
+        assert (len(went_on.lost), went_on.lost_removed) == (int(not removed), int(removed))
         deliver(old, tmp_path / "tones.csv")
         assert {len(bodies) for bodies in applied(server).values()} == {1}
         other = tmp_path / "other.csv"
         other.write_text("TenantsId,AvatarsId,Name\n7,3,tone 99\n")
         deliver(old, other)
         assert 99 in applied(server)
+
+
+def test_an_archive_that_is_not_there_where_pushes_go_on_is_told(
+    workspace: Workspace, copied: Copy, tmp_path: Path
+) -> None:
+    """Its disk is not mounted, say: what was lost is known only once it is back."""
+    with FaultyServer() as server:
+        now = towards(workspace, server.url)
+        import_delivery(now, [tones(tmp_path / "1.csv", 1)], DEFAULT)
+        old = copied(now)
+        deliver(now, tones(tmp_path / "tones.csv", ROWS))
+        archive, away = now.settings.archive, tmp_path / "away"
+        restored = ("restored", "--unsent", "in-doubt", "--reason", "restored")
+        url, home = str(old.settings.database_url), old.settings.home
+        archive.rename(away)
+        told = run(url, home, *restored)
+        assert "The archive lacks 1 content that batches brought" in told.stdout
+        assert "run this command again" in told.stdout
+        assert json.loads(run(url, home, *restored, "--json").stdout)["missing"] == 1
+        shutil.rmtree(archive, ignore_errors=True)
+        away.rename(archive)
+        assert "lacks" not in run(url, home, *restored).stdout
+        deliver(old, tmp_path / "tones.csv")
+        assert {len(bodies) for bodies in applied(server).values()} == {1}
 
 
 @pytest.mark.long

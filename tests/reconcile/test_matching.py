@@ -749,6 +749,13 @@ LISTED_TIMES = [
     # Passed over by the clocks of that day.
     (BERLIN, "2026-03-29T02:30:00", None, "2026-03-29T02:30:00", None, True),
     (BERLIN, "2026-03-29T02:30:00", None, "2026-03-29T02:40:00", None, False),
+    # Shown twice: the first time counts.
+    (BERLIN, "2026-10-25T00:30:00", 0, "2026-10-25T02:30:00", None, True),
+    (BERLIN, "2026-10-25T01:30:00", 0, "2026-10-25T02:30:00", None, False),
+    # Summer time does not end in 2100, and the service rounds the seconds of a town's clock.
+    (BERLIN, "2105-07-01T10:00:00", 0, "2105-07-01T12:00:00", None, True),
+    ("Pacific/Auckland", "9999-12-31T10:59:59", 0, "9999-12-31T23:59:59", None, True),
+    ("America/New_York", "1880-01-01T12:00:00", -296, "1880-01-01T12:00:00", None, True),
 ]
 
 

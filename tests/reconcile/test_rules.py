@@ -103,7 +103,7 @@ REFUSED = [
     ('[[tolerance]]\nrecord = "payments"', 2, "Did you mean payment?"),
     ('[[tolerance]]\nrecord = "payment"\nabsolute = 1', 1, "field is missing"),
     (PAID.replace("PaidAmount", "PaidAmont") + "absolute = 1", 3, "Did you mean PaidAmount?"),
-    (PAID.replace("PaidAmount", "DebtsId") + "absolute = 1", 3, "Only amounts and times"),
+    (PAID.replace("PaidAmount", "DebtsId") + "absolute = 1", 3, "is of type 64-bit integer. Only"),
     (PAID.replace("PaidAmount", "Id") + "absolute = 1", 3, "part of the key"),
     ('[[tolerance]]\nrecord = "payment_plan_detail"\nfield = "PlannedAmount"\nabsolute = 1', 3,
      "told apart by all that they say"),

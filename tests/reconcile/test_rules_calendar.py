@@ -1,7 +1,9 @@
 """Business days after one day, up to and including another."""
 
-from datetime import date
+from datetime import date, timedelta
+from itertools import pairwise
 
+import holidays
 import polars as pl
 import pytest
 
@@ -10,9 +12,10 @@ from flows.steps.rules.calendar import (
     business_ages,
     business_days,
     calendar_ages,
+    find_calendar,
     next_business_days,
-    weekmask,
 )
+from tests.examples import ALL
 
 DAYS = [
     # 2 January 2026 is a Friday; 3 April is Good Friday, 6 April Easter Monday, 1 May a Friday.
@@ -35,6 +38,19 @@ DAYS = [
     (date(2024, 8, 1), date(2024, 8, 20), "HU", 12),
     (date(2024, 12, 16), date(2024, 12, 13), "HU", -2),
     (date(2024, 8, 2), date(2024, 8, 3), None, 0),
+    # Kelantan works on Sundays, and not on Fridays; so did the Emirates until 2022, and Johor
+    # until 2025. The stock exchange of New York was open on Saturdays until September 1952.
+    (date(2026, 11, 19), date(2026, 11, 20), "MY-03", 0),
+    (date(2026, 11, 20), date(2026, 11, 22), "MY-03", 1),
+    (date(2026, 11, 23), date(2026, 11, 19), "MY-03", -2),
+    (date(2021, 6, 10), date(2021, 6, 13), "AE", 1),
+    (date(2021, 12, 30), date(2022, 1, 7), "AE", 5),
+    (date(2026, 6, 4), date(2026, 6, 5), "AE", 1),
+    (date(2024, 11, 14), date(2024, 11, 15), "MY-01", 0),
+    (date(2026, 11, 19), date(2026, 11, 20), "MY-01", 1),
+    (date(1951, 11, 16), date(1951, 11, 18), "NYSE", 1),
+    (date(1, 1, 1), date(1, 1, 8), "DE", 5),
+    (date(9999, 12, 24), date(9999, 12, 31), None, 5),
 ]
 
 
@@ -56,12 +72,27 @@ def test_the_next_business_day_may_be_at_a_weekend() -> None:
     following = [date(2024, 8, day) for day in (2, 3, 5, 12, 21)]
     assert next_business_days(pl.Series(days), "HU").to_list() == following
     assert next_business_days(pl.Series(days), None)[1] == date(2024, 8, 5)
+    assert next_business_days(pl.Series([date(2026, 11, 19)]), "MY-03")[0] == date(2026, 11, 22)
+    assert next_business_days(pl.Series([date(2021, 6, 10)]), "AE")[0] == date(2021, 6, 13)
+    assert next_business_days(pl.Series([date(9999, 12, 31)]), None)[0] == date(9999, 12, 31)
 
 
-def test_a_calendar_has_its_own_weekend() -> None:
-    assert weekmask(None) == "1111100"
-    assert weekmask("ECB") == "1111100"
-    assert weekmask("IL") == "1111001"
+@pytest.mark.filterwarnings("ignore:Requested Holidays are available only from")
+def test_each_day_is_asked_of_its_calendar() -> None:
+    """Every calendar, in years of which several had another weekend."""
+    countries = holidays.list_supported_countries(include_aliases=False)
+    names = [*countries, *holidays.list_supported_financial(include_aliases=False)]
+    names += [f"{country}-{part}" for country, parts in countries.items() for part in parts]
+    wrong = []
+    for name in names if ALL else names[:: len(names) // 12]:
+        known = find_calendar(name)
+        for year in (1951, 2013, 2021, 2024, 2026):
+            days = [date(year, 3, 1) + timedelta(days=one) for one in range(28)]
+            ages = business_ages(pl.Series(days), days[-1], name).to_list()
+            worked = [before - after == 1 for before, after in pairwise(ages)]
+            if worked != [known.is_working_day(day) for day in days[1:]]:
+                wrong.append((name, year))
+    assert not wrong
 
 
 @pytest.mark.parametrize("name", ["XX", "DE-XX", "ecb!", ""])

@@ -232,9 +232,9 @@ def test_a_reading_that_fails_halfway_leaves_the_connection_usable(
     lines = [line(number) for number in range(1, 2001)]
     import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT)
     with workspace.database.connect() as connection:
-        # No number of microseconds is as large as this one.
-        connection.execute("""UPDATE payment SET "PaymentDate" = 'infinity' WHERE "Id" = 1999""")
-        with pytest.raises(psycopg.Error, match="infinity"), connection.transaction():
+        connection.execute('ALTER TABLE payment ALTER "ActionsId" TYPE text')
+        connection.execute("""UPDATE payment SET "ActionsId" = 'none' WHERE "Id" = 1999""")
+        with pytest.raises(psycopg.Error, match="none"), connection.transaction():
             database_rows(connection, TABLES["payment"])
         connection.execute('DELETE FROM payment WHERE "Id" = 1999')
         assert database_rows(connection, TABLES["payment"]).height == 1999

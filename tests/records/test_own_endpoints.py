@@ -108,6 +108,10 @@ FAULTY: list[tuple[str, str]] = [
     ('path = "refunds/{Id}"', "operation.path = 'refunds/{Id}' is no path."),
     ('path = "/refunds/{Id}?a=b"', "is no path."),
     ('path = "/../{Id}"', "is no path."),
+    (
+        f'path = "/{"r" * 41}/{{Id}}"',
+        "up to 40 parts, each with up to 40 letters, digits, _ and -.",
+    ),
     ('path = "/json/reply/{Id}"', "is one of the framework's own."),
     ("path = 7", "operation.path = 7 is none. Write a path in quotes."),
     ('roles = ["Admin"]', "operation.roles is not a key."),
@@ -125,6 +129,14 @@ def test_an_operation_that_cannot_be_is_refused(key: str, said: str, tmp_path: P
     at = len(lines) if f"operation.{name}" in first else lines.index('path = "/refunds/{Id}"') + 1
     assert f"refund.toml, line {at}: " in first
     assert not more or "PaymentsId" in key or "Number" in key
+
+
+@pytest.mark.parametrize("key", ["[]", '["id"]', '["Id", "Id"]', '"Id"'])
+def test_a_key_with_a_fault_says_nothing_about_a_path(key: str, tmp_path: Path) -> None:
+    text = REFUND.replace('key = ["Id", "TenantsId"]', f"key = {key}") + PUT
+    (tmp_path / "refund.toml").write_text(text)
+    (fault,) = (read_own_tables(tmp_path, DOCUMENTED).fault or "").splitlines()
+    assert "line 4: key " in fault
 
 
 def test_a_field_that_every_answer_has_is_refused_where_there_are_answers(tmp_path: Path) -> None:

@@ -464,6 +464,23 @@ def test_files_of_before_are_read_by_another_definition(
 
 
 @pytest.mark.long
+def test_rows_are_not_forgotten_where_their_files_cannot_be_read_again(
+    run: Run, rows: Any, tmp_path: Path
+) -> None:
+    define(tmp_path, REFUND + CLERK)
+    (tmp_path / "p.toml").write_text('feed = "shop"\n[budget]\nerrors = 0\n')
+    path = write(tmp_path, *(f"{row}," for row in ROWS), top=f"{TOP},Clerk")
+    assert "held" in run("import", path, "--profile", str(tmp_path / "p.toml")).stdout
+    define(tmp_path, REFUND)
+    done = run("rerun", "1", "--from-start")
+    said = "does not fit the definition of that any more"
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert rows("SELECT state, (SELECT count(*) FROM staged_refund) FROM batch") == [("held", 3)]
+    assert run("release", "1", "--reason", "test").returncode == 1
+    assert rows("SELECT count(*) FROM refund") == [(2,)]
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["point", "money"])
 def test_a_kind_that_is_called_like_a_type_is_undone(
     run: Run, rows: Any, tmp_path: Path, name: str

@@ -123,6 +123,7 @@ REFUSED = [
     ('name = "refund"', 'name = "payment"', "name = 'payment' is taken"),
     ('name = "refund"', 'name = "batch"', "name = 'batch' is taken"),
     ('name = "refund"', 'name = "order"', "name = 'order' is taken"),
+    ('name = "refund"', 'name = "record"', "name = 'record' is taken"),
     ('name = "refund"', 'name = "staged_x"', "name = 'staged_x' is taken"),
     ('name = "refund"', 'name = "pg_class"', "name = 'pg_class' is taken"),
     ('name = "refund"', "name = 7", "name = 7 is none"),
@@ -132,8 +133,8 @@ REFUSED = [
     ('title = "Refund"', 'title = " "', "title = ' ' is nothing to show"),
     ('type = "string"', 'type = "string"\nnote = "\\u0007"', "fields.Reason.note = '\\x07'"),
     ('key = ["Id", "TenantsId"]', "", "key is missing"),
-    ('key = ["Id", "TenantsId"]', "key = []", "key are not one or more fields"),
-    ('key = ["Id", "TenantsId"]', 'key = ["Id", "Id"]', "each of them once"),
+    ('key = ["Id", "TenantsId"]', "key = []", "line 4: key has no field. Name those that tell"),
+    ('key = ["Id", "TenantsId"]', 'key = ["Id", "Id"]', "key has Id more than once. Name it once."),
     ('key = ["Id", "TenantsId"]', 'key = ["Idd"]', "Did you mean Id?"),
     ('key = ["Id", "TenantsId"]', 'key = ["Reason"]', "fields.Reason is of the key"),
     ('currency = "CurrenciesId"', "", "currency is missing"),
@@ -167,7 +168,8 @@ REFUSED = [
     ('record = "payment"', 'record = "payment"\ncolumn = "PaidAmount"', "from an integer to"),
     ('field = "PaymentsId"', 'field = "PaymentId"', "Did you mean PaymentsId?"),
     ("[[references]]", f"{TWICE}[[references]]", "references.field = 'PaymentsId' refers already"),
-    ('["Id", "TenantsId"]', str([f"F{n}" for n in range(33)]), "key are 33 fields. Use up to 32"),
+    ('["Id", "TenantsId"]', str([f"F{n}" for n in range(33)]), "key has 33 fields. Use up to 32."),
+    ("[fields.Reason]", "[Fields.Reason]", "line 35: Fields is not a key. Did you mean fields?"),
     ("[fields.Id]", "[fields.Id", "0.toml: cannot be read"),
     ("[fields.Id]", f"[fields.{'.'.join('a' * 900)}]", "0.toml: cannot be read: its lists or tab"),
     ("[fields.Reason]", '[fields."a]b"]', "0.toml, line 35: fields.a]b = 'a]b' is no name"),
@@ -201,6 +203,22 @@ def test_what_waits_was_made_by_the_same_definitions(tmp_path: Path) -> None:
 def test_what_an_editor_keeps_beside_a_file_is_none(tmp_path: Path) -> None:
     (tmp_path / ".#kind.toml").write_text("no = definition")
     assert read(tmp_path, REFUND) is None
+
+
+def test_the_ending_of_a_file_is_in_any_case(tmp_path: Path) -> None:
+    (tmp_path / "REFUND.TOML").write_text(REFUND)
+    assert [*read_own_tables(tmp_path, DOCUMENTED).tables] == ["refund"]
+
+
+def test_what_cannot_be_read_is_said_with_what_to_do(tmp_path: Path) -> None:
+    text, folder = tmp_path / "0.toml", tmp_path / "1.toml"
+    text.write_bytes(REFUND.encode("utf-16"))
+    folder.mkdir()
+    fault = read_own_tables(tmp_path, DOCUMENTED).fault or ""
+    assert fault.splitlines() == [
+        f"{text}: cannot be read: it is not UTF-8 text: byte 0. Save it in UTF-8.",
+        f"{folder}: cannot be read: Is a directory.",
+    ]
 
 
 def test_two_kinds_have_two_titles(tmp_path: Path) -> None:

@@ -116,6 +116,7 @@ def test_no_connection_means_not_sent(operation: str) -> None:
     assert sum(answer.attempts for answer in answers) <= 2 * 3 + 2
     assert codes(answers[0]) == [("Unsent", "")]
     assert service.stopped is not None
+    assert "; to the last one: No connection to 127.0.0.1:" in service.stopped
 
 
 @pytest.mark.long(

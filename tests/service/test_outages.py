@@ -91,6 +91,9 @@ def test_a_service_that_says_it_is_back_and_is_not(concurrency: int, batch: int)
     # Those in flight, of which the last good answer may be one, and those it is tried with.
     assert [answer.verdict for answer in answers].count(D) <= 2 * concurrency * batch
     assert service.stopped is not None
+    assert service.stopped.endswith(
+        "; to the last one: The service answered 503 without saying why."
+    )
     assert server.twice() == []
 
 

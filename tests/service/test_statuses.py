@@ -317,6 +317,9 @@ def test_the_circuit_opens_after_rows_without_answer() -> None:
     assert {answer.verdict for answer in answers if not answer.attempts} == {U}
     assert len(server.requests) == sum(answer.attempts for answer in answers) <= 11
     assert service.stopped is not None
+    assert service.stopped.endswith(
+        "; to the last one: The service answered 503 without saying why."
+    )
 
 
 def test_a_service_that_only_says_later_is_left_alone() -> None:
@@ -328,6 +331,9 @@ def test_a_service_that_only_says_later_is_left_alone() -> None:
     assert {answer.verdict for answer in answers} == {U}
     assert len(server.requests) <= 11
     assert service.stopped is not None
+    assert service.stopped.endswith(
+        "; to the last one: The service answered 429 without saying why."
+    )
 
 
 def test_credentials_refused_behind_a_lost_answer() -> None:

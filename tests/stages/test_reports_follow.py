@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from connectors.errors import BatchStateError, ReconError
+from connectors.errors import BatchStateError, BatchUnknown, ReconError
 from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.batches.batch_reports import note_removed
 from connectors.postgres.database import open_database
@@ -18,7 +18,13 @@ from connectors.settings import Limits
 from flows.report.text import render_text
 from flows.stages.finish import build_report
 from flows.stages.rows.rejects import write_rejects
-from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
+from flows.stages.sequence import (
+    discard_batch,
+    import_delivery,
+    push_batch,
+    release_batch,
+    run_batch,
+)
 from flows.stages.undo import undo_batch
 from flows.stages.upkeep.archive import notes, verify_archive
 from flows.stages.workspace import Workspace
@@ -297,31 +303,67 @@ def test_a_report_that_was_removed_stays_so(workspace: Workspace, tmp_path: Path
     assert not verify_archive(workspace).mismatches
 
 
-def test_the_report_of_a_batch_that_a_restored_database_lost_is_kept(
+def test_a_release_whose_report_could_not_be_written_says_how_to_go_on(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """It is released all the same, and nobody releases it a second time."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1, amount="x"), line(2))], TIGHT)
+    blocked = workspace.settings.reports / "batch-1" / "report.html"
+    blocked.unlink()
+    blocked.mkdir()
+    with pytest.raises(ReconError, match="could not be written"):
+        release_batch(workspace, 1, **SAID)
+    with pytest.raises(BatchStateError, match=r"not held; .* `recon rerun 1`"):
+        release_batch(workspace, 1, **SAID)
+    blocked.rmdir()
+    assert run_batch(workspace, 1).batch.state == "complete_with_errors"
+    assert not verify_archive(workspace).mismatches
+
+
+def test_no_other_batch_has_the_number_of_one_that_a_restored_database_lost(
     workspace: Workspace, copied: Copy, tmp_path: Path
 ) -> None:
-    """The next batch is given the same number; its report is written beside the one of before."""
-
-    def bring(place: Workspace, number: int) -> None:
-        import_delivery(place, [write(tmp_path / f"{number}.csv", line(number))], DEFAULT)
-
-    bring(workspace, 1)
+    """Its report stays, and a file of its rows to correct is no repair of another batch's rows."""
     restored = copied(workspace)
-    bring(workspace, 2)
-    folder = workspace.settings.reports / "batch-2"
+    import_delivery(workspace, [write(tmp_path / "1.csv", line(1, amount="x"))], DEFAULT)
+    (rejects,) = write_rejects(workspace, 1, tmp_path / "rejects", with_secrets=False)
+    rejects.write_text(rejects.read_text().replace(",x,", ",7,"))
+    folder = workspace.settings.reports / "batch-1"
     lost = {path.name: path.read_bytes() for path in folder.iterdir()}
     verified = verify_archive(restored)
-    assert (verified.lost, verified.unhashed, verified.mismatches) == (("reports/batch-2",), 0, ())
-    assert any("reports/batch-2: the report of a batch" in note for note in notes(verified))
+    assert (verified.lost, verified.unhashed, verified.mismatches) == (("reports/batch-1",), 0, ())
+    assert any("reports/batch-1: the report of a batch" in note for note in notes(verified))
 
-    bring(restored, 3)
-    assert "3.csv" in page(restored, 2)
-    (aside,) = workspace.settings.reports.glob("batch-2-opened-*")
+    other = write(tmp_path / "2.csv", line(2, amount="y"))
+    assert import_delivery(restored, [other], DEFAULT).batch.id == 2
+    with pytest.raises(BatchUnknown, match="no batch 1"):
+        import_delivery(restored, [str(rejects)], DEFAULT, corrects=1)
+    assert "2.csv" in page(restored, 2)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == lost
+    assert verify_archive(restored).lost == ("reports/batch-1",)
+
+
+def test_a_report_that_is_brought_back_after_its_number_was_given_again_is_kept(
+    workspace: Workspace, copied: Copy, tmp_path: Path
+) -> None:
+    """The batch was opened from a home that did not have it."""
+    restored = copied(workspace)
+    import_delivery(workspace, [write(tmp_path / "1.csv", line(1))], DEFAULT)
+    reports = workspace.settings.reports
+    lost = {path.name: path.read_bytes() for path in (reports / "batch-1").iterdir()}
+    away = reports.rename(tmp_path / "away")
+    import_delivery(restored, [write(tmp_path / "2.csv", line(2))], DEFAULT)
+    shutil.rmtree(reports)
+    away.rename(reports)
+
+    run_batch(restored, 1)
+    assert "2.csv" in page(restored, 1)
+    (aside,) = reports.glob("batch-1-opened-*")
     assert {path.name: path.read_bytes() for path in aside.iterdir()} == lost
     verified = verify_archive(restored)
     assert (verified.lost, verified.unhashed, verified.mismatches) == ((), 0, ())
     # Its own report is written over by a rerun, as ever; so is one whose manifest nobody can read.
-    run_batch(restored, 2)
-    (folder / "manifest.json").write_text("[" * 100_000)
-    run_batch(restored, 2)
-    assert len([*workspace.settings.reports.glob("batch-2*")]) == 2
+    run_batch(restored, 1)
+    (reports / "batch-1" / "manifest.json").write_text("[" * 100_000)
+    run_batch(restored, 1)
+    assert len([*reports.glob("batch-1*")]) == 2

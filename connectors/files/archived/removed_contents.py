@@ -2,7 +2,7 @@
 
 The ledger says so too. One that is brought back from a backup does not know what was removed since,
 nor what was delivered again after that; this goes with the home. The report of a batch is listed by
-the hash of its manifest.
+`REPORT` and the hash of its manifest.
 """
 
 import fcntl
@@ -21,6 +21,7 @@ from connectors.files.disk.atomic import open_private, write_file
 
 log = logging.getLogger("recon.archive")
 REMOVED_LIST = "removed.jsonl"
+REPORT = "report "
 LISTED = timedelta(days=1096)
 """For so long a content stays listed: three years, beyond the age of any backup to bring back."""
 # A line that a full disk cut costs none behind it.

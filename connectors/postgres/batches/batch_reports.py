@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from connectors.files.archived.removed_contents import REPORT
 from connectors.postgres.auditing.evidence import reopened_batches
 from connectors.postgres.batches.deliveries import batches_of_delivery, told_otherwise
 from connectors.postgres.batches.ledger import ENDED
@@ -62,13 +63,13 @@ def take_over_removed(
 ) -> list[int]:
     """Write down that reports were removed which a restored database has as written.
 
-    `listed` are hashes of manifests that the home says went with their reports.
+    `listed` are those that the home says were removed.
     """
     gone = [
         one.batch_id
         for one in noted_reports(connection)
         if not one.removed
-        and one.hashes.get(MANIFEST) in listed
+        and f"{REPORT}{one.hashes.get(MANIFEST)}" in listed
         and not os.path.lexists(folder_of(reports, one.batch_id))
     ]
     for batch_id in gone:

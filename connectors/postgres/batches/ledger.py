@@ -6,7 +6,7 @@ the run still holds its batch: a run that was frozen and taken over writes nothi
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -255,15 +255,24 @@ def add_batch(
     profile: str,
     corrects: int | None,
     service: str | None = None,
+    is_used: Callable[[int], bool] = lambda _: False,
 ) -> int:
-    """Open a batch; its id is the BatchId of the document, its time that of the database."""
-    row = connection.execute(
-        "INSERT INTO batch (content_id, feed, profile, state, corrects, service, opened_at, "
-        "lease_epoch) VALUES (%s, %s, %s, %s, %s, %s, now(), 0) RETURNING id",
-        [content_id, feed, profile, State.RECEIVED, corrects, service],
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    """Open a batch; its id is the BatchId of the document, its time that of the database.
+
+    `is_used` says of a number that another batch had it, as one that a restored database lost.
+    """
+    while True:
+        with connection.transaction() as attempt:
+            row = connection.execute(
+                "INSERT INTO batch (content_id, feed, profile, state, corrects, service, "
+                "opened_at, lease_epoch) VALUES (%s, %s, %s, %s, %s, %s, now(), 0) RETURNING id",
+                [content_id, feed, profile, State.RECEIVED, corrects, service],
+            ).fetchone()
+            assert row is not None
+            if is_used(row[0]):
+                # The number is drawn for good; who may open a batch may draw none otherwise.
+                raise psycopg.Rollback(attempt)
+            return int(row[0])
 
 
 SALT_BYTES = 32

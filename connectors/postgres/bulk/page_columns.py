@@ -33,7 +33,10 @@ _FIXED: dict[Dtype, tuple[str, str, str]] = {
 }
 """What sends a value of a type, and how it is sent."""
 _TIMES = {True: "timestamptz", False: "timestamp"}
-_LAST = 2**63 - 1
+_DAY = 86_400_000_000
+_OWN_YEARS = -719_162 * _DAY, 2_932_897 * _DAY - 1
+"""The first and last microsecond of the years 1 to 9999."""
+_ANY_OFFSET = _OWN_YEARS[0] + _DAY, _OWN_YEARS[1] - _DAY
 _WHOLE, _BEHIND = "1e20", 18
 """What an exact decimal column holds: less than this, and so many digits behind the point."""
 Columns = Mapping[str, tuple[str, Dtype]]
@@ -214,8 +217,9 @@ def _typed(values: bytes, dtype: Dtype) -> pl.Series:
         return texts.cast(dtype)
     if isinstance(dtype, pl.Datetime):
         moments = np.frombuffer(values, ">i8").astype(np.int64)
-        # Of both ends of time the server says that they are infinite.
-        if moments.max() > _LAST - _SINCE_1970 or moments.min() == -_LAST - 1:
+        # An instant may be of the year before or behind at its offset.
+        least, most = _OWN_YEARS if dtype.time_zone is None else _ANY_OFFSET
+        if moments.min() < least - _SINCE_1970 or moments.max() > most - _SINCE_1970:
             raise _NotAsColumnsError
         moments += _SINCE_1970
         return pl.Series(moments).cast(dtype)

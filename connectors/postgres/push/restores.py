@@ -1,7 +1,8 @@
 """What was said of a restored database: which of its unsent rows the service may have already.
 
 A POST that is unsent in a restored database may have been sent after the backup was made. So may
-the rows of a delivery that the restored database does not know: its content lies in the archive.
+the rows of a delivery that the restored database does not know: its content lies in the archive, or
+is listed there as removed.
 """
 
 import hashlib
@@ -35,7 +36,7 @@ class Restore:
     by: str | None
     reason: str
     lost: Collection[str] = ()
-    """Hashes of contents that the archive has and the database does not know."""
+    """Hashes of contents that the archive has, or had, and the database does not know."""
 
 
 def declare(connection: psycopg.Connection, restore: Restore) -> Mapping[str, int]:

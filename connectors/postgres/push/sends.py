@@ -200,10 +200,11 @@ def count_left_over(connection: psycopg.Connection, batch_id: int) -> dict[str, 
         name: states
         for name, states in count_states(connection, batch_id).items()
         if name not in BY_NAME
-        or not connection.execute(
+        or connection.execute(
             f"SELECT FROM {staged_name(BY_NAME[name].table)} s WHERE {of_batch('s')} LIMIT 1",
             values,
         ).fetchone()
+        is None
     }
 
 

@@ -278,8 +278,8 @@ def _read(
 ) -> Rows:
     """The rows that `source` has of some pages of `relation`, of all its pages; once at least.
 
-    They are read by columns, and only those on pages with an amount that no exact column holds are
-    read row by row, which is the slower way: what that amount is has to be told.
+    They are read by columns, and only those on pages with an amount that no exact column holds, or
+    a time of no year of ours, are read row by row, which is the slower way.
     """
     columns = {
         name: column
@@ -371,10 +371,12 @@ def _field_columns(field: Field, alias: str) -> dict[str, tuple[str, Dtype]]:
             return {field.name: (column, pl.Float64())}
         case Kind.DATETIME | Kind.DATETIME_OFFSET:
             zone = "UTC" if field.kind is Kind.DATETIME_OFFSET else None
-            moment = f"(extract(epoch FROM {column}) * 1000000)::bigint"
+            offset = f"{alias}.{quoted(field.name + OFFSET)}"
+            held = _within_years(column, offset if zone else None)
+            moment = f"(extract(epoch FROM {held}) * 1000000)::bigint"
             return {
                 field.name: (moment, pl.Datetime("us", zone)),
-                field.name + OFFSET: (f"{alias}.{quoted(field.name + OFFSET)}", pl.Int16()),
+                field.name + OFFSET: (offset, pl.Int16()),
             }
         case Kind.INTEGER:
             return {field.name: (column, pl.Int32())}
@@ -384,6 +386,20 @@ def _field_columns(field: Field, alias: str) -> dict[str, tuple[str, Dtype]]:
             return {field.name: (f"{column}::text", pl.Boolean())}
         case _:
             return {field.name: (column, pl.String())}
+
+
+def _within_years(column: str, offset: str | None) -> str:
+    """SQL for a time; the nearest that a delivery can say for one of no year from 1 to 9999.
+
+    Of an instant this is about the clock at its offset too. Nearly all are far within.
+    """
+    first, last = "'0001-01-01'::timestamp", "'9999-12-31 23:59:59.999999'::timestamp"
+    if offset is not None:
+        ahead = f"coalesce({offset}, 0)"
+        first = f"({first} AT TIME ZONE 'UTC' - least({ahead}, 0) * interval '1 minute')"
+        last = f"({last} AT TIME ZONE 'UTC' - greatest({ahead}, 0) * interval '1 minute')"
+    return f"""CASE WHEN {column} IS NULL OR {column} BETWEEN '0002-01-01' AND '9999-01-01'
+        THEN {column} ELSE greatest(least({column}, {last}), {first}) END"""
 
 
 def _fits(name: str, alias: str) -> str:

@@ -147,7 +147,7 @@ def open_to_stage(
         raise BatchStateError(
             f"{extract.name} of batch {extract.batch_id} was taken in as {extract.record}, and "
             f"does not fit the definition of that any more: {refusal} Define the record kind so "
-            "that the file fits, then run this again."
+            "that the file fits, then run this again; or undo the batch."
         ) from refusal
 
 

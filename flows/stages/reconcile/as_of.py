@@ -80,6 +80,13 @@ def refuse_day(
         )
     last = latest_run(connection, scope)
     if restate is None:
+        if last is not None and as_of == now < last.as_of:
+            raise DayRefused(
+                f"It is {now} in {zone.key} by the clock of this machine, and reconciliation "
+                f"{last.id} of this scope is as of {last.as_of} already. Put the clock or "
+                f"RECON_TIME_ZONE right. To report {now} again nevertheless, say why: "
+                f"{names.because}. It does not replace what was signed."
+            )
         if last is not None and as_of < last.as_of:
             raise DayRefused(
                 f"{_first(names.as_of)} {as_of} is before the last run of this scope: "

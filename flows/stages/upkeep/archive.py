@@ -361,8 +361,8 @@ def notes(verified: VerifiedArchive) -> Iterator[str]:
         )
     if lost := verified.lost:
         yield (
-            f"{', '.join(lost)}: the report of a batch that this database does not know, as after "
-            "a restore. It is put aside once another batch is given its number."
+            f"{first_of(lost, NAMED)}: the report of a batch that this database does not know, as "
+            "after a restore. No other batch is given its number."
         )
     if strange := verified.strange:
         yield (

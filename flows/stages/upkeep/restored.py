@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 
 from connectors.files.archived.archive import kept_path
-from connectors.files.archived.removed_contents import listed_as_removed
+from connectors.files.archived.removed_contents import REPORT, listed_as_removed
 from connectors.files.disk.listed import listed, raised
-from connectors.postgres.auditing.removals import take_over
+from connectors.postgres.auditing.removals import removed_contents, take_over
 from connectors.postgres.batches.batch_reports import take_over_removed
 from connectors.postgres.push.gate import going_on
 from connectors.postgres.push.restores import Restore, declare, known_contents
@@ -26,6 +26,10 @@ class WentOn:
     """Operation -> rows that were put in doubt."""
     lost: tuple[Unknown, ...]
     """Contents that the archive has and the database does not know."""
+    lost_removed: int
+    """Contents that the database does not know either, and housekeeping removed meanwhile."""
+    missing: int
+    """Contents that batches brought and the archive lacks: it may lack what was lost as well."""
     removed: int
     """Contents that housekeeping removed, by what the home says, and the database did not know."""
     removed_reports: int
@@ -43,14 +47,18 @@ def go_on_after_restore(
         workspace.database.connect() as connection,
         going_on(connection, settings.home, settings.service.turn_seconds),
     ):
-        lost = kept - known_contents(connection)
         listed_gone = listed_as_removed(settings.archive)
+        gone = {one for one in listed_gone if not one.startswith(REPORT)}
+        # What went meanwhile may have been sent as well.
+        known = known_contents(connection)
+        lost = (kept | gone) - known
         removed = take_over(connection, _not_there(settings.archive, listed_gone))
         reports = take_over_removed(connection, settings.reports, listed_gone.keys())
         in_doubt = declare(connection, Restore(unsent, by, reason, lost))
     with workspace.database.connect() as connection:
         unknown = unknown_contents(workspace, connection, lost)
-        return WentOn(in_doubt, unknown, len(removed), len(reports))
+        missing = known - kept - removed_contents(connection).keys()
+        return WentOn(in_doubt, unknown, len(lost - kept), len(missing), len(removed), len(reports))
 
 
 def _not_there(archive: Path, listed: Mapping[str, datetime]) -> Mapping[str, datetime]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.archived.archive import hold_archive
-from connectors.files.archived.removed_contents import forget_long_removed, list_removed
+from connectors.files.archived.removed_contents import REPORT, forget_long_removed, list_removed
 from connectors.files.disk.listed import OnError
 from connectors.files.incoming.uploads import uploads_folder
 from connectors.postgres.auditing.removals import (
@@ -213,7 +213,7 @@ def _noted(connection: psycopg.Connection, archive: Path, what: str, path: Path)
 
 def _manifests(noted: Sequence[Noted]) -> list[str]:
     """What a home lists removed reports by."""
-    return [one.hashes[MANIFEST] for one in noted if MANIFEST in one.hashes]
+    return [f"{REPORT}{one.hashes[MANIFEST]}" for one in noted if MANIFEST in one.hashes]
 
 
 def _is_still_unneeded(

@@ -6,10 +6,14 @@ two offsets, which are two records to the database, each pairs with the one that
 """
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from flows.steps.match.near_keys import distinct, near_partners
+from flows.steps.validate.quick_times import offset_on
 from schemas.field import TIMES, Field, Kind, Table
 from schemas.kinds import OFFSET
 
@@ -69,13 +73,32 @@ def key_parts(field: Field, *, wire: str | None = None) -> list[pl.Expr]:
         moment = column.cast(pl.Int64) - offset.fill_null(0).cast(pl.Int64) * _MINUTE
         if wire is None:
             return [moment.alias(field.name), offset.is_null().alias(field.name + OFFSET)]
-        # A wall clock that is passed over there stays as it is.
-        local = column.dt.replace_time_zone(wire, ambiguous="earliest", non_existent="null")
-        there = pl.coalesce(local.cast(pl.Int64), column.cast(pl.Int64))
+        there = column.map_batches(partial(_instants, wire), return_dtype=pl.Int64)
         return [pl.when(offset.is_null()).then(there).otherwise(moment).alias(field.name)]
     if wire is not None and field.kind is Kind.STRING:
         return [pl.when(column != "").then(column).alias(field.name)]
     return [column]
+
+
+def _instants(zone: str, walls: pl.Series) -> pl.Series:
+    """When the clocks of a server first showed these times; one they passed over stays as it is.
+
+    By the zones of the machine, as times are read and sent: those of polars end in 2100.
+    """
+    known = {day: offset_on(zone, day) for day in walls.dt.date().unique().drop_nulls()}
+    minutes = walls.dt.date().replace_strict(known, default=None, return_dtype=pl.Int64)
+    odd = walls.filter(minutes.is_null()).drop_nulls().unique()
+    of_odd = {wall: _offset(zone, wall) for wall in odd}
+    own = walls.replace_strict(of_odd, default=None, return_dtype=pl.Int64)
+    return walls.cast(pl.Int64) - minutes.fill_null(own) * _MINUTE
+
+
+def _offset(zone: str, wall: datetime) -> int:
+    """Minutes that it is ahead of UTC, as the service rounds them."""
+    first, second = (
+        wall.replace(tzinfo=ZoneInfo(zone), fold=fold).utcoffset() or timedelta() for fold in (0, 1)
+    )
+    return 0 if first < second else round(first / timedelta(minutes=1))
 
 
 def keyless(table: Table, frame: pl.DataFrame) -> pl.Series:

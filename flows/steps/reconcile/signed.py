@@ -20,10 +20,10 @@ from schemas.breaks import OF_AMOUNTS
 from schemas.derived.left_out import SUPERSEDED
 from schemas.field import Field, Table
 from schemas.frame_types import AMOUNT
+from schemas.own_tables import PACKED
 from schemas.tables import EXTRACTS
 
 NOW = "D"
-RECORD = "record"
 PART = 100_000
 """Packed records that are made together."""
 ELSEWHERE = "it is not of this scope any more: another delivery has written it since"
@@ -38,13 +38,13 @@ def packed_schema(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataType]:
         there = next((frame for load in parts_of(frames, name) if (frame := load()).height), None)
         if there is not None:
             kinds[name] = pl.Struct(_veiled(EXTRACTS[name], there.clear()).schema)
-    return {RECORD: pl.String(), **kinds}
+    return {PACKED: pl.String(), **kinds}
 
 
 def packed_parts(
     frames: Mapping[str, pl.DataFrame], schema: Mapping[str, pl.DataType]
 ) -> Iterator[pl.DataFrame]:
-    """D frames of all record kinds as one: a column per kind, filled where `record` names it.
+    """D frames of all record kinds as one: a column per kind, filled where `PACKED` names it.
 
     They come in their order, `PART` rows at a time, so that they are never kept twice. `schema` is
     that of all of them, as `packed_schema` gives it. Of a secret only whether there is one is kept:
@@ -52,10 +52,10 @@ def packed_parts(
     """
     waiting: list[pl.DataFrame] = []
     room = PART
-    for name, frame in _in_order(frames, [name for name in schema if name != RECORD]):
+    for name, frame in _in_order(frames, [name for name in schema if name != PACKED]):
         order = _order(frame)
         while order.len():
-            packed = {RECORD: pl.lit(name), name: pl.struct(pl.all())}
+            packed = {PACKED: pl.lit(name), name: pl.struct(pl.all())}
             waiting.append(
                 frame[order[:room]].select(
                     packed.get(column, pl.lit(None, dtype)).alias(column)
@@ -93,9 +93,9 @@ def _order(frame: pl.DataFrame) -> pl.Series:
 def unpack_records(packed: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """The D frames that were packed; a kind that had no records is there without any."""
     found = {
-        name: packed.filter(pl.col(RECORD) == name).select(pl.col(name).struct.unnest())
+        name: packed.filter(pl.col(PACKED) == name).select(pl.col(name).struct.unnest())
         for name in packed.columns
-        if name != RECORD
+        if name != PACKED
     }
     empty = {
         name: pl.DataFrame(schema={**record_schema(table), **LINEAGE})

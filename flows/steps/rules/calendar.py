@@ -1,6 +1,7 @@
 """Business days: Monday to Friday, or those of a country or market of the `holidays` library.
 
-Some countries work on a Saturday for a bridge day: that is a business day too.
+A weekend is the one of that day: in the Emirates it began on Friday until 2022. Some countries work
+on a Saturday for a bridge day: that is a business day too.
 """
 
 from datetime import date
@@ -12,8 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-WEEKDAYS = "1111100"
-"""Monday to Friday, as numpy writes a week."""
+_Days = NDArray[np.datetime64]
 
 
 class CalendarUnknown(ValueError):
@@ -22,10 +22,7 @@ class CalendarUnknown(ValueError):
 
 def business_days(first: date, last: date, calendar: str | None) -> int:
     """Business days after `first` up to and including `last`; negative where `last` is earlier."""
-    if last < first:
-        return -business_days(last, first, calendar)
-    days = pl.Series([first], dtype=pl.Date)
-    return int(business_ages(days, last, calendar)[0])
+    return int(business_ages(pl.Series([first], dtype=pl.Date), last, calendar)[0])
 
 
 def business_ages(days: pl.Series, as_of: date, calendar: str | None = None) -> pl.Series:
@@ -33,45 +30,27 @@ def business_ages(days: pl.Series, as_of: date, calendar: str | None = None) -> 
 
     Raises CalendarUnknown for a calendar that does not exist.
     """
-    if days.null_count() == days.len():
-        return pl.Series(days.name, [None] * days.len(), dtype=pl.Int32)
-    known = days.drop_nulls()
-    years = known.dt.year().unique().sort().to_list()
-    week = weekmask(calendar)
-    span = min(years[0], as_of.year), max(years[-1], as_of.year)
-    off, worked = _days_off(calendar, *span), _weekends_worked(calendar, *span)
-    begin = known.to_numpy().astype("datetime64[D]") + 1
-    end = np.datetime64(as_of) + 1
-    # numpy counts from the first day on and leaves out the last; backwards it is the other way.
-    counted = np.busday_count(begin, end, weekmask=week, holidays=off)
-    backwards = begin > end
-    if backwards.any():
-        counted[backwards] = -np.busday_count(end, begin[backwards], weekmask=week, holidays=off)
-    counted += np.searchsorted(worked, end) - np.searchsorted(worked, begin)
-    ages = pl.Series(days.name, counted, dtype=pl.Int32)
-    if not days.null_count():
-        return ages
     empty = pl.Series(days.name, [None] * days.len(), dtype=pl.Int32)
-    return empty.scatter(days.is_not_null().arg_true(), ages)
+    known = days.drop_nulls()
+    if known.is_empty():
+        return empty
+    years = [*known.dt.year().unique(), as_of.year]
+    worked = _worked(min(years), max(years), calendar)
+    until = np.searchsorted(worked, np.datetime64(as_of), side="right")
+    counted = until - np.searchsorted(worked, _days(known), side="right")
+    ages = pl.Series(days.name, counted, dtype=pl.Int32)
+    return empty.scatter(days.is_not_null().arg_true(), ages) if days.null_count() else ages
 
 
 def next_business_days(days: pl.Series, calendar: str | None) -> pl.Series:
     """The first business day after each day; no day is null."""
     if days.is_empty():
         return days
-    years = days.dt.year().unique().sort().to_list()
-    span = years[0], min(years[-1] + 1, date.max.year)
-    known = days.to_numpy().astype("datetime64[D]")
-    following = np.busday_offset(
-        known,
-        1,
-        roll="backward",
-        weekmask=weekmask(calendar),
-        holidays=_days_off(calendar, *span),
-    )
-    worked = np.append(_weekends_worked(calendar, *span), np.datetime64(date.max))
-    earlier = worked[np.searchsorted(worked[:-1], known, side="right")]
-    return pl.Series(days.name, np.minimum(following, earlier), dtype=pl.Date)
+    years = days.dt.year().unique().to_list()
+    worked = _worked(min(years), min(max(years) + 1, date.max.year), calendar)
+    worked = np.append(worked, np.datetime64(date.max))
+    following = worked[np.searchsorted(worked[:-1], _days(days), side="right")]
+    return pl.Series(days.name, following, dtype=pl.Date)
 
 
 def calendar_ages(days: pl.Series, as_of: date) -> pl.Series:
@@ -79,40 +58,37 @@ def calendar_ages(days: pl.Series, as_of: date) -> pl.Series:
     return (pl.Series([as_of]) - days).dt.total_days().cast(pl.Int32).alias(days.name)
 
 
-def weekmask(calendar: str | None) -> str:
-    """The working days of a week, Monday first, as numpy writes them."""
-    if calendar is None:
-        return WEEKDAYS
-    weekend = _known(calendar, 2026, 2026).weekend
-    return "".join("0" if day in weekend else "1" for day in range(7))
+def _days(days: pl.Series) -> _Days:
+    return days.to_numpy().astype("datetime64[D]")
 
 
-def _days_off(calendar: str | None, first: int, last: int) -> list[np.datetime64]:
-    if calendar is None:
-        return []
-    return [np.datetime64(day) for day in sorted(_known(calendar, first, last))]
-
-
-def _weekends_worked(calendar: str | None, first: int, last: int) -> NDArray[np.datetime64]:
-    """Days of a weekend that are worked all the same, in order: for a bridge day, as a rule."""
-    week = weekmask(calendar)
-    of_calendar = _known(calendar, first, last).weekend_workdays if calendar else ()
-    worked = sorted(day for day in of_calendar if week[day.weekday()] == "0")
-    return np.array(worked, "datetime64[D]")
+def _worked(first: int, last: int, calendar: str | None) -> _Days:
+    """The business days from the first year to the last, in order."""
+    return np.concatenate([_of_year(year, calendar) for year in range(first, last + 1)])
 
 
 @cache
-def _known(calendar: str, first: int, last: int) -> Any:
-    years = range(first, last + 1)
-    country, _, subdivision = calendar.partition("-")
+def _of_year(year: int, calendar: str | None) -> _Days:
+    first = np.datetime64(f"{year:04}")
+    days: _Days = np.arange(first, first + 1, dtype="datetime64[D]")
+    if calendar is None:
+        return days[np.is_busday(days)]
+    known = find_calendar(calendar)
+    return days[[known.is_working_day(day) for day in days.tolist()]]
+
+
+@cache
+def find_calendar(name: str) -> Any:
+    """A country or market by its name; raises CalendarUnknown."""
+    country, _, subdivision = name.partition("-")
     try:
-        return holidays.country_holidays(country, subdiv=subdivision or None, years=years)
+        return holidays.country_holidays(country, subdiv=subdivision or None)
     except NotImplementedError:
         pass
     try:
-        return holidays.financial_holidays(calendar, years=years)
+        return holidays.financial_holidays(name)
     except NotImplementedError:
         raise CalendarUnknown(
-            f"There is no calendar {calendar!r}. Use a country (DE), a country and its subdivision "
+            f"There is no calendar {name!r}. Use a country (DE), a country and its subdivision "
             "(DE-BY), or a market (ECB, NYSE) of the holidays library."
         ) from None

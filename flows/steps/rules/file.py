@@ -172,9 +172,8 @@ class _Reader(Values):
         if field.name in table.key:
             self.refuse((*path, "field"), f"{of} is part of the key: records are told apart by it.")
         if field.kind not in (*TIMES, Kind.DOUBLE):
-            self.refuse(
-                (*path, "field"), f"{of} is a {field.kind}. Only amounts and times have tolerances."
-            )
+            said = f"{of} is of type {field.kind}. Only a double or a time has a tolerance."
+            self.refuse((*path, "field"), said)
         for name in bounds:
             if field.kind in TIMES and name != "days":
                 self.refuse((*path, name), f"{of} is a time. Its tolerance is in days: days = 1.")

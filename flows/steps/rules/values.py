@@ -6,7 +6,7 @@ from decimal import MAX_PREC, Context, Decimal
 from enum import StrEnum
 from typing import Any, NoReturn
 
-from flows.steps.rules.calendar import CalendarUnknown, weekmask
+from flows.steps.rules.calendar import CalendarUnknown, find_calendar
 from schemas.toml_text import Path, suggestion
 
 REFERENCES = ("rates", "plans", "documents", "batches")
@@ -144,7 +144,7 @@ class Values:
     def calendar(self, path: Path, value: Any) -> str:
         name = self.text(path, value)
         try:
-            weekmask(name)
+            find_calendar(name)
         except CalendarUnknown as error:
             self.refuse(path, str(error))
         return name

@@ -78,8 +78,9 @@ class TimeForm:
         if zone is not None and _changes_at(wall, zone) and self._says_a_day(cell):
             # It begins where the clock is put on to, or when it is midnight for the first time.
             begins = wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
-            wall = begins.astimezone(ZoneInfo(zone))
-            offset = _minutes(wall, zone)
+            day, wall = wall.date(), begins.astimezone(ZoneInfo(zone))
+            kept = wall.date() == day
+            offset = _minutes(wall, zone) if kept else f"the clocks skip this day in {zone}"
         else:
             offset = self._offset(wall, zone)
         return (

@@ -31,6 +31,7 @@ from connectors.errors import (
 )
 from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres import database
+from connectors.postgres.auditing.audit import verify
 from connectors.postgres.batches.ledger import State
 from connectors.postgres.bulk.copy_out import copied
 from connectors.postgres.database import Database, analyse, libpq_address, open_database
@@ -475,3 +476,17 @@ def test_values_are_read_as_they_are_whatever_a_database_is_set_to(
         row = copied(connection, asked, "(SELECT 1) one").row(0)
     double = 0.1 + 0.2
     assert row == ("\ufeffé", r"\bé\d", double, repr(double), "2026-01-02 03:04:05+00")
+
+
+def test_the_schema_is_what_it_is_whatever_a_database_is_set_to(
+    database_url: str, tmp_path: Path
+) -> None:
+    """A dump is restored without what its database is set to, into one that is set otherwise."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        for setting in ("quote_all_identifiers = on", "array_nulls = off", "search_path = ''"):
+            set_to = sql.SQL("ALTER DATABASE {} SET {}").format(name, sql.SQL(setting))
+            connection.execute(set_to)
+    with open_database(Settings(tmp_path / "home", database_url)).connect() as connection:
+        assert verify(connection).broken is None
+        assert connection.execute("SELECT %s::int[]", [[1, None]]).fetchone() == ([1, None],)

@@ -10,6 +10,7 @@ from flows.steps.validate.quick_times import quick_counts, quick_texts
 from flows.steps.validate.times import TimeForm
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.date_forms import DateForms
+from schemas.cells.reading import UNFIT
 from tests.examples import examples
 
 ISO = "%Y-%m-%dT%H:%M:%S"
@@ -121,3 +122,19 @@ def test_most_counts_are_read_at_once() -> None:
     texts = pl.Series(["1767225600000", "1767225600120", "1767225600"])
     assert quick_counts(texts, "unix-ms").is_null().to_list() == [False, False, True]
     assert quick_counts(texts, "unix").is_null().to_list() == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "said"),
+    [
+        ("Pacific/Apia", "30.12.2011", None),
+        ("Pacific/Apia", "29.12.2011", "2011-12-29T00:00:00-10:00"),
+        ("Pacific/Apia", "31.12.2011", "2011-12-31T00:00:00+14:00"),
+        ("Pacific/Kiritimati", "31.12.1994", None),
+        ("America/Sao_Paulo", "04.11.2018", "2018-11-04T01:00:00-02:00"),
+        ("America/Havana", "01.11.2026", "2026-11-01T00:00:00-04:00"),
+    ],
+)
+def test_a_day_begins_on_that_day_or_is_none(zone: str, day: str, said: str | None) -> None:
+    skipped = f"{day}{UNFIT} (the clocks skip this day in {zone})"
+    assert TimeForm(DateForms(("%d.%m.%Y",)), zone=zone).of(day) == (said or skipped)
