@@ -277,14 +277,15 @@ def restored_command(
     for one in done.lost:
         out().print(f"  {one.text}")
     if done.lost_removed:
-        told = quantity(done.lost_removed, "content", grouped)
+        count = quantity(done.lost_removed, "content", grouped)
         out().print(
-            f"{told} that no batch knows, and that housekeeping removed. Have them delivered again."
+            f"{count} that no batch knows, and that housekeeping removed. "
+            "Have them delivered again."
         )
     if done.missing:
-        told = quantity(done.missing, "content", grouped)
+        count = quantity(done.missing, "content", grouped)
         out().print(
-            f"The archive lacks {told} that batches brought, and so perhaps what came after the "
+            f"The archive lacks {count} that batches brought, and so perhaps what came after the "
             "backup: a POST of that would be sent again. If there is a newer archive, bring it "
             "back and run this command again; else compare what was lost with the service before "
             "it is pushed. `recon archive verify` names what is missing."
