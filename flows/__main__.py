@@ -130,7 +130,7 @@ def build_app(arguments: list[str]) -> "cyclopts.App":
         group_commands=cyclopts.Group("Options", sort_key=len(GROUPS)),
         # No option that empties a list, and no default where that is to say nothing.
         default_parameter=cyclopts.Parameter(
-            negative_iterable=(), show_default=_shown, converter=read_value
+            negative_iterable=(), show_default=_displayed, converter=read_value
         ),
     )
     for place, (title, commands) in enumerate(GROUPS.items()):
@@ -149,7 +149,7 @@ def _version() -> str:
     return version("recon")
 
 
-def _shown(default: object) -> object:
+def _displayed(default: object) -> object:
     # Of False alone, not of what equals it: a zero is a default to show.
     if default is False or default in ((), ""):
         return None
@@ -241,12 +241,12 @@ def _say_stopped(stopped: KeyboardInterrupt, given: list[str]) -> None:
     """Say what is left of a command that was stopped, and what goes on with it."""
     from flows.stages.way_on import way_on  # noqa: PLC0415 -- seldom needed.
 
-    told = "What was done before stands; run the same command again."
+    message = "What was done before stands; run the same command again."
     if build_app(given).parse_commands(given)[0] in READING:
-        told = "Nothing was kept and nothing changed; run the same command again."
+        message = "Nothing was kept and nothing changed; run the same command again."
     elif command := way_on(stopped):
-        told = f"What was done before stands; `{command}` goes on."
-    tell(f"stopped. {told}")
+        message = f"What was done before stands; `{command}` goes on."
+    tell(f"stopped. {message}")
 
 
 if __name__ == "__main__":

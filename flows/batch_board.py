@@ -44,11 +44,11 @@ def batch_board(days: Annotated[int, Field(ge=1, le=3650)] = DAYS) -> RunState[A
     waiting = sum(bool(next_step(line)) for line in lines)
     held = sum(line.state is State.HELD for line in lines)
     latest = "the latest " if found[MOST:] else ""
-    told = f"{latest}{quantity(len(lines), 'batch')}, {held} held, {waiting} with a next step"
-    told += f". {held_text(why)}" if why else ""
+    summary = f"{latest}{quantity(len(lines), 'batch')}, {held} held, {waiting} with a next step"
+    summary += f". {held_text(why)}" if why else ""
     publish_table(
         board_table(lines, zone, held=why is not None),
         key="batches",
-        about=f"{told}; {quantity(days, 'day')}; times in {zone.key}",
+        about=f"{summary}; {quantity(days, 'day')}; times in {zone.key}",
     )
-    return Completed(message=told)
+    return Completed(message=summary)

@@ -69,7 +69,7 @@ def housekeeping(
         results=Path(PREFECT_LOCAL_STORAGE_PATH.value()) / "recon",
         dry_run=dry_run,
     )
-    told = "would be removed; set dry_run to false to remove it" if dry_run else "removed"
+    removal = "would be removed; set dry_run to false to remove it" if dry_run else "removed"
     publish_table(
         [
             {
@@ -81,10 +81,10 @@ def housekeeping(
             for one in swept
         ],
         key="housekeeping",
-        about=f"What {told}" if dry_run else "What was removed",
+        about=f"What {removal}" if dry_run else "What was removed",
     )
     number, size = sum(one.number for one in swept), sum(one.bytes for one in swept)
-    message = f"{quantity(number, 'item', digits)}, {quantity(size, 'byte', digits)} {told}"
+    message = f"{quantity(number, 'item', digits)}, {quantity(size, 'byte', digits)} {removal}"
     proof = verify_archive(workspace) if verify else None
     wrong = [not_removed(swept), _differing(proof) if proof else ""]
     if not any(wrong):

@@ -54,12 +54,12 @@ def pull_listings(listings: list[ListingName] | None = None) -> RunState[Any]:
         batches=[pulled["batch_id"]],
     )
     clean = pulled["verdict"] == State.COMPLETE
-    told = ", ".join(
+    counts = ", ".join(
         f"{quantity(one['rows'], 'row')} of {one['name']}" for one in pulled["listings"]
     )
     return Completed(
         name=COMPLETED if clean else WITH_ERRORS,
-        message=f"Batch {pulled['batch_id']}: {told}",
+        message=f"Batch {pulled['batch_id']}: {counts}",
         data=pulled,
     )
 

@@ -133,12 +133,12 @@ def push_rows(
         ask_for_service(place, lease, named=named)
         stop = tasks.push_reported(lambda: push(place, lease, most=max_rows, named=named))
         now = ledger.find_batch(lease.connection, lease.batch_id)
-        told = {
+        outcome = {
             "stopped": stop and str(stop),
             "busy": isinstance(stop, OperationBusy),
             "others_go": isinstance(stop, RowsUnsent),
         }
-        return batch.model_copy(update={"state": now.state, "service": True, **told})
+        return batch.model_copy(update={"state": now.state, "service": True, **outcome})
 
 
 def _stops(ended: Sequence[BatchStatus]) -> list[str]:
@@ -202,7 +202,7 @@ def _end_state(
         "records; the next run goes on"
     )
     others = [
-        *dict.fromkeys(told for batch in ended for told in batch.not_sent),
+        *dict.fromkeys(text for batch in ended for text in batch.not_sent),
         *([f"{_named(left).capitalize()} {has}."] if left else ()),
         *([f"{_named(busy).capitalize()} {behind_another}."] if busy else ()),
         *([more] if waits else ()),
@@ -214,10 +214,10 @@ def _end_state(
         batches = quantity(len(ended), "batch")
         nothing = "Nothing else unsent" if left or busy else "Nothing unsent"
         else_ = " else" if any(batch.not_sent for batch in ended) else ""
-        told = f"{batches}: everything{else_} is at the service" if ended else nothing
-        told = f"{told}." if others else told
-        return Completed(name=COMPLETED, message=" ".join([told, *others]), data=data)
+        message = f"{batches}: everything{else_} is at the service" if ended else nothing
+        message = f"{message}." if others else message
+        return Completed(name=COMPLETED, message=" ".join([message, *others]), data=data)
     todo = "; ".join(batch.next for batch in behind if batch.next) or "read their reports"
     which = _named([batch.batch_id for batch in behind])
-    told = f"Rows of {which} are not at the service or carry errors. Next: {todo}."
-    return Completed(name=WITH_ERRORS, message=" ".join([told, *others]), data=data)
+    message = f"Rows of {which} are not at the service or carry errors. Next: {todo}."
+    return Completed(name=WITH_ERRORS, message=" ".join([message, *others]), data=data)

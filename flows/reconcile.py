@@ -89,9 +89,9 @@ def reconcile(
     day = day_of(as_of, zone)
     scope = Scope(tuple(batches), tuple(feeds), tuple(tenants))
     if as_of is None:
-        told_by = told_by_later(scope, day)
-        if told_by is not None:
-            why = f"Nothing to do: reconciliation {told_by} is as of a later day than {day}."
+        later = run_of_later_day(scope, day)
+        if later is not None:
+            why = f"Nothing to do: reconciliation {later} is as of a later day than {day}."
             return Completed(name=SKIPPED, message=f"{why} {ANY_DAY}")
     unread: dict[str, str] = {}
     # A listing of today says nothing of a day that has passed.
@@ -102,7 +102,7 @@ def reconcile(
     return end_state(done)
 
 
-def told_by_later(scope: Scope, day: date) -> int | None:
+def run_of_later_day(scope: Scope, day: date) -> int | None:
     """The number of a run of the scope for a later day."""
     with open_workspace().database.connect() as connection:
         return later_run(connection, as_kept(connection, scope).text, day)

@@ -54,11 +54,11 @@ def rerun_batch(
     before = {batch_id: rerun_tasks.count_rows(batch_id)}
     if only == "failed rows":
 
-        def receive(*, anew: bool = False) -> BatchStatus:
-            task = rerun_tasks.receive_correction.with_options(refresh_cache=anew)
+        def receive(*, again: bool = False) -> BatchStatus:
+            task = rerun_tasks.receive_correction.with_options(refresh_cache=again)
             return task(batch_id, corrected_file)
 
-        opened = own_batch(receive(), lambda: receive(anew=True))
+        opened = own_batch(receive(), lambda: receive(again=True))
     else:
         opened = rerun_tasks.open_batch(batch_id, from_the_start=from_stage == "stage")
     ended = (

@@ -67,16 +67,16 @@ def watch_inbox(
         lines = look_into_inbox(inbox, settle_seconds, profile, over_budget, deployment)
     except InboxHeldElsewhere as busy:
         return Completed(message=str(busy))
-    told = ", ".join(
+    counts = ", ".join(
         f"{sum(line.became == became for line in lines)} {became}"
         for became in dict.fromkeys(line.became for line in lines)
     )
     publish_table(
-        inbox_table(lines), key="inbox", about=told or "nothing was there", lines=len(lines)
+        inbox_table(lines), key="inbox", about=counts or "nothing was there", lines=len(lines)
     )
     failed = [line for line in lines if line.became == "failed"]
     if failed:
-        return Failed(message=f"{told}. First: {failed[0].detail}")
+        return Failed(message=f"{counts}. First: {failed[0].detail}")
     if left := {line.became for line in lines if line.exit_code}:
         in_inbox, of_runs = {"unfinished", "left alone"}, {"waiting", "started again"}
         of_batches = left - in_inbox - of_runs - {"quarantined"}
@@ -87,8 +87,8 @@ def watch_inbox(
             "`recon status` names the next step of each batch": of_batches,
         }
         todo = [step for step, of in steps.items() if of]
-        return Completed(name=WITH_ERRORS, message=f"{told}. Next: {'; '.join(todo)}.")
-    return Completed(message=told or "nothing was there")
+        return Completed(name=WITH_ERRORS, message=f"{counts}. Next: {'; '.join(todo)}.")
+    return Completed(message=counts or "nothing was there")
 
 
 @task(name="look into inbox", persist_result=False, cache_policy=NO_CACHE, result_serializer="json")
@@ -214,12 +214,12 @@ def _started(name: str, parameter: object, waiting: Waiting) -> Started:
         number += 1
     if number == waiting.run:
         since = run.state.timestamp if run.state else None
-        told = f"{stands} is {_state_of(run)}"
-        return Started(told, int(failed > 0), number, "waiting", failed, since)
+        message = f"{stands} is {_state_of(run)}"
+        return Started(message, int(failed > 0), number, "waiting", failed, since)
     if before is None or not failed:
         return Started(stands, run=number)
-    told = f"{stands}, after one that is {_state_of(before)}: {before.id}"
-    return Started(told, 1, number, "started again", failed)
+    message = f"{stands}, after one that is {_state_of(before)}: {before.id}"
+    return Started(message, 1, number, "started again", failed)
 
 
 def _given_up(stands: str, run: FlowRun, waiting: Waiting) -> str:

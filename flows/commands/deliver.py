@@ -342,7 +342,7 @@ def _tell(said: "tuple[str, ...]") -> None:
 
 def _show(verdicts: "list[FileVerdict]") -> None:
     from flows.report.spelling import visible
-    from flows.stages.examining.told_rejects import ToldRejects
+    from flows.stages.examining.reject_examples import RejectExamples
 
     console = out()
     for verdict in verdicts:
@@ -356,7 +356,7 @@ def _show(verdicts: "list[FileVerdict]") -> None:
         )
         tell_message(verdict)
         _tell(verdict.said)
-        rejects = ToldRejects.of(verdict.rejects, REJECTS_SHOWN)
+        rejects = RejectExamples.of(verdict.rejects, REJECTS_SHOWN)
         for where, message in rejects.lines():
             console.print(f"  {where}: {visible(message)}")
         for remedy in remedies(rejects.codes()):

@@ -96,10 +96,10 @@ def show_command(run: Run = None, *, json: Json = False) -> int:
 
     Exit code 0: it reconciled; 1: it did not; 2: there is none, or its files were changed.
     """
-    from flows.stages.reconcile.shown import shown
+    from flows.stages.reconcile.saved_report import saved_report
 
     with workspace("report", quiet=True) as place:
-        found = shown(place, run)
+        found = saved_report(place, run)
     if json:
         print_json(found.as_json())
     else:

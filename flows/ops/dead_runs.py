@@ -51,9 +51,9 @@ def _running(client: httpx.Client, more: dict[str, Any]) -> Iterator[dict[str, A
     asked = {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}, **more}, "limit": PAGE}
     for offset in itertools.count(step=PAGE):
         page = client.post("/api/flow_runs/filter", json=asked | {"offset": offset})
-        told = page.raise_for_status().json()
-        yield from told
-        if len(told) < PAGE:
+        runs = page.raise_for_status().json()
+        yield from runs
+        if len(runs) < PAGE:
             return
 
 

@@ -258,8 +258,8 @@ class _Story:
                     connection.execute(_counted(EXTRACTS[record], place)).fetchone()
                     for place in (f"{SCHEMA}.{record}", f"{SANDBOX_SCHEMA}.{kept}")
                 )
-                told = "equal" if ours == theirs else "NOT EQUAL"
-                self.show(f"   {operation.name}: {_amounts(record, ours)}: {told}")
+                verdict = "equal" if ours == theirs else "NOT EQUAL"
+                self.show(f"   {operation.name}: {_amounts(record, ours)}: {verdict}")
                 agreed = agreed and ours == theirs
         return agreed
 
@@ -274,11 +274,11 @@ class _Story:
                 "GROUP BY 1, 2 ORDER BY 2 DESC, 1",
                 [batch_id],
             ).fetchall()
-        told = [
+        states = [
             f"{rows:,} {state.replace('_', ' ')}" + ("" if sent else " before, not sent again")
             for state, sent, rows in counts
         ]
-        return ", ".join(told) or "nothing to send"
+        return ", ".join(states) or "nothing to send"
 
 
 _REGISTERED = f"""user_account a JOIN {SCHEMA}.client_registration r ON r."EMail" = a."Email" """

@@ -138,8 +138,8 @@ def _parameters(
         if name not in schema.get("properties", {}):
             refused.append(f"parameter {name}: its flow has it no more, so it is not kept")
         elif problems := validate({name: value}, schema, ignore_required=True):
-            told = problems[0].message.partition("\n")[0][:200]
-            refused.append(f"parameter {name}: its flow does not take it any more: {told}")
+            problem = problems[0].message.partition("\n")[0][:200]
+            refused.append(f"parameter {name}: its flow does not take it any more: {problem}")
         else:
             kept[name] = value
     return kept, refused
@@ -179,9 +179,10 @@ def _schedules(
         said = f"schedule {slug}: it was not there; made again, switched off"
         return [new, *kept], [said] if found else []
     return kept, [
-        f"schedule {slug}: stays {_told(one.schedule)}, as somebody set it; ours is {_told(ours)}"
+        f"schedule {slug}: stays {_schedule_text(one.schedule)}, as somebody set it; "
+        f"ours is {_schedule_text(ours)}"
         for one in there
-        if _told(one.schedule) != _told(ours)
+        if _schedule_text(one.schedule) != _schedule_text(ours)
     ]
 
 
@@ -189,13 +190,13 @@ def _bound(
     client: SyncPrefectClient, deployment: UUID, given: list[DeploymentScheduleCreate]
 ) -> None:
     """Set how many runs a schedule makes ahead; the server drops that from a deployment."""
-    most = {(one.slug, _told(one.schedule)): one.max_scheduled_runs for one in given}
+    most = {(one.slug, _schedule_text(one.schedule)): one.max_scheduled_runs for one in given}
     for one in client.read_deployment(deployment).schedules if any(most.values()) else ():
-        if ahead := most.get((one.slug, _told(one.schedule))):
+        if ahead := most.get((one.slug, _schedule_text(one.schedule))):
             client.update_deployment_schedule(deployment, one.id, max_scheduled_runs=ahead)
 
 
-def _told(schedule: SCHEDULE_TYPES) -> str:
+def _schedule_text(schedule: SCHEDULE_TYPES) -> str:
     """When it makes runs, in words; two that say the same are one schedule."""
     match schedule:
         case CronSchedule():

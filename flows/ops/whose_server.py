@@ -83,7 +83,7 @@ def holder_of(port: int) -> str:
 def refuse_unreachable(url: str) -> None:
     """Raise ReconError where no Prefect server of our kind can be used at PREFECT_API_URL."""
     try:
-        shown = _without_login(url)
+        where = _without_login(url)
     except ValueError:
         # It is not shown: it may hold a login.
         raise SettingsError(
@@ -100,17 +100,17 @@ def refuse_unreachable(url: str) -> None:
         answer = httpx.get(f"{url.rstrip('/')}/admin/version", headers=headers, timeout=ASK_SECONDS)
     except (httpx.HTTPError, httpx.InvalidURL) as problem:
         raise ReconError(
-            f"No Prefect server answers at {shown} ({type(problem).__name__}); nothing was "
+            f"No Prefect server answers at {where} ({type(problem).__name__}); nothing was "
             "registered. Start one with `recon up`, or name another in PREFECT_API_URL."
         ) from None
     if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
         raise ReconError(
-            f"The server at {shown} refuses us ({answer.status_code}); nothing was registered. "
+            f"The server at {where} refuses us ({answer.status_code}); nothing was registered. "
             "Give PREFECT_API_AUTH_STRING=NAME:PASSWORD, or PREFECT_API_KEY."
         )
     if not isinstance(_json(answer), str):
         raise ReconError(
-            f"What answers at {shown} is no Prefect server ({answer.status_code}); nothing was "
+            f"What answers at {where} is no Prefect server ({answer.status_code}); nothing was "
             "registered. PREFECT_API_URL ends in /api, as in http://127.0.0.1:4200/api."
         )
 

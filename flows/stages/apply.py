@@ -98,8 +98,8 @@ class _Done:
 
     def add(self, *apply_ranges: ApplyRange) -> None:
         self.rows += sum(one.rows for one in apply_ranges)
-        told = f"{self.rows:,} of {quantity(self.total, 'row', grouped)}"
-        log.info("%s: %s applied", apply_ranges[0].table.title, told)
+        rows_of_total = f"{self.rows:,} of {quantity(self.total, 'row', grouped)}"
+        log.info("%s: %s applied", apply_ranges[0].table.title, rows_of_total)
         self.workspace.progress("apply", self.rows, self.total)
 
 

@@ -10,7 +10,7 @@ from connectors.files.disk.spool import Spooled, spool_path
 from connectors.postgres.batches.ledger import Receipt, by_extract
 from connectors.postgres.batches.ranges import Range, WholeExtracts
 from connectors.settings import Settings
-from flows.stages.side_by_side import LANES
+from flows.stages.side_by_side import CONNECTIONS
 from flows.steps.validate.states import READY
 from schemas.field import Table
 
@@ -103,7 +103,7 @@ def cut_ranges(
         chunks = [one for one in receipts if clean_rows(table, one)]
         total = sum(clean_rows(table, one) for one in chunks)
         # As many for one connection as for the other, or one ends alone.
-        number = LANES * ceil(total / (LANES * ROWS_AT_ONCE))
+        number = CONNECTIONS * ceil(total / (CONNECTIONS * ROWS_AT_ONCE))
         shares: dict[int, list[Receipt]] = {}
         before = 0
         for one in chunks:

@@ -65,7 +65,7 @@ def check(workspace: Workspace, lease: Lease) -> None:
         known = _known(receipts)
         with nested_loops(connection, on=False):
             if batch.corrects is not None:
-                _reject_strays(lease, tables, batch.corrects)
+                _reject_wrong_repairs(lease, tables, batch.corrects)
             for number, table in enumerate(tables):
                 workspace.progress("check", number, len(tables))
                 if batch.corrects is not None:
@@ -79,8 +79,8 @@ def check(workspace: Workspace, lease: Lease) -> None:
             unproven = _unproven(lease, receipts, profile)
             reason = because([*unproven, _over_budget(lease, batch, tables, receipts, profile)])
         if reason:
-            told = ledger_detail(connection, lease.batch_id)
-            lease.set_state(State.HELD, held_because=reason, detail=told)
+            detail = ledger_detail(connection, lease.batch_id)
+            lease.set_state(State.HELD, held_because=reason, detail=detail)
         else:
             lease.set_state(State.CHECKED)
     # From here on rows are looked up one by one, beside what was found of them.
@@ -114,25 +114,25 @@ def _left_out(receipts: Iterable[Receipt], table: Table) -> list[tuple[str, str,
             of = (column, cell if len(found) < MOST_NAMED or (column, cell) in found else OTHERS)
             so_far, extract, number = found.get(of, (0, receipt.extract_id, first))
             found[of] = (so_far + rows, extract, number)
-    return [(*of, *told) for of, told in found.items()]
+    return [(*of, *counts) for of, counts in found.items()]
 
 
 def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[int, SkippedLines]:
     """By extract, lines that become no record."""
     found: dict[int, SkippedLines] = {}
     for receipt in receipts:
-        if told := receipt.clues.get(table.name, {}).get(clue):
+        if skipped := receipt.clues.get(table.name, {}).get(clue):
             so_far = found.get(receipt.extract_id, NO_LINES)
-            found[receipt.extract_id] = so_far.with_more(SkippedLines(*told))
+            found[receipt.extract_id] = so_far.with_more(SkippedLines(*skipped))
     return found
 
 
-def _reject_strays(lease: Lease, tables: list[Table], corrects: int) -> None:
+def _reject_wrong_repairs(lease: Lease, tables: list[Table], corrects: int) -> None:
     """Reject rows that do not repair what they say they do, or not alone."""
     for table in tables:
-        if strays := mark_strays(lease.connection, table, lease.batch_id):
-            told = f"{quantity(strays, 'row', grouped)} that {agree(strays, 'repairs', 'repair')}"
-            log.warning("%s: %s no row of batch %s", table.title, told, corrects)
+        if wrong := mark_strays(lease.connection, table, lease.batch_id):
+            rows = f"{quantity(wrong, 'row', grouped)} that {agree(wrong, 'repairs', 'repair')}"
+            log.warning("%s: %s no row of batch %s", table.title, rows, corrects)
     if twice := mark_repaired_twice(lease.connection, tables, lease.batch_id, corrects):
         rows = quantity(twice, "row", grouped)
         log.warning("%s of several keys that repair the same rows of batch %s", rows, corrects)
@@ -206,8 +206,8 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
         )
         if missing:
             named = f"{quantity(missing, 'row', grouped)} {agree(missing, 'names', 'name')}"
-            told = f"{named} a {reference.field} that leads nowhere or elsewhere"
-            log.warning("%s: %s", table.title, told)
+            message = f"{named} a {reference.field} that leads nowhere or elsewhere"
+            log.warning("%s: %s", table.title, message)
 
 
 def _unproven(lease: Lease, receipts: Iterable[Receipt], profile: Profile) -> Iterator[str]:
@@ -274,10 +274,10 @@ def release(
 
 def not_held(batch: ledger.Batch) -> str:
     """Why nothing is to decide about a batch."""
-    told = f"Batch {batch.id} is {batch.state.replace('_', ' ')}, not held; nothing was changed."
+    message = f"Batch {batch.id} is {batch.state.replace('_', ' ')}, not held; nothing was changed."
     if batch.state in ledger.ENDED:
-        return told
-    return f"{told} If no run has it, `recon rerun {batch.id}` goes on with it."
+        return message
+    return f"{message} If no run has it, `recon rerun {batch.id}` goes on with it."
 
 
 def held_event(connection: psycopg.Connection, batch_id: int) -> int:

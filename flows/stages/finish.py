@@ -99,8 +99,8 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
         reach("cleared")
         with lease.transaction() as connection:
             ends = batch.service is not None and report.verdict in ENDED
-            told = answers_detail(connection, batch.id) if ends else {}
-            lease.set_state(State(report.verdict), detail=told or None)
+            detail = answers_detail(connection, batch.id) if ends else {}
+            lease.set_state(State(report.verdict), detail=detail or None)
         witness_trail(workspace, lease.connection)
     report_corrected(workspace, lease.connection, batch)
     reach("finish")
@@ -216,8 +216,8 @@ def _taken_back(connection: psycopg.Connection, batch: ledger.Batch) -> dict[str
 
 
 def _note_line(note: Note, names: Mapping[int, str]) -> NoteLine:
-    told = note._asdict()
-    return NoteLine(file=names[told.pop("extract_id")], **told)
+    values = note._asdict()
+    return NoteLine(file=names[values.pop("extract_id")], **values)
 
 
 def _notes_beyond(connection: psycopg.Connection, batch_id: int, noted: int) -> int:

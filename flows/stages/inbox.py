@@ -177,7 +177,7 @@ class Watch:
             # The import will find the good bytes there, as if they had never been others.
             storing = PutRight(connection, opened)
             note_back(connection, self.workspace.settings.archive, opened)
-            put_right = storing.told(connection, known.id if known else None)
+            put_right = storing.note(connection, known.id if known else None)
             reach("inbox-opened")
             gone = taken_back(connection, content_id)
         # What was undone, discarded or refused may come again, and is then another thing to start.
@@ -186,8 +186,8 @@ class Watch:
         if known is not None:
             self.inbox.keep(folder, key, by_name=False)
             detail = f"batch {known.id} took this content and is {known.state.replace('_', ' ')}"
-            told = "\n".join([f"{detail}.{remark}" if remark else detail, *put_right])
-            return InboxLine(name, "known", told, int(known.state != ledger.State.COMPLETE))
+            message = "\n".join([f"{detail}.{remark}" if remark else detail, *put_right])
+            return InboxLine(name, "known", message, int(known.state != ledger.State.COMPLETE))
         place, files = self.inbox.place_of(key, arrival.names), tuple(contents_of(opened))
         waiting = Waiting(key, place, arrival.names, files)
         self.inbox.mark(waiting)
@@ -203,9 +203,9 @@ class Watch:
         failed = self._failed(one.name, one.trouble)
         return replace(failed, detail=f"{one.place}: {one.why} {failed.detail}")
 
-    def _put_aside(self, folder: Path, names: Sequence[str], told: object) -> InboxLine:
+    def _put_aside(self, folder: Path, names: Sequence[str], reason: object) -> InboxLine:
         # The text names where the file was for a moment, which helps nobody.
-        why = str(told).replace(f"{folder}/", "").replace(str(folder), names[0])
+        why = str(reason).replace(f"{folder}/", "").replace(str(folder), names[0])
         aside = self.inbox.put_aside(folder, names, why)
         reach("inbox-quarantined")
         return InboxLine(names[0], "quarantined", f"{aside}: {why}", 1)
@@ -228,11 +228,11 @@ class Watch:
             self.inbox.unmark(waiting.key)
             return None
         self.inbox.unmark(waiting.key)
-        told = (
+        message = (
             "its batch was undone or discarded, or refused it, and it is not imported once more by "
             f"itself: deliver it again to have that. It is kept in {waiting.folder}."
         )
-        return InboxLine(waiting.names[0], "known", told)
+        return InboxLine(waiting.names[0], "known", message)
 
     def _start(self, waiting: Waiting) -> InboxLine:
         try:
@@ -262,12 +262,12 @@ class Watch:
     def _failed(self, name: str, error: OSError | ReconError) -> InboxLine:
         if isinstance(error, SchemaReplaced):
             raise error  # Nor would any later look of this program do better.
-        told = str(error)
+        message = str(error)
         if isinstance(error, OSError):
             place = Path(error.filename or self.inbox.folder)
             why = f"{error.strerror}.{room_left(place, error)}"
-            told = f"{shown(str(place))}: {why} {cure(error)}; it is left for the next look."
-        return InboxLine(name, "failed", told, 1)
+            message = f"{shown(str(place))}: {why} {cure(error)}; it is left for the next look."
+        return InboxLine(name, "failed", message, 1)
 
 
 def import_here(workspace: Workspace, terms: StatedTerms) -> Start:
@@ -291,12 +291,12 @@ def import_here(workspace: Workspace, terms: StatedTerms) -> Start:
             if opened is None or opened.state in ledger.ENDED or not since:
                 raise  # Nothing knows of the delivery but the note; the batch is an earlier one's.
             raise ImportStopped(f"batch {opened.id} stopped as {opened.state}: {error}") from error
-        told = f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
-        return Started(told, ended.exit_code)
+        text = f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
+        return Started(text, ended.exit_code)
 
     return start
 
 
 def _refusals(opened: list[Opened]) -> str:
-    told = [f"{one.refusal.code}: {one.refusal}" for one in opened if one.refusal is not None]
-    return "\n".join(told) + "\nCorrect the file and put it into the inbox again."
+    reasons = [f"{one.refusal.code}: {one.refusal}" for one in opened if one.refusal is not None]
+    return "\n".join(reasons) + "\nCorrect the file and put it into the inbox again."

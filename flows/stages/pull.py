@@ -278,8 +278,8 @@ def our_rows(
 
     Those of some record kinds; None: of all. A clean row that is kept by reference has no Data.
     """
-    shown = (*INSERT_BATCH_DATA.columns, "source_batch_id")
-    names = ", ".join(quoted(name) for name in shown)
+    columns = (*INSERT_BATCH_DATA.columns, "source_batch_id")
+    names = ", ".join(quoted(name) for name in columns)
     with connection.cursor(row_factory=dict_row) as cursor:
         yield from cursor.stream(
             f"SELECT {names} FROM insert_batch_data "

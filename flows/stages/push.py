@@ -116,16 +116,16 @@ def push(
                 run.push_operation(lane)
     workspace.progress("push", run.total, run.total)
     for name, states in count_states(lease.connection, lease.batch_id).items():
-        told = ", ".join(f"{rows:,} {state.replace('_', ' ')}" for state, rows in states.items())
-        log.info("%s: %s", name, told)
+        counts = ", ".join(f"{rows:,} {state.replace('_', ' ')}" for state, rows in states.items())
+        log.info("%s: %s", name, counts)
     if (why := run.why_unsent or run.why_lost) and (left := _unsent(lease)):
         # Too few rows for the circuit breaker to stop at: it is down, or does not take these.
-        told = _unsent_told(why, lease, left, run.failing)
+        message = _unsent_text(why, lease, left, run.failing)
         if run.why_unsent is None and run.taken:
-            log.warning("%s", told)
+            log.warning("%s", message)
             return
         others_go = run.taken or (run.why_unsent is None and run.failing)
-        raise (RowsUnsent if others_go else ServiceUnusable)(told)
+        raise (RowsUnsent if others_go else ServiceUnusable)(message)
 
 
 def not_sent(batch: Batch, report: BatchReport) -> list[Table]:
@@ -140,18 +140,18 @@ def not_sent_text(table: Table) -> str:
     return f"{table.title}: not sent, because {why} no operation that takes it."
 
 
-def _unsent_told(why: str, lease: Lease, left: int, failing: _SendNumber | None) -> str:
+def _unsent_text(why: str, lease: Lease, left: int, failing: _SendNumber | None) -> str:
     batch_id, rows = lease.batch_id, quantity(left, "row")
     why = why.removesuffix(".")
     if not left:
         return f"{why}. No row of batch {batch_id} is unsent; see `recon sends {batch_id}`."
-    told = (
+    message = (
         f"{why}. {rows} of batch {batch_id} {agree(left, 'is', 'are')} unsent "
         f"and nothing is lost. `recon push {batch_id}` goes on when it is mended."
     )
     if failing is None:
-        return told
-    return f"{told} {_set_aside(lease, failing)}"
+        return message
+    return f"{message} {_set_aside(lease, failing)}"
 
 
 def _set_aside(lease: Lease, failing: _SendNumber) -> str:
@@ -260,8 +260,8 @@ class _Pass:
             raise self.uncounted
         if self.service.stopped:
             lease = self.push.lease
-            told = _unsent_told(self.service.stopped, lease, _unsent(lease), self.push.failing)
-            raise ServiceUnusable(told)
+            message = _unsent_text(self.service.stopped, lease, _unsent(lease), self.push.failing)
+            raise ServiceUnusable(message)
 
     def _write_end_anyhow(self) -> None:
         """Write down the end, over a new connection where that of the run is lost or torn.

@@ -184,7 +184,7 @@ class ArchivedDelivery:
             return self._registered(connection)
         except (BatchStateError, CorrectionError):
             if self._put_right is not None:
-                self._put_right.told(connection, None)
+                self._put_right.note(connection, None)
             raise
 
     def _registered(self, connection: psycopg.Connection) -> Received:
@@ -200,8 +200,8 @@ class ArchivedDelivery:
             taken = taken_by(connection, self.profile.feed, self.opened)
             received = _register(connection, self, taken)
             note_names(connection, _other_names(connection, self, taken, received.batch_id))
-            told = self._put_right.told(connection, received.batch_id)
-            return replace(received, messages=received.messages + told + self.remarks)
+            put_back = self._put_right.note(connection, received.batch_id)
+            return replace(received, messages=received.messages + put_back + self.remarks)
 
 
 def _register(
@@ -216,11 +216,11 @@ def _register(
     content_id = content_id_of(profile.feed, opened, taken)
     known = batch_of(connection, content_id, opened, taken)
     others = {one.batch_id for one in named.values()} | ({known.id} if known else set())
-    told = told_batches(connection, {*batches} | others)
+    visible = told_batches(connection, {*batches} | others)
     if delivery.corrects is not None:
-        refuse_taken_otherwise(delivery.corrects, taken, batches, told)
+        refuse_taken_otherwise(delivery.corrects, taken, batches, visible)
     if known is not None:
-        if known.id not in told:
+        if known.id not in visible:
             raise _taken_for_others()
         return _known(connection, known, delivery, taken)
     messages, fresh, earlier = [], [], []
@@ -229,7 +229,7 @@ def _register(
         if extract:
             earlier.append(extract.batch_id)
             of = batches[extract.batch_id]
-            if of.id not in told:
+            if of.id not in visible:
                 messages.append(f"{one.name}: its bytes were {FOR_OTHERS}; nothing is done.")
                 continue
             messages.append(
@@ -239,10 +239,10 @@ def _register(
             )
             continue
         if one.same_as is not None:
-            messages.append(one.told_same)
+            messages.append(one.same_bytes_message)
             continue
         used = named.get(one.name)
-        if used and one.stored and used.sha256 != one.stored.sha256 and used.batch_id in told:
+        if used and one.stored and used.sha256 != one.stored.sha256 and used.batch_id in visible:
             messages.append(
                 f"{one.name}: this name was delivered in batch {used.batch_id} with other "
                 "content; it is taken as a new extract."
@@ -250,7 +250,7 @@ def _register(
         messages += [f"{one.name}: {remark}" for remark in one.remarks]
         fresh.append(one)
     if earlier and not fresh:
-        if not told.issuperset(earlier):
+        if not visible.issuperset(earlier):
             raise _taken_for_others()
         batch = batches[max(earlier)]
         refuse_other_terms(batch, delivery.given)
@@ -297,8 +297,8 @@ def _other_names(
         for one, sha256 in files
         if sha256 in taken and taken[sha256].name != one.name
     ]
-    told = told_batches(connection, {batch for batch, *_ in others})
-    yield from (other for other in others if other[0] in told)
+    visible = told_batches(connection, {batch for batch, *_ in others})
+    yield from (other for other in others if other[0] in visible)
     for one, sha256 in files:
         if one.same_as is not None and sha256 not in taken:
             yield batch_id, sha256, one.name
@@ -332,8 +332,8 @@ def _known(
     if delivery.service and batch.service is None:
         message += f" It was not to be pushed; `recon push {batch.id}` does it."
     # A run that took it and died may not have said so.
-    told = () if ended else taken_elsewhere(connection, delivery.profile, delivery.opened)
-    return Received(batch.id, False, ended, (message, *told))
+    elsewhere = () if ended else taken_elsewhere(connection, delivery.profile, delivery.opened)
+    return Received(batch.id, False, ended, (message, *elsewhere))
 
 
 def _extract(batch_id: int, one: Opened) -> Extract:

@@ -42,17 +42,17 @@ class Resolved:
 
 def next_text(batch_id: int, detail: Mapping[str, Any]) -> str:
     """What the next push does with rows that were decided upon; empty: nothing."""
-    told = [_sent_text(batch_id, detail)]
-    told += [
+    sentences = [_sent_text(batch_id, detail)]
+    sentences += [
         f"Rows of batch {other} ended as these had; `recon push {other}` lets them end as these do."
         for other in detail.get("followed_by", ())
     ]
     if detail.get("followed_by_others"):
-        told.append(
+        sentences.append(
             f"Rows of {OF_OTHERS} ended as these had; the next push of that lets them end as these "
             "do."
         )
-    return " ".join(filter(None, told))
+    return " ".join(filter(None, sentences))
 
 
 def _sent_text(batch_id: int, detail: Mapping[str, Any]) -> str:
@@ -160,9 +160,9 @@ def _decide(
 def _followed_by(connection: psycopg.Connection, batch_id: int, number: int) -> dict[str, Any]:
     """The batches of which rows are to end as those of a decision do, and whether others are."""
     found = followers(connection, batch_id, number)
-    told = told_batches(connection, found)
-    others = {"followed_by_others": True} if len(told) < len(found) else {}
-    return {"followed_by": sorted(told), **others}
+    visible = told_batches(connection, found)
+    others = {"followed_by_others": True} if len(visible) < len(found) else {}
+    return {"followed_by": sorted(visible), **others}
 
 
 def _left(

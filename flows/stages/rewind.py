@@ -26,7 +26,7 @@ def rewind(workspace: Workspace, lease: Lease, run: str | None = None) -> None:
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     applied = lease.connection.execute(
         "SELECT sum(rows::bigint) FROM receipt LEFT JOIN jsonb_each_text(counts::jsonb) "
-        "AS told (outcome, rows) ON true WHERE batch_id = %s AND stage LIKE 'apply %%' "
+        "AS counted (outcome, rows) ON true WHERE batch_id = %s AND stage LIKE 'apply %%' "
         "HAVING count(*) > 0",
         [batch.id],
     ).fetchone()
@@ -48,8 +48,8 @@ def rewind(workspace: Workspace, lease: Lease, run: str | None = None) -> None:
         for table in ledger.staged_tables(lease.connection, lease.batch_id):
             for extract in ledger.list_extracts(connection, batch.id):
                 withdraw_staged(connection, table, extract.id)
-        for told in ("outcome", "note", "receipt"):
-            connection.execute(f"DELETE FROM {told} WHERE batch_id = %s", [batch.id])
+        for name in ("outcome", "note", "receipt"):
+            connection.execute(f"DELETE FROM {name} WHERE batch_id = %s", [batch.id])
         detail = {"run": run} if run else None
         add_event(connection, REWOUND, batch_id=batch.id, detail=detail)
         lease.set_state(State.RECEIVED)

@@ -13,13 +13,16 @@ from connectors.postgres.batches.lease import Lease
 from connectors.postgres.cancelling import give_up
 from connectors.postgres.database import Database, errors_reported
 
-LANES = 2
+CONNECTIONS = 2
 
 T = TypeVar("T")
 
 
 def side_by_side(
-    database: Database, lease: Lease, calls: Iterable[Callable[[Lease], T]], lanes: int = LANES
+    database: Database,
+    lease: Lease,
+    calls: Iterable[Callable[[Lease], T]],
+    at_once: int = CONNECTIONS,
 ) -> Iterator[T]:
     """What the calls return, in the order they end.
 
@@ -28,11 +31,11 @@ def side_by_side(
     call writes has to be one transaction.
     """
     free, under_way = [lease], dict[Future[T], Lease]()
-    with ExitStack() as connections, ThreadPoolExecutor(lanes) as pool:
+    with ExitStack() as connections, ThreadPoolExecutor(at_once) as pool:
         try:
             for call in calls:
-                if not free and lanes > 1:
-                    free, lanes = _another(database, lease, connections), 1
+                if not free and at_once > 1:
+                    free, at_once = _another(database, lease, connections), 1
                 if not free:
                     yield from _ended(under_way, free)
                 one = free.pop()

@@ -33,7 +33,7 @@ from flows.stages.receiving.kept import open_to_stage
 from flows.stages.receiving.stated import tied_in_batch
 from flows.stages.receiving.terms import restored_profile, with_secrets
 from flows.stages.rows.repaired import RepairedRows
-from flows.stages.side_by_side import LANES, side_by_side
+from flows.stages.side_by_side import CONNECTIONS, side_by_side
 from flows.stages.workspace import Workspace
 from flows.steps.validate.key_filter import KeyFilter
 from schemas.tables import EXTRACTS
@@ -105,7 +105,7 @@ def stage_extract(
     span: Span,
     key_filter: KeyFilter,
     chunk_range: ChunkRange | None = None,
-    lanes: int = LANES,
+    at_once: int = CONNECTIONS,
 ) -> int:
     """Stage the chunks of a range that have no receipt, or all of them; returns their rows.
 
@@ -150,7 +150,7 @@ def stage_extract(
             workspace.progress(STAGE, span.before + prepared.chunk.end.byte, span.total)
 
     with ThreadPoolExecutor(1) as reader:
-        rows = sum(side_by_side(workspace.database, lease, writes(reader), lanes))
+        rows = sum(side_by_side(workspace.database, lease, writes(reader), at_once))
     if other:
         raise other[0].refusal(extract.name)
     return rows
@@ -172,8 +172,8 @@ def _tell(extract: Extract, receipts: Sequence[Receipt]) -> None:
     counts: Counter[str] = Counter()
     for receipt in receipts:
         counts.update(receipt.counts)
-    told = ", ".join(f"{rows:,} {verdict}" for verdict, rows in sorted(counts.items()))
-    log.info("%s: %s", extract.name, told or "no rows")
+    counted = ", ".join(f"{rows:,} {verdict}" for verdict, rows in sorted(counts.items()))
+    log.info("%s: %s", extract.name, counted or "no rows")
 
 
 def _not_as_stated(

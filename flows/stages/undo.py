@@ -64,8 +64,8 @@ class Undone:
 
     @property
     def lines(self) -> list[str]:
-        told = ", ".join(f"{rows} {what}" for what, rows in self.counts.items() if rows)
-        lines = [f"Batch {self.batch_id} is undone: {told or 'nothing to undo'}."]
+        undone = ", ".join(f"{rows} {what}" for what, rows in self.counts.items() if rows)
+        lines = [f"Batch {self.batch_id} is undone: {undone or 'nothing to undo'}."]
         if self.left:
             # What is defined no more may have been posted.
             posted = any(one not in BY_NAME or not BY_NAME[one].keyed for one in self.left)

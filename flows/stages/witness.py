@@ -41,11 +41,11 @@ def witness_trail(workspace: Workspace, connection: psycopg.Connection) -> None:
     if not workspace.settings.audit.witness:
         return
     try:
-        told = sign_head(workspace, connection)
+        signed = sign_head(workspace, connection)
     except (ReconError, OSError, psycopg.Error) as error:
         log.warning("The audit trail was not witnessed: %s", str(error) or type(error).__name__)
         return
-    for one in told.waiting:
+    for one in signed.waiting:
         log.warning("A witness of the audit trail waits: %s. It is tried again next time", one)
 
 
@@ -143,12 +143,12 @@ def _adopt(workspace: Workspace, journal: "Journal") -> None:
         known, made = [one.witness for one in ours], journal.witnesses()
         if any(one.number <= number and one != made[one.number - 1] for one in known):
             continue  # Another home gives there, and giving says so.
-        following, others, told = _following(ours, last)
+        following, others, reasons = _following(ours, last)
         if following and len(ours) < len(lines):
-            told.append(f"{place.name} has lines that are no witnesses of this key")
+            reasons.append(f"{place.name} has lines that are no witnesses of this key")
         chain = max(chain, following, key=len)
-        beyond += [(one, told[0]) for one in others]
-        faults += told
+        beyond += [(one, reasons[0]) for one in others]
+        faults += reasons
     number = chain[-1].witness.number if chain else number
     for one, fault in beyond:
         if one.witness.number > number:

@@ -114,8 +114,8 @@ def check_witnesses(
             f"proven by {agree(behind, 'its', 'their')} chain alone"
         )
     different = len({one.witness.number for one in seen})
-    told = (*unchecked, *waiting.values())
-    return WitnessProof(different, last, tuple(faults), told, tuple(notes))
+    not_checked = (*unchecked, *waiting.values())
+    return WitnessProof(different, last, tuple(faults), not_checked, tuple(notes))
 
 
 def _give(journal: "Journal", addresses: Sequence[str], unchecked: list[str]) -> dict[str, str]:

@@ -47,12 +47,12 @@ def publish_markdown(
     flow_run: UUID | None = None,
 ) -> None:
     """Keep a page in the same way; `flow_run` is whose it is where that has ended."""
-    told = f"{about}{_links(batches, run)}"
+    description = f"{about}{_links(batches, run)}"
     if flow_run is None:
-        create_markdown_artifact(text, key=key, description=told)
+        create_markdown_artifact(text, key=key, description=description)
         return
     page = ArtifactCreate(
-        type="markdown", key=key, description=told, data=text, flow_run_id=flow_run
+        type="markdown", key=key, description=description, data=text, flow_run_id=flow_run
     )
     with get_client(sync_client=True) as client:
         client.create_artifact(page)

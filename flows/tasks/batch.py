@@ -174,8 +174,8 @@ def stage_rows(batch: BatchStatus) -> BatchStatus:
         if begun_again() and now not in (*ledger.ENDED, State.HELD):
             prove_batch(workspace, lease.connection, lease.batch_id)
         proven = stage_delivery(workspace, lease)
-        told = _told(lease, batch, _receipts(lease, "stage"))
-        return told.model_copy(update={"proven": proven})
+        status = _logged(lease, batch, _receipts(lease, "stage"))
+        return status.model_copy(update={"proven": proven})
 
 
 @task(name="check rows", task_run_name="check rows of batch {batch.batch_id}", **FROM_LEDGER)
@@ -183,7 +183,7 @@ def check_rows(batch: BatchStatus) -> BatchStatus:
     """Settle repeated keys and references; over its error budget the batch is held."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         check(workspace, lease)
-        return _told(lease, batch, {})
+        return _logged(lease, batch, {})
 
 
 @task(name="describe hold", task_run_name="say why batch {batch.batch_id} is held", **FROM_LEDGER)
@@ -221,8 +221,8 @@ def settle_hold(
             else:
                 discard(workspace, lease, by=by, reason=reason, held=seen)
             get_run_logger().info("%s decided: %s, because %s", by, decision, reason)
-        told = _told(lease, batch, batch.rows)
-        return told.model_copy(update={"proven": now and decision == "release"})
+        status = _logged(lease, batch, batch.rows)
+        return status.model_copy(update={"proven": now and decision == "release"})
 
 
 @task(name="apply rows", task_run_name="apply rows of batch {batch.batch_id}", **FROM_LEDGER)
@@ -233,7 +233,7 @@ def apply_rows(batch: BatchStatus) -> BatchStatus:
         applied = [
             apply_stage(table) for table in ledger.staged_tables(lease.connection, lease.batch_id)
         ]
-        return _told(lease, batch, _receipts(lease, *applied))
+        return _logged(lease, batch, _receipts(lease, *applied))
 
 
 @task(name="push rows", task_run_name="push rows of batch {batch.batch_id}", **FROM_LEDGER)
@@ -241,7 +241,7 @@ def push_rows(batch: BatchStatus) -> BatchStatus:
     """Send what is unsent to the service; a service that is down is told, with the way on."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         stop = push_reported(lambda: push(workspace, lease))
-        return _told(lease, batch.model_copy(update={"stopped": stop and str(stop)}), batch.rows)
+        return _logged(lease, batch.model_copy(update={"stopped": stop and str(stop)}), batch.rows)
 
 
 def push_reported(send: Callable[[], None]) -> ReconError | None:
@@ -268,12 +268,12 @@ def report_batch(batch: BatchStatus) -> BatchStatus:
             _publish(lease, build_report(workspace, lease.connection, lease.batch_id), folder)
             raise
         _publish(lease, report, folder, batch.stopped)
-        ended = _told(lease, batch, _end_states(report))
-        told = {"errors": report.errors, "verdict": report.verdict, "folder": str(folder)}
+        ended = _logged(lease, batch, _end_states(report))
+        figures = {"errors": report.errors, "verdict": report.verdict, "folder": str(folder)}
         own = ledger.find_batch(lease.connection, lease.batch_id)
-        told["next"] = commands(own.id, left_of(report), corrects=own.corrects)
+        figures["next"] = commands(own.id, left_of(report), corrects=own.corrects)
         kept = not_sent(own, report)
-        return ended.model_copy(update=told | {"not_sent": [*map(not_sent_text, kept)]})
+        return ended.model_copy(update=figures | {"not_sent": [*map(not_sent_text, kept)]})
 
 
 def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
@@ -305,12 +305,12 @@ def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | Non
     )
 
 
-def _told(lease: Lease, batch: BatchStatus, rows: Mapping[str, int]) -> BatchStatus:
+def _logged(lease: Lease, batch: BatchStatus, rows: Mapping[str, int]) -> BatchStatus:
     """The status after a stage, told on its run page as well."""
     now = ledger.find_batch(lease.connection, lease.batch_id)
     counted = ", ".join(f"{count} {state}" for state, count in rows.items())
-    told = f"Batch {now.id} is {state_word(now.state)}"
-    get_run_logger().info("%s", ": ".join(filter(None, (told, now.held_because, counted))))
+    sentence = f"Batch {now.id} is {state_word(now.state)}"
+    get_run_logger().info("%s", ": ".join(filter(None, (sentence, now.held_because, counted))))
     changes = {
         "state": now.state,
         "rows": dict(rows),

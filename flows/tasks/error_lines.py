@@ -39,8 +39,8 @@ def error_line(error: BaseException | None) -> str | None:
                 todo="Lower RECON_LIMIT_BLOCK_BYTES where it is set, or use a machine with more"
             )
         case OSError():
-            told = f"{where(error)}: {error.strerror or error}. "
-            return told + GOES_ON.format(todo=cure(error))
+            fault = f"{where(error)}: {error.strerror or error}. "
+            return fault + GOES_ON.format(todo=cure(error))
         case KeyboardInterrupt() | SystemExit():
             return STOPPED
     return prefect_line(error)
@@ -63,8 +63,8 @@ def prefect_line(error: BaseException | None) -> str | None:
         # By its name: the command line asks here too, and does not load Prefect.
         case Exception() if type(error).__name__ in REFUSE_PARAMETERS:
             _, _, wrong = str(error).rpartition(PARAMETERS)
-            told = "; ".join(filter(None, wrong.split(AND_PARAMETER))).rstrip(".")
-            return f"{told}. {ANOTHER_RUN}"
+            problems = "; ".join(filter(None, wrong.split(AND_PARAMETER))).rstrip(".")
+            return f"{problems}. {ANOTHER_RUN}"
         # Prefect raises the message of a state of that type that a flow has returned.
         case Exception() if type(error).__name__ == "FailedRun":
             return str(error)

@@ -130,8 +130,8 @@ def note_run(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -
 
 def attempts_at(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -> set[object]:
     """The attempts of a run in which it worked on a batch, as the trail of this database knows."""
-    told = told_by_run(connection, BEGAN, str(flow_run.id))
-    return {said.get("attempt") for batch, said in told if batch == batch_id}
+    begun = told_by_run(connection, BEGAN, str(flow_run.id))
+    return {said.get("attempt") for batch, said in begun if batch == batch_id}
 
 
 def who(flow_run: FlowRun) -> str:
@@ -149,13 +149,13 @@ def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int, hold: int)
     """
     with open_database(run_settings()).connect() as connection:
         held = f"run {_spelled(HELD)}"
-        told = [
+        holds = [
             said.get("hold")
             for about, said in told_by_run(connection, held, str(flow_run.id))
             if (about, said.get("attempt")) == (batch_id, flow_run.run_count)
         ]
-        if None in told or hold in told:
-            return None in told
+        if None in holds or hold in holds:
+            return None in holds
         _add(connection, held, batch_id, flow_run, hold=hold)
     try:
         _emit(flow.name, flow_run, HELD, batch_id)

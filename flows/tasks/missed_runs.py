@@ -77,8 +77,8 @@ def done_since() -> RunState[Any] | None:
     done = done_by(run, found)
     if done is None:
         return None
-    told = f"{_sign(done).capitalize()} began when this one was due, and has done the same."
-    return Completed(name=SKIPPED, message=f"{told} {RETRIED}")
+    reason = f"{_sign(done).capitalize()} began when this one was due, and has done the same."
+    return Completed(name=SKIPPED, message=f"{reason} {RETRIED}")
 
 
 def done_by(run: FlowRun, others: Iterable[FlowRun]) -> FlowRun | None:

@@ -75,8 +75,8 @@ def open_batch(batch_id: int, *, from_the_start: bool = False) -> BatchStatus:
 
 
 def _has_rewound(connection: psycopg.Connection, batch_id: int, run: FlowRun | None) -> bool:
-    told = told_by_run(connection, REWOUND, str(run.id)) if run else []
-    return any(batch == batch_id for batch, _ in told)
+    rewound = told_by_run(connection, REWOUND, str(run.id)) if run else []
+    return any(batch == batch_id for batch, _ in rewound)
 
 
 @task(name="count rows", task_run_name="count rows of batch {batch_id}", **REMEMBERED)

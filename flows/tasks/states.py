@@ -40,8 +40,8 @@ def end_state(batch: BatchStatus) -> RunState[Any]:
             return Completed(name=COMPLETED, message=counted(batch), data=data)
         case State.COMPLETE | State.COMPLETE_WITH_ERRORS:
             todo = batch.next or f"read the report in {batch.folder}"
-            told = f"{counted(batch)}. Next: {todo}."
-            return Completed(name=WITH_ERRORS, message=told, data=data)
+            message = f"{counted(batch)}. Next: {todo}."
+            return Completed(name=WITH_ERRORS, message=message, data=data)
         case State.HELD:
             todo = (
                 f"Nothing is applied: {batch.held_because}. Next: {decisions(batch.batch_id)}; "
@@ -68,9 +68,9 @@ def counted(batch: BatchStatus) -> str:
     """The batch in one sentence: rows, errors, files refused and the first of these."""
     rows = quantity(sum(batch.rows.values()), "row")
     errors = f"{batch.errors} of {rows} {agree(batch.errors, 'carries', 'carry')} HasError"
-    told = f"Batch {batch.batch_id}: " + (errors if batch.errors else f"{rows}, no errors")
+    sentence = f"Batch {batch.batch_id}: " + (errors if batch.errors else f"{rows}, no errors")
     refused = f", {quantity(batch.refused, 'file')} refused" if batch.refused else ""
     if batch.refused_first:
         refused += f"{', the first' if batch.refused > 1 else ''}: {batch.refused_first}"
     known = f"{batch.known} " if batch.known else ""
-    return known + told + refused
+    return known + sentence + refused

@@ -24,7 +24,7 @@ from connectors.postgres.accounts import (
 from connectors.postgres.auditing.audit import list_events, verify
 from connectors.postgres.runs.breaks import Decision, add_decisions
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
-from flows.stages.reconcile.shown import latest_seen, shown
+from flows.stages.reconcile.saved_report import latest_seen, saved_report
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole, How
@@ -414,7 +414,7 @@ def test_an_account_of_a_tenant_decides_and_signs_for_it_alone(workspace: Worksp
         with pytest.raises(AccountRefused, match="has no right to"):
             prepare(tessa, run.id, by=None, comment="")
         with pytest.raises(AccountRefused, match="has no right to"):
-            shown(tessa, run.id)
+            saved_report(tessa, run.id)
     run = reconcile(workspace, found(), scope="feeds x; tenants 7")
     prepare(tessa, run.id, by=None, comment="")
     reconcile(workspace, found(), scope="tenants 8")

@@ -266,7 +266,7 @@ def test_no_figure_is_read_from_totals_that_were_changed(workspace: Workspace) -
     run = runs.reconcile(workspace, runs.found("1"))
     with workspace.database.connect() as connection:
         told = method_of(workspace, connection, run)
-        assert (told.zone, told.told_by) == ("UTC", "reconciliation-1/totals.json")
+        assert (told.zone, told.source) == ("UTC", "reconciliation-1/totals.json")
         assert trend_point(workspace, run) is not None
         assert facts_of(workspace, run).files == ("report.html",)
         bend(workspace, '"zone": "UTC"', '"zone": "GMT"')

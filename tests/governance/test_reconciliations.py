@@ -23,8 +23,8 @@ from connectors.postgres.runs.reconciliations import (
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked
 from flows.stages.reconcile.run import reconcile as reconcile_scope
+from flows.stages.reconcile.saved_report import SavedReport
 from flows.stages.reconcile.scope import Scope
-from flows.stages.reconcile.shown import Shown
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.saved import from_saved
 from flows.steps.rules.rules import Rules
@@ -271,4 +271,4 @@ def test_runs_at_once_follow_each_other_by_their_numbers(workspace: Workspace) -
 def test_a_report_that_is_shown_again_ends_as_its_run_did(workspace: Workspace) -> None:
     for breaks, code in ((found(), 0), (found("1"), 1)):
         run = reconcile(workspace, breaks)
-        assert Shown(run, Path(), "").exit_code == code
+        assert SavedReport(run, Path(), "").exit_code == code

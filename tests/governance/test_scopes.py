@@ -20,7 +20,7 @@ from flows.report.reconciled.text import render_text
 from flows.report.text import TAKEN
 from flows.stages.reconcile.held_against import baseline
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.scope import EVERYTHING, Scope, is_one_scope, scope_told
+from flows.stages.reconcile.scope import EVERYTHING, Scope, is_one_scope, scope_title
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.reconcile.since_signed import to_accept
 from flows.stages.sequence import import_delivery, release_batch
@@ -535,4 +535,4 @@ TOLD = [
 
 @pytest.mark.parametrize(("text", "told"), TOLD)
 def test_a_scope_of_one_is_told_as_one(text: str, told: str) -> None:
-    assert scope_told(text) == told
+    assert scope_title(text) == told

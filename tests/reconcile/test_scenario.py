@@ -14,7 +14,7 @@ from connectors.errors import DecisionsMissing, SignatureRefused
 from connectors.postgres.runs.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.reconcile.run import Reconciled
-from flows.stages.reconcile.shown import shown
+from flows.stages.reconcile.saved_report import saved_report
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.report import ReconciliationReport
@@ -120,11 +120,11 @@ def test_three_days_carry_breaks_forward_and_a_signature_sees_later_changes(
 @pytest.mark.long
 def test_a_report_that_was_changed_is_not_shown_again(story: Story) -> None:
     done = story.play("monday")
-    assert shown(story.place, None).exit_code == 1
+    assert saved_report(story.place, None).exit_code == 1
     page = done.written.folder / "report.html"
     page.write_text(page.read_text().replace("NOT", ""))
     with pytest.raises(SignatureRefused, match=r"report\.html"):
-        shown(story.place, None)
+        saved_report(story.place, None)
 
 
 def assert_ties(report: ReconciliationReport) -> None:

@@ -616,4 +616,4 @@ def test_a_small_delivery_takes_one_session_and_few_statements(
     import_delivery(workspace, [path], DEFAULT)
     assert asked.count("connect") == 1
     # What is asked twice, where the answer cannot have changed, thousands of tests pay for.
-    assert 20 < asked.count("execute") <= 114
+    assert 20 < asked.count("execute") <= 115

@@ -12,7 +12,7 @@ from flows.report.reconciled.verdicts import word_of
 from flows.report.reconciled.words import amount_said
 from flows.report.spelling import EMPTY, currency_named, neutral, record_title, visible
 from flows.report.template import environment
-from flows.stages.reconcile.scope import scope_told
+from flows.stages.reconcile.scope import scope_title
 from schemas.counting import quantity
 from schemas.life import GONE, PLACES
 from schemas.show_as import ShowAs
@@ -30,7 +30,7 @@ def currency(of: str | int | None, names: Mapping[str, str]) -> str:
 
 def scope_named(text: str) -> str:
     """A scope as titles of reports have it."""
-    return visible(scope_told(text))
+    return visible(scope_title(text))
 
 
 def value(show: ShowAs, text: str | None, record: str, field: str, most: int) -> str:

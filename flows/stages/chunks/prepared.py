@@ -193,9 +193,9 @@ def write_chunks(
             rows.send(connection)
         reach("copy")
         outcomes = [
-            (lease.batch_id, prepared.extract.id, *told)
+            (lease.batch_id, prepared.extract.id, *outcome)
             for prepared in chunks
-            for told in prepared.validated.outcomes
+            for outcome in prepared.validated.outcomes
         ]
         if outcomes:
             with connection.cursor() as cursor:

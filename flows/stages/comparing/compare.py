@@ -208,16 +208,16 @@ def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> 
 def side_result(side: Side, other: Side, question: Question, equal: int) -> SideResult:
     """One side as reports tell of it, with the rows that were found equal before."""
     only = [name for name in side.columns if name not in other.columns]
-    told = [f"line {line}: {reason}" for line, reason in unreadable.first(side, UNREADABLE_SHOWN)]
-    if more := side.broken_count - len(told):
-        told.append(f"{more} more that cannot be read")
+    lines = [f"line {line}: {reason}" for line, reason in unreadable.first(side, UNREADABLE_SHOWN)]
+    if more := side.broken_count - len(lines):
+        lines.append(f"{more} more that cannot be read")
     return SideResult(
         side.name,
         side.kind,
         side.rows + equal,
         side.broken_count,
         tuple(name for name in only if name not in question.ignore),
-        (*side.notes, *told),
+        (*side.notes, *lines),
     )
 
 

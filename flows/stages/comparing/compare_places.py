@@ -107,7 +107,7 @@ def hashed(place: str) -> SideFile | None:
     path, mode = Path(place), _mode_of(place)
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         return None
-    with _errors_told(path):
+    with _refusing_unreadable(path):
         stood = _stands(path)
         if stat.S_ISDIR(mode):
             return SideFile(path, "", stood)
@@ -122,13 +122,13 @@ def _mode_of(place: str) -> int:
 
 def _mode(path: Path) -> int | None:
     """What it is, as the system tells it; None: nothing has this name."""
-    with _errors_told(path), suppress(FileNotFoundError, NotADirectoryError, ValueError):
+    with _refusing_unreadable(path), suppress(FileNotFoundError, NotADirectoryError, ValueError):
         return path.stat().st_mode
     return None
 
 
 @contextmanager
-def _errors_told(path: Path) -> Iterator[None]:
+def _refusing_unreadable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

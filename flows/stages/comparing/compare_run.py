@@ -155,11 +155,11 @@ def asked(key: str, tolerances: Sequence[str], ignore: Sequence[str]) -> Questio
     names = tuple(dict.fromkeys(name.strip() for name in key.split(",") if name.strip()))
     if not names:
         raise SidesRefused("--key names no column. Name what tells rows apart: --key Id,TenantsId.")
-    told: dict[str, str] = {}
+    stated: dict[str, str] = {}
     for name, text in map(_split, tolerances):
-        if told.setdefault(name, text) != text:
+        if stated.setdefault(name, text) != text:
             raise SidesRefused(
-                f"--tolerance {name}={told[name]} and {name}={text} contradict each other. Give "
+                f"--tolerance {name}={stated[name]} and {name}={text} contradict each other. Give "
                 "one of them."
             )
     if both := [name for name in names if name in ignore]:
@@ -167,8 +167,8 @@ def asked(key: str, tolerances: Sequence[str], ignore: Sequence[str]) -> Questio
             f"--ignore {both[0]}: it is a part of the key, which tells rows apart. Leave it out of "
             "one of the two."
         )
-    leeways = {name: leeway(name, text) for name, text in told.items()}
-    return Question(names, tuple(ignore), leeways, told)
+    leeways = {name: leeway(name, text) for name, text in stated.items()}
+    return Question(names, tuple(ignore), leeways, stated)
 
 
 def leeway(column: str, text: str) -> Leeway:

@@ -26,12 +26,12 @@ def currency_names(settings: Settings, header: Header, profile: Profile) -> Name
     if not needs_currencies(header):
         return NO_NAMES
     of_feed = profile.fields.get(str(header.table.currency), {}).get("map", {})
-    told = [
+    pairs = [
         *of_feed.items(),
         *((code, id_) for id_, code in currencies_of(profile, settings).items()),
     ]
     names: dict[int, list[str]] = {}
-    for code, text in sorted(told):
+    for code, text in sorted(pairs):
         number = currency_number(text)
         if code in CODES and number is not None and code not in names.get(number, ()):
             names.setdefault(number, []).append(code)

@@ -73,39 +73,39 @@ def kinds_of(
     """What the cells of each column are, in any form that a profile can state."""
     kinds: dict[int, CellKinds] = {}
     for place in range(len(cells.shape.names)):
-        told = {*cells.values(place)}
-        if not told:
+        values = {*cells.values(place)}
+        if not values:
             kinds[place] = CellKinds([*Kind])
         elif place in times:
             kinds[place] = CellKinds(TIMES)
         elif place in numbers and not numbers[place].maybe:
-            kinds[place] = _of_numbers(numbers[place], told)
+            kinds[place] = _of_numbers(numbers[place], values)
         else:
-            kinds[place] = _of_texts(told)
+            kinds[place] = _of_texts(values)
     return kinds
 
 
-def _of_numbers(signs: NumberSigns, told: Collection[str]) -> CellKinds:
+def _of_numbers(signs: NumberSigns, cells: Collection[str]) -> CellKinds:
     """What numbers are: digits a text or a flag as well, and some of all numbers times."""
-    longest = max(sum(map(str.isdecimal, cell)) for cell in told)
+    longest = max(sum(map(str.isdecimal, cell)) for cell in cells)
     whole = [] if signs.decimal else [kind for kind in INTEGERS if longest <= SURE_DIGITS[kind]]
     sure = [Kind.DOUBLE, *([] if signs.either else whole)]
-    if all(map(str.isdigit, told)):
+    if all(map(str.isdigit, cells)):
         sure.append(Kind.STRING)
-    if {*told} <= {"0", "1"}:
+    if {*cells} <= {"0", "1"}:
         sure.append(Kind.BOOLEAN)
-    if digit_times(told):
+    if digit_times(cells):
         sure += TIMES
     return CellKinds(sure, whole if signs.either else ())
 
 
-def _of_texts(told: Collection[str]) -> CellKinds:
+def _of_texts(cells: Collection[str]) -> CellKinds:
     """What texts are: whole numbers by a map alone, and amounts by a part that has digits."""
     sure = [Kind.STRING]
-    if {*map(str.casefold, told)} <= {"true", "false"}:
+    if {*map(str.casefold, cells)} <= {"true", "false"}:
         sure.append(Kind.BOOLEAN)
-    no_time = not any(map(may_be_time, told))
-    no_amount = not any(map(str.isdecimal, "".join(told)))
+    no_time = not any(map(may_be_time, cells))
+    no_amount = not any(map(str.isdecimal, "".join(cells)))
     none = {*sure, *(TIMES if no_time else ()), *((Kind.DOUBLE,) if no_amount else ())}
     return CellKinds(sure, [kind for kind in Kind if kind not in none])
 
@@ -137,9 +137,9 @@ def offers_of(
     }
     # Of a table the numbers beside its cells are their sums, and no value that is left for them;
     # beside debits and credits they are balances.
-    told = guess or sides
-    lone = [at for at in open_ones if not (told and Kind.DOUBLE in kinds[at].sure)]
-    chosen = _chosen(names, table, fitting, values, lone)
+    amounts_known = guess or sides
+    deducible = [at for at in open_ones if not (amounts_known and Kind.DOUBLE in kinds[at].sure)]
+    chosen = _chosen(names, table, fitting, values, deducible)
     taken = {of.name for of in chosen.values()}
     free = [of for of in left if of.name not in taken]
     return {
@@ -185,10 +185,12 @@ def side_lines(
     yield '# ? filled = "one"'
 
 
-def _fits(of: Field, told: Collection[str], kinds: CellKinds) -> bool:
-    if not told and of.needs_value and of.kind in INTEGERS:
+def _fits(of: Field, cells: Collection[str], kinds: CellKinds) -> bool:
+    if not cells and of.needs_value and of.kind in INTEGERS:
         return False
-    return of.kind in kinds.sure and (Rule.EMAIL not in of.rules or all("@" in one for one in told))
+    return of.kind in kinds.sure and (
+        Rule.EMAIL not in of.rules or all("@" in one for one in cells)
+    )
 
 
 def _chosen(
@@ -196,11 +198,11 @@ def _chosen(
     table: Table | None,
     fitting: Mapping[int, Sequence[Field]],
     values: Mapping[int, Sequence[str]],
-    lone: Collection[int],
+    deducible: Collection[int],
 ) -> dict[int, Field]:
     """The likely field of each column: the key, then by their names, each of them once.
 
-    Those of `lone` may be a field that is left alone of those that they may be.
+    Those of `deducible` may be a field that is left alone of those that they may be.
     """
     rows = max(map(len, values.values()), default=0)
     pairs = [
@@ -210,7 +212,7 @@ def _chosen(
             *_alike(names[place], fields),
             *(_keys(names[place], table, fields) if _are_many(values[place]) else ()),
             *_amounts(names[place], fields)[:1],
-            *(_lone(fields) if place in lone else ()),
+            *(_only_one(fields) if place in deducible else ()),
         )
     ]
     chosen: dict[int, Field] = {}
@@ -220,20 +222,20 @@ def _chosen(
     return chosen
 
 
-def _likeness(name: str, of: Field, told: Sequence[str], table: Table | None, rows: int) -> float:
+def _likeness(name: str, of: Field, cells: Sequence[str], table: Table | None, rows: int) -> float:
     """How alike a column and a field are by their names; a key, by its cells, above all others.
 
     What is called an amount, has decimals as one and is there in each of the rows is rather one
     than a number of something.
     """
-    if _keys(name, table, [of]) and told and len({*told}) == len(told):
+    if _keys(name, table, [of]) and cells and len({*cells}) == len(cells):
         words = {*map(str.casefold, _WORD.findall(name))}
         return 2 + (table is not None and table.name.partition("_")[0] in words)
     alike = SequenceMatcher(None, _bare(name), of.name.casefold()).ratio()
     if of.amount:
         first = _amounts(name, table.delivered if table else [of])[:1] == [of]
-        alike += _CALLED_SO * first + any(map(_DECIMALS.search, told)) / 2
-        alike += len(told) / max(rows, 1)
+        alike += _CALLED_SO * first + any(map(_DECIMALS.search, cells)) / 2
+        alike += len(cells) / max(rows, 1)
     return alike
 
 
@@ -246,9 +248,9 @@ def _keys(name: str, table: Table | None, fields: Sequence[Field]) -> list[Field
     return [of for of in fields if keys == [of.name]]
 
 
-def _are_many(told: Sequence[str]) -> bool:
+def _are_many(cells: Sequence[str]) -> bool:
     """Whether most cells are of one row each, as those that number records are."""
-    return len({*told}) * 2 > len(told) or not told
+    return len({*cells}) * 2 > len(cells) or not cells
 
 
 def _amounts(name: str, fields: Sequence[Field]) -> list[Field]:
@@ -256,7 +258,7 @@ def _amounts(name: str, fields: Sequence[Field]) -> list[Field]:
     return [of for of in fields if of.amount and _AMOUNT.search(name)]
 
 
-def _lone(fields: Sequence[Field]) -> list[Field]:
+def _only_one(fields: Sequence[Field]) -> list[Field]:
     """The field that is left alone of those that a column may be."""
     return [*fields] if len(fields) == 1 else []
 
@@ -322,16 +324,16 @@ def may_count_cents(cells: Sequence[str]) -> bool:
 
 def may_be_flags(cells: Sequence[str]) -> bool:
     """Whether cells may say of amounts beside them which ones are debits."""
-    told = {*map(str.casefold, cells)}
+    distinct = {*map(str.casefold, cells)}
     # A letter alone may say anything.
-    sure = len(told) > 1 or any(len(one) > 1 for one in told)
-    return sure and any(told <= flags for flags in _FLAGS)
+    sure = len(distinct) > 1 or any(len(one) > 1 for one in distinct)
+    return sure and any(distinct <= flags for flags in _FLAGS)
 
 
 def may_be_units(cells: Sequence[str]) -> bool:
     """Whether cells may say for how many units amounts beside them are."""
-    told = {*cells}
-    return len(told) > 1 and all(map(_POWER.fullmatch, told))
+    distinct = {*cells}
+    return len(distinct) > 1 and all(map(_POWER.fullmatch, distinct))
 
 
 def _table_lines(shape: Shape, guess: TableGuess) -> Iterator[str]:
@@ -366,7 +368,7 @@ def _part_lines(guess: TableGuess) -> Iterator[str]:
 def _named(name: str, left: Sequence[Field], kinds: CellKinds) -> Offer:
     """What a column that unpivot makes may be."""
     fitting = [of for of in left if of.kind in kinds.sure]
-    likely = _alike(name, fitting) or _lone(fitting)
+    likely = _alike(name, fitting) or _only_one(fitting)
     made = _alike(name, [of for of in left if of.kind in kinds.maybe])
     return Offer(next(iter(likely), None), likely[1:], made)
 

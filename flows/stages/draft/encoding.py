@@ -49,19 +49,19 @@ class EncodingFound(NamedTuple):
             such = f"{mixed.are_broken:,} of {quantity(mixed.lines, 'line', grouped)}"
             where = f"{'the first ' if mixed.are_broken > 1 else ''}line {mixed.place:,}"
             yield f'# ? encoding = "{first}"  # {such} beyond ASCII {are} not, {where}'
-            yield f"#   in it: {_shown(mixed.good, first, cells)}"
+            yield f"#   in it: {_display(mixed.good, first, cells)}"
         elif self.line:
-            shown = _shown(self.line, first, cells)
+            display = _display(self.line, first, cells)
             mark, asked = ("# ? ", "") if self.others else ("", "? ")
-            yield f'{mark}encoding = "{first}"  # {asked}It is not UTF-8. Is this right: {shown}'
+            yield f'{mark}encoding = "{first}"  # {asked}It is not UTF-8. Is this right: {display}'
         for other in self.others:
-            yield f'#   or "{other}": {_shown(self.line, other, cells)}'
+            yield f'#   or "{other}": {_display(self.line, other, cells)}'
         if mixed and first != UTF_8:
             good = mixed.lines - mixed.are_broken
             such = f"{good:,} of {quantity(mixed.lines, 'line', grouped)} beyond ASCII"
             are = agree(good, "is", "are")
-            shown = _shown(mixed.good, UTF_8, cells)
-            yield f"# ? {such} {are} UTF-8 all the same: {shown}"
+            display = _display(mixed.good, UTF_8, cells)
+            yield f"# ? {such} {are} UTF-8 all the same: {display}"
 
 
 def encoding_of(head: bytes) -> EncodingFound:
@@ -111,7 +111,7 @@ def _end(line: bytes) -> bytes:
     return line[: found.end() + 10] if found else line
 
 
-def _shown(line: bytes, encoding: str, cells: DraftCells) -> str:
+def _display(line: bytes, encoding: str, cells: DraftCells) -> str:
     return cells.shown(_ending(line, encoding), 60)
 
 

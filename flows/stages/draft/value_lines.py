@@ -207,8 +207,8 @@ def _form_lines(times: Times, cells: DraftCells, *, is_zoned: bool) -> Iterator[
     if agreed:
         others = any(of.others for of in times.values())
         fits = "each fits as many cells" if others else "each fits every row"
-        doubt = fits if len(agreed) > 1 else "of most cells" if others else ""
-        why = f"  # {doubt or 'no column tells it alone'}" if doubt or not known else ""
+        caveat = fits if len(agreed) > 1 else "of most cells" if others else ""
+        why = f"  # {caveat or 'no column tells it alone'}" if caveat or not known else ""
         mark = "# ? " if why or is_zoned else ""
         yield f"{mark}date_format = {' or '.join(map(_stated, agreed))}{why}"
     by_others = f"; only {cells.names(known)} says which" if known else ""

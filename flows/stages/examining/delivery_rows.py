@@ -128,8 +128,8 @@ class DeliveryRows:
                         counting.add(counted.select(PLACE, *wanted))
 
     def _count_superseded(self, rows: pl.DataFrame, conflicts: pl.Expr) -> None:
-        beside = rows.filter(~self._wins(), ~conflicts)
-        self.superseded.update(dict(beside.group_by(extract_of()).len().iter_rows()))
+        superseded = rows.filter(~self._wins(), ~conflicts)
+        self.superseded.update(dict(superseded.group_by(extract_of()).len().iter_rows()))
 
     def _counted(
         self, rows: pl.DataFrame, several: pl.DataFrame, keys: Sequence[str], conflicts: pl.Expr
@@ -172,7 +172,7 @@ class DeliveryRows:
         left = FrameFile(_IN_MEMORY)
         for part in referring.parts:
             known = self._answers(others, part, reference) if others else None
-            told: pl.DataFrame | None = None
+            seen: pl.DataFrame | None = None
             for frame in self._taken(referring, part):
                 found = unanswered(frame, reference, known)
                 if rejected:
@@ -180,8 +180,8 @@ class DeliveryRows:
                 if found.is_empty():
                     continue
                 values = found.select(extract_of(), VALUE).unique()
-                fresh = values if told is None else values.join(told, on=values.columns, how="anti")
-                told = fresh if told is None else told.vstack(fresh)
+                fresh = values if seen is None else values.join(seen, on=values.columns, how="anti")
+                seen = fresh if seen is None else seen.vstack(fresh)
                 yield Dangling(table, reference, found, fresh)
         if rejected:
             self._counting[table.name] = left
@@ -190,8 +190,8 @@ class DeliveryRows:
         """What the rows of a part answer, with as much memory as there are different answers."""
         found: pl.DataFrame | None = None
         for frame in self._taken(others, part):
-            told = answers(frame, reference)
-            found = told if found is None else found.vstack(told).unique()
+            answered = answers(frame, reference)
+            found = answered if found is None else found.vstack(answered).unique()
         return found
 
     def _taken(self, file: FrameFile, part: int) -> Iterator[pl.DataFrame]:

@@ -140,7 +140,7 @@ class _Examination:
         assert opened.header is not None
         verdict.record = opened.header.table.name
         if opened.same_as is not None:
-            verdict.message = opened.told_same
+            verdict.message = opened.same_bytes_message
             return
         verdict.headed = opened.header.carried is not None
         if (small := self._small(number)) is None:
@@ -224,8 +224,8 @@ class _Examination:
                 verdict.refuse(incomplete(opened.entry, opened.name, found.details))
             elif found.unproven:
                 verdict.unproven = found.unproven
-                told = f"It cannot be proven to be whole: {found.unproven}"
-                verdict.message = f"{opened.name}: {told}. An import of it is held."
+                reason = f"It cannot be proven to be whole: {found.unproven}"
+                verdict.message = f"{opened.name}: {reason}. An import of it is held."
 
     def settle(self) -> None:
         """Add the rows whose keys conflict, or with a reference that leads nowhere."""
@@ -247,8 +247,8 @@ class _Examination:
                     of_file = unsettled.setdefault((one.table, one.reference, extract), [0, 0])
                     of_file[counted] += count
         for (table, reference, extract), (rows_, values) in unsettled.items():
-            told = Unsettled(table.name, reference.field, reference.table, rows_, values)
-            self.verdicts[extract].unsettled.append(told)
+            finding = Unsettled(table.name, reference.field, reference.table, rows_, values)
+            self.verdicts[extract].unsettled.append(finding)
         for number, wrong in self.wrong.items():
             if not self.verdicts[number].refused and wrong.any():
                 self._reject(number, wrong)
@@ -287,7 +287,7 @@ class _Examination:
                 of = wrong[rows["record_number"].to_numpy()]
                 for way in np.unique(of).tolist():
                     one = rows.filter(pl.Series(of == way))
-                    found.append(_shown(name, one, self.ways[way - 1].error_data(name, one)))
+                    found.append(_displayed(name, one, self.ways[way - 1].error_data(name, one)))
             rejects.add(pl.concat(found).sort("record_number").head(wanted), settled=True)
 
     def _chunks(self, number: int) -> Iterator[Chunk]:
@@ -346,7 +346,7 @@ def _keep_rejects(rejects: Rejects, validated: Validated) -> None:
     for first in range(0, len(numbers), AT_ONCE):
         piece = numbers.slice(first, AT_ONCE)
         found = [
-            _shown(name, rows, rows["error_data"])
+            _displayed(name, rows, rows["error_data"])
             for name, staged in bad.items()
             for rows in staged.only(
                 staged.frame["record_number"].is_between(piece[0], piece[-1])
@@ -355,7 +355,7 @@ def _keep_rejects(rejects: Rejects, validated: Validated) -> None:
         rejects.add(pl.concat(found).sort("record_number"), settled=False)
 
 
-def _shown(record: str, rows: pl.DataFrame, error_data: pl.Series) -> pl.DataFrame:
+def _displayed(record: str, rows: pl.DataFrame, error_data: pl.Series) -> pl.DataFrame:
     """Staged rows as commands show them, with their ErrorData."""
     data = shown_records(EXTRACTS[record], rows["data"])
     return rows.with_columns(data, error_data.alias("error_data")).select(ROW)

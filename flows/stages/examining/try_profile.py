@@ -127,8 +127,8 @@ def try_profile(
 def _with_reasons(rows: Sequence[TriedRow], verdict: FileVerdict) -> Iterator[TriedRow]:
     """The rows with the reasons that only the other rows of the delivery give as well."""
     last = max((row.record_number for row in rows), default=-1)
-    shown = takewhile(lambda reject: reject.record_number <= last, verdict.rejects)
-    found = {reject.record_number: reject.errors for reject in shown}
+    displayed = takewhile(lambda reject: reject.record_number <= last, verdict.rejects)
+    found = {reject.record_number: reject.errors for reject in displayed}
     return (replace(row, errors=found.get(row.record_number, row.errors)) for row in rows)
 
 

@@ -154,11 +154,11 @@ def write_json(
 
     `held_because`: why an import of them is held, if it is.
     """
-    told = json.dumps(held_because, ensure_ascii=False)
-    out.write(f'{{\n  "held_because": {told},\n  "files": [')
+    reason = json.dumps(held_because, ensure_ascii=False)
+    out.write(f'{{\n  "held_because": {reason},\n  "files": [')
     for number, verdict in enumerate(verdicts):
-        told = json.dumps(verdict.as_json(), ensure_ascii=False, indent=2)
-        indented = told.removesuffix("\n}").replace("\n", "\n    ")
+        document = json.dumps(verdict.as_json(), ensure_ascii=False, indent=2)
+        indented = document.removesuffix("\n}").replace("\n", "\n    ")
         out.write(f'{"," if number else ""}\n    {indented},\n      "rejects": [')
         first = True
         for rows in verdict.rejects.frames():

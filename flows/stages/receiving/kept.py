@@ -48,7 +48,7 @@ IMPORT_AGAIN = (
     "this command again. `recon archive verify` lists every kept file that does not match."
 )
 
-FAULTS_TOLD = 3
+FAULTS_NAMED = 3
 """Of what was altered, an error tells so many; it counts the others."""
 PUT_BACK = "Put back what stood there; or undo the batch and import its files again."
 """What whoever altered something of a batch in the database can do."""
@@ -184,8 +184,8 @@ def prove_staged(connection: psycopg.Connection, batch_id: int) -> None:
 
     What an earlier version staged without hashing it is taken as it is.
     """
-    told = recorded(connection, [batch_id])
-    if told[batch_id] is None:
+    recorded_digests = recorded(connection, [batch_id])
+    if recorded_digests[batch_id] is None:
         return
     kept = kept_digests(connection, [batch_id])
     records = {record for _, record in kept}
@@ -200,7 +200,7 @@ def prove_staged(connection: psycopg.Connection, batch_id: int) -> None:
         for of, digest in row_digests(connection, EXTRACTS[record], [batch_id]).items()
     }
     altered = [record for (_, record), _ in differing(then, now)]
-    if changed_receipts(connection, told):
+    if changed_receipts(connection, recorded_digests):
         what = "the receipts that say what was staged (table receipt)"
     elif altered:
         what = f"rows that were staged (table {staged_name(EXTRACTS[altered[0]])})"
@@ -221,7 +221,7 @@ def prove_to_send(connection: psycopg.Connection, batch_id: int) -> None:
     if altered:
         raise EvidenceBroken(
             f"Since the rows of batch {batch_id} were applied, somebody altered in the database "
-            f"what became of them: {first_of(altered, FAULTS_TOLD, by='; ')}. Nothing more of it "
+            f"what became of them: {first_of(altered, FAULTS_NAMED, by='; ')}. Nothing more of it "
             f"is sent. `recon audit verify` tells more. {PUT_BACK}"
         )
 

@@ -156,18 +156,18 @@ def refused_then(
     undo = f"`recon undo {batch.id} --reason ...`"
     as_stated = [name for name, why in refused.items() if why == "incomplete_file"]
     others = [f"{name} ({why})" for name, why in refused.items() if why != "incomplete_file"]
-    told = ""
+    message = ""
     if as_stated:
-        told += (
+        message += (
             f" It refused {', '.join(as_stated)}. Where the file was right and its manifest was "
             f"not, deliver both again; without a manifest, {undo} and import it again."
         )
     if others:
-        told += (
+        message += (
             f" It refused {', '.join(others)}: to have it read anew, as by another feed profile, "
             f"{undo} and import it again."
         )
-    return told
+    return message
 
 
 def refused_now(opened: Iterable[Opened], taken: Collection[str]) -> str:
@@ -182,16 +182,16 @@ def refuse_taken_otherwise(
     corrects: int,
     taken: Mapping[str, Extract],
     batches: Mapping[int, ledger.Batch],
-    told: Collection[int],
+    visible: Collection[int],
 ) -> None:
     """Raise CorrectionError for a correction of which a file was taken in as something else.
 
-    `told` are the batches that may be named.
+    `visible` are the batches that may be named.
     """
     for extract in taken.values():
         of = batches[extract.batch_id]
         if corrects not in (of.id, of.corrects):
-            if of.id not in told:
+            if of.id not in visible:
                 raise CorrectionError(
                     f"These bytes were {FOR_OTHERS}, and correct nothing of batch {corrects}. "
                     f"{ASK_WHOSE} Nothing was imported."
@@ -261,11 +261,11 @@ def made_otherwise(connection: psycopg.Connection, given: Profile) -> list[str]:
 
 def refuse_other_terms(batch: ledger.Batch, given: Profile) -> None:
     """Raise BatchStateError where a batch would be gone on with on other terms than are stated."""
-    if batch.state not in ledger.ENDED and (told := taken_otherwise(batch, given)):
+    if batch.state not in ledger.ENDED and (differences := taken_otherwise(batch, given)):
         raise BatchStateError(
             f"This delivery was taken in batch {batch.id}, which is "
-            f"{batch.state.replace('_', ' ')}.{told} Or leave them out to go on with it as it was "
-            "opened. Nothing was changed."
+            f"{batch.state.replace('_', ' ')}.{differences} Or leave them out to go on "
+            "with it as it was opened. Nothing was changed."
         )
 
 

@@ -44,7 +44,7 @@ class Opened:
     """The file of the delivery that brings the same bytes, and is taken instead of this one."""
 
     @property
-    def told_same(self) -> str:
+    def same_bytes_message(self) -> str:
         """What is said of a file that is not taken for that."""
         return f"{self.name}: the same bytes as {self.same_as} in this delivery; nothing to do."
 
@@ -147,7 +147,7 @@ def _log(opened: Opened) -> None:
     if opened.refusal is not None:
         log.warning("%s: refused (%s)", opened.name, opened.refusal.code)
     elif opened.same_as is not None:
-        log.info("%s", opened.told_same)
+        log.info("%s", opened.same_bytes_message)
     elif opened.stored and opened.header:
         size, record = opened.stored.bytes, opened.header.table.name
         log.info(

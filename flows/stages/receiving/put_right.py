@@ -50,7 +50,7 @@ class PutRight:
             return None
         return stored.replaced or (MISSING if stored.sha256 in missing else None)
 
-    def told(self, connection: psycopg.Connection, batch_id: int | None) -> tuple[str, ...]:
+    def note(self, connection: psycopg.Connection, batch_id: int | None) -> tuple[str, ...]:
         """Write down what was put right, once; gives it in words. None: no batch has it yet."""
         noted = 0 if batch_id is None else last_of_batch(connection, PUT_BACK, batch_id)
         if self._wrong and noted <= self._event:

@@ -47,11 +47,11 @@ class Tied(NamedTuple):
         if not self.differences or self.is_refused:
             return None
         return "; ".join(
-            f"{'; '.join(one.told for one in of)}, and {self._told_unread(name)}"
+            f"{'; '.join(one.told for one in of)}, and {self._unread_text(name)}"
             for name, of in groupby(self.differences, key=attrgetter("of"))
         )
 
-    def _told_unread(self, name: str) -> str:
+    def _unread_text(self, name: str) -> str:
         if not self.unread.get(name):
             amount = shown_number(self.no_currency[name])
             return f"rows with {amount} of it have no currency that can be read"

@@ -31,7 +31,7 @@ STATED = ("tenant", "budget_errors", "budget_rate", "push")
 """What may be stated of one delivery beside how its feed writes files."""
 _LIMITS = {"tenant": "tenant", "budget_errors": "max-errors", "budget_rate": "max-error-rate"}
 """Those of them that let a row, or a batch, into a target -> as whoever imports states it."""
-JUDGED = ("duplicate", "reference", "complete")
+VALIDATED_BY = ("duplicate", "reference", "complete")
 """By what the rows of one delivery are judged together, its corrections among them."""
 
 CHANGE_RECORDS = "change_records"
@@ -112,7 +112,7 @@ def terms_of_correction(
     terms: dict[str, Any] = {
         name: _stated(name, given, theirs) for name in (*STATED, "budget_read", "repeats")
     }
-    terms |= {name: getattr(theirs, name) for name in JUDGED}
+    terms |= {name: getattr(theirs, name) for name in VALIDATED_BY}
     if terms["repeats"] == BY_KEY and _divides(theirs) and not _divides(form):
         terms["repeats"] = "conflict"  # Of rows that are numbered here, as of those they repair.
     terms |= {CHANGE_RECORDS: given.change_records, "kept_settings": inherited(theirs)}
@@ -171,8 +171,8 @@ def other_terms(batch: Batch, given: Profile) -> list[str]:
     """
     usual, now = (json.loads(stored_profile(one)) for one in (DEFAULT, given))
     then = usual | stored_terms(batch)
-    beside = {*STATED, "feed", "record", "keep", "budget_read", "kept_settings", CHANGE_RECORDS}
-    keys = sorted(key for key in now if key not in beside and now[key] != then[key])
+    ignored = {*STATED, "feed", "record", "keep", "budget_read", "kept_settings", CHANGE_RECORDS}
+    keys = sorted(key for key in now if key not in ignored and now[key] != then[key])
     return [*keys, *other_settings(then["kept_settings"], given.kept_settings)]
 
 

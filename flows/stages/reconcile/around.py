@@ -6,7 +6,7 @@ from datetime import date
 import polars as pl
 import psycopg
 
-from connectors.postgres.runs import sources as truths
+from connectors.postgres.runs import sources
 from flows.steps.breaks.make import day_paid
 from flows.steps.frames.beyond import texts_last
 from flows.steps.frames.parts import Load, columns_of
@@ -63,24 +63,24 @@ def records_around(
     debts = pl.concat([paid["DebtsId"], files["DebtsId"]])
     named = paid["Id"]
     if narrow:
-        beside = read(PAYMENT, DebtsId=debts, Id=planned["PaymentsId"])
-        named = pl.concat([named, beside["Id"]])
+        joined = read(PAYMENT, DebtsId=debts, Id=planned["PaymentsId"])
+        named = pl.concat([named, joined["Id"]])
     named = pl.concat([named, planned["PaymentsId"].cast(pl.Int64)])
     names, plans = _linked(rows_of_all, named, planned["PaymentPlansId"])
     details = read(PAYMENT_PLAN_DETAIL, PaymentsId=names, PaymentPlansId=plans)
     rate = {"Id": paid["CurrencyRatesId"]}
     unpaid: tuple[pl.Expr, ...] = ()
     if narrow:
-        beside = read(INVOICE_FILE, DebtsId=debts)
+        joined = read(INVOICE_FILE, DebtsId=debts)
         rate["TenantsId"] = pl.concat([paid["TenantsId"], rates["TenantsId"]])
     else:
-        beside = read(INVOICE_FILE, DebtsId=paid.join(files, on=_DEBT, how="anti")["DebtsId"])
-        debts = beside["DebtsId"]
+        joined = read(INVOICE_FILE, DebtsId=paid.join(files, on=_DEBT, how="anti")["DebtsId"])
+        debts = joined["DebtsId"]
         unpaid = _while_unpaid(files, paid)
     around = {
         PAYMENT.name: read(PAYMENT, *unpaid, DebtsId=debts, Id=names),
         PAYMENT_PLAN_DETAIL.name: details,
-        INVOICE_FILE.name: beside,
+        INVOICE_FILE.name: joined,
         CURRENCY_RATE.name: read(CURRENCY_RATE, **rate),
     }
     return around if narrow or any(rows.height for rows in around.values()) else {}
@@ -142,7 +142,7 @@ def rows_of(
         if table.name in around and around[table.name].height:
             near = around[table.name].select("extract_id", "row")
             wrote = around[table.name]["batch_id"].drop_nulls().unique().to_list()
-            rows = truths.rewritten_rows(connection, table, wrote)
+            rows = sources.rewritten_rows(connection, table, wrote)
             found[table.name] = rows.join(near, on=near.columns, how="semi")
     return {name: rows for name, rows in found.items() if rows.height}
 

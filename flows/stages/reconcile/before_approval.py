@@ -62,14 +62,14 @@ def waits_in_full(
         return None
     left = breaks.filter(is_open()).height
     if not left and run.verdict in RECONCILED:
-        return _taken_back_told(workspace, connection, run, breaks)
+        return _withdrawn_message(workspace, connection, run, breaks)
     rules = rules_of(workspace, connection, run.rules_hash)
     again = _again(run, rules)
     if left:
         names = read_currencies(workspace.settings.currencies)
-        told = what_is_open(breaks, severities(breaks, rules or Rules(), run.as_of), names)
+        summary = what_is_open(breaks, severities(breaks, rules or Rules(), run.as_of), names)
         return (
-            f"Open breaks of reconciliation {run.id}: {left} ({word_of(run.verdict)}), {told}. "
+            f"Open breaks of reconciliation {run.id}: {left} ({word_of(run.verdict)}), {summary}. "
             f"See them: recon breaks list --run {run.id} --state open. Resolve them, or accept "
             f"them: recon breaks accept --run {run.id} --state open --reason REASON "
             f"--until YYYY-MM-DD. Then reconcile again: {again}"
@@ -81,14 +81,14 @@ def waits_in_full(
     )
 
 
-def _taken_back_told(
+def _withdrawn_message(
     workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> str:
     """Which acceptances of a report nobody stands for any more, and where to go on."""
     back = taken_back(connection, run, breaks)
     last = latest_run(connection, run.scope)
     assert last is not None, "a later run that they were reopened on"
-    told = [
+    reopened = [
         f"{neutral(what)}, reopened on reconciliation {on} by {neutral(by, 100)} "
         f"({neutral(reason, 100)})"
         for what, on, by, reason in back.select("what", "on", "by", "reason").iter_rows()
@@ -96,7 +96,7 @@ def _taken_back_told(
     return (
         f"The report of reconciliation {run.id} shows {quantity(back.height, 'break')} as accepted "
         f"that {agree(back.height, 'was', 'were')} reopened since: "
-        f"{first_of(told, NAMED, by='; ')}. Nobody "
+        f"{first_of(reopened, NAMED, by='; ')}. Nobody "
         "approves a report by an acceptance that was taken back. Resolve or accept what is open "
         f"(recon breaks list --run {last.id} --state open), reconcile again, and have that report "
         f"signed: {_again(last, rules_of(workspace, connection, last.rules_hash))}"

@@ -97,14 +97,14 @@ def find_break(
     if not re.fullmatch(ID, break_id):
         raise unknown
     ids = [break_id, *breaks_of_record(connection, run.id, break_id, OTHERS)]
-    standing = breaks_now(connection, run, ids).with_columns(outgrown(), *both_values(names))
-    facts = {str(row["id"]): row for row in standing.iter_rows(named=True)}
+    current = breaks_now(connection, run, ids).with_columns(outgrown(), *both_values(names))
+    facts = {str(row["id"]): row for row in current.iter_rows(named=True)}
     if break_id not in facts:
         raise unknown
     own = facts.pop(break_id)
     last = latest_run(connection, run.scope)
     followed = last if last and last.id != run.id else None
-    this = standing.filter(pl.col("id") == break_id).select(
+    this = current.filter(pl.col("id") == break_id).select(
         can_be_decided(one, by_id=True).alias(one) for one in Choice
     )
     possible = () if followed else (Choice(one.name) for one in this if one.item())
@@ -235,18 +235,18 @@ def _delivered(
     if not with_text:
         known = [{name: error.get(name) for name in NO_TEXT} for error in errors]
         return RowAsDelivered(facts, None, WITHHELD, known, command)
-    text, told = facts["data"], ""
+    text, about_text = facts["data"], ""
     if reads_staged(connection) and not table.unquotable:
         try:
-            text, told = _kept_text(workspace, connection, facts)
+            text, about_text = _kept_text(workspace, connection, facts)
         except ReconError as broken:
-            text, told = None, str(broken)
+            text, about_text = None, str(broken)
     elif table.unquotable:
-        told = "Records of this kind can hold a secret, so their text is not shown."
+        about_text = "Records of this kind can hold a secret, so their text is not shown."
     elif text is None:
-        told = "Its text is in the kept file alone, which needs a role that loads."
-    shown = None if text is None else shown_record(table, text)
-    return RowAsDelivered(facts, shown, told, errors, command)
+        about_text = "Its text is in the kept file alone, which needs a role that loads."
+    display = None if text is None else shown_record(table, text)
+    return RowAsDelivered(facts, display, about_text, errors, command)
 
 
 def _kept_text(

@@ -162,12 +162,12 @@ def taken_back(
     whom the run shows: anybody else stands in the report of a later run alone. `breaks` are those
     of `breaks_now`.
     """
-    shown = breaks.filter(pl.col("state") == BreakState.ACCEPTED).select("id", name_of())
-    since = decisions_since(connection, run.scope_hash, run.decided_through, [*shown["id"]]).select(
-        "what", "by", "reason", "up_to", id="break_id", on="reconciliation_id", number="id"
-    )
+    accepted = breaks.filter(pl.col("state") == BreakState.ACCEPTED).select("id", name_of())
+    since = decisions_since(
+        connection, run.scope_hash, run.decided_through, [*accepted["id"]]
+    ).select("what", "by", "reason", "up_to", id="break_id", on="reconciliation_id", number="id")
     reopened = _last_of(since, Choice.REOPEN)
-    found = shown.join(reopened.select("id", "on", "by", "reason"), on="id").sort("id")
+    found = accepted.join(reopened.select("id", "on", "by", "reason"), on="id").sort("id")
     left = from_saved(breaks_of(connection, run.id, [*found["id"]]))
     again = _last_of(since, Choice.ACCEPT).join(
         left.select("id", "accepted_by", "code", "record", "field", *BOUND), on="id"
@@ -225,8 +225,8 @@ def what_is_open(breaks: pl.DataFrame, severity: pl.Series, currencies: Mapping[
     counts = []
     for (of,), rows in ordered.group_by("severity", maintain_order=True):
         codes = rows.group_by("code").len().sort("len", "code", descending=[True, False])
-        told = ", ".join(f"{code} {number}" for code, number in codes.iter_rows())
-        counts.append(f"{rows.height} {of} ({told})")
+        by_code = ", ".join(f"{code} {number}" for code, number in codes.iter_rows())
+        counts.append(f"{rows.height} {of} ({by_code})")
     names = ordered.select(
         pl.when("outgrown")
         .then(pl.format("{}, accepted as {}, and now {}", "what", "accepted_as", "is_now"))

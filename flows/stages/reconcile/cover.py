@@ -12,7 +12,7 @@ from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.stages.reconcile.decision_rules import NAMED
 from flows.stages.reconcile.listings import LISTED, PULLED
 from flows.stages.reconcile.method import method_now
-from flows.stages.reconcile.scope import Asked, Scope, scope_told
+from flows.stages.reconcile.scope import Asked, Scope, scope_title
 from flows.stages.reconcile.sign import last_sign_off
 from flows.stages.reconcile.since_signed import changes_since, signed_acceptances
 from flows.stages.reconcile.sources import Gathered
@@ -37,7 +37,7 @@ def gather_facts(
     asked: Asked,
     gathered: Gathered,
     cut: Cut,
-    judgement: JoinResult,
+    joined: JoinResult,
     previous: Reconciliation | None,
     run: RunLine,
     *,
@@ -53,11 +53,11 @@ def gather_facts(
     names = method.currencies or {}
     changes = changes_since(workspace, connection, scope, asked.scope_text, method)
     return Facts(
-        title=f"Reconciliation of {scope_told(scope.text)}",
+        title=f"Reconciliation of {scope_title(scope.text)}",
         zone=method.zone,
         version=method.version,
         inputs=_inputs(gathered),
-        truths=_truths(gathered),
+        truths=_source_lines(gathered),
         incomplete=(
             *_not_there(connection, scope),
             *_incomplete(gathered, asked.rules, asked.unread, names),
@@ -65,7 +65,7 @@ def gather_facts(
         previous=PreviousLine(previous.id, previous.as_of, previous.report_hash, previous.verdict)
         if previous
         else None,
-        sign_off=_since(signed, judgement),
+        sign_off=_since(signed, joined),
         currencies=names,
         undated=tuple(
             record
@@ -89,14 +89,14 @@ def gather_facts(
     )
 
 
-def _since(signed: SignOff | None, judgement: JoinResult) -> SignOff | None:
+def _since(signed: SignOff | None, joined: JoinResult) -> SignOff | None:
     if signed is None or signed.approved_by is None:
         return signed
     return replace(
         signed,
-        changed_since=judgement.changed_since,
-        compared=judgement.compared,
-        not_compared=judgement.not_compared,
+        changed_since=joined.changed_since,
+        compared=joined.compared,
+        not_compared=joined.not_compared,
     )
 
 
@@ -131,7 +131,7 @@ def _rows_of(side: Mapping[str, pl.DataFrame]) -> Counter[tuple[str, int]]:
     return rows
 
 
-def _truths(gathered: Gathered) -> tuple[SourceLine, ...]:
+def _source_lines(gathered: Gathered) -> tuple[SourceLine, ...]:
     """Per record kind: the sources that were compared, and those that could have been."""
     sources = gathered.sources
     lines = []
@@ -201,26 +201,26 @@ def _nameless(gathered: Gathered, currencies: Mapping[str, str]) -> Iterator[str
         found[record] = found.get(record, Totals()) + totals
     if not found:
         return
-    told = (
+    lines = (
         f"{quantity(found[record].rows, 'row')} of {EXTRACTS[record].title.lower()}"
         f"{_money_of(EXTRACTS[record], found[record], currencies)}"
         for record in sorted(found)
     )
     yield (
         "Rows that name no tenant, of deliveries that are bound to none, are in the report of "
-        f"everything alone: {', '.join(told)}"
+        f"everything alone: {', '.join(lines)}"
     )
 
 
 def _refused(gathered: Gathered) -> Iterator[str]:
     """Files that were delivered and refused, and not taken since: no figure has their rows."""
     files = gathered.sources.refused.select("file", "batch_id", "refused")
-    told = [f"{name} of batch {batch} ({code})" for name, batch, code in files.iter_rows()]
-    if told:
+    names = [f"{name} of batch {batch} ({code})" for name, batch, code in files.iter_rows()]
+    if names:
         yield (
-            f"{quantity(len(told), 'delivered file')} {agree(len(told), 'was', 'were')} refused "
-            f"and not taken since, so nothing of {agree(len(told), 'it', 'them')} is compared: "
-            f"{first_of(told[::-1], NAMED)}"
+            f"{quantity(len(names), 'delivered file')} {agree(len(names), 'was', 'were')} refused "
+            f"and not taken since, so nothing of {agree(len(names), 'it', 'them')} is compared: "
+            f"{first_of(names[::-1], NAMED)}"
         )
 
 

@@ -137,15 +137,15 @@ def refuse_unseen(
     other = joined.filter(pl.col("there") & ~is_same("{}_then".format))
     then = other.select("id", *(pl.col(f"{name}_then").alias(name) for name in BOUND))
     said = values(currencies)
-    told = zip(other["id"], then.select(said).to_series(), other.select(said).to_series(),
+    changed = zip(other["id"], then.select(said).to_series(), other.select(said).to_series(),
                strict=True)  # fmt: skip
-    lines = [f"{one} was {was}; it is now {now}" for one, was, now in told]
+    lines = [f"{one} was {was}; it is now {now}" for one, was, now in changed]
     if not by_id:
         new = joined.filter(pl.col("there").is_null() | ~pl.col("state_then").is_in(OPEN))
-        told_new = zip(new["id"], new["state_then"], new.select(said).to_series(), strict=True)
+        added = zip(new["id"], new["state_then"], new.select(said).to_series(), strict=True)
         lines += [
             f"{one} {f'was {was}, and is open now' if was else 'is new'}, {now}"
-            for one, was, now in told_new
+            for one, was, now in added
         ]
     if not lines:
         return

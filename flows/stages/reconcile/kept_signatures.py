@@ -75,14 +75,14 @@ def altered_signatures(
     """
     signatures = signatures_of(connection, run.id).values()
     try:
-        told: Any = json.loads((workspace.settings.reports / run.folder / SIGNATURES).read_bytes())
+        kept: Any = json.loads((workspace.settings.reports / run.folder / SIGNATURES).read_bytes())
     except FileNotFoundError:
         return MISSING if signatures and run.version is not None else None
     except (OSError, ValueError, RecursionError):
         return "it cannot be read"
     earlier = [replace(one, at=one.kept_at or one.at) for one in signatures]
     said = (_in_order(_said_of(run, of)) for of in (signatures, earlier))
-    if isinstance(told, dict) and _in_order(told) in said:
+    if isinstance(kept, dict) and _in_order(kept) in said:
         return None
     return f"changed since, or the ledger was: it has {_names(signatures)}"
 
@@ -119,12 +119,12 @@ def lost_signatures(
     known = signed_reports(connection)
     for path in sorted(workspace.settings.reports.glob(f"{FOLDER}*/{SIGNATURES}"), key=str):
         try:
-            told: Any = json.loads(path.read_bytes())
-            if not is_one_scope(told["scope"], scope):
+            kept: Any = json.loads(path.read_bytes())
+            if not is_one_scope(kept["scope"], scope):
                 continue
             signed = [(one["role"], one["by"], one["at"][:10], one["report_hash"])
-                      for one in told["signatures"]]  # fmt: skip
-            as_of = str(told["as_of"])
+                      for one in kept["signatures"]]  # fmt: skip
+            as_of = str(kept["as_of"])
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             yield f"{path.parent.name}/{SIGNATURES} cannot be read."
             continue

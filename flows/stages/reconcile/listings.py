@@ -82,7 +82,7 @@ def of_scope(
     BatchId of the scope; of other kinds, which have no key, those with a content of the scope. What
     was taken back is no more of it: the report of everything says that it is listed still.
     """
-    sides = [_standing(side) for side in sides]
+    sides = [_without_withdrawn(side) for side in sides]
     if table is not INSERT_BATCH_DATA:
         keys = pl.concat([key_frame(table, side, wire=zone) for side in sides])
         rows = key_frame(table, listed, wire=zone).with_row_index("at")
@@ -96,7 +96,7 @@ def of_scope(
     return own_rows(sent, listed, brought_elsewhere(connection, numbers, batches))
 
 
-def _standing(side: pl.DataFrame) -> pl.DataFrame:
+def _without_withdrawn(side: pl.DataFrame) -> pl.DataFrame:
     """A side without the rows of batches that were taken back."""
     if "state" not in side.columns:
         return side

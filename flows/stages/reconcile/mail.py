@@ -66,8 +66,8 @@ def mail_reports(workspace: Workspace, saved: int) -> bool:
                 mailed = _tried(workspace, connection, number, refused)
                 refused.update(mailed.refused)
                 failed = failed or (number == saved and bool(mailed.failed))
-                for told in mailed.failed:
-                    log.warning("%s. To send it: recon report mail %d", told, number)
+                for failure in mailed.failed:
+                    log.warning("%s. To send it: recon report mail %d", failure, number)
                 if waiting and (mailed.unusable or time.monotonic() > until):
                     more = quantity(len(waiting), "more run")
                     waits = agree(len(waiting), "waits", "wait")
@@ -87,8 +87,8 @@ def _tried(
         return _mail(workspace, connection, number, but)
     except (ReconError, OSError) as error:
         said = str(error).rstrip(".") or type(error).__name__
-        told = f"The report of reconciliation {number} was not mailed: {said}"
-        return Mailed((), (told,), unusable=isinstance(error, MailUnusable | SettingsError))
+        failure = f"The report of reconciliation {number} was not mailed: {said}"
+        return Mailed((), (failure,), unusable=isinstance(error, MailUnusable | SettingsError))
 
 
 def mail_report(workspace: Workspace, number: int | None) -> tuple[Reconciliation, Mailed]:

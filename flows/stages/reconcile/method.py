@@ -22,7 +22,7 @@ from schemas.counting import quantity
 NAMES = "names of currencies (RECON_CURRENCIES)"
 ZONE = "time zone (RECON_TIME_ZONE)"
 VERSION = "version of recon"
-NOT_TOLD = "not told"
+NOT_STATED = "not told"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Method:
     """Names by CurrenciesId; None: not told."""
     batches: frozenset[int] | None = None
     """The batches it read, whose profiles the ledger keeps; None: not told."""
-    told_by: str = ""
+    source: str = ""
     """The file that tells all this; empty: the run is under way."""
 
 
@@ -64,15 +64,15 @@ def method_of(workspace: Workspace, connection: psycopg.Connection, run: Reconci
     text = text_of(workspace, connection, run.rules_hash)
     path = f"{run.folder}/{TOTALS}"
     try:
-        told: Any = read_totals(workspace, run)
-        cover = told["cover"]
+        totals: Any = read_totals(workspace, run)
+        cover = totals["cover"]
         batches = [one["batch_id"] for one in cover["inputs"]]
         return Method(
             run.rules_hash,
             text,
             str(cover.get("version") or run.version or ""),
             str(cover.get("zone") or ""),
-            dict(told["currencies"]),
+            dict(totals["currencies"]),
             None if None in batches else frozenset(map(int, batches)),
             path,
         )
@@ -80,19 +80,19 @@ def method_of(workspace: Workspace, connection: psycopg.Connection, run: Reconci
         path = f"{path}, which is not as it was written"
     except (ValueError, TypeError, KeyError, AttributeError):
         pass
-    return Method(run.rules_hash, text, run.version or "", told_by=path)
+    return Method(run.rules_hash, text, run.version or "", source=path)
 
 
 def setting_changes(before: Method, now: Method) -> Iterator[RuleChange]:
     """How the settings of a run, and the version it was made by, differ from an earlier one's."""
     if before.currencies is None:
-        yield RuleChange(f"{NAMES} and time zone", f"{NOT_TOLD} by {before.told_by}", "")
+        yield RuleChange(f"{NAMES} and time zone", f"{NOT_STATED} by {before.source}", "")
     else:
         if before.zone != now.zone:
-            yield RuleChange(ZONE, before.zone or NOT_TOLD, now.zone or NOT_TOLD)
+            yield RuleChange(ZONE, before.zone or NOT_STATED, now.zone or NOT_STATED)
         yield from _names(before.currencies, now.currencies or {})
     if before.version != now.version:
-        yield RuleChange(VERSION, before.version or NOT_TOLD, now.version or NOT_TOLD)
+        yield RuleChange(VERSION, before.version or NOT_STATED, now.version or NOT_STATED)
 
 
 def _names(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[RuleChange]:

@@ -70,7 +70,7 @@ def _changed(feed: str, then: Keys, since: list[Batch]) -> Iterator[RuleChange]:
         numbers = [one.id for one in batches]
         for key in sorted(then.keys() | now.keys()):
             if then.get(key) != now.get(key):
-                name = f"{feed}, {_told(numbers, last=since[-1].id)}: {key}"
+                name = f"{feed}, {_batch_range(numbers, last=since[-1].id)}: {key}"
                 yield RuleChange(name, then.get(key, ""), now.get(key, ""))
 
 
@@ -88,7 +88,7 @@ def _new(feed: str, first: Batch, signed: list[Batch]) -> Iterator[RuleChange]:
         yield RuleChange(f"{name}: {key}", "", text)
 
 
-def _told(numbers: list[int], *, last: int) -> str:
+def _batch_range(numbers: list[int], *, last: int) -> str:
     first = numbers[0]
     if numbers[-1] == last:
         return f"from batch {first} on"
@@ -110,15 +110,15 @@ def _keys(batch: Batch, then: Keys | None = None) -> Keys:
 
 
 def _flat(values: dict[str, object]) -> Keys:
-    told: dict[str, object] = {}
+    flat: dict[str, object] = {}
     if values["repeats"] == BY_KEY:  # No profile says that: it is what one means that says nothing.
         values = values | {"repeats": None}
     for key, value in values.items():
         if isinstance(value, dict) and key in SECTIONS:
-            told |= {f"{key} {name}": text for name, text in value.items()}
+            flat |= {f"{key} {name}": text for name, text in value.items()}
         elif key not in BESIDE:
-            told[key] = value
-    return {key: _text(value) for key, value in told.items() if value is not None}
+            flat[key] = value
+    return {key: _text(value) for key, value in flat.items() if value is not None}
 
 
 def _text(value: object) -> str:

@@ -48,7 +48,7 @@ def check_files(
     listed = listed_files(folder, run, way_out)
     hashes = {name: sha256_of(folder / name) for name in sorted(listed)}
     if report_hash(hashes) != run.report_hash:
-        changed = [name for name, told in listed.items() if hashes[name] != told]
+        changed = [name for name, hash_ in listed.items() if hashes[name] != hash_]
         what = (
             f"changed since: {', '.join(sorted(changed))}"
             if changed
@@ -86,8 +86,8 @@ def read_totals(workspace: Workspace, run: Reconciliation) -> Any:
     listed, content = listed_files(folder, run), b""
     with suppress(OSError):
         content = (folder / TOTALS).read_bytes()
-    told = hashlib.sha256(content).hexdigest()
-    if report_hash(listed) != run.report_hash or told != listed.get(TOTALS):
+    digest = hashlib.sha256(content).hexdigest()
+    if report_hash(listed) != run.report_hash or digest != listed.get(TOTALS):
         raise _not_as_written(run, f"{TOTALS} in {folder} is changed since", ANOTHER)
     try:
         return json.loads(content)
@@ -110,7 +110,7 @@ def manifest_facts(run: Reconciliation) -> dict[str, object]:
 def _said_otherwise(connection: psycopg.Connection, run: Reconciliation, folder: Path) -> str:
     """What the manifest of a run says otherwise than the ledger and the audit trail."""
     said: Any = json.loads((folder / MANIFEST).read_bytes())
-    other = [name for name, told in manifest_facts(run).items() if said.get(name) != told]
+    other = [name for name, fact in manifest_facts(run).items() if said.get(name) != fact]
     noted = manifest_noted(connection, run)
     if not other and noted not in (None, sha256_of(folder / MANIFEST)):
         return "its text, such as when it was written"

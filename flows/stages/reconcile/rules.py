@@ -46,16 +46,16 @@ def text_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) ->
     if text is not None:
         return text
     for folder in runs_by_rules(connection, hash_):
-        told = _told(workspace.settings.reports / folder / TOTALS)
+        candidate = _text_in_totals(workspace.settings.reports / folder / TOTALS)
         if (
-            told is not None
-            and hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest() == hash_
+            candidate is not None
+            and hashlib.sha256(candidate.encode(errors="surrogatepass")).hexdigest() == hash_
         ):
-            return told
+            return candidate
     return None
 
 
-def _told(path: Path) -> str | None:
+def _text_in_totals(path: Path) -> str | None:
     try:
         text = json.loads(path.read_bytes())["cover"]["rules_text"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):

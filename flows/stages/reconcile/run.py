@@ -37,8 +37,8 @@ from connectors.recovery import reach
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.acceptance_rules import accept_by_rules
+from flows.stages.reconcile.altered_run import refuse_altered
 from flows.stages.reconcile.as_of import refuse_day
-from flows.stages.reconcile.as_told import refuse_altered
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.cover import gather_facts
@@ -46,8 +46,8 @@ from flows.stages.reconcile.gone import LookedAt, known_of
 from flows.stages.reconcile.kept_signatures import folder_of
 from flows.stages.reconcile.mail import mail_reports
 from flows.stages.reconcile.put_aside import keeper, kept_parts
+from flows.stages.reconcile.saved_report import run_as_json, where_text
 from flows.stages.reconcile.scope import Asked, as_kept
-from flows.stages.reconcile.shown import run_as_json, where_told
 from flows.stages.reconcile.sign import signed_sources
 from flows.stages.reconcile.sources import Gathered, gather_sources
 from flows.stages.reconcile.write import Written, write_reconciliation
@@ -101,7 +101,7 @@ class Reconciled:
 
     def text(self) -> str:
         """The report for a terminal, and where all of it is."""
-        return f"{render_text(self.report)}\n{where_told(self.run, self.written.folder)}"
+        return f"{render_text(self.report)}\n{where_text(self.run, self.written.folder)}"
 
     def as_json(self) -> dict[str, Any]:
         return run_as_json(self.run, self.written.folder)

@@ -18,7 +18,7 @@ from schemas.ledger import FEED_NAME
 EVERYTHING = "everything"
 _ONE = {"batches": "batch", "feeds": "feed", "tenants": "tenant"}
 _MANY = {one: many for many, one in _ONE.items()}
-_AS_TOLD = re.compile(r"(^|; )(batch|feed|tenant)(?= )")
+_TITLED = re.compile(r"(^|; )(batch|feed|tenant)(?= )")
 _OF_ONE = re.compile(r"(^|; )(batches|feeds|tenants)(?= [^,;]+(?:;|$))")
 _FEED = FEED_NAME.pattern
 _SCOPE = re.compile(
@@ -124,14 +124,14 @@ class Scope:
         )
 
 
-def scope_told(text: str) -> str:
+def scope_title(text: str) -> str:
     """The text of a scope as titles have it: `batch 2`, where it is about one alone."""
     return _OF_ONE.sub(lambda found: found[1] + _ONE[found[2]], text)
 
 
-def scope_meant(told: str) -> str:
+def scope_meant(title: str) -> str:
     """The text of the scope that somebody names as titles do: `tenant 7` is `tenants 7`."""
-    return _AS_TOLD.sub(lambda found: found[1] + _MANY[found[2]], told)
+    return _TITLED.sub(lambda found: found[1] + _MANY[found[2]], title)
 
 
 def is_one_scope(text: str, other: str) -> bool:

@@ -9,7 +9,7 @@ import psycopg
 
 from connectors.postgres.batches.ledger import Extract, in_force_after
 from connectors.postgres.batches.overtaken import overtaken, written_late
-from connectors.postgres.runs import sources as truths
+from connectors.postgres.runs import sources
 from connectors.postgres.runs.lost_references import lost_references
 from connectors.postgres.runs.side_sizes import bytes_of_sides, sampled_numbers
 from connectors.postgres.runs.sources import by_row
@@ -98,9 +98,9 @@ class SideFrames:
         self.overtaken[record] = overtaken(self.connection, table, late)
         of_key = self._ranges_ahead(table)
         at_once = self._streamed(of_key)
-        with closing(self._extract_rows(table, batches, places, at_once)) as truth:
+        with closing(self._extract_rows(table, batches, places, at_once)) as source:
             delivered: Iterator[pl.DataFrame] = map(
-                partial(self._delivered, table, expected), truth
+                partial(self._delivered, table, expected), source
             )
             if of_key is None:
                 (rows,) = delivered
@@ -110,8 +110,10 @@ class SideFrames:
             # What is large is put aside before the other side is read.
             aside = _aside(of_key, delivered, by_row)
         of_target = max(self.at_once, STREAMED) if self.narrow else at_once
-        with closing(truths.database_rows(self.connection, table, self.others, of_target)) as truth:
-            records: Iterator[pl.DataFrame] = map(partial(self._there, found), truth)
+        with closing(
+            sources.database_rows(self.connection, table, self.others, of_target)
+        ) as source:
+            records: Iterator[pl.DataFrame] = map(partial(self._there, found), source)
             if self.narrow:
                 records = iter((spoken_of(table, whole(aside), records, batches),))
             there = _aside(of_key, records)
@@ -124,14 +126,14 @@ class SideFrames:
         if record not in DOCUMENTED and table.references:
             self.lost[record] = lost_references(self.connection, table)
         if service and record in PUSHES:
-            self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
+            self.answers[record] = sources.answers(self.connection, PUSHES[record].name, batches)
 
     def around(self) -> dict[str, pl.DataFrame]:
         """What the scope's records belong with beside them, where it is not everything."""
         if not self.narrow and not self.tenants:
             return {}
         read = partial(
-            truths.database_rows,
+            sources.database_rows,
             self.connection,
             others=self.others,
             at_once=max(self.at_once, STREAMED),
@@ -145,8 +147,8 @@ class SideFrames:
 
     def _extract_rows(
         self, table: Table, batches: Sequence[int], places: pl.DataFrame, at_once: int | None
-    ) -> truths.Rows:
-        return truths.extract_rows(self.connection, table, batches, places, self.others, at_once)
+    ) -> sources.Rows:
+        return sources.extract_rows(self.connection, table, batches, places, self.others, at_once)
 
     def _delivered(self, table: Table, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
         add_found(self.found, found_in(table, rows))
@@ -154,10 +156,10 @@ class SideFrames:
         self._add_nameless(table, rows)
         # The receipts say what became of it when it was applied.
         rows = not_overtaken(rows, self.overtaken[table.name])
-        return _told(arrived, self._of_tenants(rows))
+        return _noted(arrived, self._of_tenants(rows))
 
     def _there(self, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
-        return _told(arrived, self._may_be_of_tenants(rows))
+        return _noted(arrived, self._may_be_of_tenants(rows))
 
     def _add_whole(
         self,
@@ -256,9 +258,9 @@ class SideFrames:
         if not self.broken:
             return
         # Before the rows are read: until all of them are there, the connection is not free.
-        told = truths.without_text(self.connection, table, self.broken)
-        if told.height:
-            self.unproven[table.name] = told
+        without_text = sources.without_text(self.connection, table, self.broken)
+        if without_text.height:
+            self.unproven[table.name] = without_text
 
     def _add_unshown(self, table: Table, rows: pl.DataFrame) -> None:
         unproven = self.unproven.get(table.name)
@@ -282,15 +284,15 @@ class SideFrames:
         table = EXTRACTS[listing.record]
         of_key, arrived = self.ranges.get(table.name), Arrived(table)
         at_once = self._streamed(of_key)
-        with closing(self._extract_rows(table, [listing.batch_id], places, at_once)) as truth:
-            aside = _aside(of_key, map(partial(self._of_listing, listing, arrived), truth), by_row)
+        with closing(self._extract_rows(table, [listing.batch_id], places, at_once)) as source:
+            aside = _aside(of_key, map(partial(self._of_listing, listing, arrived), source), by_row)
         if of_key is None or not arrived.in_parts:
             (mine,) = self._addable(table, self._of_scope(table, whole(aside), batches, zone))
             self.listed[table.name] = (
                 (self.keep(by_row(mine)),) if of_key is None else put_aside(of_key, (mine,), by_row)
             )
             return
-        if self._is_listed_beside(table):
+        if self._is_known_by_join(table):
             arrived, parts = Arrived(table), aside
             aside = []
             for number, load in enumerate(parts):
@@ -309,7 +311,7 @@ class SideFrames:
         part: int | None = None,
     ) -> pl.DataFrame:
         """What the scope speaks of in a listing, or in a part of it."""
-        if not self._is_listed_beside(table):
+        if not self._is_known_by_join(table):
             return listed
         own = [of[table.name] for of in (self.extract, self.database) if table.name in of]
         if not own:
@@ -323,9 +325,9 @@ class SideFrames:
         rows = rows.filter(pl.col("extract_id") == listing.id)
         if self.tenants and TENANT in rows.columns:
             rows = rows.filter(self._names_one(rows))
-        return _told(arrived, rows)
+        return _noted(arrived, rows)
 
-    def _is_listed_beside(self, table: Table) -> bool:
+    def _is_known_by_join(self, table: Table) -> bool:
         """Whether only what a listing has beside records of the scope is known to be of it."""
         return self.narrow or (bool(self.tenants) and table.tenant is None)
 
@@ -338,9 +340,9 @@ class SideFrames:
     def _tell(self, table: Table, without_column: int, large: int) -> None:
         # An amount that no column holds is a PRECISION break, or is held as it is; plans and their
         # payments are not held against one.
-        told = without_column + large if table is PAYMENT_PLAN_DETAIL else large
-        if told:
-            self.unfit[table.name] = self.unfit.get(table.name, 0) + told
+        unfit_rows = without_column + large if table is PAYMENT_PLAN_DETAIL else large
+        if unfit_rows:
+            self.unfit[table.name] = self.unfit.get(table.name, 0) + unfit_rows
 
     def _is_of_batches(self, table: Table) -> bool:
         """Whether what counts of a kind is known when all rows of the scope's batches are there."""
@@ -378,7 +380,7 @@ def _names_none(rows: pl.DataFrame) -> pl.Expr:
     return pl.col(TENANT).is_null() if TENANT in rows.columns else pl.lit(value=True)
 
 
-def _told(arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
+def _noted(arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
     rows = texts_last(rows)
     arrived.add(rows)
     return rows

@@ -33,13 +33,13 @@ from connectors.postgres.runs.signatures import (
 )
 from connectors.process import user_name, whoami
 from flows.report.spelling import shortened, shortened_pair
-from flows.stages.reconcile.as_told import refuse_altered
+from flows.stages.reconcile.altered_run import refuse_altered
 from flows.stages.reconcile.before_approval import waits_in_full
 from flows.stages.reconcile.breaks import breaks_now
 from flows.stages.reconcile.kept_signatures import keep_signatures
 from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import RECORDS, check_files, listed_files
-from flows.stages.reconcile.shown import refuse_other_scope
+from flows.stages.reconcile.saved_report import refuse_other_scope
 from flows.stages.reconcile.since_signed import changes_on_page, to_accept
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace

@@ -82,20 +82,20 @@ def changes_on_page(workspace: Workspace, run: Reconciliation) -> Changes:
     Nor where that is no file of totals, whoever wrote it.
     """
     try:
-        told = read_totals(workspace, run).get("changes") or {}
+        changes = read_totals(workspace, run).get("changes") or {}
         rules, profiles, settings = (
-            tuple(RuleChange(**one) for one in told.get(name, ()))
+            tuple(RuleChange(**one) for one in changes.get(name, ()))
             for name in ("rules", "profiles", "settings")
         )
         return Changes(
-            since=str(told.get("since", "")),
-            signed=bool(told.get("signed")),
-            accept=str(told.get("accept") or ""),
-            rules_before=str(told.get("rules_before", "")),
+            since=str(changes.get("since", "")),
+            signed=bool(changes.get("signed")),
+            accept=str(changes.get("accept") or ""),
+            rules_before=str(changes.get("rules_before", "")),
             rules=rules,
             profiles=profiles,
             settings=settings,
-            aside=tuple(AsideLine(**one) for one in told.get("aside", ())),
+            aside=tuple(AsideLine(**one) for one in changes.get("aside", ())),
         )
     except (SignatureRefused, ValueError, TypeError, AttributeError):
         return Changes(since="")

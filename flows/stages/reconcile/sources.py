@@ -103,7 +103,7 @@ class _Delivered:
         return [batch.id for batch in self.batches]
 
     @property
-    def standing(self) -> list[int]:
+    def not_withdrawn(self) -> list[int]:
         """Its batches but those that were taken back, where these are named."""
         return [batch.id for batch in self.batches if batch.state not in TAKEN_BACK]
 
@@ -171,11 +171,11 @@ def gather_sources(
             listings=delivered.listings.extracts,
             service=delivered.service,
             waiting=tuple(one for one in delivered.batches if one.state not in ledger.ENDED),
-            batches=frozenset([*delivered.standing, *listing_batches(connection)]),
+            batches=frozenset([*delivered.not_withdrawn, *listing_batches(connection)]),
             unfit=frames.unfit,
             older=delivered.listings.older,
             spoiled=delivered.listings.spoiled,
-            untied=(*untied, *(told for told, _ in others_now)),
+            untied=(*untied, *(text for text, _ in others_now)),
             altered=frozenset[int]().union(*(of for _, of in others_now)),
             unproven={**delivered.unproven, **unreadable},
             unshown=frames.unshown,
@@ -341,7 +341,7 @@ def _refused(connection: psycopg.Connection, delivered: _Delivered) -> pl.DataFr
     tenants = {batch.id: batch.tenant for batch in delivered.batches}
     files = [
         (one.batch_id, tenants[one.batch_id], one.name, one.refused)
-        for one in files_to_deliver(connection, delivered.standing)
+        for one in files_to_deliver(connection, delivered.not_withdrawn)
     ]
     return pl.DataFrame(files, schema=REFUSED, orient="row")
 

@@ -87,23 +87,23 @@ def untied(
         if record not in tables:
             continue
         table = tables[record]
-        told = list(_differences(table, expected, totals, currencies))
+        differences = list(_differences(table, expected, totals, currencies))
         then = counts.get((extract, record), {})
         if extract in applied:
-            told += [
+            differences += [
                 f"{quantity(states.get(state, 0), 'row')} {state}, and its receipts say "
                 f"{then.get(state, 0)}"
                 for state in COUNTED
                 if states.get(state, 0) != then.get(state, 0)
             ]
             if states.get("pending"):
-                told.append(
+                differences.append(
                     f"{quantity(states['pending'], 'row')} of which no receipt says the end"
                 )
-        if told:
+        if differences:
             yield (
                 f"{names[extract]}, {table.title.lower()}: what is kept of it is not what was "
-                f"taken in: {'; '.join(told)}"
+                f"taken in: {'; '.join(differences)}"
             )
 
 
@@ -137,8 +137,8 @@ def altered(
     has no digest, and nothing is said of it here.
     """
     names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
-    told = recorded(connection, batches)
-    hashed = {one.id for one in extracts if told[one.batch_id] is not None}
+    recorded_digests = recorded(connection, batches)
+    hashed = {one.id for one in extracts if recorded_digests[one.batch_id] is not None}
     for (extract, record), (before, after) in differing(kept_digests(connection, batches), now):
         if extract in hashed:
             kept = f"{quantity(after.rows, 'row')} that {agree(after.rows, 'is', 'are')} kept"
@@ -149,7 +149,7 @@ def altered(
                 "them was changed"
             )
             yield text, frozenset({extract})
-    for batch in changed_receipts(connection, told):
+    for batch in changed_receipts(connection, recorded_digests):
         text = (
             f"batch {batch}: the receipts with the hashes of its staged rows are not those the "
             "audit trail tells of"

@@ -74,22 +74,22 @@ def write_reconciliation(
         # Polars writes them while Python renders the others.
         meanwhile=RECORDS,
     )
-    told = report_hash(hashes)
-    chained = chain_hash(previous.chain_hash if previous else None, told)
+    hash_ = report_hash(hashes)
+    chained = chain_hash(previous.chain_hash if previous else None, hash_)
     manifest = {
         "reconciliation": number,
         "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "as_of": report.cover.as_of.isoformat(),
         "verdict": report.cover.verdict,
         "sha256": dict(sorted(hashes.items())),
-        "report_hash": told,
+        "report_hash": hash_,
         "previous_chain_hash": previous.chain_hash if previous else None,
         "chain_hash": chained,
     }
     content = (json.dumps(manifest, indent=1) + "\n").encode()
     write_file(path / MANIFEST, content)
     noted = hashlib.sha256(content).hexdigest()
-    return Written(path, told, chained, noted, (*sorted(hashes), MANIFEST))
+    return Written(path, hash_, chained, noted, (*sorted(hashes), MANIFEST))
 
 
 def rendered(report: ReconciliationReport) -> Mapping[str, Write]:

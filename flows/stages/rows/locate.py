@@ -26,7 +26,7 @@ from connectors.postgres.one_moment import one_moment
 from flows.report.spelling import shortened
 from flows.stages.chunk_ranges import STAGE, place_after
 from flows.stages.receiving.kept import (
-    FAULTS_TOLD,
+    FAULTS_NAMED,
     PUT_BACK,
     is_cleared,
     open_archived,
@@ -160,7 +160,7 @@ def locate(
         of = {one.id: one for one in named}
         as_well = {one.id: _as_well(one, file, again) for one in named}
         proofs = (proof.of(of[row.extract_id], row) + as_well[row.extract_id] for row in found)
-        return [row._replace(proof=told) for row, told in zip(found, proofs, strict=True)]
+        return [row._replace(proof=text) for row, text in zip(found, proofs, strict=True)]
 
 
 def _as_well(extract: Extract, file: str, again: Mapping[str, int]) -> str:
@@ -242,7 +242,7 @@ def prove_ledger(connection: psycopg.Connection, batch_id: int) -> None:
     if altered:
         raise EvidenceBroken(
             f"Somebody altered in the database what became of batch {batch_id}, and nothing of it "
-            f"is shown: {first_of(altered, FAULTS_TOLD, by='; ')}. `recon audit verify` tells "
+            f"is shown: {first_of(altered, FAULTS_NAMED, by='; ')}. `recon audit verify` tells "
             f"more. {PUT_BACK}"
         )
 

@@ -42,16 +42,16 @@ def source_of(
     places = header.places(name)
     if not places:
         return "nothing"
-    told = profile.fields.get(name, {})
+    spec = profile.fields.get(name, {})
     names = [_said(header, place, lines or {}) for place in places]
-    columns = _sum(names, told) if told.keys() & {"sum", "minus"} else " and ".join(names)
+    columns = _sum(names, spec) if spec.keys() & {"sum", "minus"} else " and ".join(names)
     around = [
-        f"{told[key]!r} {where} it"
+        f"{spec[key]!r} {where} it"
         for key, where in (("prefix", "before"), ("suffix", "behind"))
-        if key in told
+        if key in spec
     ]
     said = ", ".join([columns, *around])
-    return f"{said}, or {told['default']!r} where it is empty" if "default" in told else said
+    return f"{said}, or {spec['default']!r} where it is empty" if "default" in spec else said
 
 
 def _said(header: Header, place: int, lines: Mapping[int, str]) -> str:
@@ -70,11 +70,11 @@ def _lines_above(content: Content, header: Header, row: Any, block_bytes: int) -
     }
 
 
-def _sum(names: Sequence[str], told: Mapping[str, Any]) -> str:
-    added, total = len(told.get("sum", ())), len(told.get("sum", ())) + len(told.get("minus", ()))
+def _sum(names: Sequence[str], spec: Mapping[str, Any]) -> str:
+    added, total = len(spec.get("sum", ())), len(spec.get("sum", ())) + len(spec.get("minus", ()))
     columns = " + ".join(names[:added]) + "".join(f" - {name}" for name in names[added:total])
-    said = f"({columns.strip()}) * {told['scale']}" if "scale" in told else columns.strip()
-    return f"{said} / units by {names[total]}" if "per" in told else said
+    said = f"({columns.strip()}) * {spec['scale']}" if "scale" in spec else columns.strip()
+    return f"{said} / units by {names[total]}" if "per" in spec else said
 
 
 def delivered_of(header: Header, cells: Sequence[str], name: str) -> str | None:

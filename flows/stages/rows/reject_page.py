@@ -53,10 +53,10 @@ def shown_rejects(
     texts = RowTexts(workspace, connection, [batch_id])
     names = {one.id: one.name for one in ledger.list_extracts(connection, batch_id)}
     for row in texts.filled(rejected_rows(connection, tables, batch_id, most=most, after=after)):
-        yield _shown(row, names[row.extract_id], elsewhere, batch)
+        yield _displayed(row, names[row.extract_id], elsewhere, batch)
 
 
-def _shown(
+def _displayed(
     row: RejectedRow, file: str, elsewhere: Mapping[AttemptRow, Later], batch: ledger.Batch
 ) -> ShownReject:
     later = elsewhere.get(AttemptRow(batch.id, row.extract_id, row.record_number))

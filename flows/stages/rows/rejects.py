@@ -127,7 +127,7 @@ def write_rejects(
             write_files(folder, {path.name: partial(write_lines, header, [PARENT_COLUMN], lines)})
             written[path] = counts[extract.id]
     if written:
-        write_files(folder, {EXPLANATION: partial(_write_told, rows, extracts)})
+        write_files(folder, {EXPLANATION: partial(_write_explanation, rows, extracts)})
     return written
 
 
@@ -225,12 +225,12 @@ def _left_out(row: RejectedRow, header: Header) -> Collection[int]:
     return [place for place in every if header.fields[place] in {None, *header.table.secrets}]
 
 
-def _write_told(rows: FrameFile, extracts: Sequence[Extract], file: IO[bytes]) -> None:
-    told = (line for extract in extracts for line in _told(extract, _rows_of(rows, extract)))
-    file.writelines(f"{line}\n".encode() for line in told)
+def _write_explanation(rows: FrameFile, extracts: Sequence[Extract], file: IO[bytes]) -> None:
+    lines = (line for extract in extracts for line in _explained(extract, _rows_of(rows, extract)))
+    file.writelines(f"{line}\n".encode() for line in lines)
 
 
-def _told(extract: Extract, rows: Iterable[RejectedRow]) -> Iterator[str]:
+def _explained(extract: Extract, rows: Iterable[RejectedRow]) -> Iterator[str]:
     """Each row by its place in the delivered file, with the command that shows it."""
     name = visible(extract.name)
     for row in rows:

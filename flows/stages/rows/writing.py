@@ -74,17 +74,17 @@ def _sum(written: Mapping[str, Any]) -> ColumnSum | None:
 
 def _units(written: Mapping[str, Any], unread: str | None) -> CellForm | None:
     """How a column says for how many units a number is."""
-    told = written.get("per")
-    if told is None:
+    per = written.get("per")
+    if per is None:
         return None
     return CellForm(
         number_form(written).count,
         null=written["null"],
         blanks_dropped=written["blanks"] == "dropped",
-        part=told.get("part"),
-        map={text.strip(): units for text, units in told["map"].items()} if "map" in told else None,
+        part=per.get("part"),
+        map={text.strip(): units for text, units in per["map"].items()} if "map" in per else None,
         unread=unread,
-        others=told.get("others"),
+        others=per.get("others"),
         map_is_bare=True,
         folded=written["width"] == FOLDED,
     )

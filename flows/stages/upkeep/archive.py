@@ -232,13 +232,13 @@ def _unhashed(
     And the folders whose batch is another than the ledger has under that number, or has none; and
     the files of batches that have not ended: what a batch ends with, its trail has before that.
     """
-    told = {one.batch_id: one.hashes for one in noted}
+    hashes = {one.batch_id: one.hashes for one in noted}
     files: dict[int, set[str]] = {}
     for path in workspace.settings.reports.glob("batch-*/*"):
         number = _number_of(path.parent.name)
         if number is not None and "-opened-" not in path.parent.name and path.name in FILES:
             files.setdefault(number, set()).add(path.name)
-    unsaid = {one: names for one, names in files.items() if names - told.get(one, {}).keys()}
+    unsaid = {one: names for one, names in files.items() if names - hashes.get(one, {}).keys()}
     batches = {one.id: one for one in batches_of(connection, unsaid)}
     unhashed, lost, unfinished = 0, [], []
     for batch_id, names in sorted(unsaid.items()):
@@ -315,40 +315,40 @@ def _batches(found: Iterable[Mismatch]) -> list[int]:
 
 def remedy(verified: VerifiedArchive) -> str:
     """What to do about what does not match."""
-    told = []
+    steps = []
     of_reports = [one for one in verified.mismatches if _is_report(one)]
     stale = [one for one in of_reports if one.found in (OUT_OF_DATE, UNFINISHED)]
     unwritten = _batches(stale)
     of_batches = _batches(one for one in of_reports if one not in stale)
     of_contents = [one for one in verified.mismatches if one.batches and not _is_report(one)]
     if any(not one.found.startswith(UNREAD) for one in of_contents):
-        told.append("Import the files named again: that puts their bytes back.")
+        steps.append("Import the files named again: that puts their bytes back.")
     if any(one.found == UNKNOWN for one in verified.mismatches):
-        told.append("What has no name of ours is used by nothing: look at it and remove it.")
+        steps.append("What has no name of ours is used by nothing: look at it and remove it.")
     of_runs = [one for one in of_reports if not one.batches]
     if any(_is_signatures(one) for one in of_runs):
-        told.append(
+        steps.append(
             f"Find out who changed {SIGNATURES} or the ledger; where the ledger is right, whoever "
             "signs once more is refused, and the file is written again."
         )
     if not all(map(_is_signatures, of_runs)):
-        told.append("Bring reports back from a backup.")
+        steps.append("Bring reports back from a backup.")
     if of_batches:
-        told.append(
+        steps.append(
             "Find out who changed the reports of batches: in a database that was restored, it may "
             f"have been a run that it does not know. `recon rerun {of_batches[0]}` writes that of "
             f"batch {of_batches[0]} again from the database."
         )
     if unwritten:
-        told.append(
+        steps.append(
             f"`recon rerun {unwritten[0]}` goes on with batch {unwritten[0]}, or writes its report "
             "again."
         )
     unread = [one for one in verified.mismatches if one.found.startswith(UNREAD)]
     if unread:
-        told.append("Give this account the right to read what it cannot.")
+        steps.append("Give this account the right to read what it cannot.")
     lost = [one for one in verified.mismatches if not one.batches and one.found != MISSING]
-    return " ".join(told) or ("Remove what no batch knows." if lost else "")
+    return " ".join(steps) or ("Remove what no batch knows." if lost else "")
 
 
 def notes(verified: VerifiedArchive) -> Iterator[str]:

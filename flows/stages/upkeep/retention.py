@@ -112,14 +112,14 @@ def sweep(
     if not dry_run:
         forget_long_removed(workspace.settings.archive, now)
         with workspace.database.connect() as connection:
-            detail = {one.what: _told(one) for one in swept}
+            detail = {one.what: _swept_detail(one) for one in swept}
             add_event(connection, SWEPT, detail={**ONE_BY_ONE, **detail})
     return swept
 
 
-def _told(one: Swept) -> dict[str, int]:
-    told = {"number": one.number, "bytes": one.bytes}
-    return told | ({"not_removed": len(one.faults)} if one.faults else {})
+def _swept_detail(one: Swept) -> dict[str, int]:
+    counts = {"number": one.number, "bytes": one.bytes}
+    return counts | ({"not_removed": len(one.faults)} if one.faults else {})
 
 
 def not_removed(swept: Iterable[Swept]) -> str:
@@ -155,16 +155,16 @@ def _unneeded(
         closed = closed_batches(connection, archived)
         unneeded = known_contents(connection) - needed_contents(connection, closed)
         deliveries = closed_deliveries(connection, closed)
-        told = dict.fromkeys(closed_batches(connection, reported))
-        for one in noted_reports(connection, told):
-            told[one.batch_id] = one.hashes.get(MANIFEST)
+        manifests = dict.fromkeys(closed_batches(connection, reported))
+        for one in noted_reports(connection, manifests):
+            manifests[one.batch_id] = one.hashes.get(MANIFEST)
         ended = ended_batches(connection)
         awaited = awaited_uploads(connection)
     old = archived.timestamp()
     yield CONTENTS, partial(unneeded_contents, settings.archive, unneeded, old), archived
     if inbox is not None:
         yield DELIVERIES, partial(unneeded_deliveries, Inbox(inbox), deliveries, old), archived
-    reports = partial(unneeded_reports, settings.reports, told, reported.timestamp())
+    reports = partial(unneeded_reports, settings.reports, manifests, reported.timestamp())
     yield REPORTS, reports, reported
     if (spool := settings.spool).is_dir():
         yield "spooled rows of ended batches", partial(unneeded_spools, spool, ended), None

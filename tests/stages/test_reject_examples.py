@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from flows.stages.examining.told_rejects import ToldRejects
+from flows.stages.examining.reject_examples import RejectExamples
 from flows.stages.examining.verdicts import Reject
 
 DAY, RATE = ("On", "DateTime", "no day: x"), ("Rate", "Number", "no number: y")
@@ -52,7 +52,7 @@ def test_what_is_the_same_for_a_line_is_told_once_and_no_reason_is_hidden(
     also: Sequence[str],
 ) -> None:
     keys = ("FieldName", "ErrorCode", "Message")
-    told = ToldRejects.of(
+    told = RejectExamples.of(
         (
             Reject(number, line, line, "", [dict(zip(keys, one, strict=True)) for one in faults])
             for number, (line, faults) in enumerate(rejects, 1)

@@ -18,7 +18,7 @@ from schemas.life import RECONCILED
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SavedReport:
     run: Reconciliation
     folder: Path
     text: str
@@ -32,7 +32,7 @@ class Shown:
         return run_as_json(self.run, self.folder)
 
 
-def shown(workspace: Workspace, number: int | None) -> Shown:
+def saved_report(workspace: Workspace, number: int | None) -> SavedReport:
     """A reconciliation from its files, proven to be those it was saved with."""
     with workspace.database.connect() as connection:
         run = find_run(connection, number)
@@ -40,8 +40,8 @@ def shown(workspace: Workspace, number: int | None) -> Shown:
             run = latest_seen(connection) or run
         refuse_other_scope(connection, run)
         folder = check_files(workspace, connection, run)
-    told = (folder / TEXT).read_text(encoding="utf-8")
-    return Shown(run, folder, f"{told}\n{where_told(run, folder)}")
+    text = (folder / TEXT).read_text(encoding="utf-8")
+    return SavedReport(run, folder, f"{text}\n{where_text(run, folder)}")
 
 
 def refuse_other_scope(connection: psycopg.Connection, run: Reconciliation) -> None:
@@ -65,7 +65,7 @@ def latest_seen(connection: psycopg.Connection) -> Reconciliation | None:
     return next((run for run in reversed(latest) if run.scope in seen), None)
 
 
-def where_told(run: Reconciliation, folder: Path) -> str:
+def where_text(run: Reconciliation, folder: Path) -> str:
     lines = [
         f"reconciliation {run.id} of {run.scope}: {word_of(run.verdict)}",
         f"report: {folder / PAGE}",

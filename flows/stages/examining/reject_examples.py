@@ -18,15 +18,15 @@ class _Fault(NamedTuple):
 
 
 @dataclass(slots=True)
-class ToldRejects:
-    """What is told of rejects: all faults of the first `most` that have others than those before.
+class RejectExamples:
+    """What is listed of rejects: all faults of the first `most` that have others than those before.
 
     Of rejects behind, only the reasons that none of these has.
     """
 
     most: int
     rows: int = 0
-    """Rejects whose faults are told."""
+    """Rejects whose faults are listed."""
     faults: dict[_Fault, list[int]] = field(default_factory=dict)
     """With the numbers of their records: the first, and how many there are."""
     behind: dict[tuple[str, str], list[int]] = field(default_factory=dict)
@@ -34,14 +34,14 @@ class ToldRejects:
     _differing: int = 0
 
     @classmethod
-    def of(cls, rejects: Iterable[Reject], most: int) -> "ToldRejects":
+    def of(cls, rejects: Iterable[Reject], most: int) -> "RejectExamples":
         found = cls(most)
         for reject in rejects:
             found.add(reject)
         return found
 
     def add(self, reject: Reject) -> None:
-        """Tell one more, behind those before."""
+        """Add one more, behind those before."""
         faults = [
             _Fault(reject.line, one["FieldName"], one["ErrorCode"], one["Message"])
             for one in reject.errors
@@ -64,7 +64,7 @@ class ToldRejects:
             yield f"line {one.line}, {records}: {one.code}", one.message
 
     def also(self) -> Iterator[str]:
-        """The reasons of the others that no fault told has."""
+        """The reasons of the others that no fault listed has."""
         for (name, code), (line, count) in self._unseen().items():
             of = f" of {name}" if name else ""
             yield f"{code}{of} in {quantity(count, 'row', grouped)}, the first on line {line}"
