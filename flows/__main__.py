@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from flows.commands.stopping import note_stops, stop_when_told, stopping
+from flows.commands.stopping import note_stops, stop_on_signal, stopping
 from flows.commands.streams import UTF8, standard_streams, tell
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def main(arguments: list[str] | None = None) -> None:
     with standard_streams():
         try:
             if arguments is None:
-                stop_when_told(INTERRUPTED)
+                stop_on_signal(INTERRUPTED)
                 from connectors.files.disk.atomic import keep_private  # noqa: PLC0415
 
                 keep_private()

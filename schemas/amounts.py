@@ -51,13 +51,13 @@ def addends(number: Decimal) -> list[Decimal]:
 
 def in_text(amount: Decimal) -> str:
     """Money within a sentence, exact: two decimals or more, a long one as 1e308 + 10.50."""
-    told = []
+    terms = []
     for one in addends(amount.copy_abs()):
         text = spelled(one)
         whole, _, decimals = text.partition(".")
-        told.append(text if "e" in text else f"{whole}.{decimals.ljust(2, '0')}")
+        terms.append(text if "e" in text else f"{whole}.{decimals.ljust(2, '0')}")
     sign = "-" if amount < 0 else ""
-    return sign + f" {sign or '+'} ".join(told)
+    return sign + f" {sign or '+'} ".join(terms)
 
 
 MICRO_DIGITS = 6

@@ -13,7 +13,7 @@ PLACE = r"^[0-9]*:.*:[0-9]*"
 """A batch, file and row, which stand for a key that lacks a part (`match_breaks.line_key`)."""
 READ_OTHERWISE = rf"(?s){PLACE}\\*$"
 """A text that reads like a place, and whether it is marked as none."""
-TOLD_APART = r"(?s)#[0-9].*$"
+DUPLICATE_SUFFIX = r"(?s)#[0-9].*$"
 """What is behind the key of a break where several read alike: where its row was delivered, or a
 number. File names may have any sign, so a key has no such text: see NUMBERED."""
 NUMBERED, NOT_NUMBERED = r"#(\\*[0-9])", r"#\${1}"
@@ -21,7 +21,7 @@ NUMBERED, NOT_NUMBERED = r"#(\\*[0-9])", r"#\${1}"
 EMPTY = r"\e"
 """An empty text; what is not there is empty."""
 
-_NUMBER = re.compile(TOLD_APART)
+_NUMBER = re.compile(DUPLICATE_SUFFIX)
 _NOT_NUMBERED = re.compile(r"#\\(\\*[0-9])")
 _WHOLE_PLACE = re.compile(rf"(?s){PLACE}\Z")
 _MARKED = re.compile(READ_OTHERWISE.removesuffix("$") + r"\Z")

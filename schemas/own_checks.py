@@ -25,8 +25,8 @@ class KeyFault(ValueError):
             named = key.removeprefix(REFERENCES).partition(".")[2]
             key = f"{REFERENCES}{named}".rstrip(".")
         # A key in quotes may have line ends and signs that turn what is behind them around.
-        shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in key)
-        super().__init__(f"{shown} {said}".lstrip())
+        display = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in key)
+        super().__init__(f"{display} {said}".lstrip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +99,15 @@ def _secrets(table: Table, unsure: Collection[str]) -> Iterator[KeyFault]:
 
 
 def named_like_secrets(
-    table: Table, unsure: Collection[str], secrets: Mapping[str, str], shown: Mapping[str, str]
+    table: Table, unsure: Collection[str], secrets: Mapping[str, str], public: Mapping[str, str]
 ) -> Iterator[KeyFault]:
     """Fields that have the name of a secret and are none: half of what is shown goes by names.
 
-    `secrets` are the names in small letters, and the kind in which each is one; `shown` the same of
-    the fields of documented kinds that are none, which no secret may be called.
+    `secrets` are the names in small letters, and the kind in which each is one; `public` the same
+    of the fields of documented kinds that are none, which no secret may be called.
     """
     for one in table.fields:
-        if one.secret and (kind := shown.get(one.name.casefold())):
+        if one.secret and (kind := public.get(one.name.casefold())):
             said = f"is for no field with the name of one that is shown, of {kind}. Name it "
             yield KeyFault(f"fields.{one.name}.secret", f"{said}otherwise.")
         kind = secrets.get(one.name.casefold())
@@ -133,8 +133,8 @@ def reference_faults(
     target, unsure_there = known[record], others.unsure.get(record, ())
     column, field = keys.get("column"), keys.get("field")
     if column is not None and column not in target.by_name:
-        told_of = suggestion(column, target.columns, "Its fields")
-        yield KeyFault(f"{at}.column", f"= {column!r}: {told_of}")
+        hint = suggestion(column, target.columns, "Its fields")
+        yield KeyFault(f"{at}.column", f"= {column!r}: {hint}")
         column = None
     ends = [
         of.by_name[name].kind

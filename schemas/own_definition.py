@@ -125,7 +125,7 @@ class Asks(Enum):
 class Change:
     """One difference, in words."""
 
-    told: str
+    text: str
     asks: Asks = Asks.NOTHING
     field: str = ""
 
@@ -152,8 +152,8 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
             yield _of_new_field(new)
     if added := [one for one in now.references if one not in before.references]:
         # Where one leads was looked for when rows that wait were checked.
-        told = [f"{one.field} did not refer to {one.table}.{one.column}" for one in added]
-        yield Change(", ".join(told), Asks.NONE_WAITING)
+        texts = [f"{one.field} did not refer to {one.table}.{one.column}" for one in added]
+        yield Change(", ".join(texts), Asks.NONE_WAITING)
     elif before.references != now.references:
         yield Change("it referred to other records")
     yield from _of_endpoint(before.endpoint, now.endpoint)
@@ -180,8 +180,8 @@ def _of_endpoint(old: Endpoint | None, new: Endpoint | None) -> Iterator[Change]
     elif old is not None and old != new:
         # Sends are kept by the name, and to repeat a PUT is another thing than to repeat a POST.
         as_kept = new is not None and (old.name, old.method) == (new.name, new.method)
-        told = f"it was sent by {old.name}, {old.method} {old.path}"
-        yield Change(told, Asks.NOTHING if as_kept else Asks.UNSENT)
+        text = f"it was sent by {old.name}, {old.method} {old.path}"
+        yield Change(text, Asks.NOTHING if as_kept else Asks.UNSENT)
 
 
 def _of_new_field(new: Field) -> Change:
@@ -213,8 +213,8 @@ def _of_field(old: Field, new: Field) -> Iterator[Change]:
         yield Change(f"{name} had other rules", field=name)
     if old.version != new.version:
         # Rows of one key that wait were told apart by it already.
-        told = f"{name} {'told' if old.version else 'did not tell'} which of two versions is newer"
-        yield Change(told, Asks.NONE_WAITING, name)
+        text = f"{name} {'told' if old.version else 'did not tell'} which of two versions is newer"
+        yield Change(text, Asks.NONE_WAITING, name)
     if old.business_date != new.business_date:
         yield Change(f"{name} was {'the' if old.business_date else 'no'} business date", field=name)
     if old.note != new.note:

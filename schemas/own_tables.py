@@ -123,14 +123,14 @@ def read_own_tables(
         for name, table in (*own.items(), *documented.items())
         for secret in table.secrets
     }
-    shown = {
+    public = {
         field.name.casefold(): name
         for name, table in documented.items()
         for field in table.fields
         if not field.secret
     }
     for file in read.values():
-        file.check_secrets(secrets, shown)
+        file.check_secrets(secrets, public)
     unsure = {name: file.unsure for name, file in read.items()}
     # What a file defines that has no name, or no fields, nobody knows: it may be what is missing.
     unknown = [file for file in files if not (file.table and file.name)]
@@ -334,10 +334,10 @@ class _File:
                     read["field"], read["record"], read["column"], same_tenant=read["same_tenant"]
                 )
 
-    def check_secrets(self, secrets: Mapping[str, str], shown: Mapping[str, str]) -> None:
+    def check_secrets(self, secrets: Mapping[str, str], public: Mapping[str, str]) -> None:
         """Tell fields that would be hidden in some places and shown in others."""
         assert self.table is not None
-        for fault in named_like_secrets(self.table, self.unsure, secrets, shown):
+        for fault in named_like_secrets(self.table, self.unsure, secrets, public):
             self._tell(fault)
 
     def check_title(self, titles: dict[str, str]) -> None:

@@ -590,7 +590,7 @@ def test_a_stop_before_the_command_is_known_is_told(name: str) -> None:
     assert (run.returncode, run.stderr) == (130, told)
 
 
-@pytest.mark.parametrize("stops", ["stop_when_told(130)", "note_stops(0)", "told_to_stop()"])
+@pytest.mark.parametrize("stops", ["stop_on_signal(130)", "note_stops(0)", "stop_requested()"])
 def test_a_closed_terminal_stops_nothing_that_was_begun_to_outlive_it(stops: str) -> None:
     """As `nohup` begins it."""
     script = (

@@ -34,11 +34,11 @@ def main(folder: Path) -> None:
 
 def concluded(sources: Sources, clock: Clock) -> ReconciliationReport:
     """The report of a first run over these sources, with the costs of its steps."""
-    judgement = reconcile_sources(sources, RULES, AS_OF, service=False)
+    result = reconcile_sources(sources, RULES, AS_OF, service=False)
     clock.lap("judge")
     changed = pl.DataFrame(schema={"id": pl.String(), "side": pl.String()})
     decisions = pl.DataFrame(schema=DECISIONS)
-    carried = carry(judgement.breaks, nothing_before(), decisions, changed, AS_OF)
+    carried = carry(result.breaks, nothing_before(), decisions, changed, AS_OF)
     carried = carried.with_columns(severities(carried, RULES, AS_OF))
     carried = with_ages(carried, AS_OF, RULES.calendar)
     told, causes = explained(held_rows(carried), sources.database[CURRENCY_RATE.name], None, {})
@@ -47,7 +47,7 @@ def concluded(sources: Sources, clock: Clock) -> ReconciliationReport:
     clock.lap("self-test")
     report = conclude(
         sources=sources,
-        judgement=judgement,
+        result=result,
         carried=told,
         causes=causes,
         self_test=tested,

@@ -22,7 +22,7 @@ from schemas.accounts import HOURS, AccountRole, How, is_name
 from schemas.counting import quantity
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import ARGON2, BATCH_SCOPE, LOGIN
-from schemas.guards.jobs import told_of
+from schemas.guards.jobs import names_batch
 from schemas.guards.logins import LONGEST_WAIT, TRIES
 from schemas.guards.tenants import SEES_ACCOUNT
 from schemas.show_as import AS_EVER, ShowAs
@@ -177,7 +177,7 @@ def visible_batches(connection: psycopg.Connection, batches: Iterable[int]) -> s
     rows = connection.execute(
         f"""SELECT b.id FROM batch b WHERE b.id = ANY(%s) AND {BATCH_SEEN}
         AND NOT EXISTS (SELECT FROM job j
-            WHERE j.id::text = current_setting('recon.job', true) AND NOT {told_of("j")})
+            WHERE j.id::text = current_setting('recon.job', true) AND NOT {names_batch("j")})
         """,
         [named],
     ).fetchall()

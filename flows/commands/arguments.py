@@ -99,24 +99,24 @@ def argument_error(error: CycloptsError) -> str:
 def _wrong(error: CycloptsError, command: str) -> str:
     argument = error.argument
     if isinstance(error, MissingArgumentError) and argument is not None:
-        told = (argument.parameter.help or "").strip().rstrip(".")
+        meaning = (argument.parameter.help or "").strip().rstrip(".")
         if error.keyword:
-            named = f"{error.keyword}{f' ({told})' if told else ''}"
+            named = f"{error.keyword}{f' ({meaning})' if meaning else ''}"
             return (
                 f"{named} stands without a value. One that begins with a dash is written "
                 f"{error.keyword}=VALUE."
             )
         name = argument.name if argument.index is None else _place(argument)
-        return f"`{command}` needs {name}{f' ({told})' if told else ''}."
+        return f"`{command}` needs {name}{f' ({meaning})' if meaning else ''}."
     if isinstance(error, CoercionError) and error.token is not None and argument is not None:
         taken = TAKEN.get(error.target_type) if error.target_type else None
         if error.msg is None and taken:
             name = error.token.keyword or _place(argument)
             return f'{name} takes {taken}, not "{shown(error.token.value)}".'
-    told, token = str(error), getattr(error, "token", None)
+    message, token = str(error), getattr(error, "token", None)
     if token is not None and token.value:
-        told = told.replace(token.value, shown(token.value))
-    return told
+        message = message.replace(token.value, shown(token.value))
+    return message
 
 
 def _place(argument: Argument) -> str:

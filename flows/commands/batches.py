@@ -14,11 +14,11 @@ from flows.commands.console import (
     LISTED,
     MOST,
     NUMBER,
+    older_message,
     out,
     print_json,
     print_table,
     stated,
-    told_older,
     workspace,
 )
 from flows.commands.deliver import Json, Verbose, show_ended
@@ -60,7 +60,7 @@ def status_command(
     """
     from connectors.postgres.batches.overview import files_called, list_overview
     from connectors.postgres.push.gate import held_text, why_held
-    from flows.report.next_step import next_step, told_repaired
+    from flows.report.next_step import next_step, repaired_text
     from flows.report.spelling import visible
     from flows.stages.advised import advised
 
@@ -81,7 +81,7 @@ def status_command(
                 "files": batch.files,
                 "rows": batch.rows,
                 "errors": batch.errors,
-                "repaired": told_repaired(batch),
+                "repaired": repaired_text(batch),
                 "next": next_step(batch, held=why is not None),
             }
             | ({"named": named[batch.id]} if file else {})
@@ -104,7 +104,7 @@ def status_command(
             command = advised("row", (line["batch"], visible(name)), {"line": "LINE"})
             console.print(f"        {command}")
     if older:
-        console.print(told_older(most))
+        console.print(older_message(most))
     return 0
 
 
@@ -174,27 +174,27 @@ def row_command(
             }
             for row in found
         ]
-        for row, told in zip(found, rows, strict=True):
-            told["next"] = _next(connection, row)
-            told.update(_at_service(connection, row, told["decisions"], as_json=json))
-            if told["data"] is None and told["raw"] is None:
-                told["next"] += texts.why_removed(told["extract_id"])
+        for row, entry in zip(found, rows, strict=True):
+            entry["next"] = _next(connection, row)
+            entry.update(_at_service(connection, row, entry["decisions"], as_json=json))
+            if entry["data"] is None and entry["raw"] is None:
+                entry["next"] += texts.why_removed(entry["extract_id"])
         fields = [
-            [one._asdict() for one in made_fields(place, connection, row, told["data"])]
-            for row, told in zip(found, rows, strict=True)
+            [one._asdict() for one in made_fields(place, connection, row, entry["data"])]
+            for row, entry in zip(found, rows, strict=True)
         ]
-    shown = []
-    for told, made in zip(rows, fields, strict=True):
-        table = EXTRACTS[str(told["record"])]
+    displayed = []
+    for entry, made in zip(rows, fields, strict=True):
+        table = EXTRACTS[str(entry["record"])]
         facts = {
             name: shown_record(table, value) if name in TEXTS_OF_ROW and value else value
-            for name, value in told.items()
+            for name, value in entry.items()
         }
-        shown.append((facts, made))
+        displayed.append((facts, made))
     if json:
-        print_json({"rows": [_plain(facts) | {"fields": made} for facts, made in shown]})
+        print_json({"rows": [_plain(facts) | {"fields": made} for facts, made in displayed]})
         return 0
-    for facts, made in shown:
+    for facts, made in displayed:
         console = out()
         for name, value in facts.items():
             for one in value if isinstance(value, list) else [value]:
@@ -216,13 +216,13 @@ def _at_service(
     In lines a decision stands beside what it was about, and not among the others once more.
     """
     from connectors.postgres.push.sends import Selection, list_sends
-    from flows.commands.sent_lines import sent_json, sent_lines, words_told
+    from flows.commands.sent_lines import listed_words, sent_json, sent_lines
 
     place = (row.extract_id, row.record_number)
     sent = next(list_sends(connection, Selection(row.batch_id, rows=(place,))), None)
     if sent is None or as_json:
         return {"at_service": sent and sent_json(sent)}
-    words = words_told(sent)
+    words = listed_words(sent)
     others = [one for one in decisions if not (one.is_about_sends and one.word in words)]
     return {"at_service": [*sent_lines(sent)], "decisions": others}
 
@@ -331,8 +331,8 @@ def rejects_command(
         elsewhere = repaired_elsewhere(later)
     for path, rows in written.items():
         console().print(f"{path}: {quantity(rows, 'row', grouped)}")
-    for told in elsewhere:
-        console().print(told)
+    for message in elsewhere:
+        console().print(message)
     if not written:
         more = " left to correct" if elsewhere else ""
         console().print(f"Batch {batch} has no rows with errors{more}.")

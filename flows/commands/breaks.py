@@ -135,9 +135,9 @@ def list_command(
                 for line in outgrown
             ],
         )  # fmt: skip
-    shown = f", {most} of them shown" if len(lines) > most else ""
-    told = quantity(len(lines), "break")
-    out().print(f"{told} of reconciliation {found.id}, as of {found.as_of}{shown}.")
+    limit_text = f", {most} of them shown" if len(lines) > most else ""
+    count = quantity(len(lines), "break")
+    out().print(f"{count} of reconciliation {found.id}, as of {found.as_of}{limit_text}.")
     if any(line["file"] for line in lines[:most]):
         out().print("The row behind a break: recon row BATCH FILE --line LINE")
     return 0
@@ -289,10 +289,10 @@ def _show_decided(decided: "Decided", names: Mapping[str, str], *, as_json: bool
         Choice.ASSIGN: f"assigned to {decision.owner}{_due(decision.until)}",
         Choice.COMMENT: "commented on",
     }[decision.what]
-    told = ((amounts, ""), (gross, "gross "))
+    labelled = ((amounts, ""), (gross, "gross "))
     money = ", ".join(
         f"{what}{_money(amount)} in {currency_named(currency, names)}"
-        for sums, what in told
+        for sums, what in labelled
         for currency, amount in sums.items()
     )
     out().print(

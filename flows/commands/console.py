@@ -89,14 +89,14 @@ class Printed(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print; of signs without a shape only line ends keep their meaning."""
-        shown = (printable(one) if isinstance(one, str) else one for one in objects)
-        super().print(*shown, **options)
+        printed = (printable(one) if isinstance(one, str) else one for one in objects)
+        super().print(*printed, **options)
 
 
 def _width() -> int | None:
     """None: that of the terminal. Where COLUMNS says there is none, rich would write nothing."""
-    told = os.environ.get("COLUMNS", "")
-    return WIDE if told.isascii() and told.isdigit() and int(told[:9]) == 0 else None
+    columns = os.environ.get("COLUMNS", "")
+    return WIDE if columns.isascii() and columns.isdigit() and int(columns[:9]) == 0 else None
 
 
 def out() -> Console:
@@ -131,7 +131,7 @@ def print_json(value: Any, *, of_many: bool = False) -> None:
         sys.stdout.flush()
 
 
-def told_older(most: int) -> str:
+def older_message(most: int) -> str:
     """Whoever reads a list of the latest is told that it is not all."""
     return f"There are older ones: --most {2 * most} lists more."
 

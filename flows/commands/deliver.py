@@ -139,21 +139,21 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
     if verbose:
         console.print(render_text(ended.report))
     for file in () if verbose else ended.report.files:
-        told = f"refused ({file.refused}). {file.message}"
+        text = f"refused ({file.refused}). {file.message}"
         if not file.refused:
             rows = quantity(file.rows, "row", grouped)
-            told = f"{file.record}, {rows}, {file.rejected:,} with errors"
-            told += f", {file.excluded:,} left out" if file.excluded else ""
-            told += _no_rows(
+            text = f"{file.record}, {rows}, {file.rejected:,} with errors"
+            text += f", {file.excluded:,} left out" if file.excluded else ""
+            text += _no_rows(
                 {
                     note.code: (note.rows, note.line)
                     for note in ended.report.notes
                     if note.file == file.name and note.record == file.record
                 }
             )
-        console.print(f"{file.name}: {told}")
-    for told in () if verbose else _of_records(ended.report):
-        console.print(told)
+        console.print(f"{file.name}: {text}")
+    for text in () if verbose else _of_records(ended.report):
+        console.print(text)
     for line in _at_service(ended, with_rows=not verbose):
         console.print(line)
     if not verbose:
@@ -248,13 +248,13 @@ def _of_records(report: "BatchReport") -> Iterator[str]:
                 if "updated" in chain.states:
                     every = quantity(chain.states["updated"].rows, "updated record", grouped)
                     were = agree(count, "was", "were")
-                    told = f"{count:,} of {every} {were} delivered"
-                    yield f"{chain.record}: {told} {by.format(other)}"
+                    what = f"{count:,} of {every} {were} delivered"
+                    yield f"{chain.record}: {what} {by.format(other)}"
     for record, of_batches in _of_others(report, SECOND_RECORD).items():
         for batch, count in of_batches.items():
             rows, repair = quantity(count, "row", grouped), agree(count, "repairs", "repair")
-            told = f"what batch {batch} had repaired with another key: both are records"
-            yield f"{record}: {rows} {repair} {told}"
+            what = f"what batch {batch} had repaired with another key: both are records"
+            yield f"{record}: {rows} {repair} {what}"
 
 
 def _of_others(report: "BatchReport", code: str) -> dict[str, dict[str, int]]:
@@ -300,14 +300,14 @@ def profile_of(path: Path | None, record: str | None, **terms: Any) -> "Profile"
     return with_terms(load_profile(path) if path else DEFAULT, terms)
 
 
-def beside(verdict: "FileVerdict") -> str:
+def other_rows(verdict: "FileVerdict") -> str:
     """What of a file is neither good nor in error."""
-    told = f", {verdict.excluded:,} left out" if verdict.excluded else ""
+    text = f", {verdict.excluded:,} left out" if verdict.excluded else ""
     if verdict.superseded:
-        told += f", {verdict.superseded:,} superseded by another row with the same key"
+        text += f", {verdict.superseded:,} superseded by another row with the same key"
     if verdict.merged:
-        told += f", {verdict.merged:,} merged before"
-    return told + _no_rows({"NoValue": verdict.valueless, "Comment": verdict.comments})
+        text += f", {verdict.merged:,} merged before"
+    return text + _no_rows({"NoValue": verdict.valueless, "Comment": verdict.comments})
 
 
 def tell_held(because: str | None) -> None:
@@ -324,15 +324,15 @@ def tell_message(verdict: "FileVerdict") -> None:
 
 def _no_rows(lines: Mapping[str, tuple[int, int]]) -> str:
     """What of a file is no row: by the code of the note, how many lines and the first of them."""
-    told = ""
+    text = ""
     for code, noun, rest in (
         ("NoValue", "line", " without a value"),
         ("Comment", "skipped line", ""),
     ):
         count, first = lines.get(code, NO_LINES)
         if count:
-            told += f", {quantity(count, noun, grouped)}{rest} (first line {first})"
-    return told
+            text += f", {quantity(count, noun, grouped)}{rest} (first line {first})"
+    return text
 
 
 def _tell(said: "tuple[str, ...]") -> None:
@@ -352,18 +352,18 @@ def _show(verdicts: "list[FileVerdict]") -> None:
             continue
         console.print(
             f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
-            f"{len(verdict.rejects)} with errors{beside(verdict)}"
+            f"{len(verdict.rejects)} with errors{other_rows(verdict)}"
         )
         tell_message(verdict)
         _tell(verdict.said)
-        told = RejectExamples.of(verdict.rejects, REJECTS_SHOWN)
-        for where, message in told.lines():
+        rejects = RejectExamples.of(verdict.rejects, REJECTS_SHOWN)
+        for where, message in rejects.lines():
             console.print(f"  {where}: {visible(message)}")
-        for remedy in remedies(told.codes()):
+        for remedy in remedies(rejects.codes()):
             console.print(f"  next: {remedy}")
-        if more := len(verdict.rejects) - told.rows:
+        if more := len(verdict.rejects) - rejects.rows:
             console.print(f"  and {quantity(more, 'row', grouped)} more; --json lists them all")
-        for other in told.also():
+        for other in rejects.also():
             console.print(f"  also {other}")
         for one in verdict.unsettled:
             console.print(

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from connectors.addresses import is_loopback
 from connectors.errors import SettingsError
 from flows.commands.console import PORT, out, workspace
-from flows.commands.stopping import told_to_stop
+from flows.commands.stopping import stop_requested
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ def desk_command(
             "Leave it at 127.0.0.1 and put a proxy with TLS before it."
         )
     settings = read_desk_settings()
-    stopped = told_to_stop()
+    stopped = stop_requested()
     with workspace(quiet=True, say_held=False) as place:
         # Nobody who opens a page is whoever typed this.
         provider = Provider(settings.provider) if settings.provider else None

@@ -12,10 +12,10 @@ from flows.commands.console import (
     COUNT,
     LISTED,
     MOST,
+    older_message,
     out,
     print_json,
     print_table,
-    told_older,
     workspace,
 )
 from flows.commands.deliver import Json
@@ -213,34 +213,34 @@ def witness_command(*, json: Json = False) -> int:
                 "No place is set to give witnesses to. Set RECON_AUDIT_WITNESS to a file, a folder "
                 "of an object store or a webhook that the database's owner cannot write."
             )
-        told = sign_head(place, connection)
+        signed = sign_head(place, connection)
     if json:
         print_json(
             {
-                "witness": asdict(told.witness) if told.witness else None,
-                "new": told.new,
-                "waiting": told.waiting,
+                "witness": asdict(signed.witness) if signed.witness else None,
+                "new": signed.new,
+                "waiting": signed.waiting,
             }
         )
-        return int(bool(told.waiting))
-    if told.witness is None:
+        return int(bool(signed.waiting))
+    if signed.witness is None:
         out().print("The audit trail has no event yet: there is nothing to witness.")
     else:
         out().print(
-            f"Witness {told.witness.number}{'' if told.new else ' (as before)'}: link "
-            f"{told.witness.position} has the hash {told.witness.hash}"
+            f"Witness {signed.witness.number}{'' if signed.new else ' (as before)'}: link "
+            f"{signed.witness.position} has the hash {signed.witness.hash}"
         )
-    for one in told.waiting:
+    for one in signed.waiting:
         out().print(f"Not given: {one}")
-    return int(bool(told.waiting))
+    return int(bool(signed.waiting))
 
 
 def _print_witnesses(proof: "WitnessProof") -> None:
     if proof.last is not None:
-        told = quantity(proof.witnesses, "witness")
+        count = quantity(proof.witnesses, "witness")
         verdict = "The trail is what was witnessed" if proof.holds else "Not all of it holds"
         out().print(
-            f"{verdict}: {told}, the last of link {proof.last.position} at {proof.last.time}"
+            f"{verdict}: {count}, the last of link {proof.last.position} at {proof.last.time}"
         )
     for title, lines in (
         ("Does not hold", proof.faults),
@@ -288,7 +288,7 @@ def events_command(
         right=("Link", "Batch"),
     )  # fmt: skip
     if older:
-        out().print(told_older(most))
+        out().print(older_message(most))
     return 0
 
 
@@ -336,11 +336,11 @@ def _detail(text: str | None) -> str:
     """What an event says beside its reason; a hash by its beginning, which is enough to find it."""
     from connectors.postgres.trail import said_by
 
-    shown = {name: str(value) for name, value in said_by(text).items() if value is not None}
-    if not shown:
+    facts = {name: str(value) for name, value in said_by(text).items() if value is not None}
+    if not facts:
         # A version before this took any text.
         return text if text not in (None, "{}") else ""
     return ", ".join(
         f"{name} {value[:12] + '...' if len(value) == HASH else value}"
-        for name, value in shown.items()
+        for name, value in facts.items()
     )

@@ -202,16 +202,16 @@ def _show_proof(proof: "VerifiedArchive") -> None:
     for one in proof.mismatches:
         brought = f" ({', '.join(map(shown, one.files))})" if one.files else ""
         out().print(f"{one.path}{brought}: {one.found}")
-    told = (
+    checked = (
         f"{quantity(proof.contents, 'kept file', grouped)} and "
         f"{quantity(proof.reports, 'report', grouped)}, "
         f"{quantity(proof.bytes, 'byte', grouped)} hashed"
     )
     if proof.mismatches:
         wrong = len(proof.mismatches)
-        out().print(f"{told}: {wrong} {agree(wrong, 'does', 'do')} not match. {remedy(proof)}")
+        out().print(f"{checked}: {wrong} {agree(wrong, 'does', 'do')} not match. {remedy(proof)}")
     else:
-        out().print(f"{told}: every byte is as it was kept.")
+        out().print(f"{checked}: every byte is as it was kept.")
     for note in notes(proof):
         out().print(note)
     for content in proof.unknown:

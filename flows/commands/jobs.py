@@ -12,10 +12,10 @@ from flows.commands.console import (
     LISTED,
     MOST,
     SECONDS,
+    older_message,
     out,
     print_json,
     say_next_look,
-    told_older,
     workspace,
 )
 from flows.commands.deliver import Json
@@ -104,7 +104,7 @@ def jobs_command(
             f"asked by {one.asked_by}"
         )
     if older:
-        out().print(told_older(most))
+        out().print(older_message(most))
     if not jobs:
         out().print("Nothing was asked for yet; the desk has pages for it.")
     return 0

@@ -374,7 +374,7 @@ def limit_command(
     return 0
 
 
-def _subscribed(name: str, told: str, address: str | None) -> str:
+def _subscribed(name: str, scope_text: str, address: str | None) -> str:
     from connectors.postgres.runs.reconciliations import latest_run
     from connectors.postgres.runs.subscriptions import keep_subscription
     from flows.stages.reconcile.scope import scope_meant
@@ -386,7 +386,7 @@ def _subscribed(name: str, told: str, address: str | None) -> str:
         witnessed(place, connection),
     ):
         # One of an earlier version may have what somebody typed, which is meant as it stands.
-        scope = told if latest_run(connection, told) else scope_meant(told)
+        scope = scope_text if latest_run(connection, scope_text) else scope_meant(scope_text)
         keep_subscription(connection, name, scope, address)
     return scope
 

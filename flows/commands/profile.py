@@ -11,7 +11,7 @@ from flows.commands.deliver import (
     Feed,
     Json,
     Record,
-    beside,
+    other_rows,
     profile_of,
     refuse_unknown,
     tell_held,
@@ -126,7 +126,7 @@ def _show(tried: "Tried", whole: str) -> None:
         return
     good = verdict.rows_in - verdict.excluded - len(verdict.rejects)
     rows = quantity(verdict.rows_in, "row", grouped)
-    console.print(f"{good:,} of {rows} {agree(good, 'passes', 'pass')}{beside(verdict)}")
+    console.print(f"{good:,} of {rows} {agree(good, 'passes', 'pass')}{other_rows(verdict)}")
     tell_message(verdict)
     if reasons := tried.rejected():
         print_table(

@@ -74,20 +74,20 @@ def push_command(
             if batch is None
             else [(batch, push_batch(place, batch, most=max_rows))]
         )
-        told: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         batches, code = 0, 0
         for number, ended in pushed:
             batches, code = batches + 1, max(code, ended.exit_code)
             if isinstance(ended, ReconError):
                 tell(str(ended))
-                told.append({"batch": number, "error": str(ended)})
+                results.append({"batch": number, "error": str(ended)})
                 continue
             if json:
-                told.append(ended_json(ended, place.settings.reports))
+                results.append(ended_json(ended, place.settings.reports))
             else:
                 show_ended(ended, place.settings.reports, as_json=False, verbose=True)
     if json:
-        print_json({"batches": told})
+        print_json({"batches": results})
     elif not batches:
         out().print("Nothing is unsent.")
     return code
@@ -127,14 +127,14 @@ def sends_command(
             out().print(
                 f"{shown(sent.file)}:line:{sent.line} (record {sent.record_number}) {first}"
             )
-            for told in more:
-                out().print(f"    {visible(told)}")
+            for line in more:
+                out().print(f"    {visible(line)}")
             count += 1
         gone = {} if rows or operation or state else not_listed(place, batch)
         for name, states in gone.items():
-            told = ", ".join(f"{of_state:,} {one}" for one, of_state in states.items())
+            counts = ", ".join(f"{of_state:,} {one}" for one, of_state in states.items())
             out().print(
-                f"{name}: {told}. The record kind of these rows has this operation no more, so "
+                f"{name}: {counts}. The record kind of these rows has this operation no more, so "
                 "they are not listed; `recon row` shows each."
             )
     if not count and not gone:
@@ -182,9 +182,9 @@ def resolve_command(
         ended = ended_json(resolved.ended, place.settings.reports)
         print_json(ended | {"resolved": resolved.detail})
     else:
-        told = quantity(resolved.rows, "row", grouped)
+        count = quantity(resolved.rows, "row", grouped)
         then = next_text(batch, resolved.detail)
-        out().print(f"{told} of batch {batch}: {as_.value}. {then}")
+        out().print(f"{count} of batch {batch}: {as_.value}. {then}")
         out().print(f"report: {folder_of(place.settings.reports, batch) / PAGE}")
     return resolved.ended.exit_code
 
@@ -261,30 +261,31 @@ def restored_command(
         }
         print_json({"unsent": unsent.value, "in_doubt": rows, "lost": lost} | removed)
         return 0
-    told = ", ".join(f"{count} of {operation}" for operation, count in rows.items())
-    out().print(f"Pushes go on from here. Rows in doubt now: {told or 'none'}.")
+    in_doubt = ", ".join(f"{count} of {operation}" for operation, count in rows.items())
+    out().print(f"Pushes go on from here. Rows in doubt now: {in_doubt or 'none'}.")
     if rows:
         out().print(
             "`recon sends BATCH --state in_doubt` lists them, `recon resolve` settles them."
         )
     for number, what in ((done.removed, "content"), (done.removed_reports, "batch report")):
         if number:
-            told = quantity(number, what, grouped)
-            out().print(f"{told} that housekeeping removed since the backup: marked so.")
+            count = quantity(number, what, grouped)
+            out().print(f"{count} that housekeeping removed since the backup: marked so.")
     if done.lost:
-        told = quantity(len(done.lost), "content", grouped)
-        out().print(f"{told} of the archive that no batch knows. Import what was lost again:")
+        count = quantity(len(done.lost), "content", grouped)
+        out().print(f"{count} of the archive that no batch knows. Import what was lost again:")
     for one in done.lost:
         out().print(f"  {one.text}")
     if done.lost_removed:
-        told = quantity(done.lost_removed, "content", grouped)
+        count = quantity(done.lost_removed, "content", grouped)
         out().print(
-            f"{told} that no batch knows, and that housekeeping removed. Have them delivered again."
+            f"{count} that no batch knows, and that housekeeping removed. "
+            "Have them delivered again."
         )
     if done.missing:
-        told = quantity(done.missing, "content", grouped)
+        count = quantity(done.missing, "content", grouped)
         out().print(
-            f"The archive lacks {told} that batches brought, and so perhaps what came after the "
+            f"The archive lacks {count} that batches brought, and so perhaps what came after the "
             "backup: a POST of that would be sent again. If there is a newer archive, bring it "
             "back and run this command again; else compare what was lost with the service before "
             "it is pushed. `recon archive verify` names what is missing."
@@ -308,10 +309,10 @@ def _compare(place: "Workspace", *, as_json: bool) -> int:
     else:
         out().print("The service lists no insert-batch data, and none was delivered here.")
     for one in () if as_json else compared:
-        told = "differs" if one.differs else "equal"
+        verdict = "differs" if one.differs else "equal"
         held = ", ".join(f"{rows} in batch {batch}" for batch, rows in one.here) or "none"
         out().print(
             f"BatchId {one.batch_id}: {one.theirs} at the service, {one.same} the same here "
-            f"({held}), {one.otherwise} with another HasError, {one.missing} only here: {told}"
+            f"({held}), {one.otherwise} with another HasError, {one.missing} only here: {verdict}"
         )
     return int(any(one.differs for one in compared))

@@ -30,7 +30,7 @@ def list_command(*, json: Json = False) -> int:
         elif name not in OWN.tables:
             lines.append((name, title, "not defined here"))
         else:
-            found = "; ".join(change.told for change in differences(there, name))
+            found = "; ".join(change.text for change in differences(there, name))
             lines.append((name, title, f"other in the database: {found}" if found else "the same"))
     if json:
         keys = ("record", "title", "state")

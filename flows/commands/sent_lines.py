@@ -33,10 +33,10 @@ def sent_lines(sent: "Sent") -> Iterator[str]:
     for one in sent.earlier:
         yield f"earlier  {_came_to(one)}, until {one.ended_in_words}{_word(one.ended)}"
         yield f"    push key {one.push_key}"
-        yield from (f"    {told}" for told in _answered(one))
+        yield from (f"    {line}" for line in _answered(one))
 
 
-def words_told(sent: "Sent") -> "set[WhoseWord | None]":
+def listed_words(sent: "Sent") -> "set[WhoseWord | None]":
     """The decisions that `sent_lines` tells of."""
     earlier = ({one.decided, one.ended} for one in sent.earlier)
     return {sent.decided}.union(*earlier)

@@ -11,7 +11,7 @@ from connectors.addresses import check_database_address
 from connectors.errors import SettingsError
 from connectors.settings import check_own_kinds, read_settings
 from flows.commands.console import PORT, out, refuse_password
-from flows.commands.stopping import told_to_stop
+from flows.commands.stopping import stop_requested
 from schemas.counting import quantity
 from schemas.endpoints import ANY_ROLE
 
@@ -65,7 +65,7 @@ def sandbox_command(
         check_database_address("--database", database, "leave it out for the one recon uses")
         database = libpq_address(database)
     sandbox = Sandbox(options, database or database_url(read_settings()))
-    stopped = told_to_stop()
+    stopped = stop_requested()
     with sandbox.running() as url:
         for record, path in listings:
             rows = sandbox.load(record, path)

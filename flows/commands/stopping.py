@@ -23,7 +23,7 @@ def _stops() -> list[signal.Signals]:
     return [signal.SIGINT, signal.SIGTERM, *([] if outlives else [CLOSED])]
 
 
-def stop_when_told(exit_code: int) -> None:
+def stop_on_signal(exit_code: int) -> None:
     """End in order when told to; at the second time, or when that takes long, at once."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -39,7 +39,7 @@ def stop_when_told(exit_code: int) -> None:
 
     for name in _stops():
         signal.signal(name, stop)
-    _wake_when_told()
+    _wake_on_signal()
 
 
 def note_stops(exit_code: int) -> None:
@@ -57,29 +57,29 @@ def note_stops(exit_code: int) -> None:
             signal.signal(name, note)
 
 
-def told_to_stop() -> threading.Event:
+def stop_requested() -> threading.Event:
     """What is set once this process is told to stop, for servers that end by themselves then."""
-    told = threading.Event()
+    requested = threading.Event()
     for name in _stops():
-        signal.signal(name, lambda *_: told.set())
-    return told
+        signal.signal(name, lambda *_: requested.set())
+    return requested
 
 
-def _wake_when_told() -> None:
+def _wake_on_signal() -> None:
     """Let no signal find the main thread asleep.
 
     Whoever imports polars gets its handler for SIGINT in front of ours, and it lets a thread that
     waits for another sleep on: Ctrl-C would do nothing until the wait is over.
     """
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(WAKE, lambda *_: None)
     main = threading.main_thread().ident
     assert main is not None
 
     def wake() -> None:
-        while number := os.read(told, 1):
+        while number := os.read(reader, 1):
             if number[0] != WAKE:
                 signal.pthread_kill(main, WAKE)
 

@@ -79,8 +79,8 @@ def standard_streams() -> Iterator[None]:
     """Within, standard output and error can be written to, whatever they are."""
     _open_closed_ones()
     _forget_no_width()
-    out, told = Output(sys.stdout, must=True), Output(sys.stderr, must=False)
-    with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", told)):
+    out, err = Output(sys.stdout, must=True), Output(sys.stderr, must=False)
+    with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
         try:
             yield
         finally:
@@ -89,13 +89,17 @@ def standard_streams() -> Iterator[None]:
                 out.flush()
             except OSError:
                 out.leave()
-            told.flush()
+            err.flush()
 
 
 def _forget_no_width() -> None:
     """Take a width that none has for none: whoever prints a table would fail at it."""
-    told = os.environ.get("COLUMNS", "")
-    number = int(told) if told.isascii() and told.isdigit() and len(told) < len(str(WIDE)) else 0
+    columns = os.environ.get("COLUMNS", "")
+    number = (
+        int(columns)
+        if columns.isascii() and columns.isdigit() and len(columns) < len(str(WIDE))
+        else 0
+    )
     if number < NARROW:
         os.environ.pop("COLUMNS", None)
 

@@ -48,8 +48,8 @@ class BreakSearch:
     @classmethod
     def read(cls, sent: Mapping[str, object]) -> "BreakSearch":
         """The filter of an address or a form, which may have more fields than these."""
-        told = {name: sent.get(name, "") for name in FIELDS}
-        texts = {name: one.strip()[:LONGEST] for name, one in told.items() if isinstance(one, str)}
+        given = {name: sent.get(name, "") for name in FIELDS}
+        texts = {name: one.strip()[:LONGEST] for name, one in given.items() if isinstance(one, str)}
         return cls({name: one for name, one in texts.items() if one})
 
     def __getitem__(self, name: str) -> str:
@@ -58,8 +58,8 @@ class BreakSearch:
 
     def query(self, **more: object) -> str:
         """The same filter as an address has it, some fields given anew; empty ones go."""
-        told = {**self.typed, **{name: str(value) for name, value in more.items()}}
-        return urlencode({name: value for name, value in told.items() if value != ""})
+        fields = {**self.typed, **{name: str(value) for name, value in more.items()}}
+        return urlencode({name: value for name, value in fields.items() if value != ""})
 
     def canonical(self, numbers: Numbers) -> "BreakSearch":
         """The same with the numbers of a form as addresses have them; raises DecisionRefused."""

@@ -30,8 +30,8 @@ def order(visit: Visit, kind: JobKind, **arguments: Any) -> int:
     refuse_unless_operator(visit)
     asked = check_arguments(kind, arguments)
     with visit.place.database.connect() as connection:
-        told = asked.model_dump(mode="json", exclude_defaults=True)
-        number = order_job(connection, kind, told, visit.by)
+        as_json = asked.model_dump(mode="json", exclude_defaults=True)
+        number = order_job(connection, kind, as_json, visit.by)
     _start(visit, number)
     return number
 

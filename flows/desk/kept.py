@@ -100,7 +100,7 @@ class LastUsed(Generic[Made]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class _CurrentBreaks:
     through: tuple[int, datetime] | None
     """The last decision that was taken in; None: there was none."""
     breaks: pl.DataFrame
@@ -111,7 +111,7 @@ class Kept:
 
     def __init__(self) -> None:
         self._left: LastUsed[pl.DataFrame] = LastUsed(FRAMES)
-        self._breaks: LastUsed[_Standing] = LastUsed(FRAMES)
+        self._breaks: LastUsed[_CurrentBreaks] = LastUsed(FRAMES)
         self._reviews: LastUsed[Review] = LastUsed(VALUES)
         self._changes: LastUsed[Changes] = LastUsed(VALUES)
         self._interested: LastUsed[str | None] = LastUsed(VALUES)
@@ -129,7 +129,7 @@ class Kept:
         # Asked for first: what is decided in between is taken in twice, and never overlooked.
         newest = newest_decision(connection, run.id, run.decided_through)
 
-        def take_in(kept: Sequence[_Standing]) -> _Standing:
+        def take_in(kept: Sequence[_CurrentBreaks]) -> _CurrentBreaks:
             before = kept[0] if kept else None
             if before is not None and before.through == newest:
                 return before
@@ -141,10 +141,10 @@ class Kept:
                 now = _decided(connection, run, left)
             else:
                 changed = pl.col("id").is_in(ids)
-                anew = _decided(connection, run, left.filter(changed), ids)
-                now = pl.concat([before.breaks.filter(~changed), anew]).sort("id")
+                again = _decided(connection, run, left.filter(changed), ids)
+                now = pl.concat([before.breaks.filter(~changed), again]).sort("id")
             _refuse_ended(sees_breaks(connection, run.id))
-            return _Standing(newest, now)
+            return _CurrentBreaks(newest, now)
 
         return self._breaks.renewed((run.id, run.chain_hash), take_in).breaks
 
@@ -167,10 +167,10 @@ class Kept:
     ) -> Review:
         """Its figures, and whether it can be approved."""
 
-        def judge() -> Review:
+        def compute() -> Review:
             return review_of(place, connection, run, self.breaks(place, connection, run))
 
-        return self._reviews.get(_key(connection, run), judge)
+        return self._reviews.get(_key(connection, run), compute)
 
     def changes(
         self, place: Workspace, connection: psycopg.Connection, run: Reconciliation

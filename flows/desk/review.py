@@ -160,12 +160,12 @@ def facts_of(place: Workspace, run: Reconciliation) -> ReportFacts:
     """What the totals of a run tell; nothing where they cannot be read, or were changed."""
     folder = place.settings.reports / run.folder
     try:
-        told = read_totals(place, run)
+        totals = read_totals(place, run)
         return ReportFacts(
-            causes={str(one["id"]): str(one["title"]) for one in told.get("causes", ())},
-            inputs=tuple(told["cover"].get("inputs", ())),
-            because=tuple(map(str, told["cover"].get("because", ()))),
-            unexplained=unexplained_of(told.get("proofs", ())),
+            causes={str(one["id"]): str(one["title"]) for one in totals.get("causes", ())},
+            inputs=tuple(totals["cover"].get("inputs", ())),
+            because=tuple(map(str, totals["cover"].get("because", ()))),
+            unexplained=unexplained_of(totals.get("proofs", ())),
             files=tuple(name for name in READ_BY_PEOPLE if (folder / name).is_file()),
         )
     except (SignatureRefused, ValueError, TypeError, KeyError, ArithmeticError, AttributeError):

@@ -17,14 +17,14 @@ MOST_PLACES = 1_000
 
 def number(show: ShowAs, value: int | Decimal, *, signed: bool = False) -> str:
     """A number as `flows.report.spelling.digits` has it, exact, with the marks that were chosen."""
-    told = digits(value, signed=signed)
+    text = digits(value, signed=signed)
     # One too long to be read is a sum of parts, each with its sign: no sign behind is about all.
-    trailing = show.negatives is Negatives.TRAILING and " " not in told
+    trailing = show.negatives is Negatives.TRAILING and " " not in text
     if value < 0 and (trailing or show.negatives is Negatives.BRACKETS):
         size = digits(value.copy_abs() if isinstance(value, Decimal) else -value)
-        told = f"{size}{MINUS}" if trailing else f"({size})"
+        text = f"{size}{MINUS}" if trailing else f"({size})"
     group, point = show.numbers.marks
-    return told.translate({ord(NARROW): group, ord("."): point})
+    return text.translate({ord(NARROW): group, ord("."): point})
 
 
 def money(show: ShowAs, amount: Decimal | None, *, signed: bool = False) -> str:

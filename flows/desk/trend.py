@@ -41,8 +41,8 @@ def trend_point(place: Workspace, run: Reconciliation) -> TrendPoint | None:
     Nor do those that somebody changed.
     """
     try:
-        told = read_totals(place, run)
-        closing = {str(one["currency"]): one["lines"][-1] for one in told["roll_forward"]}
+        totals = read_totals(place, run)
+        closing = {str(one["currency"]): one["lines"][-1] for one in totals["roll_forward"]}
         return TrendPoint(
             run.id,
             run.as_of.isoformat(),
@@ -55,9 +55,9 @@ def trend_point(place: Workspace, run: Reconciliation) -> TrendPoint | None:
 
 def open_breaks(show: ShowAs, points: Sequence[TrendPoint], scope: int) -> Markup:
     """Bars of how many were open; `scope` makes ids of the page its own."""
-    told = [quantity(one.breaks, "open break", partial(number, show)) for one in points]
+    texts = [quantity(one.breaks, "open break", partial(number, show)) for one in points]
     return _bars(
-        show, points, [Decimal(one.breaks) for one in points], told, "Open breaks", f"t{scope}"
+        show, points, [Decimal(one.breaks) for one in points], texts, "Open breaks", f"t{scope}"
     )
 
 
@@ -66,22 +66,22 @@ def open_money(
 ) -> Markup:
     """Bars of the differences that were open in one currency."""
     amounts = [one.money.get(currency, Decimal(0)) for one in points]
-    told = [f"{number(show, amount)} {label}" for amount in amounts]
-    return _bars(show, points, amounts, told, f"Open differences, {label}", f"t{scope}-{currency}")
+    texts = [f"{number(show, amount)} {label}" for amount in amounts]
+    return _bars(show, points, amounts, texts, f"Open differences, {label}", f"t{scope}-{currency}")
 
 
 def _bars(
     show: ShowAs,
     points: Sequence[TrendPoint],
     sizes: Sequence[Decimal],
-    told: Sequence[str],
+    texts: Sequence[str],
     title: str,
     name: str,
 ) -> Markup:
     """A bar for each run, which is a link to it; in words in its text."""
     most = max((one.copy_abs() for one in sizes), default=Decimal(0))
     bars = []
-    for place, (point, size, words) in enumerate(zip(points, sizes, told, strict=True)):
+    for place, (point, size, words) in enumerate(zip(points, sizes, texts, strict=True)):
         tall = max(LEAST, int(size.copy_abs() * HEIGHT / most)) if size else 0
         bars.append(
             Markup(
@@ -106,12 +106,12 @@ def _bars(
         '<desc id="{name}-desc">{description}</desc>{bars}</svg>'
         "<figcaption>{title}: {last} <small>at the most {most}</small></figcaption>"
     ).format(
-        last=told[-1],
-        most=told[max(range(len(sizes)), key=lambda place: sizes[place].copy_abs())],
+        last=texts[-1],
+        most=texts[max(range(len(sizes)), key=lambda place: sizes[place].copy_abs())],
         wide=RUNS * WIDTH,
         high=HEIGHT,
         name=name,
         title=title,
-        description=f"Run {first.number}: {told[0]}. Run {last.number}: {told[-1]}.",
+        description=f"Run {first.number}: {texts[0]}. Run {last.number}: {texts[-1]}.",
         bars=Markup().join(bars),
     )

@@ -146,10 +146,10 @@ async def receive_files(
             form.upload.drop()
         if not isinstance(error, ReconError | MultipartParseError | OSError):
             raise
-        return FormData(form.fields), _told(error)
+        return FormData(form.fields), _as_recon_error(error)
 
 
-def _told(error: ReconError | MultipartParseError | OSError) -> ReconError:
+def _as_recon_error(error: ReconError | MultipartParseError | OSError) -> ReconError:
     """The same as a text for who sent the form."""
     if isinstance(error, ReconError):
         return error

@@ -6,7 +6,7 @@ from datetime import tzinfo
 from connectors.desk_links import DeskPage, linked
 from connectors.postgres.batches.overview import BatchSummary
 from flows.report.markdown import cell
-from flows.report.next_step import next_step, told_repaired
+from flows.report.next_step import next_step, repaired_text
 from flows.report.spelling import digits
 from flows.report.text import state_word
 
@@ -25,7 +25,7 @@ def board_table(
         {
             "Batch": linked(DeskPage.BATCH, line.id),
             "Next": cell(
-                "; ".join(filter(None, (told_repaired(line), next_step(line, held=held)))),
+                "; ".join(filter(None, (repaired_text(line), next_step(line, held=held)))),
                 2 * NARROW,
             ),
             "State": cell(state_word(line.state)),

@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Template
 
-from flows.report.spelling import apart, digits, shortened, visible
+from flows.report.spelling import digits, shortened, shortened_pair, visible
 from flows.report.template import template
 from flows.steps.match.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
@@ -53,7 +53,7 @@ def render_text(comparison: Comparison) -> str:
     for title, side in (("left", comparison.left), ("right", comparison.right)):
         lines.append(f"{title:6}{visible(side.name)} ({side.kind}): {quantity(side.rows, 'row')}")
         lines += [f"      SHA-256 {side.sha256}"] if side.sha256 else []
-        lines += [f"      {visible(one)}" for one in _told(side)]
+        lines += [f"      {visible(one)}" for one in _remarks(side)]
     lines.append(f"key   {', '.join(map(visible, comparison.key))}")
     lines += [f"ignored: {visible(name)}" for name in comparison.ignored]
     lines += [f"tolerance: {visible(name)}={one}" for name, one in comparison.tolerances.items()]
@@ -105,7 +105,7 @@ def render_html(comparison: Comparison) -> str:
         verdict=verdict(comparison),
         meanings=MEANINGS,
         sides=sides,
-        told=_told,
+        remarks=_remarks,
         heads=HEADS,
         lines=[_cells(line) for line in comparison.shown],
         figure=_figure,
@@ -125,17 +125,17 @@ def _called(side: SideResult) -> str:
 
 def _cells(line: Mapping[str, object]) -> dict[str, str]:
     """A difference as the page has it; values that begin alike are told from where they differ."""
-    shown = {name: _short(value) for name, value in line.items()}
+    cells = {name: _short(value) for name, value in line.items()}
     if line["column"] is None:
-        shown |= dict.fromkeys(("column", "left", "right"), "")
+        cells |= dict.fromkeys(("column", "left", "right"), "")
     elif isinstance(line["left"], str) and isinstance(line["right"], str):
-        left, right = apart(line["left"], line["right"], _LONG)
-        shown |= {"left": left or "", "right": right or ""}
+        left, right = shortened_pair(line["left"], line["right"], _LONG)
+        cells |= {"left": left or "", "right": right or ""}
     delta = line["delta"]
     places = {
         name: "" if line[name] is None else _figure(line[name]) for name in ("left_at", "right_at")
     }
-    return shown | {"delta": "" if delta is None else _figure(delta)} | places
+    return cells | {"delta": "" if delta is None else _figure(delta)} | places
 
 
 def _short(value: object) -> str:
@@ -155,16 +155,16 @@ def _figure(value: object) -> str:
     return f"{digits(int(number) if whole else number)}{unit}{str(value)[len(text) + 1 :]}"
 
 
-def _told(side: SideResult) -> list[str]:
-    told = list(side.notes)
+def _remarks(side: SideResult) -> list[str]:
+    remarks = list(side.notes)
     if side.broken:
         are = agree(side.broken, "is", "are")
-        told.insert(
+        remarks.insert(
             0, f"{quantity(side.broken, 'record')} cannot be read and {are} compared with nothing"
         )
     if side.only_columns:
-        told.append(f"only here: {', '.join(side.only_columns)}")
-    return told
+        remarks.append(f"only here: {', '.join(side.only_columns)}")
+    return remarks
 
 
 def _side_json(side: SideResult) -> dict[str, Any]:
@@ -194,17 +194,17 @@ def _column_text(column: ColumnResult) -> str:
 
 def _difference_text(line: Mapping[str, object]) -> str:
     fixed = {"status", "column", "left", "right", "delta", "left_at", "right_at"}
-    key = "/".join(_shown(value) for name, value in line.items() if name not in fixed)
+    key = "/".join(_display(value) for name, value in line.items() if name not in fixed)
     if line["column"] is None:
         return f"{key}: {MEANINGS[Status(str(line['status']))]}"
     delta = f" ({line['delta']})" if line["delta"] is not None else ""
     left, right = line["left"], line["right"]
     if isinstance(left, str) and isinstance(right, str):
-        values = [one or "''" for one in apart(left, right, _VALUE)]
+        values = [one or "''" for one in shortened_pair(left, right, _VALUE)]
     else:
-        values = [_shown(left), _shown(right)]
+        values = [_display(left), _display(right)]
     return f"{key}: {visible(str(line['column']))} {' -> '.join(values)}{delta}"
 
 
-def _shown(value: object) -> str:
+def _display(value: object) -> str:
     return "NULL" if value is None else shortened(str(value), _VALUE) or "''"

@@ -34,8 +34,8 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
         "applied.",
         f"**release** takes {digits(waiting)} of the {quantity(report.rows, 'row', digits)} that "
         f"{agree(report.rows, 'was', 'were')} read on to the database; "
-        f"{', '.join(_beside(report))}. **discard** applies nothing and ends the batch; its files "
-        "may be delivered again.",
+        f"{', '.join(_not_applied(report))}. **discard** applies nothing and ends the batch; its "
+        "files may be delivered again.",
         "### Rows by reason",
         *_reasons(report),
     ]
@@ -49,7 +49,7 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
     return "\n\n".join(blocks) + "\n"
 
 
-def _beside(report: BatchReport) -> Iterator[str]:
+def _not_applied(report: BatchReport) -> Iterator[str]:
     """What a release does not apply, errors first."""
     yield f"{digits(report.errors)} {agree(report.errors, 'is', 'are')} in error"
     for state in STATES:

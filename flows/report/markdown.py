@@ -59,13 +59,13 @@ def summary_markdown(report: BatchReport) -> str:
     room = MOST
     for part in _parts(report):
         blocks.append(part.heading)
-        shown = part.rows[:room]
-        if shown:
-            blocks.append(markdown_table(part.names, shown))
-        left = part.left + len(part.rows) - len(shown)
+        rows = part.rows[:room]
+        if rows:
+            blocks.append(markdown_table(part.names, rows))
+        left = part.left + len(part.rows) - len(rows)
         if left:
             blocks.append(f"{digits(left)} more are in the report.")
-        room -= len(shown)
+        room -= len(rows)
     return "\n\n".join(blocks) + "\n"
 
 
@@ -134,7 +134,7 @@ def _record(report: BatchReport, chain: Chain) -> Iterator[MarkdownPart]:
     read = chain.lines[0].totals if chain.lines else Totals()
     yield _states(f"## {title}", chain, chain.title, "End state", "read", read)
     residuals = [
-        (line.stage, told) for line in chain.lines for told in _left(report, chain, line.residual)
+        (line.stage, text) for line in chain.lines for text in _left(report, chain, line.residual)
     ]
     if residuals:
         yield MarkdownPart(f"### {title}: residuals", ("Stage", "Residual"), residuals)
@@ -157,7 +157,7 @@ def _pushed(report: BatchReport, one: Pushed) -> Iterator[MarkdownPart]:
     title, chain = escape(one.title), one.chain
     heading = f"## At the service: {title} ({escape(one.operation)})"
     yield _states(heading, chain, one.title, "State at the service", PLANNED, one.planned)
-    left = [(told,) for told in _left(report, chain, one.residual)]
+    left = [(text,) for text in _left(report, chain, one.residual)]
     if left:
         yield MarkdownPart(f"### {title} at the service: residuals", ("Residual",), left)
 

@@ -58,8 +58,8 @@ def next_in_words(line: BatchSummary) -> str:
         case State.CHECKED:
             return "The run that has it applies its clean rows; if none has it, run it again"
         case State.COMPLETE | State.COMPLETE_WITH_ERRORS | State.MERGED:
-            if told := _in_words(_left(line)):
-                return told
+            if words := _in_words(_left(line)):
+                return words
     return "" if line.state in ENDED else "It is being worked on, or was stopped: run it again"
 
 
@@ -83,7 +83,7 @@ def _in_words(left: Left) -> str:
     return text[:1].upper() + text[1:]
 
 
-def told_repaired(line: BatchSummary) -> str:
+def repaired_text(line: BatchSummary) -> str:
     """That nothing is left of what a batch ended with as errors; its state stays what it was."""
     rejects = sum(line.repaired.values())
     if not rejects:

@@ -40,8 +40,8 @@ def write_reject_book(into: IO[bytes], title: str, lines: Iterable[RejectLine]) 
     written = 0
     for line in lines:
         if written == MOST:
-            told = "There are more; the files to correct have all."
-            sheet.write_string(MOST + 1, 0, told, formats["note"])
+            note = "There are more; the files to correct have all."
+            sheet.write_string(MOST + 1, 0, note, formats["note"])
             break
         written += 1
         cells = [_cell(one) for one in line]

@@ -75,9 +75,9 @@ def neutral(text: str, most: int = 500) -> str:
     return _as_text(text, shortened(text, most))
 
 
-def neutral_apart(one: str, other: str, most: int = 500) -> tuple[str, str]:
-    """Two delivered values that are held against each other: neutral, and told `apart`."""
-    first, second = apart(one, other, most)
+def neutral_pair(one: str, other: str, most: int = 500) -> tuple[str, str]:
+    """Two delivered values that are held against each other: neutral, as a `shortened_pair`."""
+    first, second = shortened_pair(one, other, most)
     return _as_text(one, first or ""), _as_text(other, second or "")
 
 
@@ -93,7 +93,7 @@ def shortened(text: str, most: int) -> str:
     return f"{visible(text[:most])}...{count}"
 
 
-def apart(one: str | None, other: str | None, most: int) -> tuple[str | None, str | None]:
+def shortened_pair(one: str | None, other: str | None, most: int) -> tuple[str | None, str | None]:
     """Two values, each shortened; those that begin alike for so long, from where they differ."""
     if one is None or other is None or one == other or one[:most] != other[:most]:
         return _short(one, most), _short(other, most)
@@ -102,8 +102,8 @@ def apart(one: str | None, other: str | None, most: int) -> tuple[str | None, st
     return _behind(one, at, most), _behind(other, at, most)
 
 
-def _as_text(text: str, shown: str) -> str:
-    return "'" + shown if is_formula(text) else shown
+def _as_text(text: str, display: str) -> str:
+    return "'" + display if is_formula(text) else display
 
 
 def _short(text: str | None, most: int) -> str | None:
@@ -112,8 +112,8 @@ def _short(text: str | None, most: int) -> str | None:
 
 def _behind(text: str, at: int, most: int) -> str:
     cut = "..." if len(text) > at + most else ""
-    told = visible(text[at : at + most]) + cut
-    return f"... from character {at + 1}: {told} ({quantity(len(text), 'character')})"
+    part = visible(text[at : at + most]) + cut
+    return f"... from character {at + 1}: {part} ({quantity(len(text), 'character')})"
 
 
 def _spelled(character: str) -> str:

@@ -135,7 +135,7 @@ def verdict_of(report: BatchReport) -> BatchVerdict:
         return known if report.errors else known._replace(remedy=NO_REJECT)
     if report.taken_back:
         who = f"By {shortened(report.taken_back, 400).rstrip('.')}."
-        left = [left_told(report.left_at_service)] if report.left_at_service else []
+        left = [left_text(report.left_at_service)] if report.left_at_service else []
         return known._replace(meaning=" ".join([known.meaning, who, *left]))
     own = report.errors - report.again > sum(one.undecided for one in report.pushed)
     if not own and not report.to_deliver:
@@ -152,7 +152,7 @@ def verdict_of(report: BatchReport) -> BatchVerdict:
     return BatchVerdict(known.word, meaning, " ".join(remedies))
 
 
-def left_told(left: Mapping[str, int]) -> str:
+def left_text(left: Mapping[str, int]) -> str:
     """What the service has of a batch that was undone: rows by operation."""
     rows = ", ".join(f"{count} of {operation}" for operation, count in left.items())
     return f"The service keeps what it was sent: {rows}."
@@ -223,8 +223,8 @@ def refusal(line: FileLine) -> str:
     message = (line.message or "").removesuffix(remedy).rstrip(" ")
     if line.taken:
         remedy = "It was taken since."
-    told = f": {shortened(message, 400).rstrip('.')}" if message else ""
-    return f"{title}{told}. {remedy}".rstrip()
+    detail = f": {shortened(message, 400).rstrip('.')}" if message else ""
+    return f"{title}{detail}. {remedy}".rstrip()
 
 
 def refused_line(line: FileLine) -> str:
@@ -233,9 +233,9 @@ def refused_line(line: FileLine) -> str:
     return f"{line.name}: refused ({line.refused}). {message}".rstrip()
 
 
-def without_messages(told: str) -> str:
+def without_messages(text: str) -> str:
     """Lines of text, those of `refused_line` without their messages: these quote the file."""
-    return re.sub(r"(?m)(: refused \(\w+\)\.).*$", r"\1", told)
+    return re.sub(r"(?m)(: refused \(\w+\)\.).*$", r"\1", text)
 
 
 def _cover(report: BatchReport) -> Iterator[str]:
@@ -312,8 +312,8 @@ def _pushed(report: BatchReport, one: Pushed) -> Iterator[str]:
 
 def _residual(report: BatchReport, chain: Chain, totals: Totals) -> str:
     left = differences(report, chain, totals)
-    told = "; ".join(f"{label}: {digits(value, signed=True)}" for label, value in left)
-    return f"RESIDUAL {told}" if told else "residual 0"
+    text = "; ".join(f"{label}: {digits(value, signed=True)}" for label, value in left)
+    return f"RESIDUAL {text}" if text else "residual 0"
 
 
 def _stages(report: BatchReport, chain: Chain) -> Iterator[str]:
@@ -337,14 +337,17 @@ def _states(report: BatchReport, chain: Chain, whole: str = "read") -> Iterator[
         sums[whole] = chain.lines[0].totals
     for label, group in _by_currency(report, chain):
         # A state without this currency would only add a line of zeros.
-        shown = {
+        states = {
             name: totals
             for name, totals in sums.items()
             if name in ("sum", whole) or any(figure.of(totals) for figure in group)
         }
         yield from _grid(
-            [label, *map(state_word, shown)],
-            [[[one.name, *(digits(one.of(totals)) for totals in shown.values())]] for one in group],
+            [label, *map(state_word, states)],
+            [
+                [[one.name, *(digits(one.of(totals)) for totals in states.values())]]
+                for one in group
+            ],
         )
 
 

@@ -31,7 +31,7 @@ from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event, committed, said_last
 from connectors.recovery import reach
-from flows.report.text import left_told
+from flows.report.text import left_text
 from flows.stages.check import leave_hold
 from flows.stages.finish import report_taken_back, write_owed
 from flows.stages.receiving.kept import unproven
@@ -71,7 +71,7 @@ class Undone:
             posted = any(one not in BY_NAME or not BY_NAME[one].keyed for one in self.left)
             but = ", but for what was posted before" if posted else ""
             lines.append(
-                f"{left_told(self.left)} Rows of earlier batches that own their records again are "
+                f"{left_text(self.left)} Rows of earlier batches that own their records again are "
                 f"unsent{but}; `recon push` sends them.{_POSTED_BEFORE if posted else ''}"
             )
         return [*lines, *map(str, self.faults)]

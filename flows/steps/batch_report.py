@@ -119,12 +119,12 @@ class Pushed:
     @property
     def chain(self) -> Chain:
         """The same as a chain of one link, from what was planned to what was told of it."""
-        told = self.planned - self.residual
-        change = told - self.planned
+        reported = self.planned - self.residual
+        change = reported - self.planned
         lines = (
             BatchChainLine("planned", self.planned, Totals(), "", Totals()),
             BatchChainLine(
-                "told", told, change, "every applied row is told of once", self.residual
+                "told", reported, change, "every applied row is told of once", self.residual
             ),
         )
         return Chain(self.record, self.title, self.amounts, lines, self.states, PUSH_STATES)
@@ -260,7 +260,7 @@ def build_chain(
     corrected = staged.get("corrected", Totals())
     refused = _sum(staged, *ERRORS) + corrected
     waits = ("pending",) if "pending" not in staged or not applied else ()
-    beside = _sum(staged, "superseded", "excluded", "stale", "listed", *waits)
+    not_applied = _sum(staged, "superseded", "excluded", "stale", "listed", *waits)
     written = _sum(staged, *WRITTEN)
     found = staged if undone else database
     held = add(totals for state, totals in database.items() if state != "unchanged")
@@ -275,7 +275,7 @@ def build_chain(
             "applied",
             _sum(staged, *APPLIED),
             " and ".join((f"superseded, stale{also}", *waits)),
-            beside,
+            not_applied,
         ),
         ("written", written, "unchanged: the database had them", _sum(found, "unchanged")),
         ("in the database", held, *back),

@@ -47,11 +47,11 @@ def joined_time(
 
 
 def _are_zones(name: str, cells: Iterable[str]) -> bool:
-    told = {*cells}
+    distinct = {*cells}
     return (
         _ZONE_COLUMN.search(name) is not None
-        and len(told) <= _MOST_ZONES
-        and all(map(_ZONE.fullmatch, told))
+        and len(distinct) <= _MOST_ZONES
+        and all(map(_ZONE.fullmatch, distinct))
     )
 
 

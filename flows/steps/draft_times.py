@@ -104,10 +104,10 @@ def times_of(cells: Sequence[str]) -> TimesFound | None:
 
 def latest(forms: Iterable[str], cells: Iterable[str]) -> tuple[str, str, date] | None:
     """The cell with the last day that one of these forms makes of it, that form and that day."""
-    found, told = [], {*cells}
+    found, distinct = [], {*cells}
     for form in forms:
         if "%Z" not in form:
-            read = ((cell, date_form(form).wall(cell)) for cell in told)
+            read = ((cell, date_form(form).wall(cell)) for cell in distinct)
             found += [(cell, form, of.date()) for cell, of in read if not isinstance(of, str)]
     return max(found, key=lambda one: (one[2], one[0]), default=None)
 

@@ -42,5 +42,5 @@ def shown_records(table: Table, texts: pl.Series) -> pl.Series:
         hidden = texts.str.to_lowercase().str.contains(_NAMES).fill_null(value=False)
     if not hidden.any():
         return texts
-    told = pl.Series([HIDDEN], dtype=pl.String).new_from_index(0, len(texts))
-    return told.zip_with(hidden, texts).alias(texts.name)
+    masked = pl.Series([HIDDEN], dtype=pl.String).new_from_index(0, len(texts))
+    return masked.zip_with(hidden, texts).alias(texts.name)

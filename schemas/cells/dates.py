@@ -85,9 +85,9 @@ class DateForm:
             found["m"] = self._month(found.pop(name))
         if _ZONE in found:
             zone = dict(self.zones)[found.pop(_ZONE)]
-            wall = self._told(found, nothing)
+            wall = self._time_of_parts(found, nothing)
             return wall if isinstance(wall, str) else wall.replace(tzinfo=zone)
-        return self._told(found, nothing)
+        return self._time_of_parts(found, nothing)
 
     @property
     def _said_of_names(self) -> str:
@@ -109,7 +109,7 @@ class DateForm:
             if re.fullmatch(re.escape(one), name, re.IGNORECASE)
         )
 
-    def _told(self, found: Mapping[str, str], nothing: str) -> datetime | str:
+    def _time_of_parts(self, found: Mapping[str, str], nothing: str) -> datetime | str:
         """The time of its parts, as they are written, but for a zone."""
         if _CLOCK.issuperset(found):
             numbers = {name: int(_padded(name, text)) for name, text in found.items()}
@@ -209,8 +209,8 @@ def date_form(
             known = " ".join(f"%{one}" for one in sorted(directives, key=str.lower))
             raise NoForm(f"%{name} is none of its directives, which are {known}")
     stated = _stated(months, zones)
-    told = ["m" if name in _MONTHS and months else name for name in names]
-    if len(set(told)) != len(told):
+    resolved = ["m" if name in _MONTHS and months else name for name in names]
+    if len(set(resolved)) != len(resolved):
         raise NoForm("a directive stands in it twice")
     if _ZONE in names and not zones:
         raise NoForm("what the names of %Z mean is not said")

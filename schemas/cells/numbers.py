@@ -125,8 +125,8 @@ class NumberForm:
 
     def _marked(self, text: pl.Expr) -> pl.Expr:
         """What stands for a text that says no number, where that is not told by itself."""
-        told = pl.concat_str(text, pl.lit(f"{UNFIT} ({self.said})"))
-        return pl.when(text.str.contains(_DIGIT)).then(told).otherwise(text)
+        marked = pl.concat_str(text, pl.lit(f"{UNFIT} ({self.said})"))
+        return pl.when(text.str.contains(_DIGIT)).then(marked).otherwise(text)
 
     @property
     def around(self) -> Mapping[tuple[str, str], str]:

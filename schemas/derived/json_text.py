@@ -13,11 +13,11 @@ from schemas.cells.reading import Moment, Number, Unread
 from schemas.derived.nested import (
     Tree,
     cell_text,
+    display_name,
     json_name,
     json_object,
     json_text,
     read_tree,
-    shown,
     spelled_members,
 )
 from schemas.field import NESTED, Field, Kind, Table
@@ -162,5 +162,5 @@ def _cell(field: Field, tree: Tree) -> str | None:
         case str():
             return str(tree)
     if field.kind not in NESTED:
-        raise ValueError(f"member {shown(field.name)} is {json_name(tree)}, not one value")
+        raise ValueError(f"member {display_name(field.name)} is {json_name(tree)}, not one value")
     return cell_text(json_text(tree))

@@ -117,14 +117,14 @@ def spelled_members(
     for given, value in members.items():
         name = names.get(given.lower())
         if name is None:
-            raise ValueError(f"member {shown(given)} is not a field of {table.name}")
+            raise ValueError(f"member {display_name(given)} is not a field of {table.name}")
         if name in found:
             raise ValueError(f"member {name} is given twice")
         found[name] = value
     return {name: found[name] for name in names.values() if name in found}
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """A member's name as a problem shows it: quoted, escaped and cut to `SHOWN_NAME`."""
     return json.dumps(name if len(name) <= SHOWN_NAME else name[: SHOWN_NAME - 1] + "…")
 
@@ -175,7 +175,7 @@ def _map(field: Field, tree: Tree, place: str) -> str:
             name,
             "null"
             if tree[name] is None and field.nullable_values
-            else _text(tree[name], f"{place}[{shown(name)}]"),
+            else _text(tree[name], f"{place}[{display_name(name)}]"),
         )
         for name in sorted(tree)
     )

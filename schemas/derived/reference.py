@@ -46,7 +46,7 @@ def page() -> str:
         reasons_table(REFUSALS),
         f"## Statuses\n\n{EACH}\n",
         _markdown_table(
-            ("Status", "Meaning"), ((f"`{one}`", told) for one, told in STATUSES.items())
+            ("Status", "Meaning"), ((f"`{one}`", meaning) for one, meaning in STATUSES.items())
         ),
         f"## Break codes\n\n{CODES}\n",
         breaks_table(BREAKS),

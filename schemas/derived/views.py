@@ -130,7 +130,7 @@ def is_older(field: Field) -> str:
     return f"coalesce({moment(field, 's')} < {moment(field, 't')}, {older})"
 
 
-def told_joins(table: Table, *, batch: bool = True, among: str = "") -> str:
+def outcome_joins(table: Table, *, batch: bool = True, among: str = "") -> str:
     """SQL that finds what became of staged rows `s`: an outcome of their own, or the receipt.
 
     `batch` keeps to one batch, with the parameters of `of_batch`. `among` is what is known of all
@@ -170,21 +170,21 @@ def position(name: str, alias: str = "s") -> str:
 STATE = f"""CASE WHEN c.verdict IS NOT NULL THEN c.verdict
     WHEN s.error_data IS NOT NULL THEN 'rejected'
     ELSE coalesce(o.verdict, r.verdict, '{PENDING}') END"""
-"""SQL for what became of a staged row, behind `told_joins`."""
+"""SQL for what became of a staged row, behind `outcome_joins`."""
 
 
 def repair_joins(table: Table) -> str:
-    """`told_joins` of a batch, and whether the row stands that counts in place of a superseded one.
+    """`outcome_joins` of a batch, and whether the row stands that counts instead of one superseded.
 
     It does where it is applied, was found stale or corrected since, or is still to be applied.
     """
     if table is INSERT_BATCH_DATA:
-        return told_joins(table)
+        return outcome_joins(table)
     keys = [quoted(name) for name in key_columns(table)]
     stands = f"{STATE} NOT IN ({listed((*ERRORS, 'superseded', 'excluded'))})"
-    return f"""{told_joins(table)}
+    return f"""{outcome_joins(table)}
         LEFT JOIN (SELECT {", ".join(f"s.{key}" for key in keys)}
-            FROM {staged_name(table)} s {told_joins(table)}
+            FROM {staged_name(table)} s {outcome_joins(table)}
             WHERE {of_batch("s")} AND s.error_data IS NULL
                 -- Of all rows of a batch, but only where there is one.
                 AND EXISTS (SELECT FROM {SCHEMA}.outcome d
@@ -290,7 +290,7 @@ def _staged_selects(tables: Iterable[Table]) -> Iterator[str]:
             JOIN {SCHEMA}.batch b ON b.id = s.batch_id
             LEFT JOIN {SCHEMA}.send x
                 ON x.extract_id = s.extract_id AND x.record_number = s.record_number
-            {told_joins(table, batch=False)}"""
+            {outcome_joins(table, batch=False)}"""
 
 
 SHOWN = "shown_row"

@@ -44,7 +44,7 @@ ACCOUNT_FACTS = ("name", "full_name", "roles", "tenants", "subject", "disabled")
 """What the event of a changed account says of its row, beside the hash of salt and verifier."""
 
 
-LOGIN_TOLD = hashed(
+LOGIN_HASH = hashed(
     "one.token_hash", "one.account", "one.how",
     time_text("one.opened_at"), time_text("one.expires_at"),
 )  # fmt: skip

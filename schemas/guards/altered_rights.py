@@ -14,7 +14,7 @@ from schemas.guards.accounts import (
     LIMIT,
     LOGGED_IN,
     LOGGED_OUT,
-    LOGIN_TOLD,
+    LOGIN_HASH,
 )
 
 _IN_PART = "an account, a login or a limit of acceptances is not what the trail says of it"
@@ -68,7 +68,7 @@ ALTERED_RIGHTS_OF: Mapping[str, str] = {
             -- ends all of them past the program gives nobody a right.
             SELECT format('the login of %L of %s is not what any event says of it', o.account,
                 o.opened_at)
-            FROM (SELECT one.account, one.opened_at, one.ended_at, {LOGIN_TOLD} AS told
+            FROM (SELECT one.account, one.opened_at, one.ended_at, {LOGIN_HASH} AS told
                 FROM {SCHEMA}.login one) o
             WHERE NOT {_says(LOGGED_IN, "o.told")}
                 OR o.ended_at IS NULL AND {_says(LOGGED_OUT, "o.told")})

@@ -111,12 +111,12 @@ def _binds(row: str) -> str:
     where its tries prove nothing the doubt that others told, which was the first thing known of it,
     is none of its own: one of its own it is in since, or has been.
     """
-    told = f"""EXISTS (SELECT FROM {SCHEMA}.earlier_send f WHERE {_same_row("f", row)}
+    reported = f"""EXISTS (SELECT FROM {SCHEMA}.earlier_send f WHERE {_same_row("f", row)}
         AND f.number = 1 AND f.state = 'in_doubt' AND f.attempts = 0)"""
     decided = f"""EXISTS (SELECT FROM {SCHEMA}.event v
         WHERE v.batch_id = {row}.batch_id AND v.what = '{RESOLVE}')"""
     return f"""({row}.attempts > 0 AND ({row}.state NOT IN ('unsent', 'superseded')
-            OR {row}.decision IS NOT NULL OR {row}.carried_out IS NOT NULL AND NOT {told})
+            OR {row}.decision IS NOT NULL OR {row}.carried_out IS NOT NULL AND NOT {reported})
         OR {row}.decision <> 'resend' AND {decided})"""
 
 

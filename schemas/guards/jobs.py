@@ -53,12 +53,12 @@ _OTHER_TENANTS = refuse(
 _NOT_STOPPED = refuse(NOT_ALLOWED, "job %s is %s, and is not started again", "number, one.state")
 
 
-def job_told(job: str, names: Sequence[str] = JOB_FACTS) -> str:
+def job_hash(job: str, names: Sequence[str] = JOB_FACTS) -> str:
     """SQL for the hash of what nobody changes of a job, or of what came of it."""
     return hashed(*(f"{job}.{name}" for name in ("id", *names)))
 
 
-def told_of(job: str) -> str:
+def names_batch(job: str) -> str:
     """SQL for whether what is said of a job names the batch `b`.
 
     Not to an account of some tenants that asked for it, where the batch is none of theirs.
@@ -167,7 +167,7 @@ JOBS_OF: Mapping[str, str] = {
         RETURNING * INTO one;
         event := {SCHEMA}.new_event({_batch_of("$2")}, '{JOB_ORDERED}', said_by,
             told ->> 'reason', json_build_object('job', one.id, 'kind', kind,
-            'sha256', {job_told("one")})::text);
+            'sha256', {job_hash("one")})::text);
         UPDATE {SCHEMA}.job j SET event_id = event WHERE j.id = one.id;
         RETURN one.id;
     END $$""",
@@ -227,7 +227,7 @@ JOBS_OF: Mapping[str, str] = {
             exit_code = {COULD_NOT_RUN}, said = refused WHERE j.id = number RETURNING * INTO one;
         PERFORM {SCHEMA}.new_event({_batch_of("one.arguments")}, '{JOB_REFUSED}',
             session_user, refused, json_build_object('job', number, 'kind', one.kind,
-            'sha256', {job_told("one", JOB_END)})::text);
+            'sha256', {job_hash("one", JOB_END)})::text);
         RETURN false;
     END $$""",
     "end_job(number integer, exit_code integer, said text, named text, "
@@ -246,7 +246,7 @@ JOBS_OF: Mapping[str, str] = {
         UPDATE {SCHEMA}.job j SET state = '{JobState.ENDED}', ended_at = clock_timestamp(),
             exit_code = $2, said = left($3, {SAID_LENGTH}), reconciliation_id = $5,
             batches = (SELECT coalesce(string_agg(b.id::text, ' ' ORDER BY b.id), '')
-                FROM {SCHEMA}.batch b WHERE {told_of("j")}
+                FROM {SCHEMA}.batch b WHERE {names_batch("j")}
                 AND b.id = ANY (string_to_array(btrim(j.batches || ' ' || $4), ' ')::integer[]))
             WHERE j.id = number AND j.state = '{JobState.RUNNING}' AND j.account = session_user
             -- Somebody else may have taken it over meanwhile.
@@ -258,7 +258,7 @@ JOBS_OF: Mapping[str, str] = {
         END IF;
         PERFORM {SCHEMA}.new_event({_batch_of("ended.arguments")}, '{JOB_ENDED}',
             session_user, NULL, json_build_object('job', number, 'kind', ended.kind,
-            'exit_code', $2, 'sha256', {job_told("ended", JOB_END)})::text);
+            'exit_code', $2, 'sha256', {job_hash("ended", JOB_END)})::text);
         RETURN true;
     END $$""",
 }

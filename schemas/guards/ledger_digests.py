@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import CORRECTED
-from schemas.guards.push_gate import BIRTH, epoch_told
+from schemas.guards.push_gate import BIRTH, epoch_hash
 from schemas.guards.readable import time_text
 from schemas.guards.tenants import is_member
 
@@ -38,14 +38,16 @@ TABLES: Mapping[str, str] = {
 BEFORE: Mapping[str, str] = {part: f"{part}_before" for part in (ANSWERS, SENT)}
 """What of sends is hashed -> what an event calls that as it was before what it tells of."""
 PROFILE, SERVICE, OPENED_AT, ENDED_AT = "profile", "service", "opened_at", "ended_at"
-BIRTH_TOLD = "database"
+BIRTH_DATABASE = "database"
 TERMS: Mapping[str, str] = {
     PROFILE: "encode(sha256(convert_to(b.profile, 'UTF8')), 'hex')",
     SERVICE: "b.service",
     OPENED_AT: time_text("b.opened_at"),
     ENDED_AT: time_text("b.ended_at"),
     # Which database it was received in: that of the first batch, as long as it is the same one.
-    BIRTH_TOLD: f"(SELECT {epoch_told('p')} FROM {SCHEMA}.push_epoch p WHERE p.number = {BIRTH})",
+    BIRTH_DATABASE: (
+        f"(SELECT {epoch_hash('p')} FROM {SCHEMA}.push_epoch p WHERE p.number = {BIRTH})"
+    ),
 }
 """What events say of a batch itself -> SQL for the same of batch `b`."""
 _OF_EXTRACTS = (

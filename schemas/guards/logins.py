@@ -13,7 +13,7 @@ from schemas.guards.accounts import (
     LOGGED_IN,
     LOGGED_OUT,
     LOGIN,
-    LOGIN_TOLD,
+    LOGIN_HASH,
     NOT_ALLOWED,
     OWN_CHANGE,
     REFUSED_LOGIN,
@@ -119,7 +119,7 @@ LOGINS_OF: Mapping[str, str] = {
         VALUES ($3, whose, how, clock_timestamp(), clock_timestamp() + $4 * interval '1s')
         RETURNING * INTO one;
         PERFORM {SCHEMA}.new_event(NULL, '{LOGGED_IN}', whose, NULL,
-            json_build_object('how', how, 'sha256', {LOGIN_TOLD})::text);
+            json_build_object('how', how, 'sha256', {LOGIN_HASH})::text);
     END $$""",
     "vouch(known_as text, how text, token_hash text, seconds integer)": f"""
     RETURNS text LANGUAGE plpgsql {SAFE} AS $$
@@ -154,7 +154,7 @@ LOGINS_OF: Mapping[str, str] = {
         IF one.ended_at IS NULL THEN
             -- Said by whoever ends it, who may be logged in by it.
             PERFORM {SCHEMA}.new_event(NULL, '{LOGGED_OUT}', said_by, NULL,
-                json_build_object('name', one.account, 'sha256', {LOGIN_TOLD})::text);
+                json_build_object('name', one.account, 'sha256', {LOGIN_HASH})::text);
             UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp() WHERE l.token_hash = hashed;
         END IF;
     END $$""",

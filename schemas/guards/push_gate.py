@@ -19,12 +19,12 @@ LOST_HASH = "lost_sha256"
 _LOST = f"encode(sha256(convert_to(NEW.lost, 'UTF8')), 'hex') = e.detail::jsonb ->> '{LOST_HASH}'"
 
 
-def epoch_told(row: str) -> str:
+def epoch_hash(row: str) -> str:
     """SQL for the hash of an epoch; the event of it has a time of its own."""
     return _of(row, "number", "token", "home", "system", "timeline", "database_oid", "xid")
 
 
-def seal_told(row: str) -> str:
+def seal_hash(row: str) -> str:
     return _of(row, "number", "inode", "changed_ns")
 
 
@@ -32,9 +32,9 @@ def _of(row: str, *columns: str) -> str:
     return hashed(*(f"{row}.{column}" for column in columns))
 
 
-def _tell(event: str, told: str) -> str:
+def _tell(event: str, sha256: str) -> str:
     return f"""PERFORM {SCHEMA}.new_event(NULL, '{event}', session_user, NULL,
-            json_build_object('epoch', NEW.number, 'sha256', {told})::text);"""
+            json_build_object('epoch', NEW.number, 'sha256', {sha256})::text);"""
 
 
 def _guard(table: str, body: str) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ PUSH_GATE: tuple[str, ...] = (
         NEW.at := now();
         -- Of the first one the event of its batch tells.
         IF NEW.number <> {BIRTH} THEN
-            {_tell(EPOCH, epoch_told("NEW"))}
+            {_tell(EPOCH, epoch_hash("NEW"))}
         END IF;""",
     ),
     *_guard(
@@ -86,7 +86,7 @@ PUSH_GATE: tuple[str, ...] = (
         f"""IF NEW.number NOT BETWEEN {BIRTH} + 1 AND coalesce(newest, {BIRTH}) THEN
             RAISE EXCEPTION 'there is no epoch % of pushes to seal', NEW.number;
         END IF;
-        {_tell(SEALED, seal_told("NEW"))}""",
+        {_tell(SEALED, seal_hash("NEW"))}""",
     ),
     *_guard(
         "push_restore",

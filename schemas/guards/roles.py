@@ -229,8 +229,8 @@ def _write(role: str, names: Iterable[str]) -> str:
 
 
 def _read(name: str, columns: Iterable[str], hidden: Collection[str], role: str = READER) -> str:
-    shown = ", ".join(quoted(column) for column in columns if column not in hidden)
-    return f"GRANT SELECT {f'({shown}) ' if hidden else ''}ON {SCHEMA}.{name} TO {role}"
+    granted = ", ".join(quoted(column) for column in columns if column not in hidden)
+    return f"GRANT SELECT {f'({granted}) ' if hidden else ''}ON {SCHEMA}.{name} TO {role}"
 
 
 def _hidden(name: str) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from schemas.guards.batch_states import (
 )
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED
 from schemas.guards.held_against import HELD_AGAINST_OF
-from schemas.guards.jobs import JOB_EVENTS, JOBS_OF, told_of
+from schemas.guards.jobs import JOB_EVENTS, JOBS_OF, names_batch
 from schemas.guards.ledger_digests import BEFORE, LEDGER, LEDGER_DIGESTS_OF, TABLES, TERMS
 from schemas.guards.logins import LOGINS_OF
 from schemas.guards.push_gate import EPOCH, SEALED
@@ -73,7 +73,7 @@ _READ_AGAIN = f"""{is_day("b.first_seen")}
     AND {or_none("b.amount", is_amount("b.amount"))}
     AND json_typeof(b.facts::json) = 'object'"""
 """SQL: whether what a break `b` says can be read."""
-_TOLD = "batch_id integer, what text, said_by text, reason text, detail text"
+_EVENT_PARAMETERS = "batch_id integer, what text, said_by text, reason text, detail text"
 _HASHED: Mapping[str, str] = {part: part for part in TABLES} | {
     before: part for part, before in BEFORE.items()
 }
@@ -103,7 +103,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
     **ACCEPTANCE_RULES_OF,
     **JOBS_OF,
     **TENANTS_OF,
-    f"new_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
+    f"new_event({_EVENT_PARAMETERS})": f"""RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         work {SCHEMA}.job := {SCHEMA}.job_at_work();
         event bigint;
@@ -133,7 +133,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
             session_user, ({SCHEMA}.acting()).name)
         RETURNING id INTO event;
         UPDATE {SCHEMA}.job j SET batches = btrim(j.batches || ' ' || $1)
-            FROM {SCHEMA}.batch b WHERE j.id = work.id AND b.id = $1 AND {told_of("j")}
+            FROM {SCHEMA}.batch b WHERE j.id = work.id AND b.id = $1 AND {names_batch("j")}
             AND $1::text <> ALL (string_to_array(j.batches, ' '));
         RETURN event;
     END $$""",
@@ -169,7 +169,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
                 quote_literal(told), number;
         END IF;
     END $$""",
-    f"add_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
+    f"add_event({_EVENT_PARAMETERS})": f"""RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     BEGIN
         IF what IN ({listed(_WITH_ROWS)}) THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =

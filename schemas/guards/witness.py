@@ -46,9 +46,9 @@ class Witness:
     @property
     def signed_text(self) -> str:
         """What is signed: a heading, then a line for each field: its name, a blank, its value."""
-        told = asdict(self)
-        del told["signature"]
-        return f"{HEADING}\n" + "".join(f"{name} {value}\n" for name, value in told.items())
+        values = asdict(self)
+        del values["signature"]
+        return f"{HEADING}\n" + "".join(f"{name} {value}\n" for name, value in values.items())
 
     @property
     def sha256(self) -> str:
@@ -64,19 +64,19 @@ class Witness:
 def read_witness(line: str) -> Witness | None:
     """The witness that a line is; None: it is none."""
     try:
-        told = json.loads(line)
+        values = json.loads(line)
     except (ValueError, RecursionError):
         return None
     kinds = {one.name: one.type for one in fields(Witness)}
-    if not isinstance(told, dict) or told.keys() != kinds.keys():
+    if not isinstance(values, dict) or values.keys() != kinds.keys():
         return None
-    if any(type(told[name]) is not kind for name, kind in kinds.items()):
+    if any(type(values[name]) is not kind for name, kind in kinds.items()):
         return None
-    if not all(form.fullmatch(told[name]) for name, form in _FORMS.items()):
+    if not all(form.fullmatch(values[name]) for name, form in _FORMS.items()):
         return None
-    if not all(told[name] in _WHOLE_NUMBERS for name in ("number", "position")):
+    if not all(values[name] in _WHOLE_NUMBERS for name in ("number", "position")):
         return None
-    return Witness(**told) if Witness(**told).line == line else None
+    return Witness(**values) if Witness(**values).line == line else None
 
 
 class WitnessLine(NamedTuple):

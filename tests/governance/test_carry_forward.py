@@ -129,8 +129,8 @@ def test_rows_in_a_file_are_read_by_columns_and_with_others_beside_them() -> Non
     assert_frame_equal(rows.filter(some).whole(), frame.filter(some))
     assert_frame_equal(rows.filter(some).select("b"), frame.filter(some).select("b"))
     more = pl.DataFrame({"more": range(10, 20)})
-    assert_frame_equal(rows.beside(more).whole(), frame.hstack(more))
-    assert_frame_equal(rows.beside(more).select("more"), more)
-    late = rows.beside(more).filter(some).select("more")
+    assert_frame_equal(rows.hstack(more).whole(), frame.hstack(more))
+    assert_frame_equal(rows.hstack(more).select("more"), more)
+    late = rows.hstack(more).filter(some).select("more")
     assert_frame_equal(late, more.filter(pl.col("more") > 16))
     assert in_parts(frame.clear(), 3).select("a").height == 0

@@ -9,7 +9,7 @@ import pytest
 from flows.steps.breaks import lifecycle as life
 from flows.steps.breaks.acceptance import acceptance
 from flows.steps.breaks.aside import Gone, resolved_sides, set_aside
-from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry, nothing_before, standing_now
+from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry, current_breaks, nothing_before
 from flows.steps.breaks.saved import from_saved
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA
 from flows.steps.frames.sources import Sources
@@ -234,7 +234,7 @@ def test_of_a_plan_detail_to_come_a_run_has_looked_at_what_it_looks_for() -> Non
     before = carry(breaks, nothing_before(), NOBODY, changed(), DAY).select(list(CARRIED))
     of = dict.fromkeys(("payment", "payment_plan_detail"), NOTHING)
     aside = set_aside(
-        Gone(before, apart=before.select("record", "key").unique()),
+        Gone(before, later=before.select("record", "key").unique()),
         sources=Sources(extract=of, database=of),
         rules=Rules(),
         as_of=DAY,
@@ -257,7 +257,7 @@ def test_of_a_record_that_is_dated_later_now_it_is_known_what_is_signed() -> Non
         of = {"payment": NOTHING}
         told = pl.DataFrame({"code": codes, "side": sides}).join(before.drop("side"), on="code")
         aside = set_aside(
-            Gone(before, apart=before.select("record", "key").unique(),
+            Gone(before, later=before.select("record", "key").unique(),
                  sides=told.select("id", "side")),
             sources=Sources(extract=of, database=of),
             rules=Rules(),
@@ -312,7 +312,7 @@ def test_what_a_decision_says_stays_with_the_break() -> None:
 def test_a_list_shows_decisions_before_the_next_run_acts_on_them() -> None:
     def now(state: str, *decisions: tuple[str, str | None]) -> tuple[object, ...]:
         kept = left(state, until=DAY if state == "ACCEPTED" else None)
-        shown = standing_now(kept, decided(*decisions), DAY)
+        shown = current_breaks(kept, decided(*decisions), DAY)
         return shown.select("state", "claimed", "accepted_by", "owner").row(0)
 
     assert now("NEW") == ("NEW", None, None, None)

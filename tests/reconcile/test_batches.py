@@ -14,7 +14,7 @@ from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex
 from flows.steps.frames.sources import DELIVERED, Sources, record_schema
 from flows.steps.reconcile.batches import reconcile_batches
-from flows.steps.reconcile.insert_batch import read_inner
+from flows.steps.reconcile.insert_batch import read_insert_batch_record
 from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.rules.rules import Rules
 from flows.steps.validate.insert_batch import insert_batch_records, record_inside
@@ -186,9 +186,9 @@ TEXTS = (
 
 def test_the_record_inside_a_row_is_the_one_that_an_import_takes() -> None:
     rows = [row(data, Jsondata=jsondata, Merged=False) for data, jsondata in product(TEXTS, TEXTS)]
-    taken = insert_batch_records(listed(*rows), None).inner["invoice_file"]
+    taken = insert_batch_records(listed(*rows), None).records["invoice_file"]
     for number, one in enumerate(rows):
-        inner = read_inner(one["Data"], one["Jsondata"])
+        inner = read_insert_batch_record(one["Data"], one["Jsondata"])
         assert inner.cells == taken.get(number), one
         inside = record_inside(one["Jsondata"], one["Data"], None)
         assert (inner.kind, inner.cells) == (inside or (None, None)), one

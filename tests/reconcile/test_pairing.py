@@ -50,7 +50,7 @@ def test_the_first_equal_record_is_the_partner(seed: int, distinct: bool) -> Non
     found = pair(left, right)
     assert found.partner.to_list() == expected(left, right), f"seed {seed}"
     partners = {*found.partner.drop_nulls()}
-    assert found.lone.to_list() == [n for n in range(right.height) if n not in partners]
+    assert found.unmatched.to_list() == [n for n in range(right.height) if n not in partners]
     again = repeated(right)
     several = right.is_duplicated()
     assert (again is None and not several.any()) or (again is not None and again.equals(several))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import gather
 from flows.steps.reconcile.allotment import PlanAnnex
-from flows.steps.reconcile.debts import debt_lines, reconcile_debts, roll_up, shown_debts
+from flows.steps.reconcile.debts import debt_lines, listed_debts, reconcile_debts, roll_up
 from flows.steps.reconcile.documents import cover
 from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.rules.rules import Discount, Plans, Rules
@@ -339,7 +339,7 @@ def test_the_debt_annex_has_every_debt_by_currency() -> None:
     asked = judged([planned(1, amount="25")], payments).planned
     breaks = reconcile_debts(rolled, asked, RULES)
     files = database(INVOICE_FILE, {"Id": 1}, {"Id": 2}, {"Id": 3, "DebtsId": 99})
-    lines = debt_lines([shown_debts(rolled, asked, cover(rolled, files).counts, breaks)])
+    lines = debt_lines([listed_debts(rolled, asked, cover(rolled, files).counts, breaks)])
     both = ("DEBT_MIXED_CCY", "DEBT_UNDER")
     assert [
         (
@@ -372,10 +372,10 @@ def test_of_very_many_debts_those_with_breaks_and_the_largest_are_lines(
     breaks = reconcile_debts(rolled, asked, RULES)
     files = database(INVOICE_FILE, {"Id": 1, "DebtsId": 40}, {"Id": 2, "DebtsId": 99})
     beside = asked, cover(rolled, files).counts, breaks
-    every = {line.debt: line for line in debt_lines([shown_debts(rolled, *beside)])}
+    every = {line.debt: line for line in debt_lines([listed_debts(rolled, *beside)])}
     assert len(every) == 41
     monkeypatch.setattr("flows.steps.reconcile.debts.LINES", 3)
-    shown = debt_lines([shown_debts(rolled, *beside)])
+    shown = debt_lines([listed_debts(rolled, *beside)])
     assert shown == (every["3"], every["39"], every["40"])
     # What no exact column holds is larger than all others.
     payments = [*payments, paid(42, DebtsId=42)]
@@ -383,7 +383,7 @@ def test_of_very_many_debts_those_with_breaks_and_the_largest_are_lines(
     huge = extract(PAYMENT, *payments).with_columns(
         pl.when(texts.is_null()).then("PaidAmount").alias("PaidAmount"), texts
     )
-    shown = debt_lines([shown_debts(roll_up(huge), *beside)])
+    shown = debt_lines([listed_debts(roll_up(huge), *beside)])
     assert [line.debt for line in shown] == ["3", "40", "42"]
 
 

@@ -10,7 +10,7 @@ from flows.steps.reconcile.self_test import (
     PLANTED,
     PLANTED_BATCHES,
     SelfTest,
-    judged,
+    planted_breaks,
     self_test,
     verdict,
 )
@@ -46,7 +46,7 @@ def test_every_code_of_the_joins_is_planted() -> None:
 
 @pytest.mark.long
 def test_a_fault_that_is_missed_is_named() -> None:
-    found = judged(ALL)
+    found = planted_breaks(ALL)
     result = verdict(found.filter(~found["code"].is_in(["RATE_STALE", "BATCH_COUNT"])))
     assert result.planted - result.found == 2
     assert result.missed == ("RATE_STALE at 6/1", "BATCH_COUNT")
@@ -54,7 +54,7 @@ def test_a_fault_that_is_missed_is_named() -> None:
 
 @pytest.mark.long
 def test_a_fault_that_was_not_planted_is_named() -> None:
-    found = judged(ALL)
+    found = planted_breaks(ALL)
     stray = found.filter(code="PLAN_UNDER").with_columns(pl.lit("5/5").alias("key"))
     result = verdict(pl.concat([found, stray, found.filter(code="BATCH_COUNT")]))
     assert result.found == result.planted

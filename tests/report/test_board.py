@@ -8,7 +8,7 @@ import pytest
 from connectors.postgres.batches.ledger import State
 from connectors.postgres.batches.overview import BatchSummary
 from flows.report.board import MOST, board_table
-from flows.report.next_step import next_step, told_repaired
+from flows.report.next_step import next_step, repaired_text
 
 LINE = BatchSummary(
     7, "bank", State.COMPLETE, datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 1, 0, 9, 0, {}, None
@@ -66,7 +66,7 @@ REPAIRED: list[tuple[dict[int, int], str]] = [
 @pytest.mark.parametrize(("repaired", "told"), REPAIRED)
 def test_repaired_rejects_are_told_beside_what_is_left(repaired: dict[int, int], told: str) -> None:
     line = LINE._replace(state=State.COMPLETE_WITH_ERRORS, repaired=repaired)
-    assert told_repaired(line) == board_table([line], UTC)[0]["Next"] == told
+    assert repaired_text(line) == board_table([line], UTC)[0]["Next"] == told
     both = board_table([line._replace(to_deliver=1)], UTC)[0]["Next"]
     assert both == "; ".join(filter(None, (told, "recon import FILE --corrects 7")))
 

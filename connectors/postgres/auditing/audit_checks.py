@@ -24,8 +24,8 @@ from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import SUBSCRIBED, UNSUBSCRIBED
 from schemas.guards.batch_states import PREFIX, RESTORED
 from schemas.guards.decisions import DECIDED, SIGNED
-from schemas.guards.jobs import JOB_AGAIN, JOB_END, JOB_ENDED, JOB_ORDERED, JOB_REFUSED, job_told
-from schemas.guards.push_gate import EPOCH, LOST_HASH, SEALED, epoch_told, seal_told
+from schemas.guards.jobs import JOB_AGAIN, JOB_END, JOB_ENDED, JOB_ORDERED, JOB_REFUSED, job_hash
+from schemas.guards.push_gate import EPOCH, LOST_HASH, SEALED, epoch_hash, seal_hash
 from schemas.guards.trail_functions import RUN_FACTS, SAVED
 from schemas.guards.trail_rules import Event, chain_hash
 from schemas.jobs import JobState
@@ -231,7 +231,7 @@ def _jobs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str
     since = min((position for position, _ in by_kind.get(JOB_ENDED, [])), default=None)
     refused = {str(said_by(one.detail).get("job")) for _, one in by_kind.get(JOB_REFUSED, [])}
     for number, event, state, fact, end in connection.execute(
-        f"SELECT j.id, j.event_id, j.state, {job_told('j')}, {job_told('j', JOB_END)} FROM job j "
+        f"SELECT j.id, j.event_id, j.state, {job_hash('j')}, {job_hash('j', JOB_END)} FROM job j "
         "ORDER BY j.id"
     ).fetchall():
         position, detail = events.pop(event, (None, {}))
@@ -278,8 +278,8 @@ def _restores(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator
 def _epochs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
     """From which database and home rows were sent, and under which marker, is what events say."""
     for what, table, hashed in (
-        (EPOCH, "push_epoch", epoch_told("p")),
-        (SEALED, "push_seal", seal_told("p")),
+        (EPOCH, "push_epoch", epoch_hash("p")),
+        (SEALED, "push_seal", seal_hash("p")),
     ):
         said = {
             number: (position, detail.get("sha256"))

@@ -19,7 +19,7 @@ from schemas.guards.batch_states import APPLIED_STATES, PREFIX
 from schemas.guards.ledger_digests import (
     ANSWERS,
     BEFORE,
-    BIRTH_TOLD,
+    BIRTH_DATABASE,
     CONSTANTS,
     FILES,
     IMAGES,
@@ -64,7 +64,7 @@ def received_detail(
 ) -> dict[str, object]:
     """The detail of the event that receives a batch; call it when its tables are written."""
     row = connection.execute(
-        f"SELECT {TERMS[OPENED_AT]}, {TERMS[BIRTH_TOLD]}, EXISTS (SELECT FROM secret_constant "
+        f"SELECT {TERMS[OPENED_AT]}, {TERMS[BIRTH_DATABASE]}, EXISTS (SELECT FROM secret_constant "
         "WHERE batch_id = b.id) FROM batch b WHERE b.id = %s",
         [batch_id],
     ).fetchone()
@@ -74,7 +74,7 @@ def received_detail(
         PROFILE: hashlib.sha256(profile.encode()).hexdigest(),
         SERVICE: service,
         OPENED_AT: opened_at,
-        BIRTH_TOLD: birth,
+        BIRTH_DATABASE: birth,
         **({CONSTANTS: _digest(connection, batch_id, CONSTANTS)} if has_constants else {}),
     }
 

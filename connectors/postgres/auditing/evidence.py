@@ -37,7 +37,7 @@ from schemas.guards.ledger_digests import (
     ANSWERS,
     APPLIED,
     BEFORE,
-    BIRTH_TOLD,
+    BIRTH_DATABASE,
     CONSTANTS,
     ENDED_AT,
     LEDGER,
@@ -66,7 +66,7 @@ _TERMS = {
     SERVICE: "the service it goes to (table batch)",
     OPENED_AT: "when it was opened (table batch)",
     ENDED_AT: "when it ended (table batch)",
-    BIRTH_TOLD: "the database that it came to (table push_epoch)",
+    BIRTH_DATABASE: "the database that it came to (table push_epoch)",
 }
 _MOST_LISTED = 20
 
@@ -104,7 +104,7 @@ class _Record:
     def enter(self, state: str, position: int, detail: Mapping[str, Any]) -> None:
         """A stage of the batch has ended, or begins again."""
         if not self.state and PROFILE in detail:
-            for term in detail.keys() & {PROFILE, SERVICE, OPENED_AT, BIRTH_TOLD}:
+            for term in detail.keys() & {PROFILE, SERVICE, OPENED_AT, BIRTH_DATABASE}:
                 self.terms[term] = _Link(position, detail[term])
             if CONSTANTS in detail:
                 self.constants = _Link(position, str(detail[CONSTANTS]))

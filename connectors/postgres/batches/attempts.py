@@ -34,9 +34,9 @@ from schemas.derived.views import (
     STATE,
     at_places,
     of_batch,
+    outcome_joins,
     repair_joins,
     repair_state,
-    told_joins,
 )
 from schemas.field import Table
 from schemas.tables import INSERT_BATCH_DATA
@@ -339,7 +339,7 @@ def _rows_repaired(
     columns = f", {STATE}, {IS_UNDIVIDED}"
     return {
         row: _Repaired(*known)
-        for table, row, *known in _rows_at(connection, rows, columns, told_joins)
+        for table, row, *known in _rows_at(connection, rows, columns, outcome_joins)
     }
 
 

@@ -19,9 +19,9 @@ from schemas.derived.views import (
     json_expression,
     moment,
     of_batch,
+    outcome_joins,
     position,
     quoted,
-    told_joins,
 )
 from schemas.field import Kind, Reference, Table
 from schemas.reasons import NOT_SHOWN, REASONS
@@ -275,7 +275,7 @@ def _meet_in_delivery(connection: psycopg.Connection, reference: Reference, batc
     for other in sorted(checked_of(connection, others)):
         connection.execute(
             f"""INSERT INTO met SELECT s.{column}, {tenant} FROM {staged_name(target)} s
-            {told_joins(target)}
+            {outcome_joins(target)}
             WHERE {of_batch("s")} AND s.{column} IN (SELECT value FROM used)
                 AND {STATE} NOT IN ({listed(COUNTS_NOT)})""",
             batch_span(connection, other),

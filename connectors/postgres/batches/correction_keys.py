@@ -39,10 +39,10 @@ from schemas.derived.views import (
     joined,
     json_expression,
     of_batch,
+    outcome_joins,
     position,
     quoted,
     same_content,
-    told_joins,
 )
 from schemas.field import Table
 from schemas.own_columns import PARENT_COLUMN
@@ -113,7 +113,7 @@ def mark_applied_otherwise(
         FROM named_repairs m
         JOIN {staged_name(table)} n USING (extract_id, record_number)
         JOIN {staged_name(table)} s ON m.parent = {_NAME}
-        JOIN extract e ON e.id = s.extract_id {told_joins(table)}
+        JOIN extract e ON e.id = s.extract_id {outcome_joins(table)}
         WHERE {of_batch("s")} AND n.batch_id = %(repairing)s
             AND {STATE} IN ({listed(APPLIED)}) AND NOT ({_same_key(table, "n")})"""
     span = {**batch_span(connection, corrects), "repairing": batch_id}
@@ -334,7 +334,7 @@ def _rows_with_key(
     statement = f"""
         SELECT m.extract_id, m.record_number, s.extract_id, s.record_number, {_LINE_OF_BATCH}
         FROM named_repairs m JOIN {staged_name(table)} s ON {_same_key(table, "m")}
-        JOIN extract e ON e.id = s.extract_id {told_joins(table)}
+        JOIN extract e ON e.id = s.extract_id {outcome_joins(table)}
         WHERE {of_batch("s")} AND {STATE} NOT IN ({listed(COUNTS_NOT)})
             AND m.parent <> {_NAME}
             AND (NOT %(merges)s OR m.content <> md5({json_expression(table, "s")}))

@@ -25,10 +25,10 @@ from schemas.derived.views import (
     STATE,
     in_batches,
     of_batch,
+    outcome_joins,
     quoted,
     repair_joins,
     repair_state,
-    told_joins,
 )
 from schemas.field import Table
 from schemas.guards.ledger_digests import ENDED_AT, TERMS
@@ -177,7 +177,7 @@ def _in_error(table: Table) -> str:
     columns = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
     known = " AND ".join(f"s.{quoted(name)} IS NOT NULL" for name in table.key)
     return f"""SELECT {_name("s")} AS name, {columns}, {equal}
-        FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")} AND {known}
+        FROM {staged_name(table)} s {outcome_joins(table)} WHERE {of_batch("s")} AND {known}
         AND (s.error_data IS NOT NULL OR o.verdict IN ({listed(ERRORS)}))"""
 
 
@@ -234,7 +234,7 @@ def _mark_corrected(connection: psycopg.Connection, table: Table, batch_id: int)
 
 def _in_error_and_repaired(table: Table) -> str:
     """SQL for the rows of a batch that are to end as corrected."""
-    return f"""FROM {staged_name(table)} s {told_joins(table)}
+    return f"""FROM {staged_name(table)} s {outcome_joins(table)}
         JOIN repaired ON name = {_name("s")}
         WHERE {of_batch("s")} AND {STATE} IN ({listed(ERRORS)})"""
 

@@ -14,7 +14,7 @@ from connectors.postgres.batches.written_over import LATER_BATCH, OF_LATER
 from connectors.postgres.bulk.copy_out import copied
 from connectors.postgres.trail import through_before
 from schemas.derived.sql_names import SCHEMA, key_columns, listed, staged_name
-from schemas.derived.views import APPLIED, STATE, apply_stage, of_batch, quoted, told_joins
+from schemas.derived.views import APPLIED, STATE, apply_stage, of_batch, outcome_joins, quoted
 from schemas.field import Table
 from schemas.frame_types import Dtype
 from schemas.reasons import NOT_SHOWN
@@ -78,14 +78,14 @@ def _overtaken_by(
     # hidden from it: it would look through the later batches for each row.
     rows = f"""(WITH written AS MATERIALIZED (
             SELECT {", ".join(f"s.{key}" for key in keys)}, r.written_at AS at
-            FROM {staged} s {told_joins(table)}
+            FROM {staged} s {outcome_joins(table)}
             WHERE {of_batch("s")} AND coalesce({STATE} = 'updated', FALSE)
         )
         SELECT s.batch_id, s.extract_id, s.record_number
         FROM written w JOIN {staged} s ON {" AND ".join(f"s.{key} = w.{key}" for key in keys)}
         JOIN unnest(%(later)s::int[], %(before)s::bool[]) AS l (batch_id, before)
             ON l.batch_id = s.batch_id
-        {told_joins(table, batch=False, among=OF_LATER)}
+        {outcome_joins(table, batch=False, among=OF_LATER)}
         WHERE {OF_LATER.format("s")} AND {STATE} IN ({listed(APPLIED)})
             AND (l.before OR r.written_at < w.at)) x"""
     parameters = {

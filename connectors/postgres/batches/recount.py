@@ -23,9 +23,9 @@ from schemas.derived.views import (
     apply_stage,
     joined,
     of_batch,
+    outcome_joins,
     quoted,
     same_content,
-    told_joins,
 )
 from schemas.field import Table
 
@@ -67,7 +67,7 @@ def recount(connection: psycopg.Connection, table: Table, batch_id: int) -> list
     """The totals of a batch's staged rows of one record, by extract, state and currency."""
     rows = connection.execute(
         f"""SELECT s.extract_id, {STATE} AS state, {_totals(table, "s")} {_amounts(table, "s")}
-        FROM {staged_name(table)} s {told_joins(table)}
+        FROM {staged_name(table)} s {outcome_joins(table)}
         WHERE {of_batch("s")} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
         batch_span(connection, batch_id),
     )
@@ -119,12 +119,12 @@ def _found_there(connection: psycopg.Connection, table: Table, batch_id: int) ->
     """
     # To the planner a state is a rare thing, unless it is hidden from it. Of a truth it knows that
     # there are two, so it makes few groups, each process its own.
-    found = f"coalesce({STATE} = '{UNCHANGED}', FALSE)"
+    found, joins = f"coalesce({STATE} = '{UNCHANGED}', FALSE)", outcome_joins(table)
     rows = connection.execute(
         f"""SELECT g.* FROM (
             SELECT s.extract_id, '{UNCHANGED}', {_totals(table, "s")} {_amounts(table, "s")},
                 t.batch_id AS writer, {same_content(table)} AS same
-            FROM {staged_name(table)} s {told_joins(table)} JOIN {table.name} t ON {joined(table)}
+            FROM {staged_name(table)} s {joins} JOIN {table.name} t ON {joined(table)}
             WHERE {of_batch("s")} AND {found} GROUP BY s.extract_id, 3, writer, same
         ) g WHERE g.same OR NOT {through_before("g.writer", "%(batch)s")} ORDER BY 1, 3""",
         batch_span(connection, batch_id),
@@ -154,7 +154,7 @@ def _by_key(connection: psycopg.Connection, table: Table, batch_id: int) -> Reco
                 THEN '{DATABASE}' WHEN t.batch_id <> s.batch_id THEN '{SINCE_CHANGED}' END AS held,
             {_currency(table, "t")}, s.extract_id, {STATE} AS state, {_totals(table, "s")}
             {_amounts(table, "s")} {_amounts(table, "t")}
-        FROM {staged_name(table)} s {told_joins(table)}
+        FROM {staged_name(table)} s {outcome_joins(table)}
         LEFT JOIN {table.name} t ON {joined(table)} AND {written}
         WHERE {of_batch("s")} GROUP BY 1, 2, 3, 4, 5 ORDER BY 3, 4, 5, 1, 2""",
         batch_span(connection, batch_id),

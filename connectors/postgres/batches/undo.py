@@ -25,8 +25,8 @@ from schemas.derived.views import (
     apply_stage,
     joined,
     of_batch,
+    outcome_joins,
     quoted,
-    told_joins,
 )
 from schemas.field import Table
 
@@ -121,7 +121,7 @@ def _images_of(connection: psycopg.Connection, table: Table, batch_id: int, othe
 def _found_there(connection: psycopg.Connection, table: Table, batch_id: int, other: int) -> int:
     """How many rows of another batch wrote nothing because of one that this batch wrote."""
     row = connection.execute(
-        f"""SELECT count(*) FROM {staged_name(table)} s {told_joins(table)}
+        f"""SELECT count(*) FROM {staged_name(table)} s {outcome_joins(table)}
         JOIN {table.name} t ON {joined(table)} AND t.batch_id = %(undone)s
         WHERE {of_batch("s")} AND {STATE} IN ({listed(FOUND)})""",
         batch_span(connection, other) | {"undone": batch_id},
@@ -181,5 +181,5 @@ def take_back(
 
 
 def _written(table: Table) -> str:
-    return f"""SELECT s.* FROM {staged_name(table)} s {told_joins(table)}
+    return f"""SELECT s.* FROM {staged_name(table)} s {outcome_joins(table)}
         WHERE {of_batch("s")} AND {STATE} IN ({listed(WRITTEN)})"""

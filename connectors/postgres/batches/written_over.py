@@ -21,7 +21,7 @@ from schemas.derived.sql_names import (
     place_of,
     staged_name,
 )
-from schemas.derived.views import APPLIED, STATE, apply_stage, of_batch, quoted, told_joins
+from schemas.derived.views import APPLIED, STATE, apply_stage, of_batch, outcome_joins, quoted
 from schemas.field import Table
 from schemas.reasons import NOT_SHOWN, REASONS
 
@@ -72,7 +72,7 @@ def note_second_records(connection: psycopg.Connection, batch_id: int) -> None:
             JOIN {staged_name(table)} s ON {same("s", "w")}
             JOIN {staged_name(table)} t
                 ON t.extract_id = w.known_extract AND t.record_number = w.known_number
-            {told_joins(table)}
+            {outcome_joins(table)}
             WHERE {of_batch("s")} AND {STATE} IN ({listed(APPLIED)}) AND NOT ({same_key})
             GROUP BY w.batch_id ORDER BY w.batch_id""",
             {
@@ -138,7 +138,7 @@ def _of_later_batches(
     if not later:
         return []
     keys = [quoted(key) for key in key_columns(table)]
-    joins = told_joins(table, batch=False, among=OF_LATER)
+    joins = outcome_joins(table, batch=False, among=OF_LATER)
     return connection.execute(
         f"""WITH written AS MATERIALIZED (
             SELECT {place_number("p")} AS place, {", ".join(f"w.{key}" for key in keys)}

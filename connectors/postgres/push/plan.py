@@ -22,7 +22,7 @@ from connectors.postgres.push.changed_records import (
 from connectors.postgres.push.lane import lock_sends
 from connectors.postgres.push.sent_before import AT_SERVICE, elsewhere, in_order, mark_sent_before
 from schemas.derived.sql_names import listed, staged_name
-from schemas.derived.views import STATE, WRITTEN, joined, of_batch, told_joins
+from schemas.derived.views import STATE, WRITTEN, joined, of_batch, outcome_joins
 from schemas.field import Table
 from schemas.operations import PUSHES, Operation
 
@@ -94,7 +94,7 @@ def settle_duplicates(connection: psycopg.Connection, operation: Operation, batc
 
 
 def _plan(table: Table) -> str:
-    rows = f"FROM {staged_name(table)} s {told_joins(table)}"
+    rows = f"FROM {staged_name(table)} s {outcome_joins(table)}"
     # An unchanged row whose record has changed since says nothing about the service any more.
     return f"""
         INSERT INTO send (batch_id, extract_id, record_number, operation, number, state, twin,

@@ -14,7 +14,7 @@ from connectors.postgres.runs.signatures import signatures_of
 from connectors.postgres.trail import said_by
 from schemas.counting import agree
 from schemas.derived.sql_names import SCHEMA, staged_name
-from schemas.derived.views import ENDS, STATE, told_joins
+from schemas.derived.views import ENDS, STATE, outcome_joins
 from schemas.guards.batch_states import OPERATED, RESOLVE
 from schemas.key_texts import key_values
 from schemas.tables import EXTRACTS
@@ -101,7 +101,7 @@ def verdict_before(connection: psycopg.Connection, row: Any) -> str | None:
         return None
     table = EXTRACTS[row.record]
     found = connection.execute(
-        f"SELECT {STATE} FROM {SCHEMA}.{staged_name(table)} s {told_joins(table, batch=False)} "
+        f"SELECT {STATE} FROM {SCHEMA}.{staged_name(table)} s {outcome_joins(table, batch=False)} "
         "WHERE s.extract_id = %s AND s.record_number = %s",
         [row.extract_id, row.record_number],
     ).fetchone()

@@ -21,10 +21,10 @@ from schemas.derived.views import (
     ENDS,
     STATE,
     apply_stage,
+    outcome_joins,
     position,
     quoted,
     row_state,
-    told_joins,
 )
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import AMOUNT, WORD, Dtype
@@ -129,7 +129,7 @@ def _staged(
     if state is not None and not errors:
         return WantedRows(f"{staged} WHERE {wanted}", known | {"state": pl.lit(state, WORD)})
     of_batch = f"JOIN {SCHEMA}.batch b ON b.id = s.batch_id"
-    joins = f"{of_batch} {told_joins(table, batch=False, among=among)}"
+    joins = f"{of_batch} {outcome_joins(table, batch=False, among=among)}"
     return WantedRows(f"{staged} {joins} WHERE {wanted}", known)
 
 

@@ -80,7 +80,7 @@ def _add_event(connection: sa.Connection, name: str, before: str | None, now: st
         key: json.loads(one) for key, one in (("before", before), ("now", now)) if one is not None
     }
     if before is not None and now is not None:
-        said["changes"] = [one.told for one in changes(table_of(name, before), OWN.tables[name])]
+        said["changes"] = [one.text for one in changes(table_of(name, before), OWN.tables[name])]
     add_event(_asking(connection), what, detail=said)
 
 

@@ -70,7 +70,7 @@ def _hindrances(
     for change in changes(before, OWN.tables[name]):
         if why := _in_the_way(connection, before, change):
             about = OWN.about(name)
-            yield f"{about} is defined otherwise than in the database: {change.told}; {why}."
+            yield f"{about} is defined otherwise than in the database: {change.text}; {why}."
 
 
 def _in_the_way(connection: psycopg.Connection, before: Table, change: Change) -> str:

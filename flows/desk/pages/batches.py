@@ -9,7 +9,7 @@ from connectors.postgres.batches.overview import list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from flows.desk.forms import read_whole
 from flows.desk.visit import Visit
-from flows.report.next_step import next_in_words, next_step, told_repaired
+from flows.report.next_step import next_in_words, next_step, repaired_text
 
 ON_A_PAGE = 50
 
@@ -36,7 +36,7 @@ def show(visit: Visit) -> Response:
         states=[*State],
         push_held=held_text(why) if why else "",
         lines=[
-            (one, told_repaired(one), next_in_words(one), next_step(one, held=why is not None))
+            (one, repaired_text(one), next_in_words(one), next_step(one, held=why is not None))
             for one in lines[:ON_A_PAGE]
         ],
         before=before,

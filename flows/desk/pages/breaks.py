@@ -112,9 +112,9 @@ def download(visit: Visit) -> Response:
     )
     names = read_currencies(visit.place.settings.currencies)
     code = pl.col("currency").cast(pl.String).replace_strict(names, default=None)
-    told = fitting.with_columns(code.cast(pl.String).alias("currency_code")).select(DOWNLOADED)
+    rows = fitting.with_columns(code.cast(pl.String).alias("currency_code")).select(DOWNLOADED)
     return Response(
-        breaks_csv(told),
+        breaks_csv(rows),
         media_type="text/csv; charset=utf-8",
         headers=saved_as(f"breaks-of-run-{run.id}.csv"),
     )

@@ -156,17 +156,17 @@ def from_provider(visit: Visit) -> Response:
     asked = visit.asked
     try:
         state, code = asked.get("state", ""), asked.get("code", "")
-        shown = provider.end(visit.key, state, code, _back(visit))
+        identity = provider.end(visit.key, state, code, _back(visit))
         with visit.place.database.connect() as connection:
-            token = vouch(connection, shown.known_as, How.OIDC)
+            token = vouch(connection, identity.known_as, How.OIDC)
         if token is None:
             raise LoginRefused(
                 "The provider knows you, and no account here does, or it is disabled. An "
-                f'administrator adds one with the subject "{How.OIDC} {shown.known_as}".'
+                f'administrator adds one with the subject "{How.OIDC} {identity.known_as}".'
             )
     except LoginRefused as error:
         return _ask(visit, str(error))
-    response = visit.go(shown.there)
+    response = visit.go(identity.there)
     visit.keep(response, LOGIN_COOKIE, token, LONGEST_LOGIN)
     return response
 

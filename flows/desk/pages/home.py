@@ -104,16 +104,16 @@ def _pictures(
     """One run alone has no trend."""
     if len(points) < 2:
         return []
-    told = {of.currency: "" if of.currency == NONE else of.currency for of in one.money}
+    keys = {of.currency: "" if of.currency == NONE else of.currency for of in one.money}
     largest = {
         of: max(point.money.get(key, Decimal(0)).copy_abs() for point in points)
-        for of, key in told.items()
+        for of, key in keys.items()
     }
-    most = sorted((of for of in told if largest[of]), key=largest.__getitem__, reverse=True)
+    most = sorted((of for of in keys if largest[of]), key=largest.__getitem__, reverse=True)
     return [
         open_breaks(show, points, one.run.id),
         *(
-            open_money(show, points, one.run.id, told[of], currency(of, names))
+            open_money(show, points, one.run.id, keys[of], currency(of, names))
             for of in most[:CURRENCIES]
         ),
     ]
@@ -133,16 +133,16 @@ def _waiting(visit: Visit, one: _Scope) -> list[_Waiting]:
     if person:
         breaks = one.review.owners.get(person.name, 0)
         if breaks:
-            told = f"{quantity(breaks, 'open break', spell)} {agree(breaks, 'is', 'are')}"
+            text = f"{quantity(breaks, 'open break', spell)} {agree(breaks, 'is', 'are')}"
             found.append(
-                _Waiting(named, _open(number, owner=person.name), f"{told} assigned to you.")
+                _Waiting(named, _open(number, owner=person.name), f"{text} assigned to you.")
             )
     for by, breaks in one.review.proposals.items():
         if visit.may(*MAY_DECIDE[Choice.ACCEPT]) and (person is None or by != person.name):
-            told = (
+            text = (
                 f"{quantity(breaks, 'acceptance', spell)} proposed by {by}, to be taken by another."
             )
-            found.append(_Waiting(named, _open(number, proposed_by=by), told))
+            found.append(_Waiting(named, _open(number, proposed_by=by), text))
     return found
 
 

@@ -33,7 +33,7 @@ def show(visit: Visit) -> Response:
     jobs = found[:ON_A_PAGE]
     return visit.page(
         "jobs.html.jinja",
-        jobs=[(one, told(one)) for one in jobs],
+        jobs=[(one, about_job(one)) for one in jobs],
         before=before,
         more=jobs[-1].id if len(found) > ON_A_PAGE else None,
     )
@@ -61,7 +61,7 @@ def show_one(visit: Visit) -> Response:
     return visit.page(
         "job.html.jinja",
         job=job,
-        about=told(job),
+        about=about_job(job),
         said=said if shows_text(visit) else without_messages(said),
         command=command_of(job.kind),
         waits=waits,
@@ -97,16 +97,16 @@ TITLES: Mapping[JobKind, str] = {
 
 CORRECTED = "Import corrected rows"
 """A correction with files; one without takes the rows as they were delivered."""
-UNTOLD = ("upload", "held")
+NOT_LISTED = ("upload", "held")
 """Arguments that say nothing to people: a token, and the number of an event."""
 
 
-def told(job: Job) -> list[tuple[str, Any]]:
+def about_job(job: Job) -> list[tuple[str, Any]]:
     """What a job is about, as name and value; rows and uploads by their number alone."""
     corrected = job.kind is JobKind.CORRECT and "upload" in job.arguments
     about = [("Work", CORRECTED if corrected else TITLES[job.kind])]
     for name, value in job.arguments.items():
-        if name in UNTOLD:
+        if name in NOT_LISTED:
             continue
         about.append((name.replace("_", " ").capitalize(), _spelled(value)))
     return about

@@ -19,10 +19,10 @@ from connectors.postgres.trail import said_by
 from flows.desk.forms import FormIncomplete, reason_of, taken
 from flows.desk.jobs import order, refuse_unless_operator
 from flows.desk.pages.files import report_files
-from flows.desk.pages.jobs import told
+from flows.desk.pages.jobs import about_job
 from flows.desk.seen import batch_of, shows_text
 from flows.desk.visit import Visit
-from flows.report.next_step import next_in_words, next_step, told_repaired
+from flows.report.next_step import next_in_words, next_step, repaired_text
 from flows.report.text import (
     PLANNED,
     Figure,
@@ -96,7 +96,7 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         may_decide=batch.state is State.HELD and visit.may(*MAY_ORDER),
         held_as=_held_as(batch, held),
         work=_work(visit, line, line.errors - undecided),
-        jobs=[(one, told(one)) for one in jobs],
+        jobs=[(one, about_job(one)) for one in jobs],
         batch=batch,
         line=line,
         report=report,
@@ -105,7 +105,7 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         prefect_ui=visit.desk.settings.prefect_ui,
         meaning=verdict_of(report).meaning if report else "",
         planned=PLANNED,
-        repaired=told_repaired(line),
+        repaired=repaired_text(line),
         words=next_in_words(line),
         command=next_step(line, held=why is not None),
         push_held=held_text(why) if why and line.at_service else "",
@@ -138,8 +138,8 @@ def _work(visit: Visit, line: BatchSummary, rejects: int) -> list[JobKind]:
 
 def _flow_runs(events: Sequence[TrailEntry]) -> dict[str, str]:
     """The runs of Prefect that told of themselves in these events, by id, with their names."""
-    told = (said_by(one.detail) for one in events if one.what == RUN_BEGAN)
-    runs = {str(one.get("run")): str(one.get("name") or one.get("run")) for one in told}
+    begun = (said_by(one.detail) for one in events if one.what == RUN_BEGAN)
+    runs = {str(one.get("run")): str(one.get("name") or one.get("run")) for one in begun}
     return {number: name for number, name in runs.items() if FLOW_RUN.fullmatch(number)}
 
 

@@ -70,9 +70,9 @@ def download(visit: Visit) -> Response:
             )  # fmt: skip
         with ZipFile(packed, "w", ZIP_DEFLATED) as into:
             for path in sorted(folder.iterdir()):
-                told = ZipInfo(path.name)  # Without a time: the same rows make the same file.
-                told.compress_type = ZIP_DEFLATED
-                with path.open("rb") as of, into.open(told, "w") as to:
+                entry = ZipInfo(path.name)  # Without a time: the same rows make the same file.
+                entry.compress_type = ZIP_DEFLATED
+                with path.open("rb") as of, into.open(entry, "w") as to:
                     while block := of.read(BLOCK_BYTES):
                         to.write(block)
     return _given(packed, f"rejects-of-batch-{batch.id}.zip", "application/zip")

@@ -14,7 +14,7 @@ from flows.desk.forms import FormIncomplete, read_day, refuse_nameless, taken
 from flows.desk.pages.files import is_given
 from flows.desk.seen import run_of
 from flows.desk.visit import Visit
-from flows.report.spelling import neutral_apart
+from flows.report.spelling import neutral_pair
 from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import PAGE, check_files, listed_files
 from flows.stages.reconcile.sign import approve, prepare
@@ -97,7 +97,7 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
         "waits": review.waits,
         "changes": changes,
         "method": [
-            (what, *neutral_apart(before, now))
+            (what, *neutral_pair(before, now))
             for what, before, now in method_rows(changes, run.rules_hash)
         ],
         "restates": RESTATED in run.scope,
@@ -125,5 +125,6 @@ def _files(
     except SignatureRefused as refused:
         return [], str(refused)
     return [
-        (name, told, (folder / name).stat().st_size, is_given(visit, name)) for name, told in listed
+        (name, digest, (folder / name).stat().st_size, is_given(visit, name))
+        for name, digest in listed
     ], None

@@ -69,11 +69,11 @@ def _written(chain: Chain) -> tuple[str, list[int]]:
 
 def _why_not(visit: Visit, batch: Batch) -> str:
     """Looks through all rows of the batch, so only when it is asked for."""
-    told = "The job itself looks, and changes nothing where it must not."
+    note = "The job itself looks, and changes nothing where it must not."
     with visit.place.database.connect() as connection:
         if is_shown_part(connection):
-            return f"What stands against it may be in batches that you do not see. {told}"
+            return f"What stands against it may be in batches that you do not see. {note}"
     try:
         return why_not_undone(visit.place, batch.id)
     except StatementRefused:
-        return f"The database account of this desk may not look at staged rows. {told}"
+        return f"The database account of this desk may not look at staged rows. {note}"

@@ -49,8 +49,10 @@ def accepted_by(report: ReconciliationReport) -> ReportTable:
         for row in _rows(report, by, reason, date.fromisoformat(until) if until else None, shares)
     ]
     if others:
-        told = quantity(len(others), "other acceptance")
-        rows += _rows(report, told, "in the list of breaks", None, together(of for _, of in others))
+        label = quantity(len(others), "other acceptance")
+        rows += _rows(
+            report, label, "in the list of breaks", None, together(of for _, of in others)
+        )
     title = "Accepted by whom"
     return ReportTable("accepted_by", title, columns, rows, none="No break is accepted.")
 

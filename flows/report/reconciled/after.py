@@ -34,14 +34,14 @@ BARE = "without money"
 """In place of the currency of a record kind that has no amount."""
 
 
-def after_told(report: ReconciliationReport) -> str:
+def after_text(report: ReconciliationReport) -> str:
     """How many records are dated after the day, by record kind and side, in one sentence."""
     lines = report.cover.after
     counts: dict[str, dict[str, int]] = {}
     for line in lines:
         sides = counts.setdefault(line.record, {})
         sides[line.side] = sides.get(line.side, 0) + line.rows
-    told = "; ".join(
+    listed = "; ".join(
         f"{record_title(record)}: "
         + ", ".join(f"{ungrouped(sides[side])} {of}" for side, of in SIDES.items() if side in sides)
         for record, sides in counts.items()
@@ -49,7 +49,7 @@ def after_told(report: ReconciliationReport) -> str:
     first, last = min(line.first for line in lines), max(line.last for line in lines)
     days = first.isoformat() if first == last else f"{first.isoformat()} to {last.isoformat()}"
     # A signed record that is dated later now has breaks that say so, and is in none beside them.
-    return f"{told}. Dated {days}; in no total, and in no break but of what was signed"
+    return f"{listed}. Dated {days}; in no total, and in no break but of what was signed"
 
 
 def after_cut_off(report: ReconciliationReport) -> ReportTable:

@@ -60,11 +60,11 @@ def rates(report: ReconciliationReport) -> ReportTable:
         into = currency_label(report, one.rerated_in) if one.rerated_in else None
         head = (one.rate, one.tenant, *pair, one.value, one.effective)
         flags = ", ".join(one.flags)
-        told = (one.age_min, one.age_max, flags, one.nearest, one.rerated, into)
+        first = (one.age_min, one.age_max, flags, one.nearest, one.rerated, into)
         later = (None, None, flags, None, None, None)
         for place, (currency, amount) in enumerate(paid or [(None, None)]):
             payments = None if place else one.payments
-            rows.append(TableRow((*head, payments, currency, amount, *(later if place else told))))
+            rows.append(TableRow((*head, payments, currency, amount, *(later if place else first))))
     none = "No rate of a payment was compared."
     return _table(report, "rates", "Exchange rates used", columns, rows, none)
 
@@ -196,16 +196,16 @@ def cells(
     report: ReconciliationReport, columns: Mapping[str, ReportColumn], line: object
 ) -> tuple[Cell, ...]:
     """The attributes of a line that columns are named after, as people are told them."""
-    return tuple(_told(report, columns[name], getattr(line, name)) for name in columns)
+    return tuple(_cell(report, columns[name], getattr(line, name)) for name in columns)
 
 
-def _told(report: ReconciliationReport, column: ReportColumn, value: Any) -> Cell:
+def _cell(report: ReconciliationReport, column: ReportColumn, value: Any) -> Cell:
     if column is CURRENCY:
         return currency_label(report, value)
     if column is RECORD:
         return record_title(value)
-    told: Cell = ", ".join(map(str, value)) if isinstance(value, tuple) else value
-    return told
+    cell: Cell = ", ".join(map(str, value)) if isinstance(value, tuple) else value
+    return cell
 
 
 def _flagged_first(lines: Sequence[_L]) -> list[_L]:

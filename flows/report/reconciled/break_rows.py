@@ -9,7 +9,7 @@ import polars as pl
 
 from flows.report.reconciled.checks import DIGITS, survives
 from flows.report.spelling import visible
-from flows.steps.frames.beyond import beside
+from flows.steps.frames.beyond import beyond_texts
 from schemas.amounts import BEYOND
 from schemas.counting import quantity
 
@@ -39,7 +39,7 @@ def rows_xml(frame: pl.DataFrame, styles: Sequence[str], first: int) -> Iterator
         part = _escaped(frame.slice(start, CHUNK), columns)
         number = pl.int_range(first + start, first + start + part.height).cast(pl.String)
         cells = [
-            _cell(name, part[name], letter(place), style, beside(part, name))
+            _cell(name, part[name], letter(place), style, beyond_texts(part, name))
             for place, (name, style) in enumerate(zip(columns, styles, strict=True))
         ]
         rows = part.with_columns(number.alias("_row")).select(
@@ -59,10 +59,10 @@ def letter(column: int) -> str:
 
 def cell_text(text: str) -> str:
     """Text that any spreadsheet can hold: what it cannot is spelled out, what is cut is counted."""
-    shown = visible(text).translate(_NO_CHARACTERS)
-    if is_held(shown):
-        return shown
-    cut = shown.encode("utf-16-le")[: 2 * LONGEST].decode("utf-16-le", errors="ignore")
+    printable = visible(text).translate(_NO_CHARACTERS)
+    if is_held(printable):
+        return printable
+    cut = printable.encode("utf-16-le")[: 2 * LONGEST].decode("utf-16-le", errors="ignore")
     return f"{cut}... ({quantity(len(text), 'character')})"
 
 

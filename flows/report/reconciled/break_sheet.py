@@ -19,7 +19,7 @@ from flows.report.reconciled.table import (
     ReportColumn,
 )
 from flows.report.reconciled.words import currency_label, sources
-from flows.report.spelling import apart
+from flows.report.spelling import shortened_pair
 from flows.steps.frames.beyond import beyond_of
 from flows.steps.frames.light import as_texts
 from flows.steps.reconcile.report import ReconciliationReport
@@ -71,15 +71,15 @@ def columns_of(report: ReconciliationReport, frame: pl.DataFrame) -> pl.DataFram
     top = as_texts(frame.head(MOST)).rename({"class": "group"})
     labels = {key: currency_label(report, key) for key in top["currency"].unique()}
     sides = {side: sources(side) for side in top["side"].unique()}
-    shown = [name for name, _ in BREAK_COLUMNS]
-    return _told_apart(
-        top.select(*shown, *(name + BEYOND for name in beyond_of(top, shown))).with_columns(
+    names = [name for name, _ in BREAK_COLUMNS]
+    return _with_differing_parts(
+        top.select(*names, *(name + BEYOND for name in beyond_of(top, names))).with_columns(
             pl.col("currency").replace(labels), pl.col("side").replace(sides)
         )
     )
 
 
-def _told_apart(rows: pl.DataFrame) -> pl.DataFrame:
+def _with_differing_parts(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows whose values differ only far behind their beginning, with these from there on."""
     expected, found = pl.col("expected"), pl.col("found")
     begin = expected.str.slice(0, SURE) == found.str.slice(0, SURE)
@@ -87,9 +87,9 @@ def _told_apart(rows: pl.DataFrame) -> pl.DataFrame:
     if not rows.select(alike.any()).item():
         return rows
     pairs = zip(rows.select(alike).to_series(), rows["expected"], rows["found"], strict=True)
-    told = [apart(one, other, SURE) if odd else (one, other) for odd, one, other in pairs]
+    cut = [shortened_pair(one, other, SURE) if odd else (one, other) for odd, one, other in pairs]
     names = ("expected", "found")
-    return rows.with_columns(pl.DataFrame(told, dict.fromkeys(names, pl.String), orient="row"))
+    return rows.with_columns(pl.DataFrame(cut, dict.fromkeys(names, pl.String), orient="row"))
 
 
 def with_breaks(book: bytes, name: str, frame: pl.DataFrame, left: int) -> bytes:
@@ -122,8 +122,8 @@ def with_breaks(book: bytes, name: str, frame: pl.DataFrame, left: int) -> bytes
 
 def _rest(row: int, left: int) -> bytes:
     are = f"{quantity(left, 'more break')} {agree(left, 'is', 'are')}"
-    told = f"{are} in breaks.csv and breaks.parquet."
-    return (f'<row r="{row}"><c r="A{row}" t="inlineStr"><is><t>{told}</t></is></c></row>').encode()
+    text = f"{are} in breaks.csv and breaks.parquet."
+    return (f'<row r="{row}"><c r="A{row}" t="inlineStr"><is><t>{text}</t></is></c></row>').encode()
 
 
 def _measured(sheet: bytes, frame: pl.DataFrame) -> bytes:
@@ -135,7 +135,7 @@ def _styles(sheet: bytes) -> list[str]:
     """The numbers of the columns' formats, as the book's own sheet names them."""
     found: dict[int, str] = {}
     for column in re.findall(rb"<col [^>]*/>", sheet):
-        told = dict(re.findall(rb'(\w+)="([^"]*)"', column))
-        for place in range(int(told[b"min"]), int(told[b"max"]) + 1):
-            found[place] = told.get(b"style", b"0").decode()
+        attributes = dict(re.findall(rb'(\w+)="([^"]*)"', column))
+        for place in range(int(attributes[b"min"]), int(attributes[b"max"]) + 1):
+            found[place] = attributes.get(b"style", b"0").decode()
     return [found.get(place, "0") for place in range(1, len(BREAK_COLUMNS) + 1)]

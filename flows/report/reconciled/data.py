@@ -19,7 +19,7 @@ from typing import IO, Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from flows.steps.frames.beyond import beside
+from flows.steps.frames.beyond import beyond_texts
 from flows.steps.frames.light import as_texts
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import MONEY
@@ -69,22 +69,22 @@ def write_breaks_csv(frame: pl.DataFrame, file: IO[bytes]) -> None:
 def _csv_lines(frame: pl.DataFrame) -> str:
     marks = frame.select(formulas(pl.col(name)).name.keep() for name in _texts(frame))
     marked = {mark.name: mark for mark in marks if mark.any()}
-    told = pl.concat_str(
+    marked_names = pl.concat_str(
         [pl.when(mark).then(pl.lit(name)) for name, mark in marked.items()] or [pl.lit("")],
         separator=" ",
         ignore_nulls=True,
     )
-    shown = frame.with_columns(
+    escaped = frame.with_columns(
         *(
             pl.when(mark).then(pl.concat_str(pl.lit("'"), name)).otherwise(name).alias(name)
             for name, mark in marked.items()
         ),
         *(_plain(frame, name) for name in MONEY),
-        told.fill_null("").alias(QUOTED),
+        marked_names.fill_null("").alias(QUOTED),
     )
     # Texts are quoted, numbers are not, and what is not there is neither: null is no empty text.
     quoted = [*_texts(frame), QUOTED]
-    cells = shown.select(
+    cells = escaped.select(
         _quoted(name) if name in quoted else pl.col(name).cast(pl.String).fill_null("")
         for name in (*_columns(frame), QUOTED)
     )
@@ -117,12 +117,12 @@ def write_parts(
 ) -> None:
     """Write the same file as of all parts in one frame; each but the last has GROUP rows."""
     rows = register_io_source(lambda *_: iter(parts), schema=schema)
-    with _full_disk_told():
+    with _full_disk_as_os_error():
         rows.sink_parquet(file, compression="zstd", statistics=True, row_group_size=GROUP)
 
 
 @contextmanager
-def _full_disk_told() -> Iterator[None]:
+def _full_disk_as_os_error() -> Iterator[None]:
     try:
         yield
     except pl.exceptions.ComputeError as error:
@@ -138,12 +138,12 @@ HASH_TOTALS = ("keys", "expected_keys", "found_keys")
 
 def totals_json(report: ReconciliationReport) -> bytes:
     """Everything but the lines of breaks, canonical: keys sorted, exact numbers as text."""
-    told: dict[str, Any] = {
+    totals: dict[str, Any] = {
         field.name: _jsonable(getattr(report, field.name))
         for field in fields(report)
         if field.name != "breaks"
     }
-    told["breaks"] = {
+    totals["breaks"] = {
         "all": len(report.breaks),
         **{
             name: dict(report.breaks.counts(attribute))
@@ -155,20 +155,20 @@ def totals_json(report: ReconciliationReport) -> bytes:
             )
         },
     }
-    return (json.dumps(told, sort_keys=True, ensure_ascii=False, indent=1) + "\n").encode()
+    return (json.dumps(totals, sort_keys=True, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def _plain(frame: pl.DataFrame, name: str) -> pl.Expr:
     """A decimal without the zeros at its end, two places at least; one that fits none as it is."""
     text = pl.col(name).cast(pl.String).str.replace(r"(\.\d{2}\d*?)0+$", "$1")
-    return pl.coalesce(pl.lit(beside(frame, name)), text).alias(name)
+    return pl.coalesce(pl.lit(beyond_texts(frame, name)), text).alias(name)
 
 
 def _jsonable(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        told = {field.name: _jsonable(getattr(value, field.name)) for field in fields(value)}
+        by_name = {field.name: _jsonable(getattr(value, field.name)) for field in fields(value)}
         # As in receipts: a reader with doubles rounds a number above 2^53.
-        return told | {name: str(told[name]) for name in HASH_TOTALS if name in told}
+        return by_name | {name: str(by_name[name]) for name in HASH_TOTALS if name in by_name}
     if isinstance(value, Mapping):
         return {str(key): _jsonable(one) for key, one in value.items()}
     if isinstance(value, (tuple, list)):

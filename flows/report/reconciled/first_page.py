@@ -60,23 +60,23 @@ NOTES = {
 
 def to_sign(report: ReconciliationReport) -> list[str]:
     """Whether the report can be signed, and what it takes; its verdict says what is in the way."""
-    told = [
+    sentences = [
         "It can be approved, by somebody else than the one who prepares it."
         if report.reconciles
         else "It cannot be approved as it stands."
     ]
     if report.changes and report.changes.accept:
-        told.append(
+        sentences.append(
             "How its figures are made has changed, and whoever approves it accepts that by naming "
             "the hash of the changes: "
             f"recon sign approve --accept-changes {report.changes.accept[:HASH]}"
         )
     if report.cover.restates:
-        told.append(
+        sentences.append(
             "It is a restatement, and whoever approves it accepts that by naming its day: "
             f"recon sign approve --accept-restated {report.cover.as_of.isoformat()}"
         )
-    return told
+    return sentences
 
 
 def money(report: ReconciliationReport) -> ReportTable:
@@ -116,8 +116,8 @@ def money(report: ReconciliationReport) -> ReportTable:
                 sums = (amount_of(line), line.gross) if forward.money else (None, None)
                 rows.append(TableRow((head, pool, line.rows, *sums)))
                 if line.unreadable:
-                    told = f"{pool}, amount {NOT_READABLE}"
-                    rows.append(TableRow((head, told, line.unreadable, None, None)))
+                    label = f"{pool}, amount {NOT_READABLE}"
+                    rows.append(TableRow((head, label, line.unreadable, None, None)))
             elif pool != "set aside" and currency in moneyed:
                 rows.append(TableRow((head, pool, 0, Decimal(0), Decimal(0))))
     none = "No amount was compared, and no break is there."
@@ -304,19 +304,19 @@ def as_signed(sign: SignOff) -> str:
         return "No signed record was compared."
     number, unheld = sign.changed_since, sign.not_compared
     if number:
-        told = f"{quantity(number, 'record', spell=digits)} {agree(number, 'differs', 'differ')} "
-        told += "from what was signed."
+        text = f"{quantity(number, 'record', spell=digits)} {agree(number, 'differs', 'differ')} "
+        text += "from what was signed."
     elif sign.compared:
-        told = "No record differs from what was signed."
+        text = "No record differs from what was signed."
     else:
-        told = "No signed record was compared." if unheld else "No record was signed."
+        text = "No signed record was compared." if unheld else "No record was signed."
     counts = "; ".join(
         f"{quantity(count, 'record', spell=digits)} of {record_title(record)}"
         for record, count in unheld.items()
     )
     if counts:
-        told += f" Not held against it, as no batch of this scope brings any: {counts}."
-    return told
+        text += f" Not held against it, as no batch of this scope brings any: {counts}."
+    return text
 
 
 def signatures(report: ReconciliationReport) -> ReportTable:
@@ -415,7 +415,7 @@ def words(report: ReconciliationReport) -> ReportTable:
             if line.rows
         ),
     }
-    meanings = {**ALWAYS, **{word: told for word, told in GLOSSARY.items() if word in there}}
+    meanings = {**ALWAYS, **{word: meaning for word, meaning in GLOSSARY.items() if word in there}}
     return ReportTable(
         "words", "Words used here", columns, [TableRow(one) for one in meanings.items()]
     )

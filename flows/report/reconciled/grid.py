@@ -15,13 +15,13 @@ from flows.report.reconciled.table import (
 )
 from flows.report.reconciled.tables import has_unreadable, unexplained
 from flows.report.reconciled.tables import idle as is_idle
-from flows.report.reconciled.text import row_shown, shown
+from flows.report.reconciled.text import display_row, display_text
 from flows.report.reconciled.words import (
     NOT_READABLE,
-    amount_told,
+    amount_text,
     currency_label,
     readable,
-    side_told,
+    side_text,
     with_unreadable,
 )
 from flows.report.spelling import digits, record_title
@@ -106,19 +106,19 @@ def grid(table: ReportTable) -> Grid:
 
 
 def _heading(cell: Cell, column: ReportColumn) -> str:
-    text = shown(cell, column.kind)
+    text = display_text(cell, column.kind)
     return f"tenant {text}" if column.name == "Tenant" else text
 
 
 def _line(row: TableRow, table: ReportTable) -> GridLine:
-    cells = zip(row.cells, table.columns, row_shown(table, row), strict=True)
+    cells = zip(row.cells, table.columns, display_row(table, row), strict=True)
     entries = tuple(_entry(*one) for one in cells)[table.groups :]
     return GridLine(entries, row.total, row.bad)
 
 
 def entry(cell: Cell, column: ReportColumn) -> GridEntry:
     """A cell; a figure that has to be zero says by its colour whether it is."""
-    return _entry(cell, column, shown(cell, column.kind))
+    return _entry(cell, column, display_text(cell, column.kind))
 
 
 def _entry(cell: Cell, column: ReportColumn, text: str) -> GridEntry:
@@ -173,7 +173,7 @@ def _statement(
         cells = tuple(
             GridEntry("", head, "n")
             if line is None
-            else GridEntry(amount_told(line), head, "n", _records(line))
+            else GridEntry(amount_text(line), head, "n", _records(line))
             for head, line in zip(heads, found, strict=True)
         )
         total = any(line.total for line in found if line)
@@ -242,7 +242,7 @@ def _chain(
 
 
 def _figures(lines: Sequence[ChainLine]) -> Iterable[GridLine]:
-    def told(
+    def grid_line(
         name: str,
         values: Sequence[int | Decimal | None],
         changes: Sequence[int | Decimal],
@@ -264,7 +264,7 @@ def _figures(lines: Sequence[ChainLine]) -> Iterable[GridLine]:
         ]
         return GridLine((GridEntry(name), *cells), bad=any(residuals))
 
-    yield told(
+    yield grid_line(
         "Records",
         [line.rows for line in lines],
         [line.rows_change for line in lines],
@@ -272,7 +272,7 @@ def _figures(lines: Sequence[ChainLine]) -> Iterable[GridLine]:
     )
     for name in lines[0].amounts:
         zero = Decimal(0)
-        yield told(
+        yield grid_line(
             name,
             [
                 readable(line.amounts.get(name, zero), line.rows, line.unreadable.get(name, 0))
@@ -283,7 +283,7 @@ def _figures(lines: Sequence[ChainLine]) -> Iterable[GridLine]:
         )
     keys = [line.keys for line in lines]
     steps = [0, *(after - before for before, after in pairwise(keys))]
-    yield told("Hash total of keys", keys, steps, [0] * len(keys))
+    yield grid_line("Hash total of keys", keys, steps, [0] * len(keys))
 
 
 def _under(change: str, unread: int) -> str:
@@ -317,9 +317,9 @@ def ties(report: ReconciliationReport) -> list[Tie]:
             record=record_title(one.record),
             field=one.field,
             currency=currency_label(report, one.currency),
-            expected=side_told(one.lines[0]),
+            expected=side_text(one.lines[0]),
             left_out=digits(one.left_out, signed=True),
-            found=side_told(one.target),
+            found=side_text(one.target),
             difference=digits(one.difference, signed=True),
             unexplained=entry(
                 one.unexplained, ReportColumn("Unexplained", ColumnKind.MONEY, check=True)

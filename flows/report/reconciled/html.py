@@ -21,11 +21,11 @@ from flows.report.reconciled.grid import MOST as TABLE_LINES
 from flows.report.reconciled.grid import chains, grid, idle, statements, ties
 from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import ColumnKind
-from flows.report.reconciled.text import shown
+from flows.report.reconciled.text import display_text
 from flows.report.reconciled.words import (
     NOT_READABLE,
     STATES,
-    amount_told,
+    amount_text,
     code_title,
     currency_label,
     sources,
@@ -96,7 +96,7 @@ def render_html(report: ReconciliationReport) -> str:
         causes={one.id: one for one in report.causes[:TABLE_LINES]},
         filters=_filters(report, tuple(shown_breaks)),
         codes=_codes(report),
-        states={state: told for state, told in STATES.items() if state in counts},
+        states={state: meaning for state, meaning in STATES.items() if state in counts},
         counts=counts,
         opened=sum(counts[state] for state in OPEN),
         accepted=counts[BreakState.ACCEPTED],
@@ -115,11 +115,11 @@ def _template() -> Template:
     return template(
         "reconciled/page.html.jinja",
         signed=lambda value: digits(value, signed=True),
-        amount_told=amount_told,
+        amount_text=amount_text,
         title_of=record_title,
         says=code_title,
         source=sources,
-        told=lambda value: shown(value, ColumnKind.TEXT),
+        display=lambda value: display_text(value, ColumnKind.TEXT),
         moment=first_page.moment,
     )
 
@@ -131,8 +131,8 @@ def _text(name: str) -> str:
 
 def _style(report: ReconciliationReport) -> str:
     """The style with what the foot of a printed page says: no delivered text may enter it."""
-    told = report.cover.verdict if report.cover.verdict in VERDICTS else "NO VERDICT"
-    foot = f"Reconciliation as of {report.cover.as_of.isoformat()}: {told.replace('_', ' ')}"
+    verdict = report.cover.verdict if report.cover.verdict in VERDICTS else "NO VERDICT"
+    foot = f"Reconciliation as of {report.cover.as_of.isoformat()}: {verdict.replace('_', ' ')}"
     return _text("style.css").replace("FOOT", foot)
 
 
@@ -152,9 +152,9 @@ def _status_bars(report: ReconciliationReport) -> list[tuple[str, Markup, str]]:
 def _status_legend(report: ReconciliationReport) -> list[tuple[str, str]]:
     """Names and colours of the statuses that occur; exceptions share one."""
     there = {one.status for one in report.statuses}
-    told = [(one, chart.STATUS_COLOURS[one]) for one in STATUSES if one in chart.STATUS_COLOURS]
-    legend = [(name, colour) for name, colour in told if name in there]
-    exceptions = sorted(there - {name for name, _ in told})
+    colours = [(one, chart.STATUS_COLOURS[one]) for one in STATUSES if one in chart.STATUS_COLOURS]
+    legend = [(name, colour) for name, colour in colours if name in there]
+    exceptions = sorted(there - {name for name, _ in colours})
     return [*legend, (f"exceptions: {', '.join(map(visible, exceptions))}", chart.EXCEPTION)][
         : None if exceptions else -1
     ]

@@ -35,9 +35,9 @@ def letter(
 
     Its Message-ID follows from run and account, so that one that comes twice is known by it.
     """
-    told = word_of(verdict)
+    word = word_of(verdict)
     message = EmailMessage(policy=SMTP)
-    subject = f"{shortened(scope, LONGEST_SCOPE)}, {day}: {told}"
+    subject = f"{shortened(scope, LONGEST_SCOPE)}, {day}: {word}"
     # What looks like an encoded word would be decoded, and so would ends of lines in it.
     message["Subject"] = subject.replace("=?", "= ?")
     message["From"] = sender
@@ -66,7 +66,7 @@ def letter(
     message.set_content("\n\n".join((*where, page, why)) + "\n")
     anchor = f'<p><a href="{escape(link)}">Open it at the desk</a></p>' if link else ""
     message.add_alternative(
-        f'<!doctype html><html lang="en"><body><h1>{escape(told)}</h1>{anchor}'
+        f'<!doctype html><html lang="en"><body><h1>{escape(word)}</h1>{anchor}'
         f'<p>{escape(where[-1])}</p><pre style="{_WRAPPED}">{escape(page)}</pre>'
         f"<p>{escape(why)}</p></body></html>\n",
         subtype="html",

@@ -13,11 +13,11 @@ from flows.report.reconciled.words import (
     currency_label,
     money_of_break,
     place_in_file,
-    side_told,
+    side_text,
     value_of_break,
     verdict_of,
 )
-from flows.report.spelling import EMPTY, digits, neutral, neutral_apart, record_title
+from flows.report.spelling import EMPTY, digits, neutral, neutral_pair, record_title
 from flows.steps.breaks.cause_groups import CauseGroup
 from flows.steps.breaks.money import largest_first
 from flows.steps.breaks.shares import Share
@@ -94,7 +94,7 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
     todo, accepted = sum(counts[state] for state in OPEN), counts[BreakState.ACCEPTED]
     yield f"# {escape(verdict.word)}: {escape(neutral(cover.title))}"
     yield escape(verdict.meaning)
-    yield "\n".join(f"- {escape(told)}" for told in to_sign(report))
+    yield "\n".join(f"- {escape(sentence)}" for sentence in to_sign(report))
     if cover.restates:
         yield escape(neutral(cover.restates))
     if cover.because:
@@ -104,14 +104,15 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
         f"{quantity(todo, 'open break', digits)}, {digits(accepted)} accepted; "
         f"rules {escape(cover.rules_name)}"
     )
-    for told in (method(report), changed(report)):
-        if not told.rows:
+    for table in (method(report), changed(report)):
+        if not table.rows:
             continue
-        yield f"## {escape(told.title)}"
+        yield f"## {escape(table.title)}"
         yield markdown_table(
-            ("What", "Before", "Now"), [_change(*map(str, row.cells)) for row in told.rows[:ROWS]]
+            ("What", "Before", "Now"),
+            [_change(*map(str, row.cells)) for row in table.rows[:ROWS]],
         )
-        yield from _left(len(told.rows), ROWS)
+        yield from _left(len(table.rows), ROWS)
     if report.proofs:
         yield "## Totals"
         yield markdown_table(
@@ -120,9 +121,9 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
                 (
                     escape(f"{record_title(one.record)} {one.field}"),
                     escape(currency_label(report, one.currency)),
-                    side_told(one.lines[0]),
+                    side_text(one.lines[0]),
                     digits(one.left_out),
-                    side_told(one.target),
+                    side_text(one.target),
                     digits(one.unexplained),
                 )
                 for one in report.proofs[:ROWS]
@@ -132,7 +133,8 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
         yield from _left(len(report.proofs), ROWS)
     if report.statuses:
         yield "## Statuses"
-        yield f"![{escape(_told(report))}]({picture(_bars(report), title='Records by status')})"
+        text = escape(_picture_text(report))
+        yield f"![{text}]({picture(_bars(report), title='Records by status')})"
         yield markdown_table(
             ("Record", "Status", " Records"),
             [
@@ -151,7 +153,7 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
 
 
 def _change(what: str, before: str, now: str) -> tuple[str, ...]:
-    return (cell(what, 160), *map(escape, neutral_apart(before, now, 160)))
+    return (cell(what, 160), *map(escape, neutral_pair(before, now, 160)))
 
 
 def _left(all_of: int, most: int) -> Iterator[str]:
@@ -176,30 +178,30 @@ def _causes(report: ReconciliationReport) -> Iterator[str]:
 
 def _money(report: ReconciliationReport, group: CauseGroup) -> str:
     """The money of a cause in its first currencies, and how many others there are."""
-    told = [
+    amounts = [
         f"{escape(currency_label(report, currency))}: {_share(share)}"
         if currency
         else _share(share)
         for currency, share in islice(group.shares.items(), CURRENCIES)
     ]
-    left = len(group.shares) - len(told)
-    return "; ".join([*told, *([quantity(left, "more currency", digits)] if left else [])])
+    left = len(group.shares) - len(amounts)
+    return "; ".join([*amounts, *([quantity(left, "more currency", digits)] if left else [])])
 
 
 def _share(share: Share) -> str:
-    told = (
+    parts = (
         "" if share.difference is None else f"difference {digits(share.difference)}",
         "" if share.gross is None else f"gross {digits(share.gross)}",
         f"{digits(share.sums.unreadable)} {NOT_READABLE}" if share.sums.unreadable else "",
     )
-    return ", ".join(filter(None, told)) or "no money"
+    return ", ".join(filter(None, parts)) or "no money"
 
 
 def _bars(report: ReconciliationReport) -> list[tuple[str, Mapping[str, int]]]:
     return [(record_title(record), counts) for record, counts in report.status_counts.items()]
 
 
-def _told(report: ReconciliationReport) -> str:
+def _picture_text(report: ReconciliationReport) -> str:
     """The picture in words, its counts each one number to whoever reads it aloud."""
     return "; ".join(
         f"{title}: {', '.join(f'{status} {rows}' for status, rows in counts.items())}"
@@ -223,5 +225,5 @@ def _value(text: str | None) -> str:
 
 
 def _amount(report: ReconciliationReport, one: BreakLine) -> str:
-    told, currency = money_of_break(report, one)
-    return f"{told} {escape(currency)}" if currency else told
+    amount, currency = money_of_break(report, one)
+    return f"{amount} {escape(currency)}" if currency else amount

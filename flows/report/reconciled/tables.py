@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from flows.report.reconciled.after import TITLE as AFTER
-from flows.report.reconciled.after import after, after_told
+from flows.report.reconciled.after import after, after_text
 from flows.report.reconciled.annexes import annex, causes, cells, rates, tolerances
 from flows.report.reconciled.table import (
     COUNT,
@@ -321,10 +321,10 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
     yield "As of", cover.as_of
     yield "Time zone", f"{cover.zone}; records count by the day of their own clock"
     if report.run:
-        told = f"reconciliation {report.run.number}, made by {report.run.by}"
-        yield "Run", f"{told}; its moment is in manifest.json"
+        run = f"reconciliation {report.run.number}, made by {report.run.by}"
+        yield "Run", f"{run}; its moment is in manifest.json"
     if cover.after:
-        yield AFTER, after_told(report)
+        yield AFTER, after_text(report)
     if cover.undated:
         kinds = ", ".join(map(record_title, cover.undated))
         yield "As they stand", f"{kinds}: these have no business date"

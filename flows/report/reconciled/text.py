@@ -18,7 +18,7 @@ from flows.report.reconciled.tables import facts, has_unreadable, idle, unexplai
 from flows.report.reconciled.words import (
     CURRENCIES,
     NOT_READABLE,
-    amount_told,
+    amount_text,
     code_title,
     currency_label,
     money_of_break,
@@ -27,7 +27,7 @@ from flows.report.reconciled.words import (
     verdict_of,
     with_unreadable,
 )
-from flows.report.spelling import digits, neutral, neutral_apart, record_title, shortened, visible
+from flows.report.spelling import digits, neutral, neutral_pair, record_title, shortened, visible
 from flows.report.text import WIDTH, section, typewritten, wrapped
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
@@ -39,7 +39,7 @@ CAUSES = 10
 BREAKS = 20
 VALUE = 80
 """Characters of a value; what the judgements write themselves is shorter."""
-_TOLD = (BreakState.REOPENED, BreakState.EXPIRED, BreakState.ACCEPTED)
+_NOTED_STATES = (BreakState.REOPENED, BreakState.EXPIRED, BreakState.ACCEPTED)
 """States whose note says who decided, until when and why."""
 
 
@@ -57,7 +57,7 @@ def render_text(report: ReconciliationReport) -> str:
     return typewritten(lines)
 
 
-def shown(cell: Cell, kind: ColumnKind) -> str:
+def display_text(cell: Cell, kind: ColumnKind) -> str:
     """A value as text: numbers exact and grouped, days as ISO dates, delivered text neutral."""
     match cell:
         case None:
@@ -70,14 +70,14 @@ def shown(cell: Cell, kind: ColumnKind) -> str:
             return str(cell) if kind is ColumnKind.NUMBER else digits(cell)
 
 
-def row_shown(table: ReportTable, row: TableRow) -> list[str]:
+def display_row(table: ReportTable, row: TableRow) -> list[str]:
     """The cells of a row as texts; where two are held against each other, from where they differ.
 
     Else a change far behind the beginning of a long value would be cut off.
     """
-    texts = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
+    texts = [display_text(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
     if at := table.against:
-        texts[at], texts[at + 1] = neutral_apart(str(row.cells[at]), str(row.cells[at + 1]))
+        texts[at], texts[at + 1] = neutral_pair(str(row.cells[at]), str(row.cells[at + 1]))
     return texts
 
 
@@ -85,13 +85,13 @@ def _cover(report: ReconciliationReport) -> Iterator[str]:
     verdict = verdict_of(report)
     yield from (visible(report.cover.title), "=" * WIDTH)
     yield from _wrapped(f"{verdict.word}: {verdict.meaning}", "")
-    for told in to_sign(report):
-        yield from _wrapped(visible(told), "")
+    for sentence in to_sign(report):
+        yield from _wrapped(visible(sentence), "")
     for because in report.cover.because:
         yield from _wrapped(visible(because), "  because ")
     yield ""
     for name, value in facts(report):
-        yield from _wrapped(shown(value, ColumnKind.TEXT), f"{name:22}")
+        yield from _wrapped(display_text(value, ColumnKind.TEXT), f"{name:22}")
 
 
 def _table(table: ReportTable) -> Iterator[str]:
@@ -106,18 +106,18 @@ def _table(table: ReportTable) -> Iterator[str]:
     # What is of several currencies is said once, with a line for each of the first of them.
     for rows in _alike(table).values():
         if len(rows) == 1:
-            yield from _wrapped("; ".join(_told_of(table, rows[0])), "  ")
+            yield from _wrapped("; ".join(_named_cells(table, rows[0])), "  ")
             continue
         about = [place for place, one in enumerate(table.columns) if _is_about(one)]
-        yield from _wrapped("; ".join(_told_of(table, rows[0], about)), "  ")
+        yield from _wrapped("; ".join(_named_cells(table, rows[0], about)), "  ")
         figures = [
             place
             for place, one in enumerate(table.columns)
             if place not in about and one is not CURRENCY
         ]
         for row in rows[:CURRENCIES]:
-            of = row_shown(table, row)[table.columns.index(CURRENCY)]
-            yield from _wrapped("; ".join(_told_of(table, row, figures)), f"    {of}: ")
+            of = display_row(table, row)[table.columns.index(CURRENCY)]
+            yield from _wrapped("; ".join(_named_cells(table, row, figures)), f"    {of}: ")
         if len(rows) > CURRENCIES:
             yield f"    {quantity(len(rows) - CURRENCIES, 'more currency')}"
 
@@ -126,15 +126,15 @@ def _money(table: ReportTable) -> Iterator[str]:
     """A line for each currency, and one for those of which there is nothing to say."""
     currencies: dict[str, list[str]] = {}
     for row in table.rows:
-        currency, pool, *_ = row_shown(table, row)
-        told = currencies.setdefault(currency, [])
+        currency, pool, *_ = display_row(table, row)
+        texts = currencies.setdefault(currency, [])
         if any(cell for cell in row.cells[2:]):
-            figures = _told_of(table, row, range(2, len(row.cells)))
-            told.append(" ".join((pool, ", ".join(figures))))
-    for currency, told in currencies.items():
-        if told:
-            yield from _wrapped("; ".join(told), f"  {currency}: ")
-    if nothing := [currency for currency, told in currencies.items() if not told]:
+            figures = _named_cells(table, row, range(2, len(row.cells)))
+            texts.append(" ".join((pool, ", ".join(figures))))
+    for currency, texts in currencies.items():
+        if texts:
+            yield from _wrapped("; ".join(texts), f"  {currency}: ")
+    if nothing := [currency for currency, texts in currencies.items() if not texts]:
         yield from _wrapped(", ".join(nothing), "  nothing unexplained, open or accepted: ")
     if table.rows:
         yield "  What is 0 is left out."
@@ -155,11 +155,11 @@ def _is_about(column: ReportColumn) -> bool:
     return column is not CURRENCY and column.kind not in NUMERIC
 
 
-def _told_of(
+def _named_cells(
     table: ReportTable, row: TableRow, places: Sequence[int] | None = None
 ) -> Iterator[str]:
     """The cells of a row with the names of their columns; the first one needs none."""
-    texts = row_shown(table, row)
+    texts = display_row(table, row)
     if len(texts) == 2:
         yield ": ".join(texts)
         return
@@ -188,7 +188,7 @@ def _totals(report: ReconciliationReport) -> Iterator[str]:
         tied = "ties" if not one.unexplained else "DOES NOT TIE"
         yield f"  {head}: {tied}"
         lines = [
-            *((_told(line), amount_told(line)) for line in one.lines),
+            *((_line_text(line), amount_text(line)) for line in one.lines),
             (unexplained(unread=has_unreadable(one)), digits(one.unexplained)),
         ]
         width = max(len(amount) for _, amount in lines)
@@ -237,20 +237,20 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
         f"  {visible(one.id)} {visible(one.severity):7} ",
     )
     money = " ".join(filter(None, money_of_break(report, one)))
-    told = [money] if money else []
+    details = [money] if money else []
     # Two tenants may have a debt of one number, and its key says no tenant.
     if one.tenant is not None and not one.key.endswith(f"/{one.tenant}"):
-        told.append(f"tenant {one.tenant}")
+        details.append(f"tenant {one.tenant}")
     if one.expected is not None or one.found is not None:
         expected, found = map(_value, values_of_break(one, VALUE))
-        told.append(f"expected {expected}, found {found}")
+        details.append(f"expected {expected}, found {found}")
     if one.basis == NOT_READABLE:
-        told.append(shortened(one.note, 2 * VALUE))
+        details.append(shortened(one.note, 2 * VALUE))
     if one.file:
-        told.append(neutral(one.file, 60) + place_in_file(one))
-    if told:
-        yield from _wrapped("; ".join(told), " " * 27)
-    if one.state in _TOLD and one.note:
+        details.append(neutral(one.file, 60) + place_in_file(one))
+    if details:
+        yield from _wrapped("; ".join(details), " " * 27)
+    if one.state in _NOTED_STATES and one.note:
         yield from _wrapped(f"{visible(one.state)}: {shortened(one.note, 400)}", " " * 27)
 
 
@@ -263,22 +263,22 @@ def _forwards(report: ReconciliationReport) -> Iterator[str]:
             ]
             if not one.money:
                 yield from (
-                    f"    {visible(_told(line)):58}{digits(line.rows):>9}" for line in lines
+                    f"    {visible(_line_text(line)):58}{digits(line.rows):>9}" for line in lines
                 )
                 continue
-            width = max(len(amount_told(line)) for line in lines)
+            width = max(len(amount_text(line)) for line in lines)
             for line in lines:
                 gross = f"  gross {digits(line.gross)}" if line.gross else ""
                 yield (
-                    f"    {visible(_told(line)):58}{digits(line.rows):>9}  "
-                    f"{amount_told(line):>{width}}{gross}"
+                    f"    {visible(_line_text(line)):58}{digits(line.rows):>9}  "
+                    f"{amount_text(line):>{width}}{gross}"
                 )
             if one.residual_rows or one.residual or one.residual_gross:
                 left = f"{digits(one.residual)}, gross {digits(one.residual_gross)}"
                 yield f"    does not tie: {digits(one.residual_rows)}, {left}"
 
 
-def _told(line: ProofLine) -> str:
+def _line_text(line: ProofLine) -> str:
     return with_unreadable(line.text, line.unreadable)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from flows.report.reconciled.verdicts import VERDICTS, VerdictWords, word_of
-from flows.report.spelling import apart, currency_named, digits, ungrouped, visible
+from flows.report.spelling import currency_named, digits, shortened_pair, ungrouped, visible
 from flows.steps.frames.beyond import number_of
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
@@ -52,7 +52,7 @@ ALWAYS: Mapping[str, str] = {
 GLOSSARY: Mapping[str, str] = {
     **STATUSES,
     **STATES,
-    **{GONE[state]: told for state, told in WHY_GONE.items()},
+    **{GONE[state]: reason for state, reason in WHY_GONE.items()},
     NOT_READABLE: "the amount was delivered as something that is no number; it is in no sum",
 }
 """Words of those reports that use them."""
@@ -69,9 +69,9 @@ SOURCES: Mapping[str, str] = {
 
 def verdict_of(report: ReconciliationReport) -> VerdictWords:
     """The verdict in words; one nobody knows is told as it is, and is never good."""
-    told = report.cover.verdict
-    unknown = VerdictWords(word_of(told), "This verdict is not known.", "bad")
-    return VERDICTS.get(told) or unknown
+    verdict = report.cover.verdict
+    unknown = VerdictWords(word_of(verdict), "This verdict is not known.", "bad")
+    return VERDICTS.get(verdict) or unknown
 
 
 def currency_label(report: ReconciliationReport, currency: str) -> str:
@@ -79,8 +79,8 @@ def currency_label(report: ReconciliationReport, currency: str) -> str:
 
 
 def values_of_break(one: BreakLine, most: int) -> tuple[str | None, str | None]:
-    """What was expected and what was found, `apart`."""
-    return apart(value_of_break(one, one.expected), value_of_break(one, one.found), most)
+    """What was expected and what was found, as a `shortened_pair`."""
+    return shortened_pair(value_of_break(one, one.expected), value_of_break(one, one.found), most)
 
 
 def place_in_file(one: BreakLine) -> str:
@@ -112,18 +112,18 @@ def amount_of(line: ProofLine) -> Decimal | None:
     return readable(line.amount, line.rows, line.unreadable)
 
 
-def amount_told(line: ProofLine) -> str:
+def amount_text(line: ProofLine) -> str:
     """The same in words and digits."""
     amount = amount_of(line)
     return NOT_READABLE if amount is None else digits(amount)
 
 
-def side_told(line: ProofLine) -> str:
+def side_text(line: ProofLine) -> str:
     """One side of a statement, with how many of its amounts cannot be read."""
-    told = amount_told(line)
-    if not line.unreadable or told == NOT_READABLE:
-        return told
-    return f"{told}, {digits(line.unreadable)} {NOT_READABLE}"
+    text = amount_text(line)
+    if not line.unreadable or text == NOT_READABLE:
+        return text
+    return f"{text}, {digits(line.unreadable)} {NOT_READABLE}"
 
 
 def with_unreadable(text: str, rows: int) -> str:

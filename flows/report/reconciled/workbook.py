@@ -57,9 +57,9 @@ def render_workbook(report: ReconciliationReport, frame: pl.DataFrame | None = N
     book.close()
     place = next(i for i, one in enumerate(book.worksheets(), 1) if one.get_name() == BREAKS)
     rows = breaks_frame(report) if frame is None else frame
-    told = columns_of(report, rows)
-    left = rows.height - told.height
-    return with_breaks(content.getvalue(), f"xl/worksheets/sheet{place}.xml", told, left)
+    listed = columns_of(report, rows)
+    left = rows.height - listed.height
+    return with_breaks(content.getvalue(), f"xl/worksheets/sheet{place}.xml", listed, left)
 
 
 def _table(
@@ -132,14 +132,14 @@ def _recomputed(
         look = formats[ColumnKind.COUNT if check.counts else ColumnKind.MONEY]
         formula = f"={terms.removeprefix('+')}"
         sheet.write_formula(line, place, formula, look, float(check.value))
-        apart = f"ABS({letter(place)}{line + 1}-{letter(check.column)}{line + 1})"
-        same.append(f"{apart}<{float(check.limit)!r}".upper())
+        difference = f"ABS({letter(place)}{line + 1}-{letter(check.column)}{line + 1})"
+        same.append(f"{difference}<{float(check.limit)!r}".upper())
         holds = holds and check.holds
     if same:
         alike = same[0] if len(same) == 1 else f"AND({','.join(same)})"
-        look, told = (formats["ok"], "OK") if holds else (formats["check"], "CHECK")
+        look, word = (formats["ok"], "OK") if holds else (formats["check"], "CHECK")
         place = first + len(again)
-        sheet.write_formula(line, place, f'=IF({alike},"OK","CHECK")', look, told)
+        sheet.write_formula(line, place, f'=IF({alike},"OK","CHECK")', look, word)
 
 
 def _sign_off(sheet: Worksheet, report: ReconciliationReport, formats: Formats) -> None:

@@ -146,8 +146,8 @@ def write_cell(
             if total:
                 sheet.write_blank(line, place, None, formats[look])
         case str():
-            shown = cell_text(cell) if kind is not ColumnKind.TEXT else whole(cell)
-            sheet.write_string(line, place, shown, formats[look])
+            text = cell_text(cell) if kind is not ColumnKind.TEXT else whole(cell)
+            sheet.write_string(line, place, text, formats[look])
         case date():
             write_day(sheet, line, place, cell, formats[look])
         case int() | Decimal():

@@ -100,8 +100,8 @@ def _waterfall(
     title = f"Roll-forward of open breaks, {currency_label(report, forward.currency)}"
     sheet.write_row(line, 0, [title, "below", "stands", "added", "gone"])
     reached, drawn = Decimal(0), True
-    shown = [one for one in forward.lines if one.total or one.amount]
-    for offset, one in enumerate(shown, 1):
+    listed = [one for one in forward.lines if one.total or one.amount]
+    for offset, one in enumerate(listed, 1):
         after = one.amount if one.total else EXACT.add(reached, one.amount)
         below = Decimal(0) if one.total else min(reached, after)
         step = EXACT.subtract(after, reached)
@@ -113,7 +113,7 @@ def _waterfall(
         )
         drawn &= _write(sheet, line + offset, one.text.split(":")[0], parts)
         reached = after
-    last = line + len(shown)
+    last = line + len(listed)
     if not drawn:
         return _not_drawn(sheet, last + 1)
     chart = book.add_chart({"type": "column", "subtype": "stacked"})

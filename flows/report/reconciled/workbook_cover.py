@@ -45,8 +45,8 @@ def write_cover(
     sheet.write_string(2, 1, cell_text(verdict.word), formats[verdict.tone])
     sheet.write_string(3, 1, verdict.meaning)
     line = 4
-    told = [("Sign-off", one) for one in to_sign(report)]
-    for name, text in (*told, *(("Because", one) for one in report.cover.because)):
+    sign_off = [("Sign-off", one) for one in to_sign(report)]
+    for name, text in (*sign_off, *(("Because", one) for one in report.cover.because)):
         line = _fact(sheet, line, name, text, formats)
     line += 1
     for name, value in facts(report):
@@ -88,8 +88,8 @@ def _small(sheet: Worksheet, line: int, table: ReportTable, formats: Formats) ->
         head = formats["head n" if column.kind in NUMERIC else "head"]
         sheet.write_string(line, place, column.name, head)
     for row in table.rows:
-        shown = [_shown(*one) for one in zip(row.cells, table.columns, strict=True)]
-        for cells in over_rows(shown, WIDTHS):
+        displayed = [_display(*one) for one in zip(row.cells, table.columns, strict=True)]
+        for cells in over_rows(displayed, WIDTHS):
             line += 1
             texts = ((one, width) for one, width in zip(cells, WIDTHS, strict=False))
             make_high(sheet, line, [(one, width) for one, width in texts if isinstance(one, str)])
@@ -101,7 +101,7 @@ def _small(sheet: Worksheet, line: int, table: ReportTable, formats: Formats) ->
     return line + 1
 
 
-def _shown(cell: Cell, column: ReportColumn) -> Cell:
+def _display(cell: Cell, column: ReportColumn) -> Cell:
     if not isinstance(cell, str):
         return cell
     return whole(cell) if column.kind is ColumnKind.TEXT else cell_text(cell)

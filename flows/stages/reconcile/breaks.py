@@ -37,7 +37,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.breaks.acceptance import BOUND, SEEN, both_values, holds, name_of, outgrown
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.counted import counted_alone
-from flows.steps.breaks.lifecycle import nothing_before, standing_now
+from flows.steps.breaks.lifecycle import current_breaks, nothing_before
 from flows.steps.breaks.money import COUNTED, Sums, amount_size, largest_first, sum_money
 from flows.steps.breaks.saved import from_saved, with_causes, with_seen
 from schemas.breaks import BREAKS, Severity
@@ -142,13 +142,13 @@ def breaks_now(
 ) -> pl.DataFrame:
     """The breaks of a run with what was decided on it since, and what each adds to totals.
 
-    See `lifecycle.standing_now` and `counted.counted_alone`. `ids`: these alone. `left` is what
+    See `lifecycle.current_breaks` and `counted.counted_alone`. `ids`: these alone. `left` is what
     `breaks_left_by` gave before, of the same breaks; columns beyond those are kept.
     """
     decisions = decisions_since(connection, run.scope_hash, run.decided_through, ids)
     ours = decisions.filter(pl.col("reconciliation_id") == run.id)
     before = breaks_left_by(connection, run, ids) if left is None else left
-    return standing_now(before, ours, run.as_of)
+    return current_breaks(before, ours, run.as_of)
 
 
 def taken_back(

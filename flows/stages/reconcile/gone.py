@@ -67,7 +67,7 @@ def known_of(gone: pl.DataFrame, run: LookedAt) -> Gone:
         newest,
         run.gathered.batches,
         _found_by_other_terms(gone, run),
-        apart=run.cut.keys(gone["record"]),
+        later=run.cut.keys(gone["record"]),
         doubted=_doubted(gone, run.gathered),
         sides=_changed_sides(gone, newest, run),
         taken_back=_taken_back(gone, run),

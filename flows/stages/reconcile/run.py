@@ -303,7 +303,7 @@ class _Run:
         )
         return conclude(
             sources=compared.cut.kept,
-            judgement=compared.result,
+            result=compared.result,
             carried=carried.breaks,
             causes=carried.causes,
             self_test=self_test(asked.rules),

@@ -32,7 +32,7 @@ from connectors.postgres.runs.signatures import (
     signatures_of,
 )
 from connectors.process import user_name, whoami
-from flows.report.spelling import apart, shortened
+from flows.report.spelling import shortened, shortened_pair
 from flows.stages.reconcile.altered_run import refuse_altered
 from flows.stages.reconcile.before_approval import waits_in_full
 from flows.stages.reconcile.breaks import breaks_now
@@ -310,7 +310,10 @@ def _accepted_changes(
 def _changed(run: Reconciliation, changes: Changes) -> str:
     """The changes in a sentence, the first of them in full."""
     rows = method_rows(changes, run.rules_hash)
-    said = ["{} {} -> {}".format(name, *apart(old, new, VALUE)) for name, old, new in rows[:LISTED]]
+    said = [
+        "{} {} -> {}".format(name, *shortened_pair(old, new, VALUE))
+        for name, old, new in rows[:LISTED]
+    ]
     if len(rows) > LISTED:
         said.append(f"{len(rows) - LISTED} more")
     aside = sum(one.breaks for one in changes.aside)

@@ -12,7 +12,7 @@ import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA
 from flows.steps.breaks.money import currency_named, is_amount_field
-from flows.steps.frames.beyond import money_text, shown
+from flows.steps.frames.beyond import amount_text, money_text
 from schemas.amounts import BEYOND
 from schemas.breaks import OF_AMOUNTS
 from schemas.frame_types import Dtype
@@ -59,8 +59,8 @@ def holds(seen: str, up_to: str) -> pl.Expr:
 def _of_amounts() -> pl.Expr:
     """Whether what is expected and found of a break are amounts, whose difference is its size."""
     code = pl.col("code")
-    told = code.is_in([*OF_AMOUNTS, *_OF_SUMS]) | ((code == "ECHO") & is_amount_field())
-    return pl.col("delta").is_not_null() | told
+    of_amounts = code.is_in([*OF_AMOUNTS, *_OF_SUMS]) | ((code == "ECHO") & is_amount_field())
+    return pl.col("delta").is_not_null() | of_amounts
 
 
 def _same_values(seen: str) -> pl.Expr:
@@ -94,7 +94,7 @@ def acceptance(carried: pl.DataFrame, names: Mapping[str, str]) -> pl.Series:
     """
     other = outgrown()
     lapsed = pl.col("state") == BreakState.EXPIRED
-    told = pl.format(
+    text = pl.format(
         "{} by {} until {}{}{}: {}",
         pl.when(lapsed | other).then(pl.lit("was accepted")).otherwise(pl.lit("accepted")),
         "accepted_by",
@@ -105,7 +105,7 @@ def acceptance(carried: pl.DataFrame, names: Mapping[str, str]) -> pl.Series:
         .otherwise(pl.lit("")),
         "accepted_reason",
     )
-    return carried.select(told.alias("acceptance")).to_series()
+    return carried.select(text.alias("acceptance")).to_series()
 
 
 def outgrown() -> pl.Expr:
@@ -143,17 +143,17 @@ def values(names: Mapping[str, str], prefix: str = "") -> pl.Expr:
     `names` are those of currencies, by CurrenciesId; one without a name is told by that.
     """
     parts = [
-        pl.format(f"{word} {{}}", shown(prefix + name) if name in _MONEY else prefix + name)
+        pl.format(f"{word} {{}}", amount_text(prefix + name) if name in _MONEY else prefix + name)
         for name, word in _SHOWN.items()
     ]
     parts.append(pl.format("in {}", currency_named(f"{prefix}currency", names)))
     amounts, note = pl.col(f"{prefix}amounts"), pl.col(f"{prefix}note")
     # Of a record with one amount above zero, the amount says it all.
-    unsaid = shown(f"{prefix}amount").is_null() & (amounts != "")
+    unsaid = amount_text(f"{prefix}amount").is_null() & (amounts != "")
     parts.append(pl.when(amounts.str.contains(", | -") | unsaid).then(amounts))
     parts.append(pl.when(note != "").then(note))
-    told = pl.concat_str(parts, separator=", ", ignore_nulls=True)
-    return pl.when(told == "").then(pl.lit("without a value")).otherwise(told)
+    text = pl.concat_str(parts, separator=", ", ignore_nulls=True)
+    return pl.when(text == "").then(pl.lit("without a value")).otherwise(text)
 
 
 _MONEY = ("delta", "amount")

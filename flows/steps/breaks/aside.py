@@ -50,7 +50,7 @@ class Gone:
     found_then: Mapping[str, Iterable[str]] = field(default_factory=dict)
     """Ids found by other rules (hash -> ids) on the same sources; unknown rules are not in it. What
     some rules find says nothing of a break that was found by others."""
-    apart: pl.DataFrame | None = None
+    later: pl.DataFrame | None = None
     """Record and key of the records that stand apart, dated after the day of the run."""
     doubted: pl.Series | None = None
     """Ids of breaks that hang on an extract whose kept content cannot be proven."""
@@ -132,8 +132,8 @@ def set_aside(
         there.unique(), on=["record", "own"], how="left", maintain_order="left"
     ).with_columns(pl.col("there").fill_null(value=False))
     other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != own_rules)
-    apart = _about_records(gone.breaks, gone.apart)
-    after = (pl.col("date") > as_of) | pl.col("id").is_in(apart.implode())
+    later = _about_records(gone.breaks, gone.later)
+    after = (pl.col("date") > as_of) | pl.col("id").is_in(later.implode())
     # What is signed since is settled, wherever its record is now.
     after &= ~pl.col("code").is_in(_AHEAD) & pl.col("changed").ne_missing(NEITHER)
     unsure = pl.Series([], dtype=pl.String) if gone.doubted is None else gone.doubted

@@ -44,7 +44,7 @@ def carry_forward(
     own = rules_hash(rules)
     changed = pl.DataFrame(schema=CHANGED)
 
-    def told(carried: pl.DataFrame) -> pl.DataFrame:
+    def with_severity_and_ages(carried: pl.DataFrame) -> pl.DataFrame:
         severe = carried.with_columns(severities(carried, rules, as_of))
         return with_ages(severe, as_of, rules.calendar)
 
@@ -56,11 +56,13 @@ def carry_forward(
             both = replacements(left_behind, carried)
             others.append(both.ids)
             carried = known_as_long(both.of_row, left_behind, carried)
-        yield told(carried)
+        yield with_severity_and_ages(carried)
     if gone.breaks.height:
         changed = set_aside(gone, sources=sources, rules=rules, as_of=as_of, tolerated=tolerated)
         changed = with_replaced(changed, pl.concat(others))
-        yield from parts(told(carry(gather(()), gone.breaks, decisions, changed, as_of, own)))
+        yield from parts(
+            with_severity_and_ages(carry(gather(()), gone.breaks, decisions, changed, as_of, own))
+        )
 
 
 def _of_parts(found: PartedRows, decisions: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -85,8 +87,8 @@ def explained(
     """
     counted = counts(carried)
     there = ~pl.col("state").is_in((*RESOLVED, *ASIDE))
-    causes = find_causes(carried.beside(counted).filter(there), rates, moments, currencies)
+    causes = find_causes(carried.hstack(counted).filter(there), rates, moments, currencies)
     # Those that may have one are in the order of all.
     at = carried.select("state").select(pl.when(there).then(there.cum_sum() - 1)).to_series()
-    told = carried.beside(counted.with_columns(causes.of["cause"][at]))
-    return told, replace(causes, of=causes.of.clear())  # It is beside them.
+    with_causes = carried.hstack(counted.with_columns(causes.of["cause"][at]))
+    return with_causes, replace(causes, of=causes.of.clear())  # It is beside them.

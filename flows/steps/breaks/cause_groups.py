@@ -45,8 +45,8 @@ class CauseGroup:
         """What its breaks have in common; `causes` are titles by id."""
         if self.cause:
             return causes.get(self.cause, self.cause)
-        told = BREAKS.get(self.code)
-        return f"{told.title[:1].upper()}{told.title[1:]}" if told else self.code
+        known = BREAKS.get(self.code)
+        return f"{known.title[:1].upper()}{known.title[1:]}" if known else self.code
 
 
 def pooled_groups(breaks: pl.DataFrame) -> dict[str, list[CauseGroup]]:

@@ -99,11 +99,11 @@ def find_causes(
     rule reads the columns that it is about.
     """
     ids = breaks.select("id")
-    numbered = breaks.beside(ids.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias(AT)))
+    numbered = breaks.hstack(ids.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias(AT)))
     chosen = _chosen(ids.height, _by_value(numbered, rates, currencies or {}))
     left = pl.DataFrame({"left": chosen.group == NONE})
     if left["left"].any():
-        rest = numbered.beside(left).filter(pl.col("left"))
+        rest = numbered.hstack(left).filter(pl.col("left"))
         chosen = chosen.or_else(_chosen(ids.height, _places(rest, moments)))
     names = [
         _name(rule, about) for rule, about in chosen.groups.select("rule", "about").iter_rows()
@@ -111,7 +111,7 @@ def find_causes(
     causes = chosen.groups.select(pl.Series("cause", names, pl.String), "title")
     group = pl.Series("group", chosen.group).replace(NONE, None).cast(pl.UInt32)
     of = pl.DataFrame([causes["cause"].gather(group), group])
-    lines = _lines(breaks.beside(of), causes)
+    lines = _lines(breaks.hstack(of), causes)
     every = of["cause"].drop_nulls().n_unique()
     return Causes(ids.hstack(of.select("cause")), lines, every - len(lines))
 

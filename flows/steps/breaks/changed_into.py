@@ -66,8 +66,8 @@ def known_as_long(of_row: pl.DataFrame, gone: pl.DataFrame, carried: pl.DataFram
     """
     seen = gone.select("id", pl.col("first_seen").alias("__seen"))
     first = of_row.join(seen, on="id").group_by("id_new").agg(pl.col("__seen").min())
-    told = carried.join(first, left_on="id", right_on="id_new", how="left", maintain_order="left")
-    return told.with_columns(pl.min_horizontal("first_seen", "__seen").alias("first_seen")).drop(
+    joined = carried.join(first, left_on="id", right_on="id_new", how="left", maintain_order="left")
+    return joined.with_columns(pl.min_horizontal("first_seen", "__seen").alias("first_seen")).drop(
         "__seen"
     )
 
@@ -102,8 +102,8 @@ def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
         pl.col("id").alias("id_new"),
         pl.format("changed into {}: {}", "code", values(names)).alias("now"),
     )
-    told = both.join(now, on="id_new").group_by("id").agg(pl.col("now").sort().str.join("; "))
-    return was.join(told.rename({"now": "is_now"}), on="id").sort("what", "id")
+    texts = both.join(now, on="id_new").group_by("id").agg(pl.col("now").sort().str.join("; "))
+    return was.join(texts.rename({"now": "is_now"}), on="id").sort("what", "id")
 
 
 def accepted_among(others: pl.DataFrame) -> pl.DataFrame:
@@ -120,9 +120,9 @@ def _came() -> pl.Expr:
 def about(rows: pl.DataFrame) -> pl.DataFrame:
     """Breaks by their ids, with what they are about and which sources differ in it."""
     sources = pl.col("code").replace_strict(_SOURCES, default=None, return_dtype=pl.String)
-    told = as_texts(rows.select(_ABOUT))
+    texts = as_texts(rows.select(_ABOUT))
     own = without_number(pl.col("key")).alias("own")
-    return told.with_columns(sources.alias(_COMPARED), own)
+    return texts.with_columns(sources.alias(_COMPARED), own)
 
 
 def _paired(gone: pl.DataFrame, came: pl.DataFrame) -> Replacements:
@@ -133,9 +133,9 @@ def _paired(gone: pl.DataFrame, came: pl.DataFrame) -> Replacements:
 
 
 def _same(
-    gone: pl.DataFrame, came: pl.DataFrame, same: Sequence[str], told: pl.Expr
+    gone: pl.DataFrame, came: pl.DataFrame, same: Sequence[str], where: pl.Expr
 ) -> pl.DataFrame:
-    some, others = (rows.filter(told).select("id", *same) for rows in (gone, came))
+    some, others = (rows.filter(where).select("id", *same) for rows in (gone, came))
     joined = some.join(others, on=same, nulls_equal=True, suffix="_new")
     return joined.select("id", "id_new")
 

@@ -41,12 +41,15 @@ def _factors(rates: pl.DataFrame) -> tuple[list[str], Floats]:
         sound.select(pl.format("rate {}", "name").alias("name"), rate.alias("factor")),
         sound.select(pl.format("1 / rate {}", "name").alias("name"), (1 / rate).alias("factor")),
     ]
-    for apart in range(1, NEAREST + 1):
-        same = pl.all_horizontal(pl.col(column) == pl.col(column).shift(apart) for column in PAIR)
+    for distance in range(1, NEAREST + 1):
+        same = pl.all_horizontal(
+            pl.col(column) == pl.col(column).shift(distance) for column in PAIR
+        )
         # Without rechunk() an empty chunk is left of the shift, which joining texts dies of.
         near = (
             sound.with_columns(
-                pl.col("name").shift(apart).alias("earlier"), rate.shift(apart).alias("before")
+                pl.col("name").shift(distance).alias("earlier"),
+                rate.shift(distance).alias("before"),
             )
             .filter(same)
             .rechunk()
@@ -83,7 +86,7 @@ def _of_field(rows: pl.DataFrame, names: list[str], values: Floats) -> list[pl.D
         mine = fits & free
         if int((mine & telling).sum()) >= FEWEST[RULE]:
             free &= ~mine
-            frames.append(_told(ordered.filter(pl.Series(mine)), names[place]))
+            frames.append(_cause_rows(ordered.filter(pl.Series(mine)), names[place]))
     return frames
 
 
@@ -101,7 +104,7 @@ def _proposed(expected: Floats, found: Floats, values: Floats) -> list[int]:
     return sorted(places)
 
 
-def _told(rows: pl.DataFrame, name: str) -> pl.DataFrame:
+def _cause_rows(rows: pl.DataFrame, name: str) -> pl.DataFrame:
     return rows.select(
         AT,
         pl.concat_str("record", "field", pl.lit(name), separator="/").alias("about"),

@@ -46,10 +46,10 @@ def counts(carried: PartedRows) -> pl.DataFrame:
     was = _of_unresolved(_before(carried)).select(pl.all().name.suffix(BEFORE))
     # What is resolved adds nothing now: of it is told what it added.
     there = pl.col(BASIS).is_not_null()
-    told = (
+    now_or_before = (
         pl.when(there).then(name).otherwise(name + BEFORE).alias(name) for name in (BASIS, *_ADDED)
     )
-    return light(now.hstack(was).with_columns(told).select(COUNTS))
+    return light(now.hstack(was).with_columns(now_or_before).select(COUNTS))
 
 
 def counted_alone(left: pl.DataFrame) -> pl.DataFrame:
@@ -70,16 +70,16 @@ def additions(rows: PartedRows, pool: pl.Expr) -> pl.DataFrame:
     alone, groups = [], []
     asked = ["id", *COUNTED_BY, *(one for one in pool.meta.root_names() if one not in COUNTED_BY)]
     for part in rows.read(asked):
-        told = _told(part, pool)
+        breaks = _with_basis(part, pool)
         amounts = pl.col("amount").alias(COUNTED), pl.col(f"amount{BEYOND}").alias(COUNTED_BEYOND)
-        alone.append(light(told.select(BASIS, *amounts)))
-        groups.append(_groups(told))
+        alone.append(light(breaks.select(BASIS, *amounts)))
+        groups.append(_groups(breaks))
     added, placed = pl.concat(alone, rechunk=True), _placed(pl.concat(groups, rechunk=True))
     if placed["__at"].null_count() == added.height:
         return light(added)
-    some = rows.beside(placed).filter(pl.col("__at").is_not_null())
-    told = pl.concat(_told(part, pool) for part in some.read([*asked, *placed.columns]))
-    together = _beyond_payments(_once(told))
+    some = rows.hstack(placed).filter(pl.col("__at").is_not_null())
+    breaks = pl.concat(_with_basis(part, pool) for part in some.read([*asked, *placed.columns]))
+    together = _beyond_payments(_once(breaks))
     return light(
         added.with_columns(added[name].scatter(together["__at"], together[name]) for name in _ADDED)
     )
@@ -101,12 +101,12 @@ def _before(carried: PartedRows) -> PartedRows:
     def read(names: list[str]) -> Iterator[pl.DataFrame]:
         was = {asked.get(name, name): name for name in names}
         for part in carried.read([*was]):
-            yield part.select(pl.col(name).alias(told) for name, told in was.items())
+            yield part.select(pl.col(name).alias(alias) for name, alias in was.items())
 
     return PartedRows(carried.names, read)
 
 
-def _told(breaks: pl.DataFrame, pool: pl.Expr) -> pl.DataFrame:
+def _with_basis(breaks: pl.DataFrame, pool: pl.Expr) -> pl.DataFrame:
     """Breaks with BASIS, and what groups and orders them."""
     of_key = pl.col("key").str.extract(r"^(-?[0-9]+)").cast(pl.Int64, strict=False)
     whole = pl.col("record").replace_strict(_FIRST, default="", return_dtype=pl.String)
@@ -121,12 +121,12 @@ def _told(breaks: pl.DataFrame, pool: pl.Expr) -> pl.DataFrame:
     )
 
 
-def _groups(told: pl.DataFrame) -> pl.DataFrame:
+def _groups(breaks: pl.DataFrame) -> pl.DataFrame:
     """Of each break a hash of what tells of its amount (`unit`) and of its debt, if it has one."""
     of_debt = pl.col("__of_debt") & _has_amount()
-    debt = pl.lit(told.select(_DEBT).hash_rows())
-    return told.select(
-        pl.lit(told.select(_UNIT).hash_rows()).alias("unit"),
+    debt = pl.lit(breaks.select(_DEBT).hash_rows())
+    return breaks.select(
+        pl.lit(breaks.select(_UNIT).hash_rows()).alias("unit"),
         pl.when(of_debt | (~pl.col("__of_debt") & pl.col("__debt").is_not_null()))
         .then(debt)
         .alias("debt"),
@@ -145,13 +145,13 @@ def _placed(groups: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _once(told: pl.DataFrame) -> pl.DataFrame:
+def _once(breaks: pl.DataFrame) -> pl.DataFrame:
     """Breaks with COUNTED: of those that tell of one amount, in their order, each what it adds.
 
     The first that has an amount adds all of it, a later one what exceeds those before it.
     """
     order = (~_has_amount(), "__rank", "side", "field", "id")
-    several = told.filter("__several").sort(*order, nulls_last=True)
+    several = breaks.filter("__several").sort(*order, nulls_last=True)
     texts = pl.col(f"amount{BEYOND}").is_not_null().any().over(_UNIT)
     exact = _once_exactly(several.filter(texts))
     before = pl.col("amount").abs().cum_max().shift(1).over(_UNIT)
@@ -164,7 +164,7 @@ def _once(told: pl.DataFrame) -> pl.DataFrame:
         .alias(COUNTED),
         pl.lit(None, pl.String).alias(COUNTED_BEYOND),
     )
-    both = told.join(pl.concat([added, exact]), on="__at", how="left", maintain_order="left")
+    both = breaks.join(pl.concat([added, exact]), on="__at", how="left", maintain_order="left")
     own = {COUNTED: "amount", COUNTED_BEYOND: f"amount{BEYOND}"}
     return both.with_columns(
         pl.when("__several").then(name).otherwise(amount).alias(name)
@@ -230,9 +230,9 @@ def _left(debts: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
 
 def _left_exactly(debts: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
     """What breaks about debts add, also of amounts that are texts."""
-    told = payments.group_by(_DEBT).agg(pl.col(_ADDED))
+    by_debt = payments.group_by(_DEBT).agg(pl.col(_ADDED))
     both = debts.drop(_ADDED).join(
-        told, on=_DEBT, how="left", nulls_equal=True, maintain_order="left"
+        by_debt, on=_DEBT, how="left", nulls_equal=True, maintain_order="left"
     )
     said: dict[tuple[object, ...], Decimal] = {}
     left: dict[int, Decimal] = {}

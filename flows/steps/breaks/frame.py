@@ -9,7 +9,7 @@ import polars as pl
 from flows.steps.frames.light import light
 from flows.steps.frames.parts import Load, columns_of, held, own_name
 from schemas.frame_types import AMOUNT
-from schemas.key_texts import TOLD_APART
+from schemas.key_texts import DUPLICATE_SUFFIX
 
 BREAK_SCHEMA: dict[str, pl.DataType] = {
     "code": pl.String(),
@@ -59,7 +59,7 @@ PLACE_OF = "__place"
 
 def without_number(key: pl.Expr) -> pl.Expr:
     """Keys without what tells those apart that read alike."""
-    return key.str.replace(TOLD_APART, "")
+    return key.str.replace(DUPLICATE_SUFFIX, "")
 
 
 def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -80,14 +80,16 @@ def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     # The order rows come in must not decide which of them is the second.
     order = ["batch_id", "file", "line", "amount", "expected", "found"]
     again = pl.int_range(pl.len(), dtype=pl.Int64).over(alike)
-    told = pl.concat_str("key", pl.lit("#"), (pl.col("__again") + 1).cast(pl.String))
+    numbered_key = pl.concat_str("key", pl.lit("#"), (pl.col("__again") + 1).cast(pl.String))
     return (
         breaks.lazy()
         .with_row_index("__nth")
         .sort(order, nulls_last=True, maintain_order=True)
         .with_columns(again.alias("__again"))
         .sort("__nth")
-        .with_columns(pl.when(pl.col("__again") > 0).then(told).otherwise("key").alias("key"))
+        .with_columns(
+            pl.when(pl.col("__again") > 0).then(numbered_key).otherwise("key").alias("key")
+        )
         .select(list(BREAK_SCHEMA))
         .collect()
     )
@@ -125,10 +127,10 @@ _TOGETHER = 20_000
 
 
 def _columns(parts: Sequence[Load], names: Collection[str]) -> pl.DataFrame:
-    told = {name: dtype for name, dtype in BREAK_SCHEMA.items() if own_name(name) in names}
-    columns = [pl.col(name).cast(dtype) for name, dtype in told.items()]
+    schema = {name: dtype for name, dtype in BREAK_SCHEMA.items() if own_name(name) in names}
+    columns = [pl.col(name).cast(dtype) for name, dtype in schema.items()]
     frames = [columns_of(part, names).lazy().select(columns) for part in parts]
-    return light(pl.concat([pl.LazyFrame(schema=told), *frames]).collect())
+    return light(pl.concat([pl.LazyFrame(schema=schema), *frames]).collect())
 
 
 def break_ids(breaks: pl.DataFrame) -> pl.Series:

@@ -114,7 +114,7 @@ def carry(
     return light(carried.with_columns(_keep_acceptances()).select(*known, *further))
 
 
-def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
+def current_breaks(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Breaks as a run left them, with what was decided since: CARRIED and `claimed`.
 
     `claimed` is the side on which a break is said to be resolved; the next run looks whether it is.

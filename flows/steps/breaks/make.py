@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks, numbered
-from flows.steps.frames.beyond import beside, money_text, unsigned
+from flows.steps.frames.beyond import beyond_texts, money_text, unsigned
 from flows.steps.frames.parts import Load, columns_of, parts_of
 from flows.steps.frames.time_texts import time_text
 from flows.steps.totals import plain
@@ -136,7 +136,7 @@ def amounts_of(texts: Mapping[str, pl.Expr]) -> pl.Expr:
 
 def amount_text(rows: pl.DataFrame, name: str) -> pl.Expr:
     """The text of an amount of these rows, or of what no exact column holds of it."""
-    return pl.coalesce(pl.lit(beside(rows, name)), money_text(pl.col(name)))
+    return pl.coalesce(pl.lit(beyond_texts(rows, name)), money_text(pl.col(name)))
 
 
 def _amounts(record: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from flows.steps.breaks.make import (
     make_breaks,
     not_numbered,
 )
-from flows.steps.frames.beyond import beside, unsigned
+from flows.steps.frames.beyond import beyond_texts, unsigned
 from flows.steps.frames.statuses import EXPECTED, FOUND, Lines
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Money
@@ -51,7 +51,7 @@ def line_breaks(
     facts = {name: pl.lit(findings[name]) for name in findings.columns if name in BREAK_SCHEMA}
     facts |= {name: pl.lit(value) for name, value in columns.items()}
     facts |= _amount(table, about, facts)
-    told = make_breaks(
+    breaks = make_breaks(
         facts.pop("code"),
         table.name,
         about,
@@ -63,7 +63,7 @@ def line_breaks(
         **facts,
     )
     there = pl.col("file").is_not_null()
-    return told.hstack(about.select(pl.when(there).then(one) for one in place))
+    return breaks.hstack(about.select(pl.when(there).then(one) for one in place))
 
 
 def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
@@ -83,8 +83,8 @@ def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> 
     unread = pl.any_horizontal(
         side.is_not_null() & number.is_null() for side, number in zip(sides, read, strict=True)
     )
-    told = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
-    differences = pl.coalesce(delta, told).abs(), unsigned(beyond)
+    subtracted = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
+    differences = pl.coalesce(delta, subtracted).abs(), unsigned(beyond)
     across = across_currencies(table, code, field)
     both = both_amounts(field, expected, found, pl.col("currency_found"))
     echoed = pl.when(differs & (code == "ECHO")).then(found.str.extract(_IN_ANOTHER))
@@ -131,7 +131,7 @@ def _money_of(table: Table, about: pl.DataFrame) -> list[pl.Expr]:
     if not table.amounts:
         return [pl.lit(None, AMOUNT), pl.lit(None, pl.String)]
     columns = [table.amounts[0] + EXPECTED, table.amounts[0] + FOUND]
-    texts = [pl.lit(beside(about, name)) for name in columns]
+    texts = [pl.lit(beyond_texts(about, name)) for name in columns]
     said = pl.col(columns[0]).is_not_null() | texts[0].is_not_null()
     held, text = (
         pl.when(said).then(delivered).otherwise(there)

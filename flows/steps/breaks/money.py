@@ -99,8 +99,8 @@ def sums_by(breaks: pl.DataFrame, *by: pl.Expr) -> Iterator[tuple[tuple[Any, ...
     grouped = money.with_columns(
         one.alias(name) for one, name in zip(by, names, strict=True)
     ).group_by(*names, BASIS, maintain_order=True)
-    for *group, basis, told, texts, rows in grouped.agg(*counted(money), pl.len()).iter_rows():
-        yield tuple(group), basis, rows, Sums.of(basis, told, texts, rows)
+    for *group, basis, amounts, texts, rows in grouped.agg(*counted(money), pl.len()).iter_rows():
+        yield tuple(group), basis, rows, Sums.of(basis, amounts, texts, rows)
 
 
 def counted(breaks: pl.DataFrame, suffix: str = "") -> list[pl.Expr]:
@@ -139,8 +139,8 @@ def currency_named(column: str, names: Mapping[str, str]) -> pl.Expr:
 @cache
 def basis() -> pl.Expr:
     """The Money of each break, from its code, its field and whether its amount is there."""
-    of = {code: told.money.value for code, told in BREAKS.items()}
-    whole = {code: (told.whole or told.money).value for code, told in BREAKS.items()}
+    of = {code: known.money.value for code, known in BREAKS.items()}
+    whole = {code: (known.whole or known.money).value for code, known in BREAKS.items()}
     by_code = pl.col("code").replace_strict(of, return_dtype=pl.String)
     return (
         pl.when(_absent() & pl.col("record").is_in(_BARE))
@@ -164,8 +164,8 @@ def is_unreadable() -> pl.Expr:
 def has_unreadable() -> pl.Expr:
     """Whether a break is about a record of which any amount, as delivered, is no number."""
     # What stands in its place is in the note; an optional amount may just not be there.
-    told = (pl.col("code") == "REJECTED") & (pl.col("note").fill_null("") != "")
-    return ~pl.col("record").is_in(_BARE) & told
+    noted = (pl.col("code") == "REJECTED") & (pl.col("note").fill_null("") != "")
+    return ~pl.col("record").is_in(_BARE) & noted
 
 
 def _absent() -> pl.Expr:

@@ -32,8 +32,8 @@ def facts_of(carried: PartedRows) -> list[str]:
     # ages from the rules and the day.
     left_out = {*_SAVED, "id", *REMEMBERED, *COUNTS, "severity", *AGES}
     names = [name for name in carried.names if name not in left_out]
-    told = pl.concat(part.select(pl.all().count()) for part in carried.read(names)).sum()
-    values = told.row(0, named=True)
+    counts = pl.concat(part.select(pl.all().count()) for part in carried.read(names)).sum()
+    values = counts.row(0, named=True)
     return [name for name in names if values[name] or name in _ALWAYS]
 
 
@@ -43,11 +43,11 @@ def saved_parts(carried: Iterable[pl.DataFrame], facts: Sequence[str]) -> Iterat
     Their facts as text are many times as large, so they come in parts. `facts` as `facts_of` gives
     them for all of these.
     """
-    told = pl.struct(facts).struct.json_encode().alias("facts")
+    encoded = pl.struct(facts).struct.json_encode().alias("facts")
     days = pl.col("first_seen", "accepted_until").cast(pl.String)
     for part in carried:
         yield (
-            part.with_columns(told)
+            part.with_columns(encoded)
             .with_columns(days)
             .rename({"id": "break_id"})
             .select(name for name in _SAVED if name != "reconciliation_id")
@@ -67,14 +67,14 @@ def with_causes(saved: pl.DataFrame) -> pl.DataFrame:
 
 def _read(saved: pl.DataFrame) -> pl.DataFrame:
     days = ("first_seen", "accepted_until", "date", "looked_as_of", "due")
-    told = {
+    dtypes = {
         name: pl.String() if name in days or dtype.is_decimal() else dtype
         for name, dtype in CARRIED.items()
         if name in _FACTS
     }
     return (
         saved.rename({"break_id": "id"})
-        .with_columns(pl.col("facts").str.json_decode(pl.Struct({**told, "cause": pl.String()})))
+        .with_columns(pl.col("facts").str.json_decode(pl.Struct({**dtypes, "cause": pl.String()})))
         .unnest("facts")
         .with_columns(pl.col(days).str.to_date())
         .select(*(pl.col(name).cast(dtype) for name, dtype in CARRIED.items()), "cause")

@@ -36,14 +36,14 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
     fixed = pl.col("code").replace_strict(
         always | dict.fromkeys(ALWAYS_LOW, Severity.LOW.value), default=None, return_dtype=pl.String
     )
-    judged = (
+    by_limits = (
         pl.when(high)
         .then(pl.lit(Severity.HIGH.value))
         .when(medium)
         .then(pl.lit(Severity.MEDIUM.value))
         .otherwise(pl.lit(Severity.LOW.value))
     )
-    return breaks.select(pl.coalesce(fixed, judged).alias("severity")).to_series()
+    return breaks.select(pl.coalesce(fixed, by_limits).alias("severity")).to_series()
 
 
 def is_about(limit: Decimal) -> pl.Expr:

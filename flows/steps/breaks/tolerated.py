@@ -48,10 +48,10 @@ class ToleranceLine:
 
 def tolerated_differences(table: Table, lines: Lines, differences: pl.DataFrame) -> pl.DataFrame:
     """The differences that have a `tolerance`, as `TOLERATED_SCHEMA`."""
-    waved = differences.filter(pl.col("tolerance").is_not_null())
-    return waved.with_columns(
+    tolerated = differences.filter(pl.col("tolerance").is_not_null())
+    return tolerated.with_columns(
         pl.lit(table.name).alias("record"),
-        line_key(table, lines.frame[waved["row"]]),
+        line_key(table, lines.frame[tolerated["row"]]),
         pl.when(pl.col("field").is_in(table.amounts)).then("delta"),
     ).select(pl.col(name).cast(dtype) for name, dtype in TOLERATED_SCHEMA.items())
 

@@ -111,14 +111,15 @@ class Bookmaker:
     ) -> None:
         nulls = [text for text in form.null if text]
         # What has no digit is neither number nor time, so that it may be looked for behind them.
-        told_by_itself = len(columns) == 1 and not any(map(str.isdigit, "".join(nulls)))
+        null_is_unambiguous = len(columns) == 1 and not any(map(str.isdigit, "".join(nulls)))
         self._how.append(
             {
                 **how,
                 **self._words_of("null", nulls),
                 **self._range("column", self._columns, columns),
                 "column": columns[0],
-                "bare": told_by_itself and how["form"] in (Form.INTEGER, Form.DECIMAL, Form.MOMENT),
+                "bare": null_is_unambiguous
+                and how["form"] in (Form.INTEGER, Form.DECIMAL, Form.MOMENT),
                 "join": self._words_of("join", [form.join])["first_join"],
                 "one_number": len(columns) > 1 and form.is_one_number(of),
                 "trimmed": form.blanks_dropped,
@@ -271,8 +272,8 @@ def _count(form: DateForms) -> dict[str, int]:
 def _layout(date_format: str | None = None) -> list[int] | None:
     """The parts and bytes of a form of dates; None: it has others, or not one day."""
     parts = [*date_parts(date_format or _ISO)]
-    told = {part.directive for part in parts if part.directive}
-    if told - _CLOCK not in _DAYS:
+    directives = {part.directive for part in parts if part.directive}
+    if directives - _CLOCK not in _DAYS:
         return None
     return [
         sign

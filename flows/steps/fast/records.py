@@ -28,7 +28,7 @@ _INTEGER, _DECIMAL, _AMOUNT, _MOMENT, _LAID_OUT, _COUNT, _WORD, _BEHIND, _KEPT =
 _LINE_FEED = ord("\n")
 _ROOM = 256
 """Bytes of several cells that are read as one."""
-_UNTOLD = -1
+_UNKNOWN = -1
 """Where a cell ends that holds a quote: its bytes are not its text."""
 _BEGIN, _END, _VALUE, _BESIDE, _GIVEN = range(5)
 """Of a cell that was read: where it is, and what was found."""
@@ -69,7 +69,7 @@ def room_for(width: int, fields: int) -> Room:
     text = np.empty(_ROOM, np.uint8)
     joined = text.view()
     joined.flags.writeable = False
-    last = np.full((fields, _GIVEN + 1), _UNTOLD, np.int64)
+    last = np.full((fields, _GIVEN + 1), _UNKNOWN, np.int64)
     return Room(*cells, text, joined, np.empty(len(TimePart) + 1, np.int64), last)
 
 
@@ -93,7 +93,7 @@ def read_records(
     and the one behind the last; `how` has a line for each field; `left` are columns of which only
     the places are told. Returns how many records are left.
     """
-    begins, ends, _, _, told, last = room
+    begins, ends, _, _, parts, last = room
     values, beside, given, left_begins, left_ends = read
     plain = len(ranges) == 0 and _is_plain(how, len(begins))
     count = 0
@@ -128,8 +128,8 @@ def read_records(
                 else:
                     begin, end = 0, _join(text, begins, ends, book, of, room.text)
                     cell = room.joined
-                if end != _UNTOLD:
-                    value, more, there, known = _read_text(cell, begin, end, book, of, told)
+                if end != _UNKNOWN:
+                    value, more, there, known = _read_text(cell, begin, end, book, of, parts)
                 if known and of_one:
                     last[field, _BEGIN], last[field, _END] = begins[column], ends[column]
                     last[field, _VALUE], last[field, _BESIDE] = value, more
@@ -141,7 +141,7 @@ def read_records(
         for place in range(len(left)):
             left_begins[place, count] = begins[left[place]]
             left_ends[place, count] = ends[left[place]]
-            known = known and ends[left[place]] != _UNTOLD
+            known = known and ends[left[place]] != _UNKNOWN
         fast[record] = known
         count += known
     return count
@@ -151,7 +151,11 @@ def read_records(
 def _is_again(text: Bytes, begin: int, end: int, last: Places, field: int) -> bool:
     """Whether a cell is the one before, as the day of a line of a table: it is read once."""
     before = last[field, _BEGIN]
-    if end == _UNTOLD or last[field, _END] == _UNTOLD or last[field, _END] - before != end - begin:
+    if (
+        end == _UNKNOWN
+        or last[field, _END] == _UNKNOWN
+        or last[field, _END] - before != end - begin
+    ):
         return False
     for place in range(end - begin):
         if byte_at(text, begin + place) != byte_at(text, before + place):
@@ -218,15 +222,15 @@ def _find_cells(
         if at < stop and byte_at(text, at) == quote:
             at += 1
             begins[column] = at
-            told = True
+            unescaped = True
             while at < stop:
                 if byte_at(text, at) == quote:
                     if at + 1 == stop or byte_at(text, at + 1) != quote:
                         break
-                    told = False
+                    unescaped = False
                     at += 1
                 at += 1
-            ends[column] = at if told else _UNTOLD
+            ends[column] = at if unescaped else _UNKNOWN
             at += 1
         else:
             begins[column] = at
@@ -260,9 +264,9 @@ def _cell(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead) -
     """Where the cell of the one column is that a field is made of; it is empty if it is none."""
     column = book.columns[how.first_column]
     begin, end = begins[column], ends[column]
-    if end != _UNTOLD and how.trimmed:
+    if end != _UNKNOWN and how.trimmed:
         begin, end = without_blanks(text, begin, end)
-    if end != _UNTOLD and one_of(text, begin, end, book, how.first_null, how.beyond_null):
+    if end != _UNKNOWN and one_of(text, begin, end, book, how.first_null, how.beyond_null):
         end = begin
     return begin, end
 
@@ -275,19 +279,19 @@ def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, r
     for place in range(how.first_column, how.beyond_column):
         column = book.columns[place]
         begin, end = begins[column], ends[column]
-        if end == _UNTOLD:
-            return _UNTOLD
+        if end == _UNKNOWN:
+            return _UNKNOWN
         if how.trimmed:
             begin, end = without_blanks(text, begin, end)
         if begin == end or one_of(text, begin, end, book, how.first_null, how.beyond_null):
             continue
         numbers += how.one_number and has_digit(text, begin, end)
         if numbers > 1:
-            return _UNTOLD
+            return _UNKNOWN
         between = book.words[how.join]
         needed = end - begin + between.stop - between.start
         if size + needed > _ROOM:
-            return _UNTOLD
+            return _UNKNOWN
         if several:
             for at in range(between.start, between.stop):
                 room[size] = byte_at(book.text, at)
@@ -310,7 +314,7 @@ def _is_kept(text: Bytes, begin: int, end: int, book: Book, how: HowRead) -> boo
 
 @loop_part
 def _read_text(
-    text: Bytes, begin: int, end: int, book: Book, how: HowRead, told: Places
+    text: Bytes, begin: int, end: int, book: Book, how: HowRead, parts: Places
 ) -> tuple[int, int, bool, bool]:
     """A field from its text: its value and what stands beside it, if given, whether known."""
     form = how.form
@@ -340,7 +344,7 @@ def _read_text(
         at, value, offset, known = read_moment(text, begin, end)
         known = known and at == end
     elif form == _LAID_OUT:
-        value, known = read_laid_out(text, begin, end, book, how, told)
+        value, known = read_laid_out(text, begin, end, book, how, parts)
     else:
         value, known = read_count(text, begin, end, how)
     if how.instant:

@@ -208,10 +208,10 @@ def _sign(
 
 @loop_part
 def read_laid_out(
-    text: Bytes, at: int, stop: int, book: Book, how: HowRead, told: NDArray[np.int64]
+    text: Bytes, at: int, stop: int, book: Book, how: HowRead, parts: NDArray[np.int64]
 ) -> tuple[int, bool]:
-    """A time by its layout: its wall clock, whether it is known; `told` has room for its parts."""
-    told[:] = 0
+    """A time by its layout: its wall clock, whether it is known; `parts`: room to read it."""
+    parts[:] = 0
     for place in range(how.first_part, how.beyond_part):
         if at >= stop:
             return 0, False
@@ -229,17 +229,17 @@ def read_laid_out(
         if at + width > stop:
             return 0, False
         if part == _MONTH_NAME:
-            told[_MONTH] = _month(text, at)
+            parts[_MONTH] = _month(text, at)
         else:
-            end, told[part], known = read_integer(text, at, at + width)
+            end, parts[part], known = read_integer(text, at, at + width)
             if not known or end != at + width:
                 return 0, False
         at += width
-    year = told[_YEAR]
+    year = parts[_YEAR]
     if how.short_year:
-        year = told[_SHORT_YEAR] + (1900 if told[_SHORT_YEAR] >= _PIVOT else 2000)
-    clock = told[_HOUR], told[_MINUTE], told[_SECOND]
-    wall, known = wall_clock(year, told[_MONTH], told[_DAY], *clock)
+        year = parts[_SHORT_YEAR] + (1900 if parts[_SHORT_YEAR] >= _PIVOT else 2000)
+    clock = parts[_HOUR], parts[_MINUTE], parts[_SECOND]
+    wall, known = wall_clock(year, parts[_MONTH], parts[_DAY], *clock)
     return wall, known and at == stop
 
 

@@ -61,7 +61,7 @@ def from_both(amount: Decimal | None, beyond: str | None) -> Decimal | None:
     return amount if beyond is None else number_of(beyond)
 
 
-def beside(frame: pl.DataFrame, name: str) -> pl.Series:
+def beyond_texts(frame: pl.DataFrame, name: str) -> pl.Series:
     """The texts beside an amount of a frame; nulls where the frame has none."""
     if name + BEYOND in frame.columns:
         return frame[name + BEYOND]
@@ -79,7 +79,7 @@ def unheld(field: Field, frame: pl.DataFrame) -> pl.Series:
 
     A required one that is not there at all is one too: rows cannot lack it.
     """
-    amounts, texts = frame[field.name], beside(frame, field.name)
+    amounts, texts = frame[field.name], beyond_texts(frame, field.name)
     return texts.is_not_null() | (amounts.is_null() & field.required)
 
 
@@ -89,8 +89,8 @@ def texts_last(frame: pl.DataFrame) -> pl.DataFrame:
     Not all that is read of a side has such texts, and what has some may come first or last.
     """
     there = frame.columns
-    beside = (name + end for end in (UNREADABLE, BEYOND) for name in there)
-    texts = [text for text in beside if text in there]
+    candidates = (name + end for end in (UNREADABLE, BEYOND) for name in there)
+    texts = [text for text in candidates if text in there]
     return frame.select(*(name for name in frame.columns if name not in texts), *texts)
 
 
@@ -129,7 +129,7 @@ def unsigned(text: pl.Expr) -> pl.Expr:
     return text.str.strip_prefix("-")
 
 
-def shown(name: str) -> pl.Expr:
+def amount_text(name: str) -> pl.Expr:
     """An amount as text: as it is, without zeros that say nothing."""
     return pl.coalesce(pl.col(name + BEYOND), money_text(pl.col(name)))
 
@@ -149,8 +149,8 @@ def sums_beyond(
         if column not in there:
             continue
         text = pl.col(column + BEYOND)
-        told = rows.filter(text.is_not_null()).select(*by, text.alias("__text")).collect()
-        for *key, value in told.iter_rows():
+        texts = rows.filter(text.is_not_null()).select(*by, text.alias("__text")).collect()
+        for *key, value in texts.iter_rows():
             sums = found.setdefault(tuple(key), {})
             sums[name] = exact_sum([sums.get(name)], [value])
     return found

@@ -42,7 +42,7 @@ class PartedRows:
     def __iter__(self) -> Iterator[pl.DataFrame]:
         return iter(self.read(self.names))
 
-    def beside(self, more: pl.DataFrame) -> "PartedRows":
+    def hstack(self, more: pl.DataFrame) -> "PartedRows":
         """The rows, each with that of a frame that has one for each of them."""
 
         def read(names: list[str]) -> Iterator[pl.DataFrame]:

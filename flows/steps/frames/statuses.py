@@ -38,13 +38,13 @@ class Lines:
 
     def __getitem__(self, rows: pl.Series) -> pl.DataFrame:
         """Some lines, with what the target has of each."""
-        return self._beside(self.frame[rows])
+        return self._with_target(self.frame[rows])
 
     def whole(self) -> pl.DataFrame:
         """All lines, with what the target has of each."""
-        return self._beside(self.frame)
+        return self._with_target(self.frame)
 
-    def _beside(self, lines: pl.DataFrame) -> pl.DataFrame:
+    def _with_target(self, lines: pl.DataFrame) -> pl.DataFrame:
         found = self.target[lines[PARTNER]]
         there = lines[PARTNER].is_not_null()
         if self.own is not None:

@@ -18,5 +18,5 @@ def time_text(moment: pl.Expr, offset: pl.Expr, *, instant: bool) -> pl.Expr:
         (size % 60).cast(pl.String).str.zfill(2),
     )
     absent = pl.lit("+00:00") if instant else pl.lit("")
-    shown = clock.str.strip_suffix(".000000").str.replace(r"(\.[0-9]*?)0+$", "$1")
-    return pl.concat_str(shown, pl.when(offset.is_null()).then(absent).otherwise(zone))
+    trimmed = clock.str.strip_suffix(".000000").str.replace(r"(\.[0-9]*?)0+$", "$1")
+    return pl.concat_str(trimmed, pl.when(offset.is_null()).then(absent).otherwise(zone))

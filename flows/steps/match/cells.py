@@ -135,25 +135,25 @@ def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
     both = (pl.col("l").abs() < small) & (pl.col("r").abs() < most) & _share_fits(share)
     both = both.fill_null(value=False)
     number = pl.col("left").str.contains(NUMBER) & pl.col("right").str.contains(NUMBER)
-    judged = cells.with_columns(pl.when(both).then("l"), pl.when(both).then("r"))
-    judged = judged.with_columns((pl.col("r") - pl.col("l")).alias("d"))
-    slow = judged.select((number & ~both).fill_null(value=False)).to_series()
+    compared = cells.with_columns(pl.when(both).then("l"), pl.when(both).then("r"))
+    compared = compared.with_columns((pl.col("r") - pl.col("l")).alias("d"))
+    slow = compared.select((number & ~both).fill_null(value=False)).to_series()
     inside = pl.lit(False)
     if leeway is not None:
         part = (pl.col("l").abs() * pl.lit(_kept(share), AMOUNT)).cast(AMOUNT)
         bound = pl.max_horizontal(pl.lit(_kept(leeway.absolute), AMOUNT), part)
         inside = (pl.col("d").abs() <= bound).fill_null(value=False)
-    judged = judged.with_columns(
+    compared = compared.with_columns(
         pl.when(pl.col("d").is_not_null())
-        .then(plain_text(judged["d"].cast(pl.String)))
+        .then(plain_text(compared["d"].cast(pl.String)))
         .otherwise("delta")
         .alias("delta"),
         (pl.col("same") | (pl.col("d") == 0).fill_null(value=False)).alias("same"),
         (pl.col("within") | inside).alias("within"),
     ).drop("l", "r", "d")
     if not slow.any():
-        return judged
-    return _each(judged, slow, lambda one, other: _apart(one, other, leeway))
+        return compared
+    return _each(compared, slow, lambda one, other: _difference(one, other, leeway))
 
 
 def _kept(bound: Decimal) -> Decimal:
@@ -171,7 +171,7 @@ def _share_fits(share: Decimal) -> pl.Expr:
     return ~pl.col("left").str.contains(rf"\.[0-9]{{{rest + 1},}}$")
 
 
-def _apart(left: str, right: str, leeway: Leeway | None) -> tuple[bool, str, bool] | None:
+def _difference(left: str, right: str, leeway: Leeway | None) -> tuple[bool, str, bool] | None:
     """Whether two number texts are the same, how far apart, and whether inside the leeway."""
     try:
         # An exponent adds up to 999 digits; the others are all written.
@@ -197,16 +197,16 @@ def _as_times(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
         ((right[part] - left[part]).cast(AMOUNT) / unit).cast(AMOUNT)
         for part, unit in (("at", _MICRO), ("nanos", _NANO))
     )
-    apart = micros + nanos
+    difference = micros + nanos
     seconds = leeway.seconds if leeway else None
-    inside = known & (apart.abs() <= (-1 if seconds is None else _kept(seconds)))
-    delta = plain_text(apart.cast(pl.String)) + " s"
-    judged = some.select(
+    inside = known & (difference.abs() <= (-1 if seconds is None else _kept(seconds)))
+    delta = plain_text(difference.cast(pl.String)) + " s"
+    compared = some.select(
         pl.when(known).then(delta).otherwise("delta").alias("delta"),
-        (known & (apart == 0)).fill_null(value=False).alias("same"),
+        (known & (difference == 0)).fill_null(value=False).alias("same"),
         (pl.col("within") | inside.fill_null(value=False)).alias("within"),
     )
-    return cells.with_columns(cells[one.name].scatter(rows, one) for one in judged)
+    return cells.with_columns(cells[one.name].scatter(rows, one) for one in compared)
 
 
 def _moments(values: pl.Series) -> pl.DataFrame:
@@ -259,12 +259,12 @@ def _as_booleans(cells: pl.DataFrame) -> pl.DataFrame:
 def _each(
     cells: pl.DataFrame,
     where: pl.Series,
-    judge: Callable[[str, str], tuple[bool, str, bool] | None],
+    compare: Callable[[str, str], tuple[bool, str, bool] | None],
 ) -> pl.DataFrame:
     """Judge single cells one by one: those that no type of fixed width can hold."""
     rows = where.arg_true()
     same, delta, within = (cells[name] for name in ("same", "delta", "within"))
-    verdicts = [judge(*pair) for pair in cells[rows].select("left", "right").iter_rows()]
+    verdicts = [compare(*pair) for pair in cells[rows].select("left", "right").iter_rows()]
     known = [(row, verdict) for row, verdict in zip(rows, verdicts, strict=True) if verdict]
     if not known:
         return cells

@@ -10,7 +10,15 @@ from math import isfinite
 
 import polars as pl
 
-from flows.steps.frames.beyond import beside, beyond_of, fits, number_of, parted, too_large, unheld
+from flows.steps.frames.beyond import (
+    beyond_of,
+    beyond_texts,
+    fits,
+    number_of,
+    parted,
+    too_large,
+    unheld,
+)
 from flows.steps.frames.time_texts import time_text
 from flows.steps.rules.rules import Offset, Rules, Tolerance
 from schemas.amounts import BEYOND, EXACT
@@ -57,11 +65,11 @@ def differences(
         differing = pl.concat(blocks) if blocks else None
         if differing is not None and differing.height:
             lines = _lines_of(field, differing)
-            parts.append(_apart_in_value(table, expected, found, partner, lines))
+            parts.append(_currency_differences(table, expected, found, partner, lines))
     return pl.concat(parts)
 
 
-def _apart_in_value(
+def _currency_differences(
     table: Table,
     expected: pl.DataFrame,
     found: pl.DataFrame,
@@ -98,7 +106,7 @@ def _differing(
         columns |= zip(("eo", "fo"), sides(field.name + OFFSET), strict=True)
         differ |= pl.col("eo").ne_missing(pl.col("fo"))
     elif field.amount and (beyond_of(expected, [field.name]) or beyond_of(found, [field.name])):
-        texts = beside(expected, field.name), beside(found, field.name).gather(partner)
+        texts = beyond_texts(expected, field.name), beyond_texts(found, field.name).gather(partner)
         columns |= zip((f"e{BEYOND}", f"f{BEYOND}"), texts, strict=True)
         differ |= pl.col(f"e{BEYOND}").ne_missing(pl.col(f"f{BEYOND}"))
     both = pl.DataFrame(columns)
@@ -114,23 +122,23 @@ def _lines_of(field: Field, both: pl.DataFrame) -> pl.DataFrame:
         case Kind.DOUBLE:
             code = "AMOUNT" if field.amount else "VALUE"
             e, f = decimals(both["e"]), decimals(both["f"])
-            texts = [beside(both, side) for side in "ef"]
+            texts = [beyond_texts(both, side) for side in "ef"]
             # Of one that is too large the difference is known; one that is too long differs by
             # digits that no money has.
             there = pl.DataFrame([both["f"].alias(field.name), texts[1].alias(field.name + BEYOND)])
             unread = pl.lit(unheld(field, there) & ~too_large(texts[1]) & field.amount)
-            shown = [
+            sides = [
                 pl.coalesce(pl.lit(beyond), pl.lit(canonical_texts(both[side])))
                 for side, beyond in zip("ef", texts, strict=True)
             ]
-            delta, more = _apart(e, f, *texts)
+            delta, more = _delta(e, f, *texts)
             lines = both.with_columns(
                 delta,
                 pl.when(~unread).then(pl.lit(more)).alias(more.name),
                 code=pl.when(unread).then(pl.lit("PRECISION")).otherwise(pl.lit(code)),
                 base=e,
-                expected=shown[0],
-                found=shown[1],
+                expected=sides[0],
+                found=sides[1],
             )
         case _:
             lines = both.with_columns(
@@ -139,9 +147,9 @@ def _lines_of(field: Field, both: pl.DataFrame) -> pl.DataFrame:
                 found=canonical_texts(both["f"]),
             )
     if field.secret:
-        shown = [pl.when(pl.col(side).is_not_null()).then(pl.lit(SECRET)).alias(side)
-                 for side in ("expected", "found")]  # fmt: skip
-        lines = lines.with_columns(shown)
+        hidden = [pl.when(pl.col(side).is_not_null()).then(pl.lit(SECRET)).alias(side)
+                  for side in ("expected", "found")]  # fmt: skip
+        lines = lines.with_columns(hidden)
     lines = lines.with_columns(field=pl.lit(field.name))
     return lines.select(
         (pl.col(name) if name in lines.columns else pl.lit(None)).cast(dtype).alias(name)
@@ -153,30 +161,30 @@ def _times(kind: Kind) -> list[pl.Expr]:
     """Of two times the instants are compared where both say theirs, the wall clocks otherwise."""
     e, f, eo, fo = (pl.col(name) for name in ("e", "f", "eo", "fo"))
     if kind is Kind.DATETIME_OFFSET:
-        apart = f.cast(pl.Int64) - e.cast(pl.Int64)
+        difference = f.cast(pl.Int64) - e.cast(pl.Int64)
         known = pl.lit(True)
     else:
         both = eo.is_not_null() & fo.is_not_null()
         shift = pl.when(both).then((fo - eo).cast(pl.Int64) * _MINUTE).otherwise(0)
-        apart = f.cast(pl.Int64) - e.cast(pl.Int64) - shift
+        difference = f.cast(pl.Int64) - e.cast(pl.Int64) - shift
         # One wall clock with its zone and one without may or may not be the same instant.
         known = eo.is_null() == fo.is_null()
     instant = kind is Kind.DATETIME_OFFSET
-    shown = [time_text(side, offset, instant=instant) for side, offset in ((e, eo), (f, fo))]
+    written = [time_text(side, offset, instant=instant) for side, offset in ((e, eo), (f, fo))]
     absent = e.is_null() | f.is_null()
     code = (
         pl.when(absent & e.is_null().ne(f.is_null()))
         .then(pl.lit("VALUE"))
-        .when((apart != 0) | ~known)
+        .when((difference != 0) | ~known)
         .then(pl.lit("INSTANT"))
         .when(eo.ne_missing(fo))
         .then(pl.lit("OFFSET"))
     )
     return [
         code.alias("code"),
-        (apart.cast(AMOUNT) / 1_000_000).cast(AMOUNT).alias("seconds"),
-        shown[0].alias("expected"),
-        shown[1].alias("found"),
+        (difference.cast(AMOUNT) / 1_000_000).cast(AMOUNT).alias("seconds"),
+        written[0].alias("expected"),
+        written[1].alias("found"),
     ]
 
 
@@ -199,7 +207,7 @@ def decimals(values: pl.Series) -> pl.Series:
     return read.scatter(left, pl.Series(fitting, dtype=AMOUNT))
 
 
-def _apart(
+def _delta(
     expected: pl.Series, found: pl.Series, more_expected: pl.Series, more_found: pl.Series
 ) -> list[pl.Series]:
     """Found minus expected, and the text of a difference that does not fit beside it."""
@@ -252,7 +260,7 @@ def _number_texts(values: pl.Series) -> Iterator[str | None]:
         )
 
 
-def judged(record: str, differences: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+def with_tolerances(record: str, differences: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """The differences with `tolerance`: the name of the rule that waves one through, else null.
 
     `differences` has, beside its own columns, the row's `currency` and `tenant`. Of several rules
@@ -268,8 +276,8 @@ def judged(record: str, differences: pl.DataFrame, rules: Rules) -> pl.DataFrame
                 .otherwise(name)
             )
     if rules.offset is not Offset.DIFFERS:
-        told = pl.concat_str(pl.lit(f"{record}."), pl.col("field"), pl.lit(" offset"))
-        name = pl.when(pl.col("code") == "OFFSET").then(told).otherwise(name)
+        offset_name = pl.concat_str(pl.lit(f"{record}."), pl.col("field"), pl.lit(" offset"))
+        name = pl.when(pl.col("code") == "OFFSET").then(offset_name).otherwise(name)
     return differences.with_columns(name.alias("tolerance"))
 
 

@@ -78,11 +78,11 @@ def partition_numbers(
     Types and readings are of this side's column and of the other one's. Rows that lack a part of
     their key are the same as none, and are shared out evenly.
     """
-    told = [
+    parts = [
         _one_form(column, *types, *read).alias(str(place))
         for place, (column, types, read) in enumerate(zip(columns, dtypes, readings, strict=True))
     ]
-    keys = pl.DataFrame(told)
+    keys = pl.DataFrame(parts)
     # A seed of its own: the parts of a partition are told apart by another hash of the same key.
     number = keys.hash_rows(seed=_PARTITIONS) % count
     lacking = keys.select(pl.any_horizontal(pl.all().is_null())).to_series()
@@ -214,10 +214,10 @@ def partners(left: pl.DataFrame, right: pl.DataFrame, behind: int = 0) -> Partne
         pairs = mine.join(theirs, on=left.columns, how="inner")
         partner[pairs["left"].to_numpy()] = pairs["right"].to_numpy()
         taken[pairs["right"].to_numpy()] = True
-    return _told(partner, taken, again, [_keyless(side) for side in (left, right)])
+    return _as_partners(partner, taken, again, [_keyless(side) for side in (left, right)])
 
 
-def _told(
+def _as_partners(
     partner: RowNumbers, taken: Flags, again: Sequence[Flags], keyless: Sequence[Flags]
 ) -> Partners:
     known = partner != _NOBODY
@@ -275,7 +275,7 @@ def _near(left: pl.DataFrame, right: pl.DataFrame, behind: int) -> Partners | No
                 taken = np.zeros(right.height, np.bool_)
                 taken[partner[partner != _NOBODY]] = True
                 none = [np.zeros(side.height, np.bool_) for side in (left, right)]
-                return _told(partner, taken, none, none)
+                return _as_partners(partner, taken, none, none)
     return None
 
 

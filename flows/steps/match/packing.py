@@ -52,8 +52,8 @@ def packing(frame: pl.DataFrame, columns: Sequence[str]) -> Packing | None:
         *(pl.col(name).min().alias(f"{name} low") for name in columns),
         *(pl.col(name).max().alias(f"{name} high") for name in columns),
     )
-    told = bounds.collect().row(0)
-    lowest, highest = told[: len(columns)], told[len(columns) :]
+    limits = bounds.collect().row(0)
+    lowest, highest = limits[: len(columns)], limits[len(columns) :]
     widths = [high - low + 1 for low, high in zip(lowest, highest, strict=True)]
     if prod(widths) > _MOST:
         return None

@@ -28,10 +28,10 @@ class Pairs:
 
     partner: pl.Series
     """Per left row the number of its right row; null where there is none."""
-    lone: pl.Series
+    unmatched: pl.Series
     """Numbers of the right rows that no left row has as partner."""
     repeats: pl.Series
-    """Of the lone ones, whether a right row with the same key stands before it."""
+    """Of the unmatched ones, whether a right row with the same key stands before it."""
 
 
 def key_frame(table: Table, frame: pl.DataFrame, *, wire: str | None) -> pl.DataFrame:
@@ -146,13 +146,13 @@ def pair(left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool = True) -
         return Pairs(partner, none, none.cast(pl.Boolean))
     taken = pl.Series("taken", [False]).new_from_index(0, right.height)
     taken = taken.scatter(partner.drop_nulls(), True)
-    lone = (~taken).arg_true()
+    unmatched = (~taken).arg_true()
     repeats = (
-        pl.Series([False]).new_from_index(0, lone.len())
+        pl.Series([False]).new_from_index(0, unmatched.len())
         if again is None
-        else lone.is_in(again.implode())
+        else unmatched.is_in(again.implode())
     )
-    return Pairs(partner, lone, repeats.alias("repeats"))
+    return Pairs(partner, unmatched, repeats.alias("repeats"))
 
 
 def pair_records(
@@ -172,15 +172,15 @@ def pair_records(
     rest = pair(
         *(
             side[rows].with_columns(pl.int_range(pl.len()).over(names).alias("nth"))
-            for side, rows in zip(keys, (mine, alike.lone), strict=True)
+            for side, rows in zip(keys, (mine, alike.unmatched), strict=True)
         )
     )
-    partner = alike.partner.scatter(mine, alike.lone.gather(rest.partner))
-    lone = alike.lone.gather(rest.lone)
+    partner = alike.partner.scatter(mine, alike.unmatched.gather(rest.partner))
+    unmatched = alike.unmatched.gather(rest.unmatched)
     # A server tells one instant in one way.
-    keyed = (written if wire is None else keys)[1][pl.concat([partner.drop_nulls(), lone])]
-    first = keyed.to_struct().is_first_distinct().tail(lone.len())
-    return Pairs(partner, lone, (~first).alias("repeats"))
+    keyed = (written if wire is None else keys)[1][pl.concat([partner.drop_nulls(), unmatched])]
+    first = keyed.to_struct().is_first_distinct().tail(unmatched.len())
+    return Pairs(partner, unmatched, (~first).alias("repeats"))
 
 
 def _hashed(left: pl.DataFrame, right: pl.DataFrame) -> pl.Series | None:

@@ -55,28 +55,28 @@ def plain_numbers(values: pl.Series) -> pl.Series:
     """One text per number, whatever its writing; a text that is no number stays as it is."""
     number = pl.col("t").str.contains(NUMBER)
     plain = plain_text(values).alias("plain")
-    told = pl.DataFrame({"t": values, "plain": plain})
-    told = told.with_columns(pl.when(number).then("plain").otherwise("t").alias("plain"))
-    rare = told.select(number & pl.col("t").str.contains(r"^\+|^-0|^-?\.|[eE]")).to_series()
+    frame = pl.DataFrame({"t": values, "plain": plain})
+    frame = frame.with_columns(pl.when(number).then("plain").otherwise("t").alias("plain"))
+    rare = frame.select(number & pl.col("t").str.contains(r"^\+|^-0|^-?\.|[eE]")).to_series()
     places = rare.fill_null(value=False).arg_true()
     if not places.len():
-        return told["plain"]
+        return frame["plain"]
     written = [format(abs(n) if not (n := Decimal(one)) else n, "f") for one in values[places]]
-    return told["plain"].scatter(places, plain_text(pl.Series(written, dtype=pl.String)))
+    return frame["plain"].scatter(places, plain_text(pl.Series(written, dtype=pl.String)))
 
 
 def _times(values: pl.Series, signs: int) -> pl.Series:
     """Times in UTC, or by their wall clock, without zeros that say nothing."""
     ticks = values.to_physical()
     near, far = _parted(values, _FAR_DAYS * 86400 * 10**signs)
-    told = _by_clock(near, f"%Y-%m-%dT{_CLOCK}")
-    return told.scatter(far, [_far_time(ticks[place], signs) for place in far])
+    near_texts = _by_clock(near, f"%Y-%m-%dT{_CLOCK}")
+    return near_texts.scatter(far, [_far_time(ticks[place], signs) for place in far])
 
 
 def _by_clock(values: pl.Series, form: str) -> pl.Series:
     """Times in a form that ends in a fraction, without its zeros that say nothing."""
-    shown = values.dt.to_string(form).to_frame("t")
-    return shown.select(pl.col("t").str.strip_chars_end("0").str.strip_chars_end(".")).to_series()
+    written = values.dt.to_string(form).to_frame("t")
+    return written.select(pl.col("t").str.strip_chars_end("0").str.strip_chars_end(".")).to_series()
 
 
 def _days(values: pl.Series) -> pl.Series:
@@ -123,15 +123,15 @@ def _json(values: pl.Series) -> pl.Series:
 
 
 def _records(values: pl.Series, names: list[str]) -> pl.Series:
-    told = values.is_null().to_frame("null")
+    frame = values.is_null().to_frame("null")
     parts = []
     # By number, because polars takes some names for patterns of others.
     fields = values.struct.rename_fields([str(place) for place in range(len(names))])
     for place, name in sorted(enumerate(names), key=lambda one: one[1]):
-        told = told.with_columns(_json(fields.struct.field(str(place))).alias(str(place)))
+        frame = frame.with_columns(_json(fields.struct.field(str(place))).alias(str(place)))
         parts.append(pl.lit(f"{json.dumps(name, ensure_ascii=False)}:") + pl.col(str(place)))
     inner = pl.concat_str(parts, separator=",") if parts else pl.lit("")
-    return told.select(pl.when(~pl.col("null")).then("{" + inner + "}")).to_series()
+    return frame.select(pl.when(~pl.col("null")).then("{" + inner + "}")).to_series()
 
 
 def _lists(values: pl.Series) -> pl.Series:
@@ -154,11 +154,11 @@ def _part(values: pl.Series, dtype: Dtype) -> pl.Series:
         return numbers.replace(_INFINITE)
     if dtype == pl.Boolean:
         return texts(values)
-    told = texts(values)
+    unquoted = texts(values)
     if isinstance(dtype, pl.Datetime) and dtype.time_zone is None:
         # A day is the same as the midnight it begins with.
-        told = told.str.strip_suffix(MIDNIGHT)
-    quoted = told.to_frame("t").to_struct("of").struct.json_encode()
+        unquoted = unquoted.str.strip_suffix(MIDNIGHT)
+    quoted = unquoted.to_frame("t").to_struct("of").struct.json_encode()
     return quoted.str.strip_prefix('{"t":').str.head(-1)
 
 

@@ -52,7 +52,7 @@ class PlanAnnex(Annex[PlanLine]):
     """What plans ask of each debt, by `PLANNED_SCHEMA`."""
 
 
-def planned(beside: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl.DataFrame:
+def planned(with_payments: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """What plans ask of each debt: details of its payments, in the currency they were paid in.
 
     Where a plan leads to one debt only, its details that are due and have no payment count too.
@@ -61,7 +61,9 @@ def planned(beside: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl.DataFr
     columns = [*debt, pl.col("PlannedCurrenciesId").alias("currency"), "PlannedAmount"]
     known = pl.col("PlannedAmount").is_not_null()
     named = links.lazy().filter(known, pl.col("PlannedCurrenciesId") == pl.col("paid_in"))
-    open_ones = beside.filter(known, pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
+    open_ones = with_payments.filter(
+        known, pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of)
+    )
     only = (
         links.lazy()
         .select("PaymentPlansId", *debt)
@@ -93,8 +95,8 @@ def allotted(links: pl.DataFrame) -> pl.DataFrame:
     )
     back = pl.col("wanted").sum().over(PAYMENT_OF) < 0
     shared = shared.with_columns(
-        pl.when(back).then(-pl.col(name)).otherwise(name).alias(told)
-        for name, told in (("wanted", "asked"), ("settled", "given"))
+        pl.when(back).then(-pl.col(name)).otherwise(name).alias(alias)
+        for name, alias in (("wanted", "asked"), ("settled", "given"))
     )
     credit, asked = (of("asked", zero()) for of in (pl.min_horizontal, pl.max_horizontal))
     before = asked.cum_sum().over(PAYMENT_OF) - asked
@@ -110,7 +112,7 @@ def allotted(links: pl.DataFrame) -> pl.DataFrame:
 
 
 def plan_rows(
-    beside: pl.DataFrame, parts: pl.DataFrame, breaks: pl.DataFrame, as_of: date
+    with_payments: pl.DataFrame, parts: pl.DataFrame, breaks: pl.DataFrame, as_of: date
 ) -> pl.DataFrame:
     """One line per plan and currency: details, planned, paid, outstanding, overdue, flags."""
     currency = pl.col("PlannedCurrenciesId").alias("currency")
@@ -120,7 +122,7 @@ def plan_rows(
         side.select("PaymentPlansId", currency, "PlannedAmount", "day", paid)
         for side, paid in (
             (parts, own),
-            (beside.filter(pl.col("tenant").is_null()), zero().alias("own")),
+            (with_payments.filter(pl.col("tenant").is_null()), zero().alias("own")),
         )
     ]
     amount = pl.col("PlannedAmount").fill_null(zero())
@@ -182,13 +184,13 @@ def _flags(breaks: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def plan_lines(rows: pl.DataFrame, beside: pl.DataFrame) -> tuple[PlanLine, ...]:
+def plan_lines(rows: pl.DataFrame, with_payments: pl.DataFrame) -> tuple[PlanLine, ...]:
     """The lines a reader sees; plans with flags come into it before others."""
-    shown = rows.with_row_index("at")
-    if shown.height > LINES:
+    listed = rows.with_row_index("at")
+    if listed.height > LINES:
         flagged = pl.col("flags").list.len() > 0
-        shown = shown.sort(flagged, "outstanding", "at", descending=[True, True, False])
-        shown = shown.head(LINES).sort("at")
+        listed = listed.sort(flagged, "outstanding", "at", descending=[True, True, False])
+        listed = listed.head(LINES).sort("at")
     return tuple(
         PlanLine(
             plan="" if row["PaymentPlansId"] is None else str(row["PaymentPlansId"]),
@@ -202,21 +204,21 @@ def plan_lines(rows: pl.DataFrame, beside: pl.DataFrame) -> tuple[PlanLine, ...]
             status_codes=tuple(row["status_codes"] or ()),
             flags=tuple(row["flags"]),
         )
-        for row in _told(shown, beside).sort("at").iter_rows(named=True)
+        for row in _with_tenant_and_codes(listed, with_payments).sort("at").iter_rows(named=True)
     )
 
 
-def _told(shown: pl.DataFrame, beside: pl.DataFrame) -> pl.DataFrame:
+def _with_tenant_and_codes(listed: pl.DataFrame, with_payments: pl.DataFrame) -> pl.DataFrame:
     """Lines of plans with their tenant and the status codes of their details."""
-    details = beside.select(
+    details = with_payments.select(
         *("PaymentPlansId", "whose", _STATUS), pl.col("PlannedCurrenciesId").alias("currency")
-    ).join(shown, on="PaymentPlansId", how="semi", nulls_equal=True)
+    ).join(listed, on="PaymentPlansId", how="semi", nulls_equal=True)
     codes = (
         details.drop_nulls(_STATUS)
         .group_by(_PLAN)
         .agg(pl.col(_STATUS).unique().sort().alias("status_codes"))
     )
     whose = details.group_by("PaymentPlansId").agg(pl.col("whose").first().alias("tenant"))
-    return shown.join(codes, on=_PLAN, how="left", nulls_equal=True).join(
+    return listed.join(codes, on=_PLAN, how="left", nulls_equal=True).join(
         whose, on="PaymentPlansId", how="left", nulls_equal=True
     )

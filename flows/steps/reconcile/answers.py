@@ -28,7 +28,7 @@ ECHO_SCHEMA: dict[str, pl.DataType] = {
     "expected": pl.String(),
     "found": pl.String(),
 }
-TOLD = ("state", "status", "carried_out", "decision")
+SEND_COLUMNS = ("state", "status", "carried_out", "decision")
 """What is known of a send: what its state is, what was answered, what its attempts came to, and
 whose word it is."""
 NOT_ASKED = "not asked"
@@ -40,19 +40,19 @@ _EXPONENT_SHOWN = 400
 
 
 def sends(extract: pl.DataFrame, last_writers: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
-    """Per extract row what is known of its send (`TOLD`), and its number among the answers.
+    """Per extract row what is known of its send (`SEND_COLUMNS`), and its number among the answers.
 
     All null where there was none. A row that changed nothing was not sent, and one that was
     overtaken no longer is: the record was sent by the row that last wrote it (`last_writers`, the
     lineage of its partner).
     """
-    told = _places(answers)
-    answer = _partner(extract, told)
+    places = _places(answers)
+    answer = _partner(extract, places)
     overtaken = (answers["state"] == "superseded").fill_null(value=False)
     unsent = (answer.is_null() | overtaken.gather(answer).fill_null(value=False)).arg_true()
     if unsent.len():
-        answer = answer.scatter(unsent, _partner(last_writers[unsent], told))
-    known = answers.select(*TOLD, pl.col("echo").is_not_null().alias("echoed"))
+        answer = answer.scatter(unsent, _partner(last_writers[unsent], places))
+    known = answers.select(*SEND_COLUMNS, pl.col("echo").is_not_null().alias("echoed"))
     return known[answer].with_columns(answer.alias("answer"))
 
 
@@ -68,15 +68,15 @@ def to_be_sent(
     unasked = alone & states.is_null()
     if not unasked.any():
         return ~unasked
-    standing = extract.select(~in_state(OWN)).to_series()
+    eligible = extract.select(~in_state(OWN)).to_series()
     keys = key_frame(table, extract, wire=None)
-    asked = keys.filter(~alone & standing).unique().with_columns(asked=True)
-    told = keys.join(asked, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
-    return ~unasked | told["asked"].fill_null(value=False)
+    asked = keys.filter(~alone & eligible).unique().with_columns(asked=True)
+    joined = keys.join(asked, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
+    return ~unasked | joined["asked"].fill_null(value=False)
 
 
-def _partner(rows: pl.DataFrame, told: pl.DataFrame) -> pl.Series:
-    return pair(_places(rows), told, nulls_equal=False).partner
+def _partner(rows: pl.DataFrame, places: pl.DataFrame) -> pl.Series:
+    return pair(_places(rows), places, nulls_equal=False).partner
 
 
 def _places(rows: pl.DataFrame) -> pl.DataFrame:
@@ -136,21 +136,21 @@ def _differing(
     expected = _read(_canonical(table, record))
     found = _read(echo) if echo else None
     if expected is None or found is None:
-        yield "", None, None if echo is None else _shown(table, echo)
+        yield "", None, None if echo is None else _display(table, echo)
         return
     differing = _by_errors(table, found, errors) or _by_values(table, expected, found)
     # Between two currencies there is no difference: an amount with its currency is no number.
     other = differing.get(table.currency) if table.currency else None
     for name, value in differing.items():
-        told = _text(value)
+        text = _text(value)
         if table.by_name[name].secret:
             yield name, SECRET, SECRET
-        elif told is not None and other is not None and table.by_name[name].amount:
-            yield name, _text(expected.get(name)), f"{told} in {in_currency(str(_text(other)))}"
+        elif text is not None and other is not None and table.by_name[name].amount:
+            yield name, _text(expected.get(name)), f"{text} in {in_currency(str(_text(other)))}"
         else:
-            yield name, _text(expected.get(name)), told
+            yield name, _text(expected.get(name)), text
     if not differing:
-        yield "", None, _shown(table, echo or "")
+        yield "", None, _display(table, echo or "")
 
 
 def _by_errors(table: Table, found: Mapping[str, Any], errors: str | None) -> dict[str, Any]:
@@ -226,5 +226,5 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _shown(table: Table, echo: str) -> str:
+def _display(table: Table, echo: str) -> str:
     return SECRET if any(field.secret for field in table) else echo[:_ECHO_SHOWN]

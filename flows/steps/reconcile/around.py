@@ -44,11 +44,11 @@ class SomeRecords:
         sides = (parts_of(side, table.name) for side in mappings)
         return next((loads for loads in sides if loads), (held(no_records(table)),))
 
-    def judged(self, table: Table) -> Sequence[Load]:
+    def included(self, table: Table) -> Sequence[Load]:
         """Those that no rule leaves out."""
         return self.out.without(table.name, self.every(table))
 
-    def unjudged(self, table: Table) -> Sequence[Load]:
+    def excluded(self, table: Table) -> Sequence[Load]:
         """Those that a rule leaves out."""
         return self.out.only(table.name, self.every(table))
 
@@ -72,11 +72,11 @@ class KnownRecords:
 
     def payments(self) -> Sequence[Load]:
         """Those that plans are judged by."""
-        return [*self.own.judged(PAYMENT), *self._near(PAYMENT)]
+        return [*self.own.included(PAYMENT), *self._near(PAYMENT)]
 
     def paid_for_debts(self) -> Sequence[Load]:
         """Those of debts that the scope's payments and invoice files are of."""
-        own, near = self.own.judged(PAYMENT), self._near(PAYMENT)
+        own, near = self.own.included(PAYMENT), self._near(PAYMENT)
         if not near:
             return own
         asked = [
@@ -95,7 +95,7 @@ class KnownRecords:
 
     def details(self, *several: SomeRecords) -> pl.DataFrame:
         """Plan details of several but those of payments that are left out."""
-        each = [whole(place.judged(PAYMENT_PLAN_DETAIL)) for place in several]
+        each = [whole(place.included(PAYMENT_PLAN_DETAIL)) for place in several]
         some = [one for one in each if one.height] or each[:1]
         rows = some[0] if len(some) == 1 else pl.concat(some, how="diagonal")
         for place in self.every:
@@ -115,7 +115,7 @@ class KnownRecords:
         return loads
 
     def _others(self, place: SomeRecords) -> Sequence[Load]:
-        return [load for one in self.every if one is not place for load in one.judged(PAYMENT)]
+        return [load for one in self.every if one is not place for load in one.included(PAYMENT)]
 
     def with_second_keys(self, table: Table) -> pl.DataFrame | None:
         """Records around that those of the scope have to differ from, beside their keys."""
@@ -123,7 +123,7 @@ class KnownRecords:
         return whole(near) if near else None
 
     def _near(self, table: Table) -> Sequence[Load]:
-        return self.near.judged(table) if table.name in self.near.sources.database else ()
+        return self.near.included(table) if table.name in self.near.sources.database else ()
 
     @cached_property
     def scope(self) -> Own:
@@ -132,7 +132,7 @@ class KnownRecords:
             return Own()
         paid = debts = None
         if self._near(PAYMENT):
-            paid = _debts(self.own.judged(PAYMENT))
+            paid = _debts(self.own.included(PAYMENT))
             debts = pl.concat([paid, _debts(self.own.every(INVOICE_FILE))]).unique()
         # Of a plan that begins after the day it is told that it is in several currencies.
         details = (*self.own.every(PAYMENT_PLAN_DETAIL), *self.later.every(PAYMENT_PLAN_DETAIL))
@@ -151,12 +151,12 @@ def known_records(
 ) -> KnownRecords:
     """Where all records stand; `out` is what the rules leave out of `sources`."""
     near = cut_off(Sources(sources.around_extract, sources.around), as_of, tables_by(rules))
-    later, beside, after = (
+    later, around, after = (
         SomeRecords(some, left_out(some, rules)) for some in (cut.after, near.kept, near.after)
     )
     own = SomeRecords(sources, out)
     if not sources.around:
-        return KnownRecords(own, later, beside, after)
+        return KnownRecords(own, later, around, after)
     keys = _keys({name: (held(frame),) for name, frame in sources.around.items()})
     of_scope = _keys(
         {name: own.every(EXTRACTS[name]) for name in sources.around if not EXTRACTS[name].key}
@@ -168,18 +168,18 @@ def known_records(
         keys.join(of_scope, on=about, how="anti").select(about).unique(),
     )
     by_writer = alike.join(of_scope, on=[*about, "batch_id"], how="anti", nulls_equal=True)
-    return KnownRecords(own, later, beside, after, others, by_writer)
+    return KnownRecords(own, later, around, after, others, by_writer)
 
 
 def _keys(kinds: Mapping[str, Sequence[Load]]) -> pl.DataFrame:
     """Records as breaks name them, with the batch that wrote each."""
-    told = [pl.DataFrame(schema={"record": pl.String, "key": pl.String, "batch_id": pl.Int32})]
+    keys = [pl.DataFrame(schema={"record": pl.String, "key": pl.String, "batch_id": pl.Int32})]
     for name, loads in kinds.items():
         for load in loads:
             rows = load().with_columns(pl.lit("").alias("file"))
             key = line_key(EXTRACTS[name], rows)
-            told.append(rows.select(pl.lit(name).alias("record"), key, "batch_id"))
-    return pl.concat(told).unique()
+            keys.append(rows.select(pl.lit(name).alias("record"), key, "batch_id"))
+    return pl.concat(keys).unique()
 
 
 def _own(
@@ -189,24 +189,24 @@ def _own(
     plans: pl.Series,
     breaks: pl.DataFrame,
 ) -> pl.DataFrame:
-    told = near.unjudged(breaks)
+    found = near.unrelated(breaks)
     if not alike.is_empty():
         theirs = alike.rename({"key": "own"})
-        told = with_own(told, alike).join(
+        found = with_own(found, alike).join(
             theirs, on=["record", "own", "batch_id"], how="anti",
             nulls_equal=True, maintain_order="left",
         ).drop("own")  # fmt: skip
     if debts is not None:
         number = pl.col("key").str.extract(r"^(-?[0-9]+)")
-        named = told.select(
+        named = found.select(
             pl.col("tenant").cast(debts.schema["tenant"]),
             number.cast(debts.schema["debt"], strict=False).alias("debt"),
         )
         among = named.join(debts.with_columns(among=True), on=["tenant", "debt"], how="left",
                            nulls_equal=True, maintain_order="left")["among"]  # fmt: skip
-        told = told.filter(~pl.col("code").is_in(OF_DEBT) | among.fill_null(value=False))
+        found = found.filter(~pl.col("code").is_in(OF_DEBT) | among.fill_null(value=False))
     of_plan = (pl.col("record") == PAYMENT_PLAN_DETAIL.name) & ~pl.col("key").str.contains("/")
-    return told.filter(~of_plan | pl.col("key").is_in(plans.implode()))
+    return found.filter(~of_plan | pl.col("key").is_in(plans.implode()))
 
 
 def _marked(load: Load, *, near: bool) -> pl.DataFrame:

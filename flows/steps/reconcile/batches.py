@@ -21,7 +21,7 @@ from flows.steps.breaks.make import (
     number_duplicates,
 )
 from flows.steps.frames.statuses import in_state
-from flows.steps.reconcile.insert_batch import digest, read_inner
+from flows.steps.reconcile.insert_batch import digest, read_insert_batch_record
 from schemas.derived.left_out import OWN
 from schemas.derived.views import AGAIN, BY_KEY, CORRECTED, ENDS, ERRORS
 from schemas.tables import INSERT_BATCH_DATA
@@ -63,13 +63,13 @@ def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[
     """
     sides = [sent] if listed is None else [sent, listed]
     inside = _Inside(pl.concat(side.select(_TEXTS) for side in sides))
-    every = inside.beside(sent)
+    every = inside.with_inside(sent)
     taken = every.filter(counts())
     mine = every.filter(~in_state(ENDS))
     if listed is None:
         breaks = number_duplicates(_contradictions(inside, taken, listed=False))
         return _annex(breaks, mine, taken, taken.clear())
-    theirs = inside.beside(listed)
+    theirs = inside.with_inside(listed)
     missing, extra = inside.unpaired(taken, theirs)
     _, extra = inside.unpaired(every.filter(~counts()), extra)
     breaks = number_duplicates(
@@ -92,12 +92,14 @@ def own_rows(sent: pl.DataFrame, listed: pl.DataFrame, shared: Collection[int]) 
         return listed
     inside = _Inside(pl.concat(side.select(_TEXTS) for side in (sent, listed)))
     numbered = listed.with_row_index("at")
-    _, extra = inside.unpaired(inside.beside(sent), inside.beside(numbered))
+    _, extra = inside.unpaired(inside.with_inside(sent), inside.with_inside(numbered))
     theirs = extra.filter(pl.col(BATCH).is_in(list(shared)))["at"]
     return numbered.filter(~pl.col("at").is_in(theirs.implode())).drop("at")
 
 
-def told_apart(sent: pl.DataFrame, listed: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def with_pair_numbers(
+    sent: pl.DataFrame, listed: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Both sides with a number for Jsondata that a sent row and its listed one share.
 
     Rows are members of a multiset, paired as the breaks are: of two that are equal none is a
@@ -105,7 +107,7 @@ def told_apart(sent: pl.DataFrame, listed: pl.DataFrame) -> tuple[pl.DataFrame, 
     have their partners before those that do not.
     """
     inside = _Inside(pl.concat(side.select(_TEXTS) for side in (sent, listed)))
-    mine, theirs = (inside.beside(side.with_row_index("at")) for side in (sent, listed))
+    mine, theirs = (inside.with_inside(side.with_row_index("at")) for side in (sent, listed))
     pairs = [pl.DataFrame(schema={"at": pl.UInt32, "there": pl.UInt32})]
     _, rest = inside.unpaired(mine.filter(counts()), theirs, pairs)
     inside.unpaired(mine.filter(~counts()), rest, pairs)
@@ -130,13 +132,15 @@ class _Inside:
 
     def __init__(self, rows: pl.DataFrame) -> None:
         texts = rows.select(_TEXTS).unique(maintain_order=True)
-        self.found = [read_inner(data, jsondata) for data, jsondata in texts.iter_rows()]
+        self.found = [
+            read_insert_batch_record(data, jsondata) for data, jsondata in texts.iter_rows()
+        ]
         self.texts = texts.with_row_index("inside").with_columns(
-            pl.Series("unreadable", [inner.unreadable for inner in self.found], pl.Boolean),
-            pl.Series("differs", [bool(inner.differs) for inner in self.found], pl.Boolean),
+            pl.Series("unreadable", [record.unreadable for record in self.found], pl.Boolean),
+            pl.Series("differs", [bool(record.differs) for record in self.found], pl.Boolean),
         )
 
-    def beside(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def with_inside(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with the number of their inside; flags without nulls; `told`: ErrorData speaks."""
         silent = pl.col("ErrorData").fill_null("").str.strip_chars().is_in(["", "[]", "{}"])
         return rows.join(
@@ -338,9 +342,9 @@ def _annex(
 
 
 def _lines(rows: pl.DataFrame) -> tuple[BatchLine, ...]:
-    shown = rows
+    listed = rows
     if rows.height > LINES:
-        shown = rows.sort("breaks", BATCH, descending=[True, False]).head(LINES).sort(BATCH)
+        listed = rows.sort("breaks", BATCH, descending=[True, False]).head(LINES).sort(BATCH)
     return tuple(
         BatchLine(
             batch=row[BATCH],
@@ -351,7 +355,7 @@ def _lines(rows: pl.DataFrame) -> tuple[BatchLine, ...]:
             contradictions=row["contradictions"],
             rerun=_rerun(row["batch_id"]) if row["breaks"] or row["errors"] else "",
         )
-        for row in shown.iter_rows(named=True)
+        for row in listed.iter_rows(named=True)
     )
 
 

@@ -71,8 +71,8 @@ def _lines(there: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
     )
 
 
-def _by_code(told: Mapping[str, str]) -> pl.Expr:
-    return pl.col("code").replace_strict(told, return_dtype=pl.String)
+def _by_code(by_code: Mapping[str, str]) -> pl.Expr:
+    return pl.col("code").replace_strict(by_code, return_dtype=pl.String)
 
 
 def _said(name: str) -> pl.Expr:
@@ -112,14 +112,14 @@ def outgrown_lines(there: pl.DataFrame, names: Mapping[str, str]) -> tuple[Outgr
     ordered = there.with_columns(name_of(), *both_values(names)).sort(
         *largest_first(), "what", "id", nulls_last=True
     )
-    told = ordered.select("id", "what", "accepted_as", "is_now").head(LINES)
-    return tuple(OutgrownLine(*row) for row in told.iter_rows())
+    listed = ordered.select("id", "what", "accepted_as", "is_now").head(LINES)
+    return tuple(OutgrownLine(*row) for row in listed.iter_rows())
 
 
 def replaced_lines(replaced: pl.DataFrame) -> tuple[OutgrownLine, ...]:
     """Accepted breaks that have `changed_into` others."""
-    told = replaced.select("id", "what", "was", "is_now").head(LINES)
-    return tuple(OutgrownLine(*row) for row in told.iter_rows())
+    listed = replaced.select("id", "what", "was", "is_now").head(LINES)
+    return tuple(OutgrownLine(*row) for row in listed.iter_rows())
 
 
 def accepted_again(
@@ -141,5 +141,5 @@ def again_lines(again: pl.DataFrame) -> tuple[AgainLine, ...]:
     if again.is_empty():
         return ()
     ordered = again.sort(*largest_first(), "what", "id", nulls_last=True)
-    told = ordered.select("id", "what", "signed_as", "accepted_as").head(LINES)
-    return tuple(AgainLine(*row) for row in told.iter_rows())
+    listed = ordered.select("id", "what", "signed_as", "accepted_as").head(LINES)
+    return tuple(AgainLine(*row) for row in listed.iter_rows())

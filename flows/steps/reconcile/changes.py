@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from flows.steps.reconcile.report import Changes, RuleChange
-from flows.steps.rules.own_kinds import told_keys
+from flows.steps.rules.own_kinds import definition_keys
 from flows.steps.rules.values import RECORDS
 
 HASH = 12
@@ -73,7 +73,7 @@ def _keys(text: str) -> dict[str, object]:
         match value:
             case Mapping() if name == RECORDS:
                 for record, definition in value.items():
-                    found |= told_keys(record, definition)
+                    found |= definition_keys(record, definition)
             case Mapping():
                 found |= _section(name, value)
             case list() if name in _NAMED:

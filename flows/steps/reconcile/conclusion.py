@@ -104,7 +104,7 @@ class Facts:
 def conclude(
     *,
     sources: Sources,
-    judgement: JoinResult,
+    result: JoinResult,
     carried: PartedRows,
     causes: Causes,
     self_test: SelfTest,
@@ -124,7 +124,7 @@ def conclude(
     replaced = accepted_among(others)
     left = (*outgrown_lines(other, facts.currencies), *replaced_lines(replaced))
     again = accepted_again(carried, facts.signed_acceptances, facts.currencies)
-    of_kinds = kinds(sources, judgement.statuses, carried, rules)
+    of_kinds = kinds(sources, result.statuses, carried, rules)
     sides = [kind.sides for kind in of_kinds]
     controls = tuple(line for one in sides for line in control_lines(one))
     chain = tuple(
@@ -150,11 +150,11 @@ def conclude(
         breaks=reported(carried, facts.currencies),
         ageing=breaks.ageing,
         roll_forward=breaks.roll_forward,
-        rates=judgement.rates,
-        plans=judgement.plans,
-        debts=judgement.debts,
-        batches=judgement.batches,
-        tolerances=judgement.tolerances,
+        rates=result.rates,
+        plans=result.plans,
+        debts=result.debts,
+        batches=result.batches,
+        tolerances=result.tolerances,
         causes=causes.lines,
         sign_off=facts.sign_off,
         excluded=tuple(line for kind in of_kinds for line in kind.excluded),
@@ -164,7 +164,7 @@ def conclude(
         aside_forward=breaks.aside_forward,
         run=facts.run,
         changes=facts.changes and _changes(facts.changes, breaks, left, again, rules),
-        left_out=judgement.left_out | _left_out(causes, other, replaced, again),
+        left_out=result.left_out | _left_out(causes, other, replaced, again),
     )
 
 

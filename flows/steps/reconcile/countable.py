@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from flows.steps.frames.beyond import beside, beyond_of
+from flows.steps.frames.beyond import beyond_of, beyond_texts
 from flows.steps.match.comparison import canonical_texts
 from flows.steps.match.pairing import pair, written_frame
 from schemas.amounts import BEYOND
@@ -109,7 +109,11 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
             if not over.any():
                 continue
             left_out += frame.filter(over, _compared(frame)).height
-            texts = pl.when(over).then(canonical_texts(frame[name])).otherwise(beside(frame, name))
+            texts = (
+                pl.when(over)
+                .then(canonical_texts(frame[name]))
+                .otherwise(beyond_texts(frame, name))
+            )
             kept = pl.when(~over).then(name).alias(name)
             frames[number] = frame.with_columns(texts.alias(name + BEYOND), kept)
     return frames, left_out
@@ -199,7 +203,7 @@ def _partner(table: Table, rows: pl.DataFrame, others: pl.DataFrame) -> pl.Serie
         written_frame(table, side)
         .select(pl.exclude("place"))
         .with_columns(
-            beside(side, name).alias(name + BEYOND)
+            beyond_texts(side, name).alias(name + BEYOND)
             for name in table.identity
             if table.by_name[name].amount
         )

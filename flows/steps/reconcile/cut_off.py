@@ -185,8 +185,8 @@ def _late(
         for side, late in own.items()
     )
     # Only records that some row dates after the day, and some row does not, are to be looked at.
-    told = rows.filter("__late").select(names).unique()
-    both = rows.filter(~pl.col("__late")).join(told, on=names, how="semi", nulls_equal=equal)
+    late_keys = rows.filter("__late").select(names).unique()
+    both = rows.filter(~pl.col("__late")).join(late_keys, on=names, how="semi", nulls_equal=equal)
     if both.is_empty():
         return own
     mixed = rows.join(both.select(names).unique(), on=names, how="semi", nulls_equal=equal)

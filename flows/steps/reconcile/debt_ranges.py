@@ -28,10 +28,10 @@ from flows.steps.reconcile.debts import (
     DebtLine,
     count_lines,
     debt_lines,
+    listed_debts,
     reconcile_debts,
     roll_up,
     rolled_together,
-    shown_debts,
 )
 from flows.steps.reconcile.documents import Coverage, cover, reconcile_documents
 from flows.steps.reconcile.own import EVERY, Own
@@ -64,7 +64,7 @@ def reconcile_all_debts(
     asks = planned.planned if "plans" in rules.references else PlanAnnex().planned
     aside: list[Load] = []
     covered: list[Coverage] = []
-    shown: list[pl.DataFrame] = []
+    listed: list[pl.DataFrame] = []
     lines = 0
     for rolled, asked, files in _ranges(payments, asks, invoices, keep, as_of):
         coverage = cover(rolled, files)
@@ -74,13 +74,13 @@ def reconcile_all_debts(
             of_debts.append(coverage.none)
             others = coverage.breaks
             covered.append(replace(coverage, none=no_breaks()))
-        told = (own.of_debts(rolled), own.of_debts(asked), own.of_debts(coverage.counts))
-        shown.append(shown_debts(*told, own.breaks(together([*of_debts, *others]))))
+        of_scope = (own.of_debts(rolled), own.of_debts(asked), own.of_debts(coverage.counts))
+        listed.append(listed_debts(*of_scope, own.breaks(together([*of_debts, *others]))))
         # What is of a debt is all in its range; two files with one key may be in two.
         aside.append(keep(own.breaks(number_duplicates(of_debts))))
-        lines += count_lines(*told)
+        lines += count_lines(*of_scope)
     found = own.breaks(reconcile_documents(covered, places)) if covered else together([])
-    return Annex(found, aside, debt_lines(shown), left_of(lines))
+    return Annex(found, aside, debt_lines(listed), left_of(lines))
 
 
 def _ranges(
@@ -103,8 +103,8 @@ def _ranges(
         _aside(replace(of_debt, column="DebtsId"), files, pl.concat, keep),
     )
     for loads in zip(*sides, strict=True):
-        some, asked, beside = (load() for load in loads)
-        yield some, asked, beside
+        some, asked, invoiced = (load() for load in loads)
+        yield some, asked, invoiced
 
 
 def _paid(payments: pl.DataFrame, as_of: date) -> pl.DataFrame:

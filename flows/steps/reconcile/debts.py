@@ -92,8 +92,10 @@ def _with_beyond(
         for amount, more in zip(known, sums.values(), strict=True)
     ]
     both = there.with_columns(pl.Series(held + BEYOND, whole, pl.String))
-    beside = rolled.join(both, on=on, how="left", nulls_equal=True, maintain_order="left")
-    return beside.with_columns(pl.when(pl.col(held + BEYOND).is_null()).then(held).alias(held))
+    with_amounts = rolled.join(both, on=on, how="left", nulls_equal=True, maintain_order="left")
+    return with_amounts.with_columns(
+        pl.when(pl.col(held + BEYOND).is_null()).then(held).alias(held)
+    )
 
 
 def reconcile_debts(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -179,7 +181,7 @@ def _discounts(rolled: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def shown_debts(
+def listed_debts(
     rolled: pl.DataFrame, planned: pl.DataFrame, invoices: pl.DataFrame, breaks: pl.DataFrame
 ) -> pl.DataFrame:
     """A row per debt and currency; those with breaks and the largest where there are many.
@@ -188,17 +190,17 @@ def shown_debts(
     but no payment is a row too.
     """
     flags = _flags(breaks)
-    return _shown(debt_rows(*_within_reach(rolled, planned, invoices, flags), flags))
+    return _largest(debt_rows(*_within_reach(rolled, planned, invoices, flags), flags))
 
 
 def count_lines(rolled: pl.DataFrame, planned: pl.DataFrame, invoices: pl.DataFrame) -> int:
-    """How many rows `shown_debts` would have if all were shown."""
+    """How many rows `listed_debts` would have if all were shown."""
     unpaid = planned.join(rolled, on=_LINE, how="anti", nulls_equal=True)
     known = pl.concat([side.select(DEBT) for side in (rolled, planned)])
     return rolled.height + unpaid.height + invoices.join(known, on=DEBT, how="anti").height
 
 
-def _shown(rows: pl.DataFrame) -> pl.DataFrame:
+def _largest(rows: pl.DataFrame) -> pl.DataFrame:
     if rows.height > LINES:
         flagged = pl.col("flags").list.len() > 0
         rows = rows.sort(flagged, "paid", *_LINE, descending=[True, True, False, False, False])
@@ -206,7 +208,7 @@ def _shown(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.sort(_LINE, nulls_last=True)
 
 
-def debt_lines(shown: Sequence[pl.DataFrame]) -> tuple[DebtLine, ...]:
+def debt_lines(listed: Sequence[pl.DataFrame]) -> tuple[DebtLine, ...]:
     """The lines of debts that are shown of each range of them; as many as are shown of all."""
     return tuple(
         DebtLine(
@@ -220,7 +222,7 @@ def debt_lines(shown: Sequence[pl.DataFrame]) -> tuple[DebtLine, ...]:
             invoices=row["invoices"],
             flags=tuple(row["flags"]),
         )
-        for row in _shown(pl.concat(shown, how="diagonal")).iter_rows(named=True)
+        for row in _largest(pl.concat(listed, how="diagonal")).iter_rows(named=True)
     )
 
 

@@ -55,7 +55,7 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
         pl.col(name) if name in invoices.columns else pl.lit(value=False)
         for name in (LEFT_OUT, AROUND)
     )
-    unjudged = out | near
+    ignored = out | near
     files = invoices.with_columns(
         pl.col("TenantsId").alias("tenant"), pl.col("DebtsId").alias("debt")
     )
@@ -67,26 +67,28 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
     )
     whole = ["debt", "tenant"]
     both = pair(rolled.select(whole), every.select(whole), nulls_equal=False)
-    loose = every[both.lone].select(DEBT)
-    strays = in_order(INVOICE_FILE, files.join(loose, on=DEBT, how="semi", maintain_order="left"))
+    loose = every[both.unmatched].select(DEBT)
+    unmatched = in_order(
+        INVOICE_FILE, files.join(loose, on=DEBT, how="semi", maintain_order="left")
+    )
     # As ranges of debts follow each other: of two files with one key the second is numbered.
-    strays = strays.sort("debt", maintain_order=True)
+    unmatched = unmatched.sort("debt", maintain_order=True)
     abroad = (
         rolled.join(loose, on="debt", how="semi")
         .group_by("debt")
         .agg(pl.col("tenant").min().alias("other"))
     )
-    strange = strays.join(abroad, on="debt", how="inner", maintain_order="left")
-    unpaid = strays.join(abroad, on="debt", how="anti", maintain_order="left")
-    unpaid = unpaid.filter(~unjudged)
+    strange = unmatched.join(abroad, on="debt", how="inner", maintain_order="left")
+    unpaid = unmatched.join(abroad, on="debt", how="anti", maintain_order="left")
+    unpaid = unpaid.filter(~ignored)
     without = rolled.filter(both.partner.is_null()).join(strange, on="debt", how="anti")
-    strange = strange.filter(~unjudged)
+    strange = strange.filter(~ignored)
     of_file = key_text(INVOICE_FILE)
     other, tenant = (as_text(pl.col(name)) for name in ("other", "tenant"))
     breaks = [
         _break("INV_UNPAID", INVOICE_FILE, unpaid, of_file),
         _break("INV_TENANT", INVOICE_FILE, strange, of_file, expected=other, found=tenant),
-        _several(files.filter(~out), files.filter(~unjudged), counts),
+        _several(files.filter(~out), files.filter(~ignored), counts),
     ]
     return Coverage(_none(without), breaks, strange, counts)
 

@@ -22,7 +22,7 @@ from schemas.frame_types import WORD, frame_columns
 from schemas.kinds import OFFSET
 
 
-def standing(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+def eligibility(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """Status and rule of every extract row; the status is null where the row is to be compared.
 
     `by_rule`: whether an exclusion of the rules leaves it out, and not its own state.

@@ -18,11 +18,11 @@ from schemas.derived.nested import read_nested, read_tree
 from schemas.field import Field, Kind, Table
 
 Cells = Mapping[str, str | None]
-_TOLD = 12
+_DIGEST_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class InsertBatchRecord:
     kind: Table | None = None
     cells: Cells | None = None
     unreadable: bool = False
@@ -50,20 +50,20 @@ class Inner:
         return f"{self.kind.name} {key}".strip()
 
 
-def read_inner(data: str | None, jsondata: str | None) -> Inner:
+def read_insert_batch_record(data: str | None, jsondata: str | None) -> InsertBatchRecord:
     """The record of a row: Jsondata first, Data otherwise, as an import takes it."""
     if jsondata is None or not jsondata.strip():
         kind, cells = _object(data or "")
-        return Inner(kind, cells)
+        return InsertBatchRecord(kind, cells)
     kind, cells = _object(jsondata)
     if kind is None or cells is None:
-        return Inner(unreadable=True)
-    return Inner(kind, cells, differs=tuple(_differing(kind, data, cells)))
+        return InsertBatchRecord(unreadable=True)
+    return InsertBatchRecord(kind, cells, differs=tuple(_differing(kind, data, cells)))
 
 
 def digest(content: str) -> str:
     """A short name of a content, the same in every run, that does not give it away."""
-    return hashlib.sha256(content.encode()).hexdigest()[:_TOLD]
+    return hashlib.sha256(content.encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
 def _object(text: str) -> tuple[Table | None, Cells | None]:
@@ -91,8 +91,8 @@ def _differing(
     for field in kind.delivered:
         one, other = line.get(field.name), cells.get(field.name)
         if one != other and _canonical(field, one) != _canonical(field, other):
-            shown = (SECRET, SECRET) if field.secret else (one, other)
-            differing.append((field.name, *shown))
+            values = (SECRET, SECRET) if field.secret else (one, other)
+            differing.append((field.name, *values))
     return differing
 
 

@@ -20,13 +20,13 @@ from flows.steps.reconcile.batches import (
     OF_USE,
     BatchLine,
     reconcile_batches,
-    told_apart,
+    with_pair_numbers,
 )
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.debts import DebtLine
 from flows.steps.reconcile.delivered_order import in_order
-from flows.steps.reconcile.left_out import judged_batches, left_out, left_out_as_signed
+from flows.steps.reconcile.left_out import included_batches, left_out, left_out_as_signed
 from flows.steps.reconcile.plans import of_plans, reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.reconcile.records import Matched, match
@@ -94,13 +94,13 @@ def reconcile_sources(
     sent = sources.extract.get(INSERT_BATCH_DATA.name)
     if "batches" in asked and sent is not None:
         listed = sources.listings.get(INSERT_BATCH_DATA.name)
-        batches = reconcile_batches(*judged_batches(sent, listed, rules))
+        batches = reconcile_batches(*included_batches(sent, listed, rules))
     tolerances = reconcile_tolerated(
         pl.concat([pl.DataFrame(schema=TOLERATED_SCHEMA), *(each.tolerated for each in matched)]),
         rules,
     )
     changed, unheld = _changed(sources, cut)
-    changed = left_out_as_signed(sources, rules, out).unjudged(changed)
+    changed = left_out_as_signed(sources, rules, out).unrelated(changed)
     late = [
         late_arrivals(tables[record], signed, load(), sources.approved)
         for record, signed in sources.signed.items()
@@ -114,7 +114,7 @@ def reconcile_sources(
         "tolerances": tolerances,
     }
     found = (refused_files(sources.refused), *(one.breaks for one in annexes.values()), *late)
-    others = (*(out.unjudged(one) for one in found), changed)
+    others = (*(out.unrelated(one) for one in found), changed)
     breaks = gather_parts(
         [
             *(load for each in matched for load in each.breaks),
@@ -183,19 +183,19 @@ def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> p
     """The ids of the breaks of records that are held against others: rates, plans and documents."""
     out = left_out(sources, rules)
     annexes = _between(sources, rules, as_of, known_records(sources, cut, rules, as_of, out))
-    return gather([out.unjudged(annex.every_break()) for annex in annexes])["id"]
+    return gather([out.unrelated(annex.every_break()) for annex in annexes])["id"]
 
 
 def _between(
     sources: Sources, rules: Rules, as_of: date, known: KnownRecords, keep: Keep | None = None
 ) -> tuple[Annex[RateLine], PlanAnnex, Annex[DebtLine]]:
-    payments = known.own.judged(PAYMENT)
+    payments = known.own.included(PAYMENT)
     files = sources.extract
     asked = rules.references
     rated: Annex[RateLine] = Annex()
     if "rates" in asked:
-        rates, beside, *others = (whole(some.judged(CURRENCY_RATE)) for some in known.every)
-        unjudged = [load() for some in known.every for load in some.unjudged(CURRENCY_RATE)]
+        rates, near, *others = (whole(some.included(CURRENCY_RATE)) for some in known.every)
+        excluded = [load() for some in known.every for load in some.excluded(CURRENCY_RATE)]
         rated = reconcile_rates(
             payments,
             in_order(CURRENCY_RATE, rates),
@@ -203,8 +203,8 @@ def _between(
             as_of,
             files,
             later=in_order(CURRENCY_RATE, with_rows_of(*others)),
-            left_out=in_order(CURRENCY_RATE, with_rows_of(rates.clear(), *unjudged)),
-            beside=in_order(CURRENCY_RATE, beside),
+            left_out=in_order(CURRENCY_RATE, with_rows_of(rates.clear(), *excluded)),
+            near=in_order(CURRENCY_RATE, near),
             own=known.scope,
         )
     planned = PlanAnnex()
@@ -212,7 +212,7 @@ def _between(
     details = known.details(known.own, known.near)
     later_ones = known.details(known.later, known.near_later)
     if "plans" in asked and details.height + later_ones.height:
-        to_come = (whole(some.judged(PAYMENT)) for some in (known.later, known.near_later))
+        to_come = (whole(some.included(PAYMENT)) for some in (known.later, known.near_later))
         named = pl.concat([details["PaymentsId"], later_ones["PaymentsId"]])
         planned = reconcile_plans(
             in_order(PAYMENT_PLAN_DETAIL, details),
@@ -245,10 +245,10 @@ def _by_data(table: Table, sources: Sources) -> Sources:
     name = INSERT_BATCH_DATA.name
     if table.name != name or name not in sources.extract or name not in sources.listings:
         return sources
-    apart = ("BatchId", "Data", "Jsondata")
-    names = [field for field in INSERT_BATCH_DATA.columns if field not in apart]
+    kept = ("BatchId", "Data", "Jsondata")
+    names = [field for field in INSERT_BATCH_DATA.columns if field not in kept]
     empty = [pl.lit(None).cast(record_schema(INSERT_BATCH_DATA)[one]).alias(one) for one in names]
-    sides = told_apart(sources.extract[name], sources.listings[name])
+    sides = with_pair_numbers(sources.extract[name], sources.listings[name])
     sent, listed = (side.with_columns(empty) for side in sides)
     sent = sent.with_columns(pl.when(~in_state(OF_USE)).then("state").alias("state"))
     return replace(

@@ -17,8 +17,8 @@ from flows.steps.frames.parts import Load, columns_of, filtered, parts_of
 from flows.steps.frames.sources import DELIVERED, LINEAGE, Sources, complete, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.match.pairing import keyless, pair_records
-from flows.steps.reconcile.batches import counts, told_apart
-from flows.steps.reconcile.eligibility import excluded, standing
+from flows.steps.reconcile.batches import counts, with_pair_numbers
+from flows.steps.reconcile.eligibility import eligibility, excluded
 from flows.steps.reconcile.signed import as_defined
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
@@ -60,7 +60,7 @@ class LeftOut:
             return loads
         return [changed(*one) for one in zip(loads, self.rows[record], strict=True)]
 
-    def unjudged(self, breaks: pl.DataFrame) -> pl.DataFrame:
+    def unrelated(self, breaks: pl.DataFrame) -> pl.DataFrame:
         """Breaks without those that are about them."""
         if not self.rows or breaks.is_empty():
             return breaks
@@ -133,7 +133,7 @@ def left_out_as_signed(sources: Sources, rules: Rules, out: LeftOut) -> LeftOut:
     return LeftOut(out.rows, as_signed)
 
 
-def judged_batches(
+def included_batches(
     sent: pl.DataFrame, listed: pl.DataFrame | None, rules: Rules
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Insert-batch data without what is left out; what was sent takes what is listed along."""
@@ -142,10 +142,12 @@ def judged_batches(
     out = _by_values(INSERT_BATCH_DATA, sent, rules)
     if listed is None:
         return sent.filter(~out), None
-    mine, theirs = (side["Jsondata"] for side in told_apart(sent, listed))
-    judged = mine.filter(sent.select(counts()).to_series())
-    apart = _by_values(INSERT_BATCH_DATA, listed, rules) & ~theirs.is_in(judged.implode())
-    return sent.filter(~out), listed.filter(~(apart | theirs.is_in(mine.filter(out).implode())))
+    mine, theirs = (side["Jsondata"] for side in with_pair_numbers(sent, listed))
+    counting = mine.filter(sent.select(counts()).to_series())
+    listed_out = _by_values(INSERT_BATCH_DATA, listed, rules) & ~theirs.is_in(counting.implode())
+    return sent.filter(~out), listed.filter(
+        ~(listed_out | theirs.is_in(mine.filter(out).implode()))
+    )
 
 
 def _by_values(table: Table, records: pl.DataFrame, rules: Rules) -> pl.Series:
@@ -171,12 +173,12 @@ def _rows(
     if table.name not in part.extract:
         return out
     extract = complete(part.extract[table.name], record_schema(table) | DELIVERED)
-    own = standing(table, extract, rules)
+    own = eligibility(table, extract, rules)
     asked = (own["status"].is_null() | own["by_rule"]) & ~keyless(table, extract)
     partner = pair_records(table, extract.filter(asked), found, wire=wire).partner
     by_rule = own["by_rule"].filter(asked)
-    judged, taken = (partner.filter(of).drop_nulls() for of in (~by_rule, by_rule))
-    return out.scatter(judged, False).scatter(taken, True)
+    counting, taken = (partner.filter(of).drop_nulls() for of in (~by_rule, by_rule))
+    return out.scatter(counting, False).scatter(taken, True)
 
 
 def _marked(load: Load, rows: pl.Series) -> pl.DataFrame:

@@ -39,9 +39,9 @@ def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
     decide, the detail stays without a payment. `whose` is the tenant of the plan, where it is one;
     details that name no plan have none together.
     """
-    beside = _beside(details, payments, rules)
+    with_payments = _with_payments(details, payments, rules)
     whose = (
-        beside.lazy()
+        with_payments.lazy()
         .filter(pl.col("tenants") == 1, pl.col("PaymentPlansId").is_not_null())
         .group_by("PaymentPlansId")
         .agg(pl.col("tenant").min().alias("whose"), pl.col("tenant").max().alias("highest"))
@@ -49,21 +49,21 @@ def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
         .drop("highest")
         .collect()
     )
-    known = looked_up(beside, whose, "PaymentPlansId")
+    known = looked_up(with_payments, whose, "PaymentPlansId")
     several = pl.col("tenants").fill_null(0) > 1
     if not known.select(several.any()).item():
         return known
     meant = pl.col("tenant").eq_missing(pl.col("whose"))
-    about = [name for name in beside.columns if name not in (*details.columns, "tenants")]
+    about = [name for name in with_payments.columns if name not in (*details.columns, "tenants")]
     undecided = (
         known.filter(several & ~meant.any().over("detail"))
         .unique("detail", keep="first", maintain_order=True)
-        .with_columns(pl.lit(None, dtype=beside.schema[name]).alias(name) for name in about)
+        .with_columns(pl.lit(None, dtype=with_payments.schema[name]).alias(name) for name in about)
     )
     return pl.concat([known.filter(~several | meant), undecided]).sort("detail")
 
 
-def _beside(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
+def _with_payments(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
     """Details beside every payment of the number they name; `tenants` counts these."""
     place = [name for name in ORIGIN if name in payments.columns]
     about = _about(place, rules)
@@ -118,15 +118,15 @@ def once(links: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 def per_payment(links: pl.DataFrame) -> pl.DataFrame:
     """One line per payment that a plan names: what is planned for it, in its own currency."""
     same = pl.col("PlannedCurrenciesId") == pl.col("paid_in")
-    judged = (same & pl.col("PlannedAmount").is_not_null()).fill_null(False)
+    same_currency = (same & pl.col("PlannedAmount").is_not_null()).fill_null(False)
     places = [name for name in ORIGIN if f"paid_{name}" in links.columns]
     own = ["paid_in", "paid_on", "paid", "discount", "settled"]
     single, several = once(links)
     alone = single.select(
         *PAYMENT_OF,
         pl.lit(1, pl.UInt32).alias("details"),
-        pl.when(judged).then("PlannedAmount").otherwise(zero()).alias("planned"),
-        judged.alias("judged"),
+        pl.when(same_currency).then("PlannedAmount").otherwise(zero()).alias("planned"),
+        same_currency.alias("judged"),
         *own,
         *(pl.col(f"paid_{name}").alias(name) for name in places),
     )
@@ -135,7 +135,7 @@ def per_payment(links: pl.DataFrame) -> pl.DataFrame:
     shared = several.group_by(PAYMENT_OF).agg(
         pl.len().alias("details"),
         pl.col("PlannedAmount").filter(same).sum().alias("planned"),
-        judged.all().alias("judged"),
+        same_currency.all().alias("judged"),
         pl.col(own).first(),
         *(pl.col(f"paid_{name}").first().alias(name) for name in places),
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from flows.steps.reconcile.insert_batch import read_inner
+from flows.steps.reconcile.insert_batch import read_insert_batch_record
 from schemas.tables import INSERT_BATCH_DATA
 
 SHARED = ("the record in Data or Jsondata", "HasError")
@@ -50,8 +50,8 @@ class _Ours(NamedTuple):
 
 def kinds_of(theirs: Iterable[Mapping[str, Any]]) -> list[str] | None:
     """The record kinds inside rows; None where one cannot be told, so that it may be any."""
-    shown = [_unwrapped(row) for row in theirs]
-    kinds = {read_inner(row.get("Data"), row.get("Jsondata")).kind for row in shown}
+    records = [_insert_batch_record(row) for row in theirs]
+    kinds = {read_insert_batch_record(row.get("Data"), row.get("Jsondata")).kind for row in records}
     # What could not be unwrapped here is of no other kind than the row itself.
     own = {INSERT_BATCH_DATA.name}
     return None if None in kinds else sorted(own.union(kind.name for kind in kinds if kind))
@@ -69,8 +69,8 @@ def compare_rows(
     listed: defaultdict[int | None, list[int]] = defaultdict(list)
     for number, row in enumerate(theirs):
         listed[row.get("BatchId")].append(number)
-    shown = [_keys(row) for row in theirs]
-    wanted = {key for keys in shown for key in keys}
+    listed_keys = [_keys(row) for row in theirs]
+    wanted = {key for keys in listed_keys for key in keys}
     free: defaultdict[bytes, _Free] = defaultdict(_Free)
     sources: defaultdict[int | None, dict[int, bytes]] = defaultdict(dict)
     for number, row in enumerate(ours):
@@ -81,16 +81,16 @@ def compare_rows(
                 free[key].add(_Ours(number, row["BatchId"], source, row.get("HasError")))
         if source is not None and (source in listed or wanted.isdisjoint(keys)):
             sources[source][number] = keys[-1]
-    pairs = _paired(theirs, shown, free)
-    told = []
+    pairs = _paired(theirs, listed_keys, free)
+    compared = []
     for batch in sorted(listed | sources, key=lambda one: (one is not None, one or 0)):
         rows = listed.get(batch, [])
         mine = [(number, pairs[number]) for number in rows if number in pairs]
         held = Counter(one.batch for _, one in mine)
         # A record that was delivered once more is the same record.
-        there = {key for number in rows for key in shown[number]}
+        there = {key for number in rows for key in listed_keys[number]}
         absent = {key for key in sources.get(batch, {}).values() if key not in there}
-        told.append(
+        compared.append(
             Compared(
                 batch,
                 theirs=len(rows),
@@ -102,7 +102,7 @@ def compare_rows(
                 missing=len(absent),
             )
         )
-    return told
+    return compared
 
 
 class _Free:
@@ -144,7 +144,7 @@ def _paired(
     return pairs
 
 
-def _unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _insert_batch_record(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row without the insert-batch record it may have been delivered in."""
     held = _record(row.get("Jsondata")) or _record(row.get("Data"))
     if held is not None:
@@ -153,8 +153,8 @@ def _unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
     cells = _cells(row.get("Data"))
     if cells is None:
         return row
-    told = dict(zip(INSERT_BATCH_DATA.columns, cells, strict=True))
-    return {"Data": told["Data"], "Jsondata": row.get("Jsondata") or told["Jsondata"]}
+    record = dict(zip(INSERT_BATCH_DATA.columns, cells, strict=True))
+    return {"Data": record["Data"], "Jsondata": row.get("Jsondata") or record["Jsondata"]}
 
 
 def _record(text: str | None) -> Mapping[str, Any] | None:
@@ -181,9 +181,9 @@ def _cells(text: str | None) -> Sequence[str] | None:
 
 def _keys(row: Mapping[str, Any]) -> tuple[bytes, ...]:
     """Hashes of Data, where there is one, and of what is inside."""
-    shown = _unwrapped(row)
-    data, jsondata = shown.get("Data") or None, shown.get("Jsondata") or None
-    inside = _hash("record", read_inner(data, jsondata).content(data, jsondata))
+    record = _insert_batch_record(row)
+    data, jsondata = record.get("Data") or None, record.get("Jsondata") or None
+    inside = _hash("record", read_insert_batch_record(data, jsondata).content(data, jsondata))
     return (_hash("data", data), inside) if data else (inside,)
 
 

@@ -72,23 +72,23 @@ def reconcile_plans(
     paid = per_payment(links)
     asked = planned(found, links, as_of)
     parts = allotted(links)
-    beside = found
+    with_payments = found
     if later_details.height:
         until = (pl.col("day") <= as_day(as_of)).fill_null(value=True)
-        beside, parts = (rows.filter(until) for rows in (found, parts))
+        with_payments, parts = (rows.filter(until) for rows in (found, parts))
     found_breaks = [
-        _unnamed(beside, every),
+        _unnamed(with_payments, every),
         _too_wide(payments, asked),
-        _crossing(beside),
+        _crossing(with_payments),
         _against_payment(links, rules.plans),
         _unequal(paid, rules.plans),
-        _unpaid(beside, as_of),
-        _repeated(beside),
+        _unpaid(with_payments, as_of),
+        _repeated(with_payments),
         _mixed(found),
     ]
     breaks = own.breaks(number_duplicates(found_breaks, places))
-    rows = own.of_plans(plan_rows(beside, parts, breaks, as_of))
-    return PlanAnnex(breaks, (), plan_lines(rows, beside), left_of(rows.height), rows, asked)
+    rows = own.of_plans(plan_rows(with_payments, parts, breaks, as_of))
+    return PlanAnnex(breaks, (), plan_lines(rows, with_payments), left_of(rows.height), rows, asked)
 
 
 def of_plans(payments: Sequence[Load], named: pl.Series) -> pl.DataFrame:
@@ -102,12 +102,17 @@ def of_plans(payments: Sequence[Load], named: pl.Series) -> pl.DataFrame:
     return pl.concat(load().filter(pl.col("Id").is_in(asked) | is_wide()) for load in payments)
 
 
-def _paid_by(beside: pl.DataFrame, as_of: date) -> pl.DataFrame:
+def _paid_by(with_payments: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Details as the day knew them: one that was paid after it has no payment yet."""
     later = (pl.col("paid_on") > as_day(as_of)).fill_null(value=False)
-    about = ["pay_id", "tenant", "debt", *(n for n in beside.columns if n.startswith("paid"))]
+    about = [
+        "pay_id",
+        "tenant",
+        "debt",
+        *(n for n in with_payments.columns if n.startswith("paid")),
+    ]
     about += ["discount", "settled", "tenants"]
-    return beside.with_columns(
+    return with_payments.with_columns(
         *(pl.when(~later).then(name).alias(name) for name in about),
         pl.when(later).then("paid_on").alias("later"),
     )
@@ -124,9 +129,9 @@ def _detail_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) ->
     return make_breaks(code, _DETAIL, rows, key=key_text(PAYMENT_PLAN_DETAIL), name=name, **given)
 
 
-def _unnamed(beside: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
+def _unnamed(with_payments: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
     """References to payments that are not there, apart by whether a number was cut to 32 bits."""
-    lost = beside.filter(pl.col("pay_id").is_not_null(), pl.col("tenants").is_null())
+    lost = with_payments.filter(pl.col("pay_id").is_not_null(), pl.col("tenants").is_null())
     if lost.is_empty():
         return no_breaks()
     wide = payments.lazy().filter(is_wide()).select("Id").unique()
@@ -194,19 +199,19 @@ def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _crossing(beside: pl.DataFrame) -> pl.DataFrame:
+def _crossing(with_payments: pl.DataFrame) -> pl.DataFrame:
     """Plans whose details name payments of several tenants, or of one that cannot be told."""
     undecided = pl.col("tenant").is_null()
     of_several = pl.col("PaymentPlansId").is_not_null() & pl.col("whose").is_null()
     plans = (
-        beside.lazy()
+        with_payments.lazy()
         .filter(pl.col("tenants") > 0, of_several | undecided)
         .group_by("PaymentPlansId")
         .agg(
             pl.col("tenant").drop_nulls().unique().sort().alias("whose"),
             undecided.sum().alias("undecided"),
             pl.col("day").min(),
-            *(pl.col(name).first() for name in ORIGIN if name in beside.columns),
+            *(pl.col(name).first() for name in ORIGIN if name in with_payments.columns),
         )
         .filter((pl.col("whose").list.len() > 1) | (pl.col("undecided") > 0))
         .sort("PaymentPlansId")
@@ -259,7 +264,7 @@ def _against_payment(links: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
 def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
     """Payments that settle less or more than was planned for them."""
     delta = pl.col("settled") - pl.col("planned")
-    judged = paid.filter(pl.col("judged"), delta != 0).sort(PAYMENT_OF)
+    compared = paid.filter(pl.col("judged"), delta != 0).sort(PAYMENT_OF)
     unsettled = rules.discount is Discount.UNKNOWN
     by_discount = (pl.col("paid") + pl.col("discount") == pl.col("planned")) & unsettled
     note = pl.when(by_discount).then(
@@ -271,7 +276,7 @@ def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
             make_breaks(
                 code,
                 PAYMENT.name,
-                judged.filter(off),
+                compared.filter(off),
                 key=joined(*(pl.col(name) for name in PAYMENT_OF)),
                 name="PaidAmount",
                 tenant=pl.col("tenant"),
@@ -288,22 +293,22 @@ def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
     )
 
 
-def _unpaid(beside: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    due = beside.filter(pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
+def _unpaid(with_payments: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    due = with_payments.filter(pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
     note = pl.format("paid on {}, after the cut-off", "later")
     facts = {"found": as_text(pl.col("later")), "note": note}
     return _detail_break("PLAN_UNPAID", due, "PaymentsId", expected=as_text(pl.col("day")), **facts)
 
 
-def _repeated(beside: pl.DataFrame) -> pl.DataFrame:
+def _repeated(with_payments: pl.DataFrame) -> pl.DataFrame:
     # What a status means is not shown: under another one it may be the same detail once more.
     names = [name for name in PAYMENT_PLAN_DETAIL.columns if name != "StatusCodesId"]
     content = [*names, "PlannedDate" + OFFSET]
-    alike = maybe_repeated(beside.select(content))
+    alike = maybe_repeated(with_payments.select(content))
     if alike is None:
         return no_breaks()
     several = (
-        beside.filter(alike)
+        with_payments.filter(alike)
         .lazy()
         .filter(pl.struct(content).is_duplicated())
         .sort("StatusCodesId", nulls_last=True)
@@ -316,10 +321,10 @@ def _repeated(beside: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _mixed(beside: pl.DataFrame) -> pl.DataFrame:
+def _mixed(with_payments: pl.DataFrame) -> pl.DataFrame:
     currency = pl.col("PlannedCurrenciesId")
     several = (
-        beside.lazy()
+        with_payments.lazy()
         .filter(pl.col("PaymentPlansId").is_not_null())
         .group_by("PaymentPlansId")
         .agg(currency.min().alias("low"), currency.max().alias("high"))
@@ -327,14 +332,14 @@ def _mixed(beside: pl.DataFrame) -> pl.DataFrame:
         .select("PaymentPlansId")
     )
     plans = (
-        beside.lazy()
+        with_payments.lazy()
         .join(several, on="PaymentPlansId", how="semi")
         .group_by("PaymentPlansId")
         .agg(
             currency.drop_nulls().unique().sort().alias("currencies"),
             pl.col("whose").first(),
             pl.col("day").min(),
-            *(pl.col(name).first() for name in ORIGIN if name in beside.columns),
+            *(pl.col(name).first() for name in ORIGIN if name in with_payments.columns),
         )
         .sort("PaymentPlansId")
         .collect()

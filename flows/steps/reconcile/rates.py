@@ -52,7 +52,7 @@ def reconcile_rates(
     *,
     later: pl.DataFrame = _NO_RATES,
     left_out: pl.DataFrame = _NO_RATES,
-    beside: pl.DataFrame = _NO_RATES,
+    near: pl.DataFrame = _NO_RATES,
     own: Own = EVERY,
 ) -> Annex[RateLine]:
     """The breaks of J4 and J5, and the rates that payments used.
@@ -61,18 +61,18 @@ def reconcile_rates(
     to look it up in (as `make.number_duplicates`); `payments` are the parts these come in. `later`
     are the rates after the cut-off: a payment that names one of them names a rate of the future; of
     these rates themselves nothing is said. `left_out` are rates by which payments are not judged:
-    what names one of them names a rate that is there, and no more. `beside` are rates that others
+    what names one of them names a rate that is there, and no more. `near` are rates that others
     brought, which are in the series of the others. What is told is `own`.
     """
     # A rate with a hole cannot be used: what names it is as if it were not there.
-    rates, later, left_out, beside = (
-        some.drop_nulls(CURRENCY_RATE.columns) for some in (rates, later, left_out, beside)
+    rates, later, left_out, near = (
+        some.drop_nulls(CURRENCY_RATE.columns) for some in (rates, later, left_out, near)
     )
-    whole = in_order(CURRENCY_RATE, with_rows_of(rates, beside))
+    whole = in_order(CURRENCY_RATE, with_rows_of(rates, near))
     known = with_rows_of(
         with_rows_of(whole, later).with_columns(judged=True), left_out.with_columns(judged=False)
     )
-    used = _judged(_uses(payments), known, series(whole), rules.rates)
+    used = _flagged(_uses(payments), known, series(whole), rules.rates)
     of_series = own.breaks(reconcile_series(whole, rules, as_of))
     annex = used_rates(used, of_series)
     breaks = own.breaks(number_duplicates([_payment_breaks(payments, used), of_series], places))
@@ -100,25 +100,25 @@ def _dated(payments: pl.DataFrame) -> pl.DataFrame:
     return payments.with_columns(day_paid().alias("day"))
 
 
-def _judged(
+def _flagged(
     uses: pl.DataFrame, rates: pl.DataFrame, sound: pl.DataFrame, asked: RateRules
 ) -> pl.DataFrame:
     """Uses beside the rate they name, the nearest rate, and one Boolean column per flag."""
     named = _nearest(_named(uses, rates), sound)
     age = (pl.col("day") - pl.col("effective")).dt.total_days()
     there = pl.col("judged").is_not_null()
-    judged = pl.col("judged")
+    included = pl.col("judged")
     currency = pl.col("CurrenciesId")
     either = (currency == pl.col("FromCurrenciesId")) | (currency == pl.col("ToCurrenciesId"))
     if (base := asked.base_currency) is not None:
         based = (pl.col("FromCurrenciesId") == base) | (pl.col("ToCurrenciesId") == base)
         either &= based
-    own = judged & (pl.col("rate_tenant") == pl.col("TenantsId"))
+    own = included & (pl.col("rate_tenant") == pl.col("TenantsId"))
     stale = pl.lit(False) if asked.stale_days is None else age > asked.stale_days
     better = (
         own & (pl.col("best_day") <= pl.col("day")) & (pl.col("best_day") > pl.col("effective"))
     )
-    flags = [~there, *(judged & flag for flag in (~own, ~either, age < 0, stale, better))]
+    flags = [~there, *(included & flag for flag in (~own, ~either, age < 0, stale, better))]
     return named.with_columns(
         age.alias("age"),
         *(flag.fill_null(False).alias(code) for flag, code in zip(flags, FLAGS, strict=True)),

@@ -12,7 +12,7 @@ import polars as pl
 from flows.steps.breaks.frame import no_breaks, numbered
 from flows.steps.breaks.match_breaks import line_breaks
 from flows.steps.breaks.tolerated import tolerated_differences
-from flows.steps.frames.beyond import beside, unreadable_of
+from flows.steps.frames.beyond import beyond_texts, unreadable_of
 from flows.steps.frames.sources import (
     ANSWER,
     DELIVERED,
@@ -32,7 +32,7 @@ from flows.steps.frames.statuses import (
     found_columns,
     number,
 )
-from flows.steps.match.comparison import canonical_texts, differences, judged
+from flows.steps.match.comparison import canonical_texts, differences, with_tolerances
 from flows.steps.match.pairing import Pairs, keyless, pair_records
 from flows.steps.reconcile.answers import (
     ECHO_SCHEMA,
@@ -41,7 +41,7 @@ from flows.steps.reconcile.answers import (
     service_status,
     to_be_sent,
 )
-from flows.steps.reconcile.eligibility import standing, unheld_amounts
+from flows.steps.reconcile.eligibility import eligibility, unheld_amounts
 from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
 from flows.steps.reconcile.references import reference_breaks
 from flows.steps.reconcile.second_keys import SECOND_KEYS, second_key_breaks
@@ -140,7 +140,7 @@ class _Match:
 
     def result(self, listing: pl.DataFrame | None) -> Matched:
         """Compare; `listing` is what the service has of the same records, beside the database."""
-        own = standing(self.table, self.extract, self.rules)
+        own = eligibility(self.table, self.extract, self.rules)
         pairs = self._pairs(own)
         compared = own["status"].is_null()
         unheld = unheld_amounts(self.table, self.extract, own)
@@ -148,16 +148,16 @@ class _Match:
         differing = differing.join(unheld, on=["row", "field"], how="anti", maintain_order="left")
         sent = self._sent(compared, pairs)
         lines = self._lines(own, pairs, unheld["row"], differing, sent)
-        alone = self._alone(self.found, pairs.lone, pairs.repeats)
+        alone = self._alone(self.found, pairs.unmatched, pairs.repeats)
         breaks = [
             *self._line_breaks(lines, own["status"], unheld),
             *self._unmatched_breaks(lines, alone),
         ]
-        every = _beside(lines, alone)
+        every = _concatenated(lines, alone)
         if listing is not None:
             lines, listed, unlisted = self._listed(lines, own, pairs, listing)
             breaks += [unlisted, *unmatched_breaks(self.table, listed, "G")]
-            every = replace(_beside(lines, alone, listed), own=self.found.height)
+            every = replace(_concatenated(lines, alone, listed), own=self.found.height)
         breaks += self._difference_breaks(lines, differing, sent)
         breaks.append(self._second_keys(every, pairs))
         if self.lost is not None:
@@ -168,10 +168,11 @@ class _Match:
     def _pairs(self, own: pl.DataFrame) -> Pairs:
         """Partners of the rows to compare; what a rule leaves out takes its partner along.
 
-        A row of insert-batch data does so whatever became of it: `told_apart` has given it one.
+        A row of insert-batch data does so whatever became of it: `with_pair_numbers` has given it
+        one.
         """
-        told_apart = self.table is INSERT_BATCH_DATA
-        takes = pl.col("status").is_null() | pl.col("by_rule") | pl.lit(told_apart)
+        has_pair_numbers = self.table is INSERT_BATCH_DATA
+        takes = pl.col("status").is_null() | pl.col("by_rule") | pl.lit(has_pair_numbers)
         taking = own.select(takes).to_series()
         rows = taking.arg_true()
         wire = self.zone if self.side == "G" else None
@@ -179,25 +180,27 @@ class _Match:
         nameless = keyless(self.table, self.found)
         pairs = pair_records(self.table, left, self.found, wire=wire)
         if nameless.any():
-            pairs = Pairs(pairs.partner, pairs.lone, pairs.repeats & ~nameless.gather(pairs.lone))
+            pairs = Pairs(
+                pairs.partner, pairs.unmatched, pairs.repeats & ~nameless.gather(pairs.unmatched)
+            )
         if taking.all():
             return pairs
         partner = pl.Series("partner", [None], dtype=pl.UInt32).new_from_index(0, taking.len())
-        return Pairs(partner.scatter(rows, pairs.partner), pairs.lone, pairs.repeats)
+        return Pairs(partner.scatter(rows, pairs.partner), pairs.unmatched, pairs.repeats)
 
     def _differences(self, partner: pl.Series) -> pl.DataFrame:
         differing = differences(self.table, self.extract, self.found, partner)
         if self.side == "G" and not self.table.key:
             # Paired by their content they are the same instants; the server shows its own zone.
-            shown = [one.name for one in self.table if one.kind is Kind.DATETIME]
-            differing = differing.filter(~pl.col("field").is_in(shown))
+            clock_times = [one.name for one in self.table if one.kind is Kind.DATETIME]
+            differing = differing.filter(~pl.col("field").is_in(clock_times))
         if self.rules.offset is Offset.EQUAL:
             differing = differing.filter(pl.col("code") != "OFFSET")
         about = self.extract[differing["row"]].with_columns(
             number(self.table.currency, "currency"), number(self.table.tenant, "tenant")
         )
         differing = differing.with_columns(about["currency"], about["tenant"])
-        return judged(self.table.name, differing, self.rules)
+        return with_tolerances(self.table.name, differing, self.rules)
 
     def _sent(self, compared: pl.Series, pairs: Pairs) -> pl.DataFrame | None:
         """What the service says of each extract row; None where nothing was to be sent."""
@@ -206,9 +209,9 @@ class _Match:
         writers = self.found.select("extract_id", "row")[pairs.partner]
         sent = sends(self.extract, writers, self.answers)
         waits = to_be_sent(self.table, self.extract, sent["state"], self.database_alone)
-        heard = compared & pairs.partner.is_not_null() & waits
+        answered = compared & pairs.partner.is_not_null() & waits
         return sent.with_columns(
-            pl.when(heard).then(service_status(self.table).cast(STATUS)).alias("service"),
+            pl.when(answered).then(service_status(self.table).cast(STATUS)).alias("service"),
             state=pl.when(waits).then("state").otherwise(pl.lit(NOT_ASKED, WORD)),
         )
 
@@ -224,7 +227,7 @@ class _Match:
         height = self.extract.height
         missing = pairs.partner.is_null()
         wait = missing & waiting(self.table.name, dates, self.rules, self.as_of)
-        heard = pl.Series([None], dtype=STATUS) if sent is None else sent["service"]
+        acknowledged = pl.Series([None], dtype=STATUS) if sent is None else sent["service"]
         status = (
             pl.when(own["status"].is_not_null())
             .then(own["status"])
@@ -236,8 +239,8 @@ class _Match:
             .then(_status(Status.UNKNOWN))
             .when(_flags(height, differing.filter(pl.col("tolerance").is_null())["row"]))
             .then(_status(Status.MISMATCH))
-            .when(heard.is_not_null())
-            .then(heard)
+            .when(acknowledged.is_not_null())
+            .then(acknowledged)
             .when(_flags(height, differing["row"]))
             .then(_status(Status.MATCHED_TOLERANCE))
             .otherwise(_status(Status.MATCHED_EXACT))
@@ -268,9 +271,9 @@ class _Match:
         """Lines and breaks with the service's listing considered, and what is listed alone."""
         status = lines.frame["status"]
         rows = (status.is_in(_LISTABLE) | own["by_rule"]).arg_true()
-        lone = pairs.lone.filter(~pairs.repeats)
+        unmatched = pairs.unmatched.filter(~pairs.repeats)
         names = list(record_schema(self.table))
-        left = pl.concat([self.extract[rows].select(names), self.found[lone].select(names)])
+        left = pl.concat([self.extract[rows].select(names), self.found[unmatched].select(names)])
         together = pair_records(self.table, left, listing, wire=self.zone)
         absent = rows.filter(together.partner.head(rows.len()).is_null())
         absent = absent.filter(status.is_in(_THERE).gather(absent))
@@ -289,7 +292,7 @@ class _Match:
         listed = Lines(lines.frame.with_columns(missing.alias("status")), lines.target)
         # Records of the listing are numbered behind those of the database.
         both = pl.concat([self.found, listing], how="diagonal")
-        numbers = (together.lone + self.found.height).cast(pl.UInt32)
+        numbers = (together.unmatched + self.found.height).cast(pl.UInt32)
         return listed, self._alone(both, numbers, together.repeats), unlisted
 
     def _line_breaks(
@@ -312,7 +315,7 @@ class _Match:
         """Breaks of delivered amounts that no exact column holds, with what the target has."""
         about = lines[rows]
         found = [
-            pl.coalesce(beside(about, name + side), canonical_texts(about[name + side]))
+            pl.coalesce(beyond_texts(about, name + side), canonical_texts(about[name + side]))
             for side in (EXPECTED, FOUND)
         ]
         both = about.select(rows.alias("row"), found[0].alias("expected"), found[1].alias("found"))
@@ -336,9 +339,9 @@ class _Match:
     def _difference_breaks(
         self, lines: Lines, differing: pl.DataFrame, sent: pl.DataFrame | None
     ) -> list[pl.DataFrame]:
-        echoes, heard = pl.DataFrame(schema=ECHO_SCHEMA), []
+        echoes, of_service = pl.DataFrame(schema=ECHO_SCHEMA), []
         if sent is not None and self.answers is not None:
-            heard = service_breaks(self.table, lines, sent)
+            of_service = service_breaks(self.table, lines, sent)
             echoes = echoed(self.table, self.extract, sent, self.answers)
         # The answer comes before the read-back: where it differs already, it diverged there.
         at_answer = differing.join(echoes, on=["row", "field"], how="semi").select("row", "field")
@@ -361,7 +364,7 @@ class _Match:
         return [
             line_breaks(self.table, lines, found),
             line_breaks(self.table, lines, echoes, code="ECHO", side="A"),
-            *heard,
+            *of_service,
         ]
 
     def _unmatched_breaks(self, lines: Lines, alone: Lines) -> list[pl.DataFrame]:
@@ -382,10 +385,10 @@ class _Match:
         numbers = pl.Series([None], dtype=pl.UInt32).new_from_index(0, self.found.height)
         paired = pairs.partner.is_not_null().arg_true()
         numbers = numbers.scatter(pairs.partner.drop_nulls(), paired.cast(pl.UInt32))
-        order = pl.Series(range(pairs.lone.len()), dtype=pl.UInt32) + self.extract.height
-        numbers = numbers.scatter(pairs.lone, order)
-        judged = lines.frame["status"].gather(numbers) != Status.EXCLUDED
-        some, of = self.found.filter(judged), numbers.filter(judged)
+        order = pl.Series(range(pairs.unmatched.len()), dtype=pl.UInt32) + self.extract.height
+        numbers = numbers.scatter(pairs.unmatched, order)
+        included = lines.frame["status"].gather(numbers) != Status.EXCLUDED
+        some, of = self.found.filter(included), numbers.filter(included)
         if self.near is not None:
             # What is around has no line, and nothing is said of it.
             some = pl.concat([some, self.near], how="diagonal")
@@ -393,7 +396,7 @@ class _Match:
         return second_key_breaks(self.table, lines, some, of, self.side)
 
 
-def _beside(*parts: Lines) -> Lines:
+def _concatenated(*parts: Lines) -> Lines:
     """Lines as one; the last part's target has the records of all of them."""
     frames = [part.frame for part in parts]
     return Lines(pl.concat(frames, rechunk=False, how="diagonal"), parts[-1].target)

@@ -66,7 +66,7 @@ def second_key_breaks(
         .filter(pl.col("__id") != pl.col("first"), pl.col("row").is_not_null())
         .sort("__at")
     )
-    told = later.select(
+    findings = later.select(
         "row",
         pl.col("__id").cast(pl.String).alias("found"),
         pl.col("first").cast(pl.String).alias("expected"),
@@ -77,4 +77,4 @@ def second_key_breaks(
             pl.col("first"),
         ).alias("note"),
     )
-    return line_breaks(table, lines, told, code=code, side=side)
+    return line_breaks(table, lines, findings, code=code, side=side)

@@ -103,7 +103,7 @@ def self_test(rules: Rules) -> SelfTest:
         rates=Rates(daily=True),
         plans=Plans(early_days=5, late_days=0, discount=Discount.DOES_NOT),
     )
-    return verdict(judged(asked))
+    return verdict(planted_breaks(asked))
 
 
 def verdict(found: pl.DataFrame) -> SelfTest:
@@ -123,7 +123,7 @@ def verdict(found: pl.DataFrame) -> SelfTest:
     return SelfTest(planted, planted - len(missed), (*missed, *false))
 
 
-def judged(rules: Rules) -> pl.DataFrame:
+def planted_breaks(rules: Rules) -> pl.DataFrame:
     """The breaks of the planted records, whatever the rules leave out of the reconciliation."""
     rules = replace(rules, references=Rules().references)
     payments = _payments()

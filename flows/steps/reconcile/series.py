@@ -204,9 +204,9 @@ def _open_triangles(sides: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
             strict=True,
         )
     ]
-    shown = [_nine_digits(product) for product in products]
+    texts = [_nine_digits(product) for product in products]
     return near.with_columns(
-        pl.Series("product", shown, pl.String),
+        pl.Series("product", texts, pl.String),
         joined(pl.col("id_ab"), pl.col("id_bc"), pl.col("id_ac"), by=", ").alias("others"),
     ).filter(pl.Series([_is_off(product, bound) for product in products], dtype=pl.Boolean))
 
@@ -245,14 +245,16 @@ def _jumps(sound: pl.DataFrame, percent: Decimal) -> pl.DataFrame:
         _nine_digits((Fraction(decimal_of(now)) / Fraction(decimal_of(last)) - 1) * 100)
         for now, last in rows.select(rate, before).iter_rows()
     ]
-    shown = pl.when(change.is_finite()).then(change.round(2).cast(pl.String)).otherwise("exactly")
+    percentage = (
+        pl.when(change.is_finite()).then(change.round(2).cast(pl.String)).otherwise("exactly")
+    )
     return _rate_break(
         "RATE_JUMP",
         rows.with_columns(pl.Series("exactly", exactly, pl.String)),
         "ExchangeRate",
         expected=rate_text(before),
         found=rate_text(rate),
-        note=pl.format("{} % since {}", shown, "day_before"),
+        note=pl.format("{} % since {}", percentage, "day_before"),
     )
 
 
@@ -269,12 +271,12 @@ def _beyond(now: float, before: float, share: Fraction) -> bool:
 def _gaps(sound: pl.DataFrame, calendar: str | None) -> pl.DataFrame:
     """Business days between two rates of a series; told of the rate after the gap."""
     same = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in PAIR)
-    apart = sound.with_columns(
-        pl.when(same).then(pl.col("day").shift()).alias("day_before")
-    ).filter((pl.col("day") - pl.col("day_before")).dt.total_days() > 1)
-    spans = apart.select("day_before", "day").unique(maintain_order=True)
+    gaps = sound.with_columns(pl.when(same).then(pl.col("day").shift()).alias("day_before")).filter(
+        (pl.col("day") - pl.col("day_before")).dt.total_days() > 1
+    )
+    spans = gaps.select("day_before", "day").unique(maintain_order=True)
     missing = [_missing(before, after, calendar) for before, after in spans.iter_rows()]
-    rows = apart.join(
+    rows = gaps.join(
         spans.with_columns(pl.Series("missing", missing, pl.Int64)),
         on=["day_before", "day"],
         maintain_order="left",

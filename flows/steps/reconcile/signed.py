@@ -8,7 +8,7 @@ import polars as pl
 
 from flows.steps.breaks.make import amount_text, amounts_of, make_breaks, together
 from flows.steps.breaks.match_breaks import across_currencies, both_amounts, line_key
-from flows.steps.frames.beyond import beside, unsigned
+from flows.steps.frames.beyond import beyond_texts, unsigned
 from flows.steps.frames.parts import Load, parts_of
 from flows.steps.frames.sources import LINEAGE, complete, record_schema
 from flows.steps.match.comparison import SECRET, differences
@@ -180,7 +180,7 @@ def _amount_of(table: Table, changed: pl.DataFrame) -> tuple[pl.Expr, pl.Expr]:
     for name in table.amounts:
         own = pl.col("what") == name
         amount = pl.when(own).then(_column(name).cast(AMOUNT).abs()).otherwise(amount)
-        text = pl.when(own).then(pl.lit(beside(changed, name))).otherwise(text)
+        text = pl.when(own).then(pl.lit(beyond_texts(changed, name))).otherwise(text)
     return (
         pl.when(differs).then(pl.col("delta").abs()).when(absent).then(held).otherwise(amount),
         pl.when(differs)
@@ -221,7 +221,7 @@ def late_arrivals(
         pl.col("__day") <= last
     )
     both = pair_records(table, signed, dated)
-    late = dated[both.lone.sort()]
+    late = dated[both.unmatched.sort()]
     number, day = pl.lit(None, pl.Int64), pl.lit(None, pl.Date)
     for run, until in reversed(approved):
         mine = pl.col("__day") <= until
@@ -273,7 +273,11 @@ def _money(table: Table) -> pl.Expr:
 
 def _text(table: Table, records: pl.DataFrame) -> pl.Expr:
     """The text of the money of records, where no exact column holds it."""
-    return pl.lit(beside(records, table.amounts[0])) if table.amounts else pl.lit(None, pl.String)
+    return (
+        pl.lit(beyond_texts(records, table.amounts[0]))
+        if table.amounts
+        else pl.lit(None, pl.String)
+    )
 
 
 def _column(name: str | None) -> pl.Expr:

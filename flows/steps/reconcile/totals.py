@@ -111,11 +111,11 @@ class Proof:
     def target(self) -> ProofLine:
         """What the target has, without what rules leave out there."""
         there = self.lines[-1]
-        beside = [one for one in self.lines if one.text.startswith(EXCLUDED_THERE)]
-        if not beside:
+        excluded = [one for one in self.lines if one.text.startswith(EXCLUDED_THERE)]
+        if not excluded:
             return there
-        amount = exact_sum((there.amount, *(one.amount.copy_negate() for one in beside)))
-        return replace(there, rows=there.rows - sum(one.rows for one in beside), amount=amount)
+        amount = exact_sum((there.amount, *(one.amount.copy_negate() for one in excluded)))
+        return replace(there, rows=there.rows - sum(one.rows for one in excluded), amount=amount)
 
     @property
     def difference(self) -> Decimal:
@@ -247,9 +247,9 @@ def _proof(sides: Sides, field: str, currency: str) -> Proof:
     reached = delivered
     for text, part in _steps(sides, cell):
         reached += part
-        told = line(text, part)
-        if told.rows or told.amount:
-            lines.append(told)
+        step = line(text, part)
+        if step.rows or step.amount:
+            lines.append(step)
     lines.append(line("= total per target", reached, total=True))
     lines.append(line("counted in the target", counted))
     unexplained = _amounts(sides.table, counted - reached, currency)[field]
@@ -305,7 +305,7 @@ def _chain(sides: Sides, currency: str, service: bool) -> list[ChainLine]:
     accepted = part(sides.expected, lambda group: not refused(group))
     expected = part(sides.expected, counting)
     matched = sides.explained(cell, lambda group: counting(group) and _explains(group))
-    beside = part(sides.found, lambda group: not counting(group))
+    excluded = part(sides.found, lambda group: not counting(group))
     stages: list[tuple[str, Totals, str, Totals]] = [
         ("delivered", delivered, "", nothing),
         ("accepted", accepted, "rejected and conflict", nothing - part(sides.expected, refused)),
@@ -319,7 +319,7 @@ def _chain(sides: Sides, currency: str, service: bool) -> list[ChainLine]:
             "in the target",
             sides.counted[cell],
             "breaks, timing, and what rules leave out there",
-            matched + beside,
+            matched + excluded,
         ),
     ]
     if service:

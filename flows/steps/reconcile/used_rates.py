@@ -92,13 +92,13 @@ def used_rates(used: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
 
 def rate_lines(annex: pl.DataFrame, used: pl.DataFrame, asked: RateRules) -> tuple[RateLine, ...]:
     """The first `LINES` of them by their order; of more, those with flags and most payments."""
-    shown = annex.with_row_index("at")
-    if shown.height > LINES:
+    listed = annex.with_row_index("at")
+    if listed.height > LINES:
         flagged = pl.col("flags").list.len() > 0
-        shown = shown.sort(flagged, "payments", "at", descending=[True, True, False]).head(LINES)
-        shown = shown.sort("at")
+        listed = listed.sort(flagged, "payments", "at", descending=[True, True, False]).head(LINES)
+        listed = listed.sort("at")
     uses = used.join(
-        shown.select("CurrencyRatesId", "rate_tenant"),
+        listed.select("CurrencyRatesId", "rate_tenant"),
         on=["CurrencyRatesId", "rate_tenant"],
         how="semi",
     )
@@ -128,7 +128,7 @@ def rate_lines(annex: pl.DataFrame, used: pl.DataFrame, asked: RateRules) -> tup
             rerated=None if effect is None else money(effect.amount),
             rerated_in="" if effect is None else str(effect.currency),
         )
-        for row in shown.iter_rows(named=True)
+        for row in listed.iter_rows(named=True)
         for effect in [effects.get((row["CurrencyRatesId"], row["rate_tenant"]))]
     )
 

@@ -124,9 +124,9 @@ def _run_out(
     since = "the run before"
     if previous is not None:
         since = f"reconciliation {previous.run} as of {previous.as_of}"
-    told = "; ".join(_of_money(forward, line, names) for forward, line in lines)
+    amounts = "; ".join(_of_money(forward, line, names) for forward, line in lines)
     have = agree(rows, "has", "have")
-    yield f"{quantity(rows, 'acceptance')} {have} run out since {since}: {told}"
+    yield f"{quantity(rows, 'acceptance')} {have} run out since {since}: {amounts}"
 
 
 def _of_money(forward: RollForward, line: ProofLine, names: Mapping[str, str]) -> str:

@@ -81,11 +81,11 @@ def _list(values: Any) -> str:
 
 def _quoted(text: str) -> str:
     escapes = {'"': '\\"', "\\": "\\\\"}
-    shown = (
+    escaped = (
         escapes.get(sign) or (f"\\u{ord(sign):04x}" if ord(sign) < 32 or ord(sign) == 127 else sign)
         for sign in text
     )
-    return f'"{"".join(shown)}"'
+    return f'"{"".join(escaped)}"'
 
 
 # Rules that hold by default and can be switched off; writing "never" is the only way to say so.

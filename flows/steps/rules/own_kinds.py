@@ -82,7 +82,7 @@ def _can_be_followed(now: Table, reference: Reference) -> bool:
     return not any(reference_faults("", now, (), reference_shape(reference), others))
 
 
-def told_keys(name: str, definition: str) -> dict[str, str]:
+def definition_keys(name: str, definition: str) -> dict[str, str]:
     """What a definition says, key by key, each as a change of it is told."""
     shape = json.loads(definition)
     keys = {key: shape[key] for key in ("title", "currency") if shape[key]}

@@ -88,26 +88,26 @@ class Values:
 
     def text(self, path: Path, value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
-            self.refuse(path, f"{path[-1]} = {_shown(value)} is not a text in quotes.")
+            self.refuse(path, f"{path[-1]} = {_quoted(value)} is not a text in quotes.")
         return str(value)
 
     def flag(self, path: Path, value: Any) -> bool:
         if not isinstance(value, bool):
-            self.refuse(path, f"{path[-1]} = {_shown(value)} is neither true nor false.")
+            self.refuse(path, f"{path[-1]} = {_quoted(value)} is neither true nor false.")
         return bool(value)
 
     def number(self, path: Path, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
             self.refuse(
                 path,
-                f"{path[-1]} = {_shown(value)} is not a number of the service, such as 978 (codes "
+                f"{path[-1]} = {_quoted(value)} is not a number of the service, such as 978 (codes "
                 "like EUR are not in the records).",
             )
         return int(value)
 
     def whole(self, path: Path, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            self.refuse(path, f"{path[-1]} = {_shown(value)} is not a whole number of 0 or more.")
+            self.refuse(path, f"{path[-1]} = {_quoted(value)} is not a whole number of 0 or more.")
         self._check_range(path, value)
         return int(value)
 
@@ -123,7 +123,7 @@ class Values:
     def amount(self, path: Path, value: Any) -> Decimal:
         number = _decimal(value)
         if number is None:
-            self.refuse(path, f"{path[-1]} = {_shown(value)} is not a number such as 0.01.")
+            self.refuse(path, f"{path[-1]} = {_quoted(value)} is not a number such as 0.01.")
         if number < 0:
             self.refuse(path, f"{path[-1]} = {number} is negative. A tolerance is 0 or more.")
         exponent = number.normalize(_EXACT).as_tuple().exponent
@@ -158,7 +158,7 @@ class Values:
 
     def values(self, path: Path, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not value:
-            self.refuse(path, f'{path[-1]} = {_shown(value)} is not a list such as ["1", "2"].')
+            self.refuse(path, f'{path[-1]} = {_quoted(value)} is not a list such as ["1", "2"].')
         return tuple(
             str(one) if isinstance(one, int) and not isinstance(one, bool) else self.text(path, one)
             for one in value
@@ -175,5 +175,5 @@ def _decimal(value: object) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     return repr(value) if isinstance(value, str) else str(value)

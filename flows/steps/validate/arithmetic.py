@@ -116,8 +116,8 @@ class ColumnSum:
         turned = self.signed and (units or "").startswith(_MINUS)
         zeros = _zeros_of((units or "")[1:] if turned else units)
         if zeros is None:
-            told = f"{(units or '').replace(UNFIT, '')!r} is no number of units"
-            return f"{told}{UNFIT}: 1, 10, 100 ... (the amount is {self._written(given)})"
+            reason = f"{(units or '').replace(UNFIT, '')!r} is no number of units"
+            return f"{reason}{UNFIT}: 1, 10, 100 ... (the amount is {self._written(given)})"
         scale = -self.scale if turned else self.scale
         total = EXACT.multiply(total, scale).scaleb(-zeros, EXACT)
         # Nothing is less than nothing. Nothing is rounded: the field says whether it can keep it.

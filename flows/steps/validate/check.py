@@ -39,7 +39,7 @@ _IS_MADE = _GIVEN.is_null() | _GIVEN.str.contains(UNFIT, literal=True)
 _REMARK = _TEXT.str.splitn(UNFIT, 2).struct.field("field_1")
 _OF_SHEET = (pl.col(CODE).is_not_null() & _TEXT.str.contains(REMARK)).fill_null(value=False)
 """It stands for a cell of a sheet that is not read, and says why."""
-_TOLD = (
+_REASON = (
     pl.when(_OF_SHEET).then(pl.lit(UNREAD_CELL)).otherwise(pl.col(CODE).fill_null("")).alias(CODE),
     # What is said of a text with a remark is of no text that was delivered.
     pl.when(~(_IS_REMARKED | _OF_SHEET)).then(DETAIL).alias(DETAIL),
@@ -95,11 +95,11 @@ def check(
     found: list[OfField] = []
     unread_rows: dict[str, Rows] = {}
     for of in table.delivered:
-        told = unread.get(of.name, [])
-        read_not = np.concatenate([NO_ROWS, *(one.rows for one in told)])
-        if told:
+        errors = unread.get(of.name, [])
+        read_not = np.concatenate([NO_ROWS, *(one.rows for one in errors)])
+        if errors:
             unread_rows[of.name] = read_not[~_held(of, typed, read_not)]
-        found += told
+        found += errors
         for code, rows in broken.get(of.name, ()):
             wrong = np.setdiff1d(rows, read_not, assume_unique=True) if len(read_not) else rows
             if len(wrong):
@@ -171,13 +171,13 @@ def _read_strictly(
     ends = np.cumsum([len(rows) for _, rows in left]).tolist()
     spans = [slice(end - len(rows), end) for end, (_, rows) in zip(ends, left, strict=True)]
     why, typed = _why_unread(left, spans, texts, typed)
-    told = why.with_columns(texts.alias("text"), given.alias("given")).select(_TOLD)
-    codes = sorted(code for code in told[CODE].unique().to_list() if code)
-    masks = [(code, (told[CODE] == code).to_numpy()) for code in codes]
+    reasons = why.with_columns(texts.alias("text"), given.alias("given")).select(_REASON)
+    codes = sorted(code for code in reasons[CODE].unique().to_list() if code)
+    masks = [(code, (reasons[CODE] == code).to_numpy()) for code in codes]
     unread: dict[str, list[OfField]] = {}
     for (of, rows), span in zip(left, spans, strict=True):
         limit = limit_of(of.kind) if of.kind in INTEGERS else ""
-        facts = {name: told[name][span] for name in ("quoted", KEPT, DETAIL)}
+        facts = {name: reasons[name][span] for name in ("quoted", KEPT, DETAIL)}
         for code, mask in masks:
             wrong = mask[span]
             if wrong.any():
@@ -268,12 +268,12 @@ def _with_amounts(
     if not of.amount:
         return typed
     exact = [one.facts.get("exact") if isinstance(one, Unread) else None for one in read_ones]
-    told = np.array([text is not None for text in exact], np.bool_)
-    if not told.any():
+    has_exact = np.array([text is not None for text in exact], np.bool_)
+    if not has_exact.any():
         return typed
     column = typed[of.name + EXACT]
     texts = pl.Series([text for text in exact if text is not None], dtype=pl.String)
-    return typed.with_columns(column.scatter(rows[told], texts))
+    return typed.with_columns(column.scatter(rows[has_exact], texts))
 
 
 def _frame_value(name: str, of: Field, value: Value) -> object:

@@ -90,7 +90,7 @@ def validate_rows(
     placed = Positions(positions, faults, details)
     if table is INSERT_BATCH_DATA and unwrapped:
         checked = check(table, frame, tenant=tenant, delivered=delivered)
-        _validate_inner(staging, placed, checked, inner_record)
+        _validate_contents(staging, placed, checked, inner_record)
     else:
         sound = placed.sound
         checked = staging.check(table, frame, positions, sound, delivered)
@@ -130,8 +130,8 @@ class _Staging:
         frame, left_out = fill_secrets(table, frame, parents, self.repaired)
         checked = check(table, frame, tenant=self.tenant, named=self.named)
         # A required secret that is empty is reported once.
-        told = checked.errors.instead(left_out).of_keys(table, self.keys, checked.typed)
-        return replace(checked, errors=told)
+        errors = checked.errors.instead(left_out).of_keys(table, self.keys, checked.typed)
+        return replace(checked, errors=errors)
 
     def leave_out(
         self, table: Table, checked: Checked, excluded: pl.DataFrame, numbers: pl.Series
@@ -171,33 +171,33 @@ class _Staging:
         self.validated.totals[table.name] = {READY: Totals()} | totals
 
 
-def _validate_inner(
+def _validate_contents(
     staging: _Staging, positions: Positions, checked: Checked, inner_record: str | None
 ) -> None:
     """Insert-batch data: a row is staged as the record inside it, or as itself if it has none."""
-    sound, unwrapped = positions.sound, insert_batch_records(checked.typed, inner_record)
+    sound, contents = positions.sound, insert_batch_records(checked.typed, inner_record)
     wrong = set(checked.errors.rows.tolist())
     left = np.ones(positions.frame.height, np.bool_)
-    for record, rows in unwrapped.inner.items():
+    for record, rows in contents.records.items():
         good = {row: cells for row, cells in rows.items() if row not in wrong}
         of = np.array([*good], np.intp)
         places = sound[of]
         left[places] = False
         source = checked.typed["BatchId"].gather(of).alias("source_batch_id")
-        inner = EXTRACTS[record]
+        kind = EXTRACTS[record]
         frame = positions.frame[places].with_columns(source)
         staging.add(
-            inner,
+            kind,
             Positions(frame, positions.faults[places]),
-            staging.check(inner, cells_frame(inner, good), positions.frame, places),
+            staging.check(kind, cells_frame(kind, good), positions.frame, places),
         )
     rows_left = left[sound]
-    others = unwrapped.errors.without(checked.errors.rows)
+    others = contents.errors.without(checked.errors.rows)
     errors = FieldErrors([*others.found, *checked.errors.found])
     outer = replace(checked, errors=errors).among(rows_left)
     staging.add(INSERT_BATCH_DATA, positions.only(pl.Series(left)), outer)
     wrong.update(others.rows.tolist())
-    merged = [sound[row] for row in unwrapped.merged if row not in wrong]
+    merged = [sound[row] for row in contents.merged if row not in wrong]
     staging.validated.superseded = positions.frame["record_number"].gather(merged).to_list()
     if merged:
         _count_superseded(staging.validated)

@@ -47,10 +47,10 @@ class Exclusions:
 
         `names` are those of the columns of `cells`.
         """
-        told = [_told(rule) for rule in self.rules(names)]
-        if not told:
+        reasons = [_reason(rule) for rule in self.rules(names)]
+        if not reasons:
             return None
-        found = cells.select(pl.coalesce(told).alias("told")).unnest("told")
+        found = cells.select(pl.coalesce(reasons).alias("reason")).unnest("reason")
         return found if found[COLUMN].is_not_null().any() else None
 
 
@@ -58,11 +58,11 @@ def _all_as_seen(texts: Sequence[str]) -> list[str]:
     return pl.DataFrame({VALUE: texts}).select(as_seen(pl.col(VALUE))).to_series().to_list()
 
 
-def _told(rule: KeptBy) -> pl.Expr:
+def _reason(rule: KeptBy) -> pl.Expr:
     cell = as_seen(pl.col(str(rule.place)).fill_null(""))
     there = cell.is_in(list(rule.texts))
-    told = pl.struct(pl.lit(rule.column).alias(COLUMN), cell.alias(VALUE))
-    return pl.when(there if rule.left_out else ~there).then(told)
+    reason = pl.struct(pl.lit(rule.column).alias(COLUMN), cell.alias(VALUE))
+    return pl.when(there if rule.left_out else ~there).then(reason)
 
 
 def counts(table: Table, found: pl.DataFrame, numbers: pl.Series) -> list[list[object]]:

@@ -58,8 +58,8 @@ class OfField(NamedTuple):
         value: str | None = self.facts[_VALUE][0] if self.wording.shows else None
         if value is None:
             return ""
-        shown: str = _shown(pl.Series([value]))[0]
-        return shown
+        excerpt: str = _excerpts(pl.Series([value]))[0]
+        return excerpt
 
     def only(self, chosen: NDArray[np.bool_]) -> "OfField":
         if chosen.all():
@@ -182,16 +182,16 @@ class FieldErrors:
         )
         rows = np.concatenate([one.rows for one in found])
         wordings = pl.DataFrame([one.wording for one in found], _Wording._fields, orient="row")
-        told = wordings[np.repeat(np.arange(len(found)), [len(one.rows) for one in found])]
-        told = told.hstack(
+        messages = wordings[np.repeat(np.arange(len(found)), [len(one.rows) for one in found])]
+        messages = messages.hstack(
             [
                 lines[rows].alias("line"),
-                json_escaped(_shown(value)).alias(_VALUE),
+                json_escaped(_excerpts(value)).alias(_VALUE),
                 kept.alias(_KEPT),
                 json_escaped(detail).alias(_DETAIL),
             ]
         )
-        texts = told.select(_TEXT).to_series()
+        texts = messages.select(_TEXT).to_series()
         order = np.argsort(rows, kind="stable")
         rows, first, count = np.unique(rows[order], return_index=True, return_counts=True)
         nth = []
@@ -300,8 +300,8 @@ def settled_errors(
 ) -> pl.Series:
     """ErrorData of rows that are wrong in the delivery as a whole, as the database writes it."""
     frame = pl.DataFrame({"value": json_escaped(values), "line": lines.cast(pl.String)})
-    told = REASONS[code].message(field=name, value=_BREAK, of=of)
-    before, after = map(_inside, told.split(_BREAK))
+    message = REASONS[code].message(field=name, value=_BREAK, of=of)
+    before, after = map(_inside, message.split(_BREAK))
     text = pl.concat_str(
         pl.lit(f'[{{"ErrorCode": {_json(code)}, "FieldName": {_json(name)}, "Message": "{before}'),
         "value",
@@ -319,15 +319,15 @@ def _hidden(texts: pl.Series) -> pl.Series:
     return pl.select(given).to_series()
 
 
-def _shown(texts: pl.Series) -> pl.Series:
+def _excerpts(texts: pl.Series) -> pl.Series:
     """The beginning of each delivered text, with all that is said of it."""
     if not (texts.str.len_bytes() > SHOWN_CHARACTERS).any():
         return texts.str.replace_all(UNFIT, "", literal=True)
     said = texts.str.splitn(UNFIT, 2).struct.unnest().rename({"field_0": "text", "field_1": "said"})
     cut = pl.col("text").str.slice(0, SHOWN_CHARACTERS) + MORE
     long = pl.col("text").str.len_chars() > SHOWN_CHARACTERS
-    shown = pl.when(long).then(cut).otherwise("text")
-    return said.select(shown + pl.col("said").fill_null("")).to_series()
+    excerpt = pl.when(long).then(cut).otherwise("text")
+    return said.select(excerpt + pl.col("said").fill_null("")).to_series()
 
 
 def json_escaped(texts: pl.Series) -> pl.Series:

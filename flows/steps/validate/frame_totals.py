@@ -103,14 +103,14 @@ def totals_by(table: Table, rows: pl.DataFrame, by: str) -> dict[Any, Totals]:
     currency = _currency(table) if names else pl.lit(NO_CURRENCY).alias(_CURRENCY)
     fits = rows.select(pl.col(name).str.contains(_SAFE) for name in names)
     short = (pl.when(fits[name]).then(name).cast(AMOUNT).alias(name) for name in names)
-    told = rows.with_columns(currency, *short)
+    converted = rows.with_columns(currency, *short)
     beyond = defaultdict[tuple[Any, str, str], Decimal](Decimal)
     for name in names:
         if not fits[name].all():
-            long = told.select(by, _CURRENCY).with_columns(rows[name]).filter(~fits[name])
+            long = converted.select(by, _CURRENCY).with_columns(rows[name]).filter(~fits[name])
             for of, kind, digits in long.iter_rows():
                 beyond[of, kind, name] = EXACT_SUMS.add(beyond[of, kind, name], Decimal(digits))
-    sums = told.group_by(by, _CURRENCY).agg(
+    sums = converted.group_by(by, _CURRENCY).agg(
         pl.len(), _key_sum(table).alias("keys"), pl.col(names).sum()
     )
     heights, keys = Counter[Any](), Counter[Any]()

@@ -24,7 +24,7 @@ from schemas.tables import EXTRACTS
 class InsertBatchRecords:
     """Rows of insert-batch data sorted by what is in them; rows are numbers in the frame."""
 
-    inner: dict[str, dict[int, Mapping[str, str | None]]] = field(default_factory=dict)
+    records: dict[str, dict[int, Mapping[str, str | None]]] = field(default_factory=dict)
     """Record kind -> row -> cells."""
     merged: list[int] = field(default_factory=list)
     errors: FieldErrors = field(default_factory=FieldErrors)
@@ -42,13 +42,13 @@ def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> Insert
             result.merged.append(row)
             continue
         column, text = record_holder(jsondata, data)
-        found = _inner(text, named)
+        found = _read_record(text, named)
         if isinstance(found, Unread):
-            shown = found.facts.get("value", "")[: SHOWN_CHARACTERS + 1]
-            unread.setdefault(column, {})[row] = shown
+            excerpt = found.facts.get("value", "")[: SHOWN_CHARACTERS + 1]
+            unread.setdefault(column, {})[row] = excerpt
         else:
             table, cells = found
-            result.inner.setdefault(table.name, {})[row] = cells
+            result.records.setdefault(table.name, {})[row] = cells
     result.errors = FieldErrors(
         [
             of_inner_record(column, np.array([*why], np.intp), [*why.values()])
@@ -70,7 +70,7 @@ def record_inside(
 ) -> tuple[Table, Mapping[str, str | None]] | None:
     """The kind and the cells of the record inside one row; None: it cannot be read."""
     _, text = record_holder(jsondata, data)
-    found = _inner(text, EXTRACTS[inner_record] if inner_record else None)
+    found = _read_record(text, EXTRACTS[inner_record] if inner_record else None)
     return None if isinstance(found, Unread) else found
 
 
@@ -82,7 +82,7 @@ def cells_frame(table: Table, rows: Mapping[int, Mapping[str, str | None]]) -> p
     )
 
 
-def _inner(text: str, named: Table | None) -> tuple[Table, Mapping[str, str | None]] | Unread:
+def _read_record(text: str, named: Table | None) -> tuple[Table, Mapping[str, str | None]] | Unread:
     if not text.strip():
         return _unread("both are empty")
     if text.lstrip()[0] != "{":

@@ -332,8 +332,8 @@ class _Gathered:
         if len(self.ranges) < 2:
             return self.keys
         ranges = sorted((min(ends), max(ends)) for ends in self.ranges.values() if ends)
-        apart = all(one[1] < other[0] for one, other in pairwise(ranges))
-        return _extended(self.keys, self.outliers) if apart else None
+        disjoint = all(one[1] < other[0] for one, other in pairwise(ranges))
+        return _extended(self.keys, self.outliers) if disjoint else None
 
 
 def _extended(known: list[Key] | None, more: list[Key] | None) -> list[Key] | None:

@@ -26,14 +26,14 @@ class NamedCurrencies:
         `ids` are the currencies of the rows, null where a row has none.
         """
         for name, cells in self.cells.items():
-            is_told = np.zeros(len(ids), np.bool_)
+            is_given = np.zeros(len(ids), np.bool_)
             for found in cells:
                 pairs = pl.DataFrame([ids.rename("id"), found.rename("code")])
                 for number, code in pairs.drop_nulls().unique(maintain_order=True).iter_rows():
                     if number in self.codes and code not in self.codes[number]:
                         here = ((ids == number) & (found == code)).fill_null(value=False)
-                        rows = np.flatnonzero(here.to_numpy() & ~is_told)
-                        is_told[rows] = True
+                        rows = np.flatnonzero(here.to_numpy() & ~is_given)
+                        is_given[rows] = True
                         yield name, number, code, rows
 
 

@@ -72,8 +72,8 @@ def quick_counts(texts: pl.Series, form: str) -> pl.Series:
 def _pattern(date_format: str) -> str | None:
     """A pattern of its parts by name; None: it has others than these, or lacks the day."""
     parts = [*date_parts(date_format)]
-    told = {part.directive for part in parts} - {None}
-    if not {"Y", "m", "d"} <= told <= PARTS.keys():
+    directives = {part.directive for part in parts} - {None}
+    if not {"Y", "m", "d"} <= directives <= PARTS.keys():
         return None
     return f"^{''.join(map(_group, parts))}$"
 

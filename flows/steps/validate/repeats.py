@@ -82,7 +82,7 @@ def repeated_keys(frames: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.Dat
     """
     found: pl.DataFrame | None = None
     for rows in frames:
-        told = rows.select(
+        part = rows.select(
             *keys,
             pl.lit(1).alias(_SEVERAL),
             pl.col(PLACE).alias(FIRST),
@@ -90,7 +90,7 @@ def repeated_keys(frames: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.Dat
             *((pl.col(PLACE).alias(_NEWEST), VERSION, MOMENT) if MOMENT in rows.columns else ()),
             *(pl.col(CONTENT).alias(name) for name in (_LEAST, _MOST)),
         )
-        found = _joined(told if found is None else found.vstack(_joined(told, keys)), keys)
+        found = _joined(part if found is None else found.vstack(_joined(part, keys)), keys)
     assert found is not None, "no part without a frame"
     if MOMENT in found.columns:
         # Where one has no offset, all are compared as they are written.
@@ -101,10 +101,10 @@ def repeated_keys(frames: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.Dat
     )
 
 
-def _joined(told: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def _joined(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     least, most = pl.col(FIRST, _LEAST).min(), pl.col(_MOST).max()
     last = [pl.col(LAST).max()]
-    if MOMENT in told.columns:
+    if MOMENT in rows.columns:
         known = pl.col(MOMENT).is_not_null().all()
         last = [
             pl.col(LAST).sort_by(VERSION, LAST).last(),
@@ -112,7 +112,7 @@ def _joined(told: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
             pl.col(VERSION).max(),
             pl.when(known).then(pl.col(MOMENT).max()).alias(MOMENT),
         ]
-    return told.group_by(keys).agg(pl.col(_SEVERAL).sum(), least, most, *last).select(told.columns)
+    return rows.group_by(keys).agg(pl.col(_SEVERAL).sum(), least, most, *last).select(rows.columns)
 
 
 def conflict_errors(table: Table, code: str, rows: pl.DataFrame) -> pl.Series:

@@ -118,8 +118,8 @@ class StagedRows:
             beyond = max(min(beyond, first + AT_ONCE), first + 1)
             piece = self.frame[first:beyond]
             errors = self.errors.between(first, beyond)
-            rows, told = errors.error_data(piece["first_line"])
-            yield piece.with_columns(piece["error_data"].scatter(rows, told))
+            rows, error_data = errors.error_data(piece["first_line"])
+            yield piece.with_columns(piece["error_data"].scatter(rows, error_data))
             first = beyond
 
 

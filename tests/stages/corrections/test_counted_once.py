@@ -15,7 +15,7 @@ from connectors.postgres.batches.ledger import State
 from connectors.postgres.batches.overview import list_overview
 from connectors.settings import Limits
 from flows.commands.deliver import show_ended
-from flows.report.next_step import told_repaired
+from flows.report.next_step import repaired_text
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.rows.rejects import write_rejects
@@ -137,7 +137,7 @@ def test_a_good_repair_that_is_changed_for_the_worse_is_an_error_of_its_own(
 
 def status_of(workspace: Workspace) -> dict[int, str]:
     with workspace.database.connect() as connection:
-        return {one.id: told_repaired(one) for one in list_overview(connection, 20)}
+        return {one.id: repaired_text(one) for one in list_overview(connection, 20)}
 
 
 @pytest.mark.long
