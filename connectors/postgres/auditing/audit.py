@@ -17,12 +17,12 @@ from connectors.postgres.accounts import sees_part
 from connectors.postgres.auditing.audit_checks import (
     CHECKS,
     KEPT,
-    ROWS_AT_ONCE,
     EventsByKind,
     in_order,
 )
 from connectors.postgres.auditing.evidence import EVENTS as EVIDENCE
 from connectors.postgres.auditing.evidence import check_evidence
+from connectors.postgres.auditing.streaming import streamed
 from connectors.postgres.batches.corrections import unread_repairs, unrepaired
 from connectors.postgres.schema.completeness import (
     altered_rules,
@@ -164,8 +164,7 @@ def list_events(
 
 def _links(connection: psycopg.Connection) -> Iterator[Any]:
     """Links in order with their events; events outside the chain come last."""
-    with connection.cursor("audit", row_factory=namedtuple_row) as cursor:
-        cursor.itersize = ROWS_AT_ONCE
+    with streamed(connection, "audit", namedtuple_row) as cursor:
         cursor.execute(
             "SELECT c.position, c.previous_hash, c.hash, c.event_id, e.id, e.batch_id, e.at, "
             "e.what, e.by, e.reason, e.detail, e.account, e.person, "

@@ -15,6 +15,7 @@ from psycopg.rows import dict_row, tuple_row
 
 from connectors.postgres.accounts import is_shown_part
 from connectors.postgres.auditing.evidence import EVENTS as EVIDENCE
+from connectors.postgres.auditing.streaming import streamed
 from connectors.postgres.batches.ledger import State
 from connectors.postgres.runs.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.runs.reconciliations import Reconciliation, scope_hash
@@ -30,7 +31,6 @@ from schemas.guards.trail_functions import RUN_FACTS, SAVED
 from schemas.guards.trail_rules import Event, chain_hash
 from schemas.jobs import JobState
 
-ROWS_AT_ONCE = 5_000
 _DECIDED = (
     "reconciliation_id", "break_id", "what", "by", "reason", "until", "side", "owner", "up_to"
 )  # fmt: skip
@@ -102,8 +102,7 @@ def _decisions(
     of_run = {"run": run}
     events = _by_id(by_kind, DECIDED.values())
     without_rows = {**events}
-    with connection.cursor("decisions", row_factory=tuple_row) as cursor:
-        cursor.itersize = ROWS_AT_ONCE
+    with streamed(connection, "decisions", tuple_row) as cursor:
         cursor.execute(
             f"SELECT event_id, {', '.join(_DECIDED)} FROM decision WHERE {_OF_RUN} "
             'ORDER BY event_id, break_id COLLATE "C"',

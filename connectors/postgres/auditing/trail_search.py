@@ -8,13 +8,12 @@ import psycopg
 from psycopg.rows import dict_row
 
 from connectors.postgres.auditing.audit import TrailEntry
+from connectors.postgres.auditing.streaming import streamed
 from schemas.derived.sql_names import listed
 from schemas.guards.acceptance_rules import RULE_EVENTS
 from schemas.guards.decisions import BY_RULE, DECIDED, RULE_PROPOSED
 from schemas.guards.tenants import RUN_OF_EVENT, sees_event
 from schemas.life import Choice
-
-ROWS_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,7 @@ def search_trail(
         f"WHERE {_FITS} AND {_SEEN} ORDER BY e.id DESC LIMIT %(most)s"
     )
     given = asdict(search) | {"most": most, "before": before}
-    with connection.transaction(), connection.cursor("trail", row_factory=dict_row) as cursor:
-        cursor.itersize = ROWS_AT_ONCE
+    with connection.transaction(), streamed(connection, "trail", dict_row) as cursor:
         cursor.execute(statement, given | {"run": None if search.run is None else str(search.run)})
         for row in cursor:
             yield TrailEntry(**row)
