@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 from functools import cache
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
-from schemas.cells.reading import Moment, Unread, read_moment
+from schemas.cells.reading import Moment, Unread, read_moment, zone_minutes
 from schemas.derived import jsv
 from schemas.derived.json_text import datetime_text
 from schemas.derived.nested import json_object, json_text
@@ -64,14 +63,8 @@ def sent_moment(text: str, zone: ZoneInfo) -> tuple[Moment, str]:
     wall = moment.wall
     if not (wall.hour or wall.minute or wall.second or wall.microsecond):
         return moment, text[:10]
-    offset = offset_minutes(wall, zone)
+    offset = zone_minutes(wall, zone)
     return Moment(wall, offset), datetime_text(wall, offset)
-
-
-def offset_minutes(wall: datetime, zone: ZoneInfo, fold: int = 0) -> int:
-    """Whole minutes east of UTC at a wall clock, as the service counts them."""
-    distance = zone.utcoffset(wall.replace(tzinfo=zone, fold=fold)) or timedelta()
-    return round(distance.total_seconds() / 60)
 
 
 def _path_part(operation: Operation, record: Record, name: str) -> str:

@@ -5,9 +5,15 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from connectors.service.encoding import offset_minutes, sent_moment
-from schemas.cells.reading import Moment, Unread, instant_exists, read_moment
-from schemas.cells.reading import offset_minutes as written_offset
+from connectors.service.encoding import sent_moment
+from schemas.cells.reading import (
+    Moment,
+    Unread,
+    instant_exists,
+    offset_minutes,
+    read_moment,
+    zone_minutes,
+)
 from schemas.field import Kind
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- subtracted from wall clocks.
@@ -49,7 +55,7 @@ def read_written(text: object) -> WrittenTime | None:
     if iso:
         day, time, fraction, zone = iso.groups()
         digits = (fraction or "").ljust(7, "0")
-        offset = written_offset(zone)
+        offset = offset_minutes(zone)
         if digits[6] != "0" or isinstance(offset, Unread):
             return None
         try:
@@ -60,7 +66,7 @@ def read_written(text: object) -> WrittenTime | None:
             return None
         return WrittenTime(_clock(wall) + int(digits[:6]), offset)
     stamp = _STAMP.fullmatch(text)
-    offset = None if stamp is None or stamp[2] == NO_ZONE else written_offset(stamp[2] or "Z")
+    offset = None if stamp is None or stamp[2] == NO_ZONE else offset_minutes(stamp[2] or "Z")
     if stamp is None or isinstance(offset, Unread) or not _FIRST <= int(stamp[1]) <= _LAST:
         return None
     return WrittenTime(int(stamp[1]) * MILLISECOND, offset, stamp=True)
@@ -103,7 +109,7 @@ def same_datetime(sent: str, echoed: object, zone: ZoneInfo) -> bool:
         return written.clock - written.offset * MINUTE in instants
     wall = EPOCH + timedelta(microseconds=written.clock)
     return any(
-        written.clock - offset_minutes(wall, zone, fold) * MINUTE in instants for fold in (0, 1)
+        written.clock - zone_minutes(wall, zone, fold) * MINUTE in instants for fold in (0, 1)
     )
 
 
@@ -134,7 +140,7 @@ def _instants(moment: Moment, zone: ZoneInfo) -> set[int]:
     """Microseconds since 1970 in UTC that the service may understand by it."""
     clock = _clock(moment.wall)
     if moment.offset is None:
-        return {clock - offset_minutes(moment.wall, zone, fold) * MINUTE for fold in (0, 1)}
+        return {clock - zone_minutes(moment.wall, zone, fold) * MINUTE for fold in (0, 1)}
     instant = clock - moment.offset * MINUTE
     return {instant, instant + _odd_seconds(moment, zone)}
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 from schemas.field import Field, Kind
 
@@ -158,6 +159,12 @@ def offset_minutes(zone: str | None) -> int | Unread | None:
     if minutes > 59 or total > MAX_OFFSET_MINUTES:
         return Unread("DateTime", {"detail": NO_SUCH_TIME})
     return -total if zone[0] == "-" else total
+
+
+def zone_minutes(wall: datetime, zone: ZoneInfo, fold: int = 0) -> int:
+    """Whole minutes east of UTC at a wall clock of a zone, as the service counts them."""
+    distance = zone.utcoffset(wall.replace(tzinfo=zone, fold=fold)) or timedelta()
+    return round(distance.total_seconds() / 60)
 
 
 def instant_exists(wall: datetime, offset: int) -> bool:

@@ -6,7 +6,7 @@ two offsets, which are two records to the database, each pairs with the one that
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,8 @@ import polars as pl
 
 from flows.steps.match.near_keys import distinct, near_partners
 from flows.steps.validate.quick_times import offset_on
+from flows.steps.validate.times import changes_at
+from schemas.cells.reading import zone_minutes
 from schemas.field import TIMES, Field, Kind, Table
 from schemas.kinds import OFFSET
 
@@ -88,17 +90,13 @@ def _instants(zone: str, walls: pl.Series) -> pl.Series:
     known = {day: offset_on(zone, day) for day in walls.dt.date().unique().drop_nulls()}
     minutes = walls.dt.date().replace_strict(known, default=None, return_dtype=pl.Int64)
     odd = walls.filter(minutes.is_null()).drop_nulls().unique()
-    of_odd = {wall: _offset(zone, wall) for wall in odd}
+    there = ZoneInfo(zone)
+    of_odd = {
+        wall: 0 if changes_at(wall, zone) > timedelta() else zone_minutes(wall, there)
+        for wall in odd
+    }
     own = walls.replace_strict(of_odd, default=None, return_dtype=pl.Int64)
     return walls.cast(pl.Int64) - minutes.fill_null(own) * _MINUTE
-
-
-def _offset(zone: str, wall: datetime) -> int:
-    """Minutes that it is ahead of UTC, as the service rounds them."""
-    first, second = (
-        wall.replace(tzinfo=ZoneInfo(zone), fold=fold).utcoffset() or timedelta() for fold in (0, 1)
-    )
-    return 0 if first < second else round(first / timedelta(minutes=1))
 
 
 def keyless(table: Table, frame: pl.DataFrame) -> pl.Series:

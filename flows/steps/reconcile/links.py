@@ -126,7 +126,7 @@ def per_payment(links: pl.DataFrame) -> pl.DataFrame:
         *PAYMENT_OF,
         pl.lit(1, pl.UInt32).alias("details"),
         pl.when(same_currency).then("PlannedAmount").otherwise(zero()).alias("planned"),
-        same_currency.alias("judged"),
+        same_currency.alias("same_currency"),
         *own,
         *(pl.col(f"paid_{name}").alias(name) for name in places),
     )
@@ -135,7 +135,7 @@ def per_payment(links: pl.DataFrame) -> pl.DataFrame:
     shared = several.group_by(PAYMENT_OF).agg(
         pl.len().alias("details"),
         pl.col("PlannedAmount").filter(same).sum().alias("planned"),
-        same_currency.all().alias("judged"),
+        same_currency.all().alias("same_currency"),
         pl.col(own).first(),
         *(pl.col(f"paid_{name}").first().alias(name) for name in places),
     )

@@ -264,7 +264,7 @@ def _against_payment(links: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
 def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
     """Payments that settle less or more than was planned for them."""
     delta = pl.col("settled") - pl.col("planned")
-    compared = paid.filter(pl.col("judged"), delta != 0).sort(PAYMENT_OF)
+    compared = paid.filter(pl.col("same_currency"), delta != 0).sort(PAYMENT_OF)
     unsettled = rules.discount is Discount.UNKNOWN
     by_discount = (pl.col("paid") + pl.col("discount") == pl.col("planned")) & unsettled
     note = pl.when(by_discount).then(

@@ -70,7 +70,8 @@ def reconcile_rates(
     )
     whole = in_order(CURRENCY_RATE, with_rows_of(rates, near))
     known = with_rows_of(
-        with_rows_of(whole, later).with_columns(judged=True), left_out.with_columns(judged=False)
+        with_rows_of(whole, later).with_columns(included=True),
+        left_out.with_columns(included=False),
     )
     used = _flagged(_uses(payments), known, series(whole), rules.rates)
     of_series = own.breaks(reconcile_series(whole, rules, as_of))
@@ -106,8 +107,8 @@ def _flagged(
     """Uses beside the rate they name, the nearest rate, and one Boolean column per flag."""
     named = _nearest(_named(uses, rates), sound)
     age = (pl.col("day") - pl.col("effective")).dt.total_days()
-    there = pl.col("judged").is_not_null()
-    included = pl.col("judged")
+    there = pl.col("included").is_not_null()
+    included = pl.col("included")
     currency = pl.col("CurrenciesId")
     either = (currency == pl.col("FromCurrenciesId")) | (currency == pl.col("ToCurrenciesId"))
     if (base := asked.base_currency) is not None:
@@ -134,7 +135,7 @@ def _named(uses: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
         "ToCurrenciesId",
         "ExchangeRate",
         pl.col("EffectiveDate").dt.date().alias("effective"),
-        "judged",
+        "included",
     ).unique(["CurrencyRatesId", "rate_tenant"], keep="last", maintain_order=True)
     own = known.with_columns(pl.col("rate_tenant").alias("TenantsId"))
     first = uses.join(own, on=["CurrencyRatesId", "TenantsId"], how="left")

@@ -75,7 +75,7 @@ class TimeForm:
         own = wall.tzinfo if isinstance(wall.tzinfo, ZoneInfo) else None
         zone = self.zone if own is None else own.key
         offset: int | str | None
-        if zone is not None and _changes_at(wall, zone) and self._says_a_day(cell):
+        if zone is not None and changes_at(wall, zone) and self._says_a_day(cell):
             # It begins where the clock is put on to, or when it is midnight for the first time.
             begins = wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
             day, wall = wall.date(), begins.astimezone(ZoneInfo(zone))
@@ -105,7 +105,7 @@ class TimeForm:
     def _offset(self, wall: datetime, zone: str | None) -> int | str | None:
         if zone is None:
             return self.offset_minutes
-        change = _changes_at(wall, zone)
+        change = changes_at(wall, zone)
         if change > timedelta():
             return f"the clocks skip this time in {zone}"
         if change:
@@ -113,7 +113,7 @@ class TimeForm:
         return _minutes(wall.replace(tzinfo=ZoneInfo(zone)), zone)
 
 
-def _changes_at(wall: datetime, zone: str) -> timedelta:
+def changes_at(wall: datetime, zone: str) -> timedelta:
     """By how much the clocks of a zone skip a time; below zero: they show it twice."""
     of = (wall.replace(tzinfo=ZoneInfo(zone), fold=fold).utcoffset() for fold in (0, 1))
     early, late = (offset or timedelta() for offset in of)
