@@ -11,12 +11,11 @@ import psycopg
 
 from connectors.postgres.batches.ledger import TAKEN_BACK, batch_span
 from connectors.postgres.batches.written_over import LATER_BATCH, OF_LATER
-from connectors.postgres.bulk.copy_out import copied
+from connectors.postgres.bulk.copy_out import Columns, copied
 from connectors.postgres.trail import through_before
 from schemas.derived.sql_names import SCHEMA, key_columns, listed, staged_name
 from schemas.derived.views import APPLIED, STATE, apply_stage, of_batch, outcome_joins, quoted
 from schemas.field import Table
-from schemas.frame_types import Dtype
 from schemas.reasons import NOT_SHOWN
 
 
@@ -46,7 +45,7 @@ def overtaken(
     return pl.concat([*found, *(_overtaken_by(connection, table, *one) for one in late.items())])
 
 
-_OVERTAKEN: dict[str, tuple[str, Dtype]] = {
+_OVERTAKEN: Columns = {
     "batch_id": ("x.batch_id", pl.Int32()),
     "extract_id": ("x.extract_id", pl.Int32()),
     "row": ("x.record_number", pl.Int64()),

@@ -6,11 +6,10 @@ import polars as pl
 import psycopg
 
 from connectors.postgres.batches.ledger import batch_span
-from connectors.postgres.bulk.copy_out import copied
+from connectors.postgres.bulk.copy_out import Columns, copied
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import AT_PLACES, of_batch
 from schemas.field import Table
-from schemas.frame_types import Dtype
 
 
 def row_texts_at(
@@ -24,7 +23,7 @@ def row_texts_at(
 
     A row whose text is in its file alone, or is no text, has none.
     """
-    columns: dict[str, tuple[str, Dtype]] = {
+    columns: Columns = {
         "extract_id": ("s.extract_id", pl.Int32()),
         "row": ("s.record_number", pl.Int64()),
         "data": ("CASE WHEN s.raw IS NULL THEN s.data END", pl.String()),

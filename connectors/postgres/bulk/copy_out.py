@@ -19,15 +19,17 @@ from schemas.frame_types import Dtype
 
 BLOCK_BYTES = 8 * 1024 * 1024
 NULL = "\\N"
+Columns = dict[str, tuple[str, Dtype]]
+"""Name -> SQL of the value, and its type in the frame."""
 
 
 def copied(
     connection: psycopg.Connection,
-    columns: Mapping[str, tuple[str, Dtype]],
+    columns: Columns,
     source: str,
     parameters: Mapping[str, Any] | None = None,
 ) -> pl.DataFrame:
-    """The rows of a SELECT as a frame with these columns: name -> SQL and type.
+    """The rows of a SELECT as a frame with these columns.
 
     A time comes as microseconds since 1970 and a boolean as text. `source` is what follows FROM,
     and names its `parameters` as psycopg has them.

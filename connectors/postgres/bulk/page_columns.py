@@ -13,7 +13,7 @@ import polars as pl
 import psycopg
 from psycopg.pq import ExecStatus
 
-from connectors.postgres.bulk.copy_out import refusal
+from connectors.postgres.bulk.copy_out import Columns, refusal
 from connectors.postgres.one_moment import in_turn
 from connectors.postgres.query import one_value
 from schemas.derived.views import quoted
@@ -40,8 +40,6 @@ _OWN_YEARS = -719_162 * _DAY, 2_932_897 * _DAY - 1
 _ANY_OFFSET = _OWN_YEARS[0] + _DAY, _OWN_YEARS[1] - _DAY
 _WHOLE, _BEHIND = "1e20", 18
 """What an exact decimal column holds: less than this, and so many digits behind the point."""
-Columns = Mapping[str, tuple[str, Dtype]]
-"""Name -> SQL of the value as it is in the database, and its type in the frame."""
 
 
 @dataclass(frozen=True, slots=True)

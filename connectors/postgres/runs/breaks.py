@@ -10,7 +10,7 @@ import polars as pl
 import psycopg
 
 from connectors.postgres.accounts import who
-from connectors.postgres.bulk.copy_out import copied
+from connectors.postgres.bulk.copy_out import Columns, copied
 from connectors.postgres.runs.reconciliations import decisions_hash
 from connectors.postgres.trail import detail_text, write_trail
 from connectors.process import whoami
@@ -228,7 +228,7 @@ def _only(ids: Sequence[str] | None) -> str:
 def _frame(
     connection: psycopg.Connection, table: Table, condition: str, parameters: dict[str, Any]
 ) -> pl.DataFrame:
-    columns: dict[str, tuple[str, Dtype]] = {}
+    columns: Columns = {}
     for name, field in table.by_name.items():
         # Money is exact here; the ledger has no other numbers of this kind.
         dtype: Dtype = AMOUNT if field.kind is Kind.DOUBLE else FRAME_TYPES[field.kind]

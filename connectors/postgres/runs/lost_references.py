@@ -3,7 +3,7 @@
 import polars as pl
 import psycopg
 
-from connectors.postgres.bulk.copy_out import copied
+from connectors.postgres.bulk.copy_out import Columns, copied
 from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import quoted
 from schemas.field import Reference, Table
@@ -39,7 +39,7 @@ def _lost(connection: psycopg.Connection, table: Table, reference: Reference) ->
     source = f"""(SELECT DISTINCT t.{field} AS value, {tenant} AS tenant
         FROM {SCHEMA}.{table.name} t
         WHERE t.{field} IS NOT NULL AND NOT EXISTS ({known} t.{field} {same})) l"""
-    columns: dict[str, tuple[str, Dtype]] = {
+    columns: Columns = {
         "value": ("l.value", LOST["value"]),
         "tenant": ("l.tenant", LOST["tenant"]),
         "elsewhere": (f"(EXISTS ({known} l.value))::text", LOST["elsewhere"]),

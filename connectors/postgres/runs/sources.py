@@ -11,7 +11,7 @@ from typing import TypeAlias
 import polars as pl
 import psycopg
 
-from connectors.postgres.bulk.copy_out import copied, in_pieces
+from connectors.postgres.bulk.copy_out import Columns, copied, in_pieces
 from connectors.postgres.bulk.page_columns import WantedRows, paged
 from connectors.postgres.push.changed_records import TWIN
 from schemas.amounts import BEYOND, UNREADABLE, spelled
@@ -55,7 +55,7 @@ def extract_rows(
     sees (`one_moment.others_at_it`), and read some of the rows.
     """
     by_key = "c.error_data IS NOT NULL"
-    place: dict[str, tuple[str, Dtype]] = {
+    place: Columns = {
         "state": (row_state(f"CASE WHEN {by_key} THEN '{BY_KEY}' ELSE {STATE} END"), WORD),
         "line": (position("first_line"), pl.Int64()),
         **_place("s"),
@@ -66,7 +66,7 @@ def extract_rows(
     def source(reader: psycopg.Connection, pages: str) -> WantedRows | None:
         return _staged(reader, table, f"{staged} s", f"{mine} AND {pages}")
 
-    unread: dict[str, tuple[str, Dtype]] = {
+    unread: Columns = {
         name + UNREADABLE: (_unreadable(table.by_name[name], "s"), pl.String())
         for name in table.amounts
     }
@@ -164,7 +164,7 @@ def rewritten_rows(
     Few do: nothing of ours changes a record without being named as its writer.
     """
     columns, texts = _columns(table, "s"), _texts_beyond(table, "s")
-    place: dict[str, tuple[str, Dtype]] = {
+    place: Columns = {
         "state": ("'updated'", WORD),
         "line": (position("first_line"), pl.Int64()),
         **_place("s"),
@@ -180,7 +180,7 @@ def without_text(
     connection: psycopg.Connection, table: Table, extracts: Collection[int]
 ) -> pl.DataFrame:
     """The rows of some extracts whose text is in the kept file alone: `extract_id` and `row`."""
-    columns: dict[str, tuple[str, Dtype]] = {
+    columns: Columns = {
         "extract_id": ("extract_id", pl.Int32()),
         "row": ("record_number", pl.Int64()),
     }
@@ -213,7 +213,7 @@ def answers(connection: psycopg.Connection, operation: str, batches: Sequence[in
     A row that was not sent itself, because its record was sent by another row, has the answer that
     this one got.
     """
-    columns: dict[str, tuple[str, Dtype]] = {
+    columns: Columns = {
         "row": ("x.record_number", pl.Int64()),
         "extract_id": ("x.extract_id", pl.Int32()),
         "state": ("x.state", WORD),
@@ -257,7 +257,7 @@ def _read(
     alias: str,
     relation: str,
     source: Callable[[psycopg.Connection, str], WantedRows | None],
-    place: Mapping[str, tuple[str, Dtype]],
+    place: Columns,
     at_once: int | None,
 ) -> Rows:
     """The rows that `source` has of some pages of `relation`, of all its pages; once at least.
@@ -333,7 +333,7 @@ def _without_empty(rows: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     return rows[[name for name in rows.columns if name not in empty]]
 
 
-def _place(alias: str) -> dict[str, tuple[str, Dtype]]:
+def _place(alias: str) -> Columns:
     return {
         "row": (f"{alias}.record_number", pl.Int64()),
         "extract_id": (f"{alias}.extract_id", pl.Int32()),
@@ -341,7 +341,7 @@ def _place(alias: str) -> dict[str, tuple[str, Dtype]]:
     }
 
 
-def _columns(table: Table, alias: str) -> dict[str, tuple[str, Dtype]]:
+def _columns(table: Table, alias: str) -> Columns:
     return {
         name: column
         for field in table.delivered
@@ -349,7 +349,7 @@ def _columns(table: Table, alias: str) -> dict[str, tuple[str, Dtype]]:
     }
 
 
-def _field_columns(field: Field, alias: str) -> dict[str, tuple[str, Dtype]]:
+def _field_columns(field: Field, alias: str) -> Columns:
     column = f"{alias}.{quoted(field.name)}"
     match field.kind:
         case Kind.DOUBLE if field.amount:
@@ -395,7 +395,7 @@ def _fits(name: str, alias: str) -> str:
     return f"abs({column}) < 1e20 AND scale(trim_scale({column})) <= 18"
 
 
-def _texts_beyond(table: Table, alias: str) -> dict[str, tuple[str, Dtype]]:
+def _texts_beyond(table: Table, alias: str) -> Columns:
     """Texts of the amounts that no exact column holds."""
     return {
         name + BEYOND: (
