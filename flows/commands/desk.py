@@ -45,7 +45,7 @@ def desk_command(
         )
     settings = read_desk_settings()
     stopped = stop_requested()
-    with workspace(quiet=True, say_held=False) as place:
+    with workspace(say_held=False) as place:
         # Nobody who opens a page is whoever typed this.
         provider = Provider(settings.provider) if settings.provider else None
         desk = Desk(place.as_login(None), settings, provider, start=_start())
