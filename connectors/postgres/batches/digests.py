@@ -176,8 +176,15 @@ def _stated(
         if added is None or (record, form) not in known:
             found[extract, record] = Digest(rows, None)
         else:
-            found[extract, record] = Digest(rows, str(int(added) + int(total)))
+            found[extract, record] = Digest(rows, _added(added, total))
     return found
+
+
+def _added(one: str, other: str) -> str:
+    try:
+        return str(int(one) + int(other))
+    except ValueError:
+        return f"{one} {other}"  # Not written by us, and so no sum of rows.
 
 
 def differing(
