@@ -24,7 +24,7 @@ CHARACTERS, BYTES = "characters", "bytes"
 class CellRanges:
     """Where the cells of a line are, in signs, or in the bytes that the sender writes."""
 
-    ranges: tuple[tuple[int, int], ...] = ()
+    ranges: tuple[tuple[int, int], ...]
     """First sign, counted from 0, and the one behind the last."""
     short_filled: bool = False
     """Whether a line may lack the blanks at its end."""
