@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connectors.files.layout.first_record import first_lines, folded
-from connectors.files.layout.unpivot import Unpivot, record_names
+from connectors.files.layout.unpivot import Unpivot
 from connectors.files.profiles.profile import Profile
 from connectors.files.text.content import Content
 from connectors.files.text.dialect import Dialect
@@ -66,8 +66,10 @@ def record_columns(
     names: Sequence[str], unpivot: Unpivot | None, profile: Profile
 ) -> tuple[str, ...]:
     """The names above the cells of a record, those of lines above it behind those of its own."""
-    own = record_names(names, unpivot, profile) if unpivot else names
-    return (*own, *profile.carried_names)
+    if unpivot:
+        kept = [names[place] for place in unpivot.kept]
+        names = (*kept, profile.unpivot_name or "", profile.unpivot_value or "")
+    return (*names, *profile.carried_names)
 
 
 def carried_columns(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 from connectors.errors import ExtractRefused
 from connectors.files.layout.carried_columns import CarriedColumns, carried_columns, record_columns
@@ -33,7 +34,7 @@ from connectors.files.text.positions import (
     QUOTE,
     CellRanges,
     in_order,
-    positions_of,
+    range_of,
 )
 from connectors.settings import Limits
 from schemas.counting import agree, quantity
@@ -275,13 +276,12 @@ def _fixed_width(
     carried = carried_columns(content, profile, dialect, limits, tuple(stated), above=above)
     reading = HeaderNames(content.name, profile.first_line, names, profile, taken=taken)
     fields = reading.fields_of(table)
-    entire = [
-        place for place in range(len(profile.positions)) if reading.is_no_text(table, fields, place)
-    ]
-    positions = positions_of(
-        profile.positions,
+    ranges = tuple(map(range_of, stated.values()))
+    entire = (reading.is_no_text(table, fields, place) for place in range(len(ranges)))
+    positions = CellRanges(
+        ranges,
         short_filled=profile.short_lines == "filled",
-        entire=entire,
+        entire=tuple(compress(ranges, entire)),
         behind=len(carried.names) if carried else 0,
         encoding=_counted(content, profile),
     )

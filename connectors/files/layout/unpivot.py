@@ -64,12 +64,6 @@ def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
     )
 
 
-def record_names(names: Sequence[str], unpivot: Unpivot, profile: Profile) -> tuple[str, ...]:
-    """The names above the cells of a record."""
-    kept = (names[place] for place in unpivot.kept)
-    return (*kept, profile.unpivot_name or "", profile.unpivot_value or "")
-
-
 def check_unpivots(
     extract: str, line: int, names: Sequence[str], unpivot: Unpivot | None, profile: Profile
 ) -> None:
