@@ -348,14 +348,14 @@ def _show(verdicts: "list[FileVerdict]") -> None:
     for verdict in verdicts:
         if verdict.refused:
             console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
-            _tell(verdict.said)
+            _tell(verdict.remarks)
             continue
         console.print(
             f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
             f"{len(verdict.rejects)} with errors{other_rows(verdict)}"
         )
         tell_message(verdict)
-        _tell(verdict.said)
+        _tell(verdict.remarks)
         rejects = RejectExamples.of(verdict.rejects, REJECTS_SHOWN)
         for where, message in rejects.lines():
             console.print(f"  {where}: {visible(message)}")
