@@ -338,7 +338,7 @@ def _show(verdicts: "list[FileVerdict]") -> None:
     for verdict in verdicts:
         if verdict.refused:
             console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
-            for line in verdict.said:
+            for line in verdict.remarks:
                 console.print(f"  {line}")
             continue
         console.print(
@@ -346,7 +346,7 @@ def _show(verdicts: "list[FileVerdict]") -> None:
             f"{len(verdict.rejects)} with errors{other_rows(verdict)}"
         )
         tell_message(verdict)
-        for line in verdict.said:
+        for line in verdict.remarks:
             console.print(f"  {line}")
         rejects = RejectExamples.of(verdict.rejects, REJECTS_SHOWN)
         for where, message in rejects.lines():

@@ -44,7 +44,7 @@ def job_command(
     with workspace("job", say_held=False) as place:
         # Whoever types this, or whose machine this is, is not who asked.
         done = do_job(place.as_login(None), number)
-    out().print(done.said)
+    out().print(done.message)
     return done.exit_code
 
 
@@ -138,7 +138,7 @@ def do_ordered(place: "Workspace", *, quiet: bool) -> list[tuple[int, int]]:
             continue
         ended.append((number, done.exit_code))
         if not quiet:
-            out().print(f"job {number}: exit code {done.exit_code}. {done.said}")
+            out().print(f"job {number}: exit code {done.exit_code}. {done.message}")
             sys.stdout.flush()
     return ended
 

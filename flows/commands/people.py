@@ -251,14 +251,14 @@ def password_command(name: Name) -> int:
     Example: `recon user password anna.meyer`
     """
     from connectors.postgres.accounts import acting, set_password
-    from flows.stages.witness import witnessed_apart
+    from flows.stages.witness import witnessed_either_way
 
     with workspace(say_held=False) as place, place.database.connect() as connection:
         person = acting(connection)
         own = person is not None and person.name == name
         old = typed(f"Password of {name} now: ", "the password as it is") if own else None
         new = _typed_twice(name)
-        with witnessed_apart(place, connection):
+        with witnessed_either_way(place, connection):
             set_password(connection, name, new, old)
     out().print(f"The password of {name} is set.")
     return 0

@@ -31,7 +31,7 @@ from connectors.postgres.runs.subscriptions import (
 from flows.desk.formats import day, number
 from flows.desk.forms import LARGEST_ROW, FormIncomplete, read_tenant, read_whole, refused, taken
 from flows.desk.visit import Visit
-from flows.stages.witness import witnessed, witnessed_apart
+from flows.stages.witness import witnessed, witnessed_either_way
 from schemas.accounts import AccountRole
 from schemas.show_as import Dates, Negatives, Numbers, ShowAs
 
@@ -70,7 +70,10 @@ def change_password(visit: Visit) -> Response:
         new = str(visit.form.get("new", ""))
         if new != visit.form.get("again"):
             raise LoginRefused("The two new passwords are not the same. Nothing was changed.")
-        with visit.place.database.connect() as connection, witnessed_apart(visit.place, connection):
+        with (
+            visit.place.database.connect() as connection,
+            witnessed_either_way(visit.place, connection),
+        ):
             set_password(connection, visit.person.name, new, str(visit.form.get("old", "")))
     except ReconError as error:
         return own(refused(visit, error))
