@@ -332,9 +332,9 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
 
 def _detail(text: str | None) -> str:
     """What an event says beside its reason; a hash by its beginning, which is enough to find it."""
-    from connectors.postgres.trail import said_by
+    from connectors.postgres.trail import read_detail
 
-    facts = {name: str(value) for name, value in said_by(text).items() if value is not None}
+    facts = {name: str(value) for name, value in read_detail(text).items() if value is not None}
     if not facts:
         # A version before this took any text.
         return text if text not in (None, "{}") else ""

@@ -18,7 +18,7 @@ from psycopg import sql
 from connectors.postgres.batches.lease import Lease
 from connectors.postgres.batches.ledger import Receipt, State
 from connectors.postgres.schema.own_kinds import defined_so_far
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import read_detail
 from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name
 from schemas.field import Table
 from schemas.guards.batch_states import PREFIX
@@ -240,15 +240,15 @@ def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[i
         if what == _RECEIVED:
             found[batch] = None
         elif found[batch] is None:
-            found[batch] = said_by(detail).get(ROWS)
+            found[batch] = read_detail(detail).get(ROWS)
     return found
 
 
 def changed_receipts(connection: psycopg.Connection, hashes: dict[int, str | None]) -> list[int]:
     """The batches whose receipts of staged rows are not those the audit trail tells of."""
-    said = {batch: rows for batch, rows in hashes.items() if rows is not None}
-    there = _hash_of_receipts(connection, said)
-    return sorted(batch for batch, rows in said.items() if there.get(batch, "") != rows)
+    known = {batch: rows for batch, rows in hashes.items() if rows is not None}
+    there = _hash_of_receipts(connection, known)
+    return sorted(batch for batch, rows in known.items() if there.get(batch, "") != rows)
 
 
 def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:

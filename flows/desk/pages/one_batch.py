@@ -14,7 +14,7 @@ from connectors.postgres.batches.overview import BatchSummary, list_overview
 from connectors.postgres.jobs import jobs_of_batch
 from connectors.postgres.push.decisions import count_unsettled
 from connectors.postgres.push.gate import held_text, why_held
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import read_detail
 from flows.desk.forms import FormIncomplete, reason_of, taken
 from flows.desk.jobs import order, refuse_unless_operator
 from flows.desk.pages.files import report_files
@@ -131,7 +131,7 @@ def _work(visit: Visit, line: BatchSummary, rejects: int) -> list[JobKind]:
 
 def _flow_runs(events: Sequence[TrailEntry]) -> dict[str, str]:
     """The runs of Prefect that told of themselves in these events, by id, with their names."""
-    begun = (said_by(one.detail) for one in events if one.what == RUN_BEGAN)
+    begun = (read_detail(one.detail) for one in events if one.what == RUN_BEGAN)
     runs = {str(one.get("run")): str(one.get("name") or one.get("run")) for one in begun}
     return {number: name for number, name in runs.items() if FLOW_RUN.fullmatch(number)}
 

@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from connectors.errors import SettingsError
 from connectors.postgres.auditing.audit import TrailEntry, verify
 from connectors.postgres.auditing.trail_search import TrailSearch, search_trail
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import read_detail
 from flows.desk.forms import LARGEST, LARGEST_ROW, read_day, read_whole, saved_as
 from flows.desk.seen import refuse_ended
 from flows.desk.visit import Visit
@@ -86,7 +86,7 @@ def _cell(one: TrailEntry, name: str) -> str:
 
 def _rule_of(one: TrailEntry) -> str | None:
     """The rule by which breaks were accepted, whoever the run was made for; None: by somebody."""
-    rule = said_by(one.detail).get("rule") if one.what == DECIDED[Choice.ACCEPT] else None
+    rule = read_detail(one.detail).get("rule") if one.what == DECIDED[Choice.ACCEPT] else None
     return None if rule is None else f"rule {rule}"
 
 
