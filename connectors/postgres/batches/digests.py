@@ -61,7 +61,7 @@ Digests = dict[tuple[int, str], Digest]
 """By extract and record kind."""
 
 
-class Span(NamedTuple):
+class RecordSpan(NamedTuple):
     """Records of one extract by their numbers, the first and the last of them."""
 
     extract: int
@@ -73,7 +73,7 @@ def row_digests(
     connection: psycopg.Connection,
     table: Table,
     batches: Collection[int],
-    within: Span | None = None,
+    within: RecordSpan | None = None,
 ) -> Digests:
     """Every staged row of some batches hashed, or those of a span: place, text, reasons, values.
 
@@ -220,7 +220,7 @@ def is_as_staged(
     ).fetchall()
     first, last = receipts[0][-2:] if receipts else (number, number)
     then = _stated(connection, (one[:-2] for one in receipts))
-    now = row_digests(connection, table, [batch_id], Span(extract_id, first, last))
+    now = row_digests(connection, table, [batch_id], RecordSpan(extract_id, first, last))
     if [*differing(then, now)] or changed_receipts(connection, hashes):
         return False
     return None if any(one.sum is None for one in then.values()) else True
@@ -278,7 +278,7 @@ _SPANS = sql.SQL(
 )
 
 
-def _digests_of(table: Table, hashed: sql.Composed, within: Span | None) -> sql.Composed:
+def _digests_of(table: Table, hashed: sql.Composed, within: RecordSpan | None) -> sql.Composed:
     """SQL for the digests by extract, of the rows of a span or all."""
     of_span: sql.Composable = sql.SQL("")
     if within is not None:
