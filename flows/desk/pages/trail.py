@@ -4,7 +4,6 @@ import csv
 import io
 from collections.abc import Iterator
 from datetime import date
-from http import HTTPStatus
 from itertools import chain, islice
 
 from starlette.responses import Response, StreamingResponse
@@ -31,14 +30,11 @@ def show(visit: Visit) -> Response:
     try:
         search, before = _asked(visit), _number(visit, "before")
     except ValueError as error:
-        status = HTTPStatus.BAD_REQUEST
-        return visit.page("trail.html.jinja", status, said=str(error), events=[], more=None)
+        return visit.refusing(str(error)).page("trail.html.jinja", events=[], more=None)
     with visit.place.database.connect() as connection:
         events = [*search_trail(connection, search, ON_A_PAGE + 1, before)]
     more = events[ON_A_PAGE - 1].id if len(events) > ON_A_PAGE else None
-    return visit.page(
-        "trail.html.jinja", said="", events=events[:ON_A_PAGE], more=more, rule_of=_rule_of
-    )
+    return visit.page("trail.html.jinja", events=events[:ON_A_PAGE], more=more, rule_of=_rule_of)
 
 
 def prove(visit: Visit) -> Response:
