@@ -65,8 +65,9 @@ def paged(
     """The rows of a table with these columns, in the order in which they lie there.
 
     `source` says of a condition on the table's pages which rows are wanted, or None where there is
-    none; `by_rows` reads such rows that do not fit columns, and may have more of these. The
-    connections have to see one moment; each of them reads some pages at the same time.
+    none; `by_rows` reads such rows that do not fit columns, and may have more of these. `columns`
+    name values as they are in the database. The connections have to see one moment; each of them
+    reads some pages at the same time.
     """
     asked = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
     size = int(one_value(connections[0].execute(asked, [relation])))
