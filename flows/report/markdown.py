@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from flows.report.chart import describe, picture, state_parts
-from flows.report.spelling import digits, neutral, record_title, shortened, visible
+from flows.report.spelling import digits, in_report, neutral, record_title, shortened, visible
 from flows.report.text import (
     NOTHING,
     PLANNED,
@@ -62,9 +62,8 @@ def summary_markdown(report: BatchReport) -> str:
         rows = part.rows[:room]
         if rows:
             blocks.append(markdown_table(part.names, rows))
-        left = part.left + len(part.rows) - len(rows)
-        if left:
-            blocks.append(f"{digits(left)} more are in the report.")
+        if left := in_report(part.left + len(part.rows) - len(rows)):
+            blocks.append(left)
         room -= len(rows)
     return "\n\n".join(blocks) + "\n"
 

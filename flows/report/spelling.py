@@ -9,7 +9,7 @@ from flows.steps.totals import plain
 from schemas.amounts import MOST_CHARACTERS, addends, in_text, spelled
 from schemas.cells.formulas import is_formula
 from schemas.cells.reading import MORE, SHOWN_CHARACTERS
-from schemas.counting import quantity
+from schemas.counting import agree, quantity
 from schemas.tables import title_of
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
@@ -36,6 +36,11 @@ def digits(value: int | Decimal, *, signed: bool = False) -> str:
     if value < 0:
         return MINUS + text
     return "+" + text if signed and value else text
+
+
+def in_report(left: int) -> str:
+    """How much more the report has than is shown; empty where it is nothing."""
+    return f"{digits(left)} more {agree(left, 'is', 'are')} in the report." if left > 0 else ""
 
 
 def _part(one: Decimal) -> str:

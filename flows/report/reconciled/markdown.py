@@ -17,14 +17,14 @@ from flows.report.reconciled.words import (
     value_of_break,
     verdict_of,
 )
-from flows.report.spelling import EMPTY, digits, neutral, neutral_pair, record_title
+from flows.report.spelling import EMPTY, digits, in_report, neutral, neutral_pair, record_title
 from flows.steps.breaks.cause_groups import CauseGroup
 from flows.steps.breaks.money import largest_first
 from flows.steps.breaks.shares import Share
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine, Breaks
 from schemas.breaks import BREAKS
-from schemas.counting import agree, quantity
+from schemas.counting import quantity
 from schemas.life import OPEN, BreakState
 
 BYTES = 40_000
@@ -157,8 +157,8 @@ def _change(what: str, before: str, now: str) -> tuple[str, ...]:
 
 
 def _left(all_of: int, most: int) -> Iterator[str]:
-    if all_of > most:
-        yield f"{digits(all_of - most)} more {agree(all_of - most, 'is', 'are')} in the report."
+    if left := in_report(all_of - most):
+        yield left
 
 
 def _causes(report: ReconciliationReport) -> Iterator[str]:

@@ -27,7 +27,15 @@ from flows.report.reconciled.words import (
     verdict_of,
     with_unreadable,
 )
-from flows.report.spelling import digits, neutral, neutral_pair, record_title, shortened, visible
+from flows.report.spelling import (
+    digits,
+    in_report,
+    neutral,
+    neutral_pair,
+    record_title,
+    shortened,
+    visible,
+)
 from flows.report.text import WIDTH, section, typewritten, wrapped
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
@@ -287,8 +295,8 @@ def _value(text: str | None) -> str:
 
 
 def _left(all_of: int, most: int) -> Iterator[str]:
-    if all_of > most:
-        yield f"  {digits(all_of - most)} more are in the report."
+    if left := in_report(all_of - most):
+        yield f"  {left}"
 
 
 def _wrapped(text: str, first: str) -> list[str]:
