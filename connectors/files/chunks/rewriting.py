@@ -105,8 +105,8 @@ def write_lines(
     """Write a file of rows as they come, which is itself a delivery; `own` names their own columns.
 
     They are asked for once more where one of them needs a sign: then every row says whether it has
-    one, and the header does so before them. `frames` are the same rows, their own columns and TEXT,
-    where all are written as they were delivered; a frame has a null where one is not.
+    one, and the header does so before them. `frames` are the same rows, their own columns and TEXT;
+    a frame has a null where a row is no text.
     """
     header = header.written
     names = _row([header.names[place] for place in _delivered_places(header)], header)

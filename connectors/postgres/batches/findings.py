@@ -26,6 +26,8 @@ REASONS_OF = "reasons"
 SEARCHED = 4_096
 """Records looked through at first for the one a line is in; eight times as many each next time."""
 
+_BROKEN = frozenset(fault.code for fault in RecordFault)
+
 
 class Finding(NamedTuple):
     """One reason against rows of one record kind, with the first row that has it."""
@@ -294,8 +296,7 @@ def wrong_fields(error_data: str) -> frozenset[str]:
 
 def is_broken(error_data: str | None) -> bool:
     """Whether a row has no cells, because its line could not be divided into them."""
-    codes = {fault.code for fault in RecordFault}
-    return any(error["ErrorCode"] in codes for error in json.loads(error_data or "[]"))
+    return any(error["ErrorCode"] in _BROKEN for error in json.loads(error_data or "[]"))
 
 
 def find_row(connection: psycopg.Connection, extract_id: int, record_number: int) -> list[Any]:
