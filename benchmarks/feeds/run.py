@@ -169,8 +169,8 @@ def _times(profile: Profile, header: Header) -> tuple[int, str] | None:
     form = next(iter(date_forms(written).texts), None)
     if "PaymentDate" in header.sources or "PaymentDate" not in header.fields:
         return None
-    told = form and form not in EPOCHS and not written["months"] and not re.search("%[abAB]", form)
-    return (header.fields.index("PaymentDate"), form) if told else None
+    fits = form and form not in EPOCHS and not written["months"] and not re.search("%[abAB]", form)
+    return (header.fields.index("PaymentDate"), form) if fits else None
 
 
 def _read(path: Path, profile: Profile) -> tuple[float, int]:

@@ -20,8 +20,8 @@ from connectors.errors import SidesRefused
 from connectors.files.disk.atomic import private_folder
 from connectors.postgres.accounts import acting, sees_part
 from connectors.postgres.bulk.copy_out import copied_blocks, parsed
-from connectors.postgres.cancelling import give_up
 from connectors.postgres.database import SILENT_CLIENT, STATEMENT_SECONDS, WORK_MEMORY
+from connectors.postgres.one_moment import give_up
 from connectors.postgres.session import (
     CONNECT_SECONDS,
     NO_CONNECTION,

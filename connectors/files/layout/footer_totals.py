@@ -137,7 +137,7 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
         form = form.count
     number = exact_number(_plain(written, form, text).strip(AROUND).removesuffix("."))
     if number is None or (name == ROWS and (number < 0 or number != number.to_integral_value())):
-        what = "no count of rows" if name == ROWS else f"no number: {form.said}"
+        what = "no count of rows" if name == ROWS else f"no number: {form.description}"
         raise incomplete(
             content, f"its footer states {name} as {shown(text, 100)!r}, which is {what}"
         )

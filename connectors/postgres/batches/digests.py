@@ -18,7 +18,7 @@ from psycopg import sql
 from connectors.postgres.batches.lease import Lease
 from connectors.postgres.batches.ledger import Receipt, State
 from connectors.postgres.schema.own_kinds import defined_so_far
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import read_detail
 from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name
 from schemas.field import Table
 from schemas.guards.batch_states import PREFIX
@@ -61,7 +61,7 @@ Digests = dict[tuple[int, str], Digest]
 """By extract and record kind."""
 
 
-class Span(NamedTuple):
+class RecordSpan(NamedTuple):
     """Records of one extract by their numbers, the first and the last of them."""
 
     extract: int
@@ -73,7 +73,7 @@ def row_digests(
     connection: psycopg.Connection,
     table: Table,
     batches: Collection[int],
-    within: Span | None = None,
+    within: RecordSpan | None = None,
 ) -> Digests:
     """Every staged row of some batches hashed, or those of a span: place, text, reasons, values.
 
@@ -220,7 +220,7 @@ def is_as_staged(
     ).fetchall()
     first, last = receipts[0][-2:] if receipts else (number, number)
     then = _stated(connection, (one[:-2] for one in receipts))
-    now = row_digests(connection, table, [batch_id], Span(extract_id, first, last))
+    now = row_digests(connection, table, [batch_id], RecordSpan(extract_id, first, last))
     if [*differing(then, now)] or changed_receipts(connection, hashes):
         return False
     return None if any(one.sum is None for one in then.values()) else True
@@ -240,15 +240,15 @@ def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[i
         if what == _RECEIVED:
             found[batch] = None
         elif found[batch] is None:
-            found[batch] = said_by(detail).get(ROWS)
+            found[batch] = read_detail(detail).get(ROWS)
     return found
 
 
 def changed_receipts(connection: psycopg.Connection, hashes: dict[int, str | None]) -> list[int]:
     """The batches whose receipts of staged rows are not those the audit trail tells of."""
-    said = {batch: rows for batch, rows in hashes.items() if rows is not None}
-    there = _hash_of_receipts(connection, said)
-    return sorted(batch for batch, rows in said.items() if there.get(batch, "") != rows)
+    known = {batch: rows for batch, rows in hashes.items() if rows is not None}
+    there = _hash_of_receipts(connection, known)
+    return sorted(batch for batch, rows in known.items() if there.get(batch, "") != rows)
 
 
 def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
@@ -278,7 +278,7 @@ _SPANS = sql.SQL(
 )
 
 
-def _digests_of(table: Table, hashed: sql.Composed, within: Span | None) -> sql.Composed:
+def _digests_of(table: Table, hashed: sql.Composed, within: RecordSpan | None) -> sql.Composed:
     """SQL for the digests by extract, of the rows of a span or all."""
     of_span: sql.Composable = sql.SQL("")
     if within is not None:

@@ -5,7 +5,8 @@ BreakId, the breaks it is to close. A file holds rows of one batch, the one that
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import IO
 
@@ -64,7 +65,7 @@ def corrections(
     extracts = {extract.id: extract for extract in gathered.extracts}
     of = {extract.batch_id for extract in gathered.extracts}
     batches = {batch.id: batch for batch in ledger.batches_of(connection, of)}
-    pieces: dict[str, Write] = {}
+    pieces: dict[tuple[str, int, str], Write] = {}
     for (record, batch), rows in _wanted(carried, gathered):
         asked = [extracts[e] for e in rows["extract_id"].unique()]
         headings = _headings(workspace, batches, asked)
@@ -79,12 +80,17 @@ def corrections(
                 rows.filter(pl.col("extract_id").is_in(list(headers))).iter_slices(ROWS)
             )
             texts = RowTexts(workspace, connection, [batch], without=gathered.unproven)
-            pieces[f"{record}/{batch}{more}"] = partial(
+            pieces[record, batch, more] = partial(
                 _write, connection, table, batch, mine, headers, texts
             )
-    again = {str(batch.id) for batch in batches.values() if batch.corrects is not None}
-    names = _names(list(pieces), again)
-    return {f"{FOLDER}/{name}": pieces[key] for key, name in names.items()}
+    # `payment.csv`; where rows are of several batches, or of a correction, it says which.
+    count = Counter(record for record, *_ in pieces)
+    return {
+        f"{FOLDER}/{record}.csv"
+        if count[record] == 1 and batches[batch].corrects is None
+        else f"{FOLDER}/{record}-batch-{batch}{more}.csv": piece
+        for (record, batch, more), piece in pieces.items()
+    }
 
 
 def _write(
@@ -249,20 +255,3 @@ def _headings(
         profile = restored_profile(batches[extract.batch_id])
         _, found[extract.id] = open_archived(workspace, extract, profile)
     return found
-
-
-def _names(keys: list[str], again: Collection[str]) -> dict[str, str]:
-    """`payment.csv`; where its rows come from several batches, or from a correction, it says which.
-
-    `again` are the batches that correct one themselves.
-    """
-    by_record: dict[str, list[str]] = {}
-    for key in keys:
-        by_record.setdefault(key.partition("/")[0], []).append(key)
-    return {
-        key: f"{record}.csv"
-        if len(mine) == 1 and key.partition("/")[2].partition("-")[0] not in again
-        else f"{record}-batch-{key.partition('/')[2]}.csv"
-        for record, mine in by_record.items()
-        for key in mine
-    }
