@@ -13,7 +13,7 @@ from pathlib import Path
 from connectors.errors import ReconError
 from connectors.files.incoming.delivery import Source
 from connectors.files.incoming.file_names import (
-    BESIDE_SUFFIXES,
+    COMPANION_SUFFIXES,
     CONTROL_NAME,
     UNFINISHED,
     is_extract_like,
@@ -94,7 +94,7 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
     broken = {name: why for name, why in manifests.items() if isinstance(why, str)}
     awaited_marks = _marks([*unfinished, *broken], _bearers(there, named))
     otherwise = _named_otherwise(folder, first, named)
-    marks = {name: one for name, one in there.items() if is_beside(_final(name))}
+    marks = {name: one for name, one in there.items() if accompanies(_final(name))}
     complete = []
     for group in groups:
         absent = [name for name in group.names if name not in seen]
@@ -134,7 +134,7 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
     return Arrivals(tuple(complete), unfinished, unreadable, unusable, left_alone)
 
 
-def arrived_beside(folder: Path, arrival: Arrival) -> list[str]:
+def late_marks(folder: Path, arrival: Arrival) -> list[str]:
     """What may speak of a delivery that was moved, and was not there when it was looked at.
 
     A name that the delivery has itself is the next delivery's.
@@ -148,7 +148,7 @@ def arrived_beside(folder: Path, arrival: Arrival) -> list[str]:
         if not name.startswith(carried) and not name.lower().startswith(CONTROL_NAME):
             continue
         final = _final(name)
-        if not is_beside(final) or final in arrival.names or (has_manifest and _is_common(final)):
+        if not accompanies(final) or final in arrival.names or (has_manifest and _is_common(final)):
             continue
         if name not in arrival.marks or arrival.marks[name] != seen_at(folder / name):
             found.append(name)
@@ -313,7 +313,7 @@ def _groups(
             yield Arrival(tuple(dict.fromkeys(names)))
             for name in names:
                 left.pop(name, None)
-    for name in [name for name in left if not is_beside(name) and not name.endswith(WHY)]:
+    for name in [name for name in left if not accompanies(name) and not name.endswith(WHY)]:
         own = [mark for mark in marks.get(name, ()) if mark in left]
         yield Arrival((name, *own))
         for mark in own:
@@ -323,7 +323,7 @@ def _groups(
 def _bearers(there: Iterable[str], named: Iterable[str]) -> set[str]:
     """The names that a mark may belong to: of files that are there, are written or are named."""
     names = {*map(_final, there), *named}
-    return {name for name in names if not is_beside(name) or _is_common(name)}
+    return {name for name in names if not accompanies(name) or _is_common(name)}
 
 
 def _marks(files: Iterable[str], bearers: Collection[str]) -> dict[str, list[str]]:
@@ -334,7 +334,7 @@ def _marks(files: Iterable[str], bearers: Collection[str]) -> dict[str, list[str
     found: dict[str, list[str]] = {}
     for file in files:
         final = _final(file)
-        if is_beside(final) and not _is_common(final) and (name := _bearer(final, bearers)):
+        if accompanies(final) and not _is_common(final) and (name := _bearer(final, bearers)):
             found.setdefault(name, []).append(file)
     return found
 
@@ -357,7 +357,7 @@ def _proven(
         files = manifests.get(manifest, {})
         if not isinstance(files, str):
             stated |= files
-    extracts = [name for name in group.names if not is_beside(name)]
+    extracts = [name for name in group.names if not accompanies(name)]
     return bool(extracts) and all(
         name in seen
         and isinstance(entry := stated.get(name), dict)
@@ -370,8 +370,9 @@ def _is_common(name: str) -> bool:
     return name.lower() == CONTROL_NAME
 
 
-def is_beside(name: str) -> bool:
-    return name.lower().endswith(BESIDE_SUFFIXES)
+def accompanies(name: str) -> bool:
+    """Whether it is called as marks and manifests are, which stand beside extracts."""
+    return name.lower().endswith(COMPANION_SUFFIXES)
 
 
 def _final(name: str) -> str:

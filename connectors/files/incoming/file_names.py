@@ -16,7 +16,7 @@ EXTRACT_SUFFIXES = tuple(
 )
 CONTROL_NAME = "manifest.json"
 # Descriptions, checksums, signatures and marks of completion that travel with extracts.
-BESIDE_SUFFIXES = (
+COMPANION_SUFFIXES = (
     *(".json", ".toml", ".md", ".md5", ".sha1", ".sha256", ".sha512"),
     *(".asc", ".sig", ".done", ".ok", ".ready", ".ctl", ".trg"),
 )
@@ -47,7 +47,7 @@ def is_companion(lower_name: str) -> bool:
     """Whether it is hidden, or travels with extracts."""
     return (
         lower_name.startswith(".")
-        or lower_name.endswith(BESIDE_SUFFIXES)
+        or lower_name.endswith(COMPANION_SUFFIXES)
         or ".manifest." in lower_name
     )
 

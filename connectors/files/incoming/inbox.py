@@ -34,8 +34,8 @@ from connectors.files.incoming.arrivals import (
     Arrival,
     Arrivals,
     Wait,
-    arrived_beside,
-    is_beside,
+    accompanies,
+    late_marks,
     look_at,
     seen_at,
 )
@@ -93,7 +93,7 @@ class Displaced:
 
 def paths_of(folder: Path, names: Iterable[str]) -> list[str]:
     """The extracts of a delivery; manifests beside them are found by their names."""
-    extracts = [str(folder / name) for name in names if not is_beside(name)]
+    extracts = [str(folder / name) for name in names if not accompanies(name)]
     return extracts or [str(folder)]
 
 
@@ -164,11 +164,11 @@ class Inbox:
         folder = self.taking / uuid4().hex
         private_folder(folder)
         # What speaks of a file goes last and comes back first: the file is never there without it.
-        for name in sorted(arrival.names, key=is_beside):
+        for name in sorted(arrival.names, key=accompanies):
             with suppress(FileNotFoundError):
                 (self.folder / name).rename(folder / name)
         as_seen = tuple(seen_at(folder / name) for name in arrival.names) == arrival.seen
-        if as_seen and not arrived_beside(self.folder, arrival):
+        if as_seen and not late_marks(self.folder, arrival):
             return folder
         self.put_back(folder)
         return None
@@ -181,14 +181,16 @@ class Inbox:
         reason = self._reason_of(folder)
         with suppress(FileNotFoundError):  # Of a move to quarantine that did not come to its end.
             (folder / os.fsdecode(reason.read_bytes())).unlink()
-        delivered = sorted(folder.iterdir(), key=lambda path: (not is_beside(path.name), path.name))
+        delivered = sorted(
+            folder.iterdir(), key=lambda path: (not accompanies(path.name), path.name)
+        )
         given: dict[str, int] = {}
         for path in delivered:
             inode = path.lstat().st_ino
             if not _give(path, self.folder / path.name):
                 for name, ours in reversed(given.items()):
                     self._withdraw(name, ours, folder)
-                names = sorted((one.name for one in delivered), key=is_beside)
+                names = sorted((one.name for one in delivered), key=accompanies)
                 why = "Another file of this name arrived while this one was being taken in"
                 why = f"{why}: {path.name}."
                 aside = self.put_aside(folder, names, why)
@@ -276,11 +278,11 @@ class Inbox:
         """
         names = sorted(path.name for path in folder.iterdir())
         first, place = self.place_of(key), self.place_of(key, names)
-        if not by_name and not any(map(is_beside, names)) and _has_all_of(first, folder):
+        if not by_name and not any(map(accompanies, names)) and _has_all_of(first, folder):
             shutil.rmtree(folder)
             return first
         if _has_all_of(place, folder, by_name=True):
-            for name in filter(is_beside, names):
+            for name in filter(accompanies, names):
                 (folder / name).replace(place / name)  # What was told last of a file holds.
             shutil.rmtree(folder)
             return place
@@ -338,7 +340,7 @@ def _names_in(folder: Path) -> list[str]:
     """The names of a taken delivery, the one that names it first; none where it cannot be read."""
     try:
         return sorted(
-            (path.name for path in folder.iterdir()), key=lambda one: (is_beside(one), one)
+            (path.name for path in folder.iterdir()), key=lambda one: (accompanies(one), one)
         )
     except OSError:
         return []
@@ -347,7 +349,7 @@ def _names_in(folder: Path) -> list[str]:
 def _extracts_in(folder: Path) -> set[str]:
     """The names of the extracts in a folder of the archive; none where there is no such folder."""
     try:
-        return {path.name for path in folder.iterdir() if not is_beside(path.name)}
+        return {path.name for path in folder.iterdir() if not accompanies(path.name)}
     except (FileNotFoundError, NotADirectoryError):
         return set()
 
@@ -363,7 +365,7 @@ def _has_all_of(home: Path, folder: Path, *, by_name: bool = False) -> bool:
                 if path.name == one.name or not by_name
             )
             for one in folder.iterdir()
-            if not is_beside(one.name)
+            if not accompanies(one.name)
         )
     except OSError:
         return False

@@ -119,9 +119,9 @@ class Disk:
 
     def entries(self, folder: str) -> list[tuple[str, Sort]]:
         paths = [f"{folder.rstrip('/')}/{path.name}" for path in sorted(Path(folder).iterdir())]
-        return [(path, self._sort_beside(path)) for path in paths]
+        return [(path, self._sort_of_entry(path)) for path in paths]
 
-    def _sort_beside(self, location: str) -> Sort:
+    def _sort_of_entry(self, location: str) -> Sort:
         """Of one among others, to which it may not cost anything that it cannot be looked at."""
         try:
             return self.sort(location) or "other"

@@ -312,7 +312,7 @@ def _check_unpivot(profile: Profile) -> None:
 def _check_positions(profile: Profile) -> None:
     """Refuse positions that cannot be meant, and what is only for lines without a header."""
     if profile.sheet is not None:
-        _refuse_beside(
+        _refuse_together(
             profile,
             "sheet",
             (
@@ -339,7 +339,7 @@ def _check_positions(profile: Profile) -> None:
     check_unit(profile.position_unit, canonical_encoding(profile.encoding or "utf-8"))
     if both := overlapping(profile.positions):
         raise ProfileError(f"positions: {both[0]} and {both[1]} have a sign in common.")
-    _refuse_beside(profile, "positions", ("delimiter", "quote", "escape", *OF_HEADER))
+    _refuse_together(profile, "positions", ("delimiter", "quote", "escape", *OF_HEADER))
     if profile.unpivots or profile.keep == "reference":
         other = "unpivot" if profile.unpivots else 'keep = "reference"'
         raise ProfileError(f"{other} is not for lines with positions. Take one of them out.")
@@ -349,7 +349,7 @@ def _check_names(profile: Profile) -> None:
     """Refuse names of columns that do not say all of files that have no header."""
     if own := [name for name in profile.names if folded(name) in {*map(folded, OWN_COLUMNS)}]:
         raise ProfileError(f"names has {own[0]}, which is a column of our own. State another.")
-    _refuse_beside(profile, "names", ("positions", *OF_HEADER))
+    _refuse_together(profile, "names", ("positions", *OF_HEADER))
     if profile.record is None:
         raise ProfileError("names are of a record. Say which: record = ...")
     if profile.delimiter is None and profile.sheet is None:
@@ -368,7 +368,7 @@ _FOR = {
 """What a key is for, with which others cannot be."""
 
 
-def _refuse_beside(profile: Profile, key: str, others: Iterable[str]) -> None:
+def _refuse_together(profile: Profile, key: str, others: Iterable[str]) -> None:
     for other in others:
         if getattr(profile, other) != getattr(DEFAULT, other):
             raise ProfileError(f"{other} is not for {_FOR[key]}, as {key} says. Keep one of them.")
