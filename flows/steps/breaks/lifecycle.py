@@ -20,7 +20,7 @@ from flows.steps.breaks.money import COUNTED_BY
 from flows.steps.frames.light import light, looked_up
 from schemas.frame_types import Dtype, frame_schema
 from schemas.ledger import DECISION
-from schemas.life import BESIDE, RESOLVED, STILL_THERE, BreakState, Choice, Standing
+from schemas.life import NO_CHANGE, RESOLVED, STILL_THERE, BreakState, Choice, Standing
 
 _WHY: dict[str, Dtype] = {"aside_by": pl.String(), "aside_because": pl.String()}
 LOOKED: dict[str, Dtype] = {"looked_rules": pl.String(), "looked_as_of": pl.Date(), **_WHY}
@@ -129,7 +129,7 @@ def nothing_before() -> pl.DataFrame:
 def _decided(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Breaks with acceptance, owner and due day as decided since, and the `effect` of it."""
     in_order = decisions.sort("id").with_columns(pl.col("until").str.to_date())
-    about_state = in_order.filter(~pl.col("what").is_in(BESIDE))
+    about_state = in_order.filter(~pl.col("what").is_in(NO_CHANGE))
     assigned = in_order.filter(pl.col("what") == Choice.ASSIGN).rename({"until": "due"})
     last = _last(about_state, "what", "by", "reason", "until", "up_to", "side")
     given = looked_up(looked_up(before, last), _last(assigned, "owner", "due"))
