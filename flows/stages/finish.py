@@ -36,7 +36,7 @@ from connectors.postgres.batches.recount import DATABASE, Recount, Sum, recount,
 from connectors.postgres.database import summarise
 from connectors.postgres.heartbeat import ended_if_idle
 from connectors.postgres.push.sends import SETTLED, SendRefusal, recount_sends, refusals
-from connectors.postgres.trail import last_word, said_last
+from connectors.postgres.trail import last_detail, last_word
 from connectors.recovery import reach
 from flows.stages.batch_folder import write_report
 from flows.stages.witness import witness_trail
@@ -209,7 +209,7 @@ def _taken_back(connection: psycopg.Connection, batch: ledger.Batch) -> dict[str
         return {}
     return {
         "taken_back": last_word(connection, batch.id, (UNDO, DISCARDED)),
-        "left_at_service": said_last(connection, batch.id, UNDO).get("left_at_service", {}),
+        "left_at_service": last_detail(connection, batch.id, UNDO).get("left_at_service", {}),
     }
 
 

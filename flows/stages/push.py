@@ -109,7 +109,6 @@ def push(
             with hold_lane(
                 lease,
                 PUSHES[table.name],
-                table,
                 wait_seconds=service.turn_seconds,
                 repeatable=service.idempotent,
             ) as lane:

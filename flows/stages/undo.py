@@ -29,7 +29,7 @@ from connectors.postgres.database import analyse
 from connectors.postgres.push.reopen import may_reopen, reopen_restored
 from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
-from connectors.postgres.trail import add_event, committed, said_last
+from connectors.postgres.trail import add_event, committed, last_detail
 from connectors.recovery import reach
 from flows.report.text import left_text
 from flows.stages.check import leave_hold
@@ -177,7 +177,7 @@ def _undone_before(connection: psycopg.Connection, batch_id: int) -> Counts | No
     batch = ledger.find_batch(connection, batch_id)
     if batch.state is not State.UNDONE or not owed_by(connection, batch_id):
         return None
-    detail = said_last(connection, batch_id, UNDO)
+    detail = last_detail(connection, batch_id, UNDO)
     return {what: int(detail.get(what, 0)) for what in TAKEN}
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import partial
-from http import HTTPStatus
 
 from starlette.responses import Response
 
@@ -29,8 +28,8 @@ from connectors.postgres.runs.subscriptions import (
     list_subscriptions,
     scopes_to_follow,
 )
-from flows.desk.forms import LARGEST_ROW, FormIncomplete, read_tenant, read_whole, status_of, taken
-from flows.desk.shown import day, number
+from flows.desk.formats import day, number
+from flows.desk.forms import LARGEST_ROW, FormIncomplete, read_tenant, read_whole, refused, taken
 from flows.desk.visit import Visit
 from flows.stages.witness import witnessed, witnessed_either_way
 from schemas.accounts import AccountRole
@@ -77,7 +76,7 @@ def change_password(visit: Visit) -> Response:
         ):
             set_password(connection, visit.person.name, new, str(visit.form.get("old", "")))
     except ReconError as error:
-        return own(visit, said=str(error), status=status_of(error))
+        return own(refused(visit, error))
     return own(visit, done=True)
 
 
@@ -88,9 +87,7 @@ def _subscribe(visit: Visit, name: str) -> str:
     return "/account"
 
 
-def own(
-    visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK, done: bool = False
-) -> Response:
+def own(visit: Visit, *, done: bool = False) -> Response:
     """One's own account, and the reports that it is mailed."""
     mine, scopes = [], []
     if visit.person is not None:
@@ -99,8 +96,6 @@ def own(
             scopes = scopes_to_follow(connection)
     return visit.page(
         "account.html.jinja",
-        status,
-        said=said,
         done=done,
         subscriptions=mine,
         scopes=scopes,
@@ -125,7 +120,7 @@ def show_as(visit: Visit) -> Response:
     return visit.go("/account")
 
 
-def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+def show(visit: Visit) -> Response:
     """Every account, and above which amounts an acceptance takes two people.
 
     As in the trail, whoever acts for some tenants is told of no account: these name others.
@@ -135,8 +130,6 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         limits = list_limits(connection)
     return visit.page(
         "people.html.jinja",
-        status,
-        said=said,
         accounts=accounts,
         refused=partial(_is_of, visit),
         limits=limits,

@@ -36,8 +36,7 @@ from flows.steps.reconcile.countable import (
 from schemas.breaks import Status
 from schemas.derived.left_out import OWN
 from schemas.derived.views import WRITTEN
-from schemas.field import Table
-from schemas.guards.tenants import TENANT
+from schemas.field import TENANT, Table
 from schemas.operations import PUSHES
 from schemas.tables import DOCUMENTED, EXTRACTS, PAYMENT_PLAN_DETAIL
 

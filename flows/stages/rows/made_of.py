@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from connectors.files.chunks.cells import split_cells
-from connectors.files.chunks.reader import said_on
+from connectors.files.chunks.reader import lines_above_record
 from connectors.files.layout.header import Header
 from connectors.files.profiles.profile import Profile
 from connectors.files.text.content import Content
@@ -62,7 +62,7 @@ def _column_name(header: Header, place: int, lines: Mapping[int, str]) -> str:
 
 def _lines_above(content: Content, header: Header, row: Any, block_bytes: int) -> dict[int, str]:
     """By column that stands above a record: its line, where that is known."""
-    on = said_on(content, header, row.byte_start, block_bytes)
+    on = lines_above_record(content, header, row.byte_start, block_bytes)
     return {
         place: "" if line == row.first_line else f" of line {line}"
         for place, line in enumerate(on, header.line_width)
