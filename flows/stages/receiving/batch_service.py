@@ -107,15 +107,14 @@ def open_for(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack
     settings = workspace.settings
     service = named_service(settings.service)
     if batch.service is None or service != service_address(batch.service):
+        way_on = (
+            "The first one can have no row of it: set that one again, or let the batch go to "
+            f"the other one by `recon push {batch.id}`."
+        )
         if is_bound_to_service(lease.connection, batch.id):
             way_on = (
                 "Its records belong to one service, which has rows of it or may have them; set "
                 "that one, or undo the batch."
-            )
-        else:
-            way_on = (
-                "The first one can have no row of it: set that one again, or let the batch go to "
-                f"the other one by `recon push {batch.id}`."
             )
         raise BatchStateError(
             f"Batch {batch.id} goes to {batch.service}, but RECON_SERVICE_URL names {service}. "

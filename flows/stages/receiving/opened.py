@@ -149,14 +149,9 @@ def _log(opened: Opened) -> None:
     elif opened.same_as is not None:
         log.info("%s", opened.same_bytes_message)
     elif opened.stored and opened.header:
-        size, record = opened.stored.bytes, opened.header.table.name
-        log.info(
-            "%s: %s, %s, kept as %s",
-            opened.name,
-            record,
-            quantity(size, "byte", grouped),
-            opened.stored.sha256,
-        )
+        size = quantity(opened.stored.bytes, "byte", grouped)
+        record, sha256 = opened.header.table.name, opened.stored.sha256
+        log.info("%s: %s, %s, kept as %s", opened.name, record, size, sha256)
 
 
 def _open_stored(

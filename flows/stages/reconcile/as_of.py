@@ -70,8 +70,8 @@ def refuse_day(
     now = today(zone)
     if as_of > now:
         raise DayRefused(
-            f"{_first(names.as_of)} {as_of} is in the future: it is {now} in {zone.key}. A report "
-            f"ends with a day that has come; leave {names.as_of} out for today."
+            f"{names.as_of.capitalize()} {as_of} is in the future: it is {now} in {zone.key}. A "
+            f"report ends with a day that has come; leave {names.as_of} out for today."
         )
     last = latest_run(connection, scope)
     if restate is None:
@@ -84,19 +84,19 @@ def refuse_day(
             )
         if last is not None and as_of < last.as_of:
             raise DayRefused(
-                f"{_first(names.as_of)} {as_of} is before the last run of this scope: "
+                f"{names.as_of.capitalize()} {as_of} is before the last run of this scope: "
                 f"reconciliation {last.id} is as of {last.as_of}. To report an earlier day again, "
                 f"say why: {names.because}. It does not replace what was signed."
             )
         return ""
     reason = " ".join(restate.split())
     if not reason:
-        raise DayRefused(f"{_first(names.restate)} needs a reason: {names.because}.")
+        raise DayRefused(f"{names.restate.capitalize()} needs a reason: {names.because}.")
     if len(reason) > MOST_REASON:
         raise DayRefused(
-            f"{_first(names.restate)} has {len(reason)} characters, and the first page has room "
-            f"for {MOST_REASON}. Say it shorter: whoever approves the report accepts it by what is "
-            "there. Nothing was reconciled."
+            f"{names.restate.capitalize()} has {len(reason)} characters, and the first page has "
+            f"room for {MOST_REASON}. Say it shorter: whoever approves the report accepts it by "
+            "what is there. Nothing was reconciled."
         )
     if last is None or as_of >= last.as_of:
         known = "has no run yet" if last is None else f"was last reconciled as of {last.as_of}"
@@ -116,11 +116,6 @@ def refuse_day(
         f"This is a restatement as of {as_of}{which}, after reconciliation {last.id} as of "
         f"{last.as_of}. Its signature replaces no other{whose}. Reason: {reason}"
     )
-
-
-def _first(words: str) -> str:
-    """The same at the beginning of a sentence."""
-    return words[0].upper() + words[1:]
 
 
 def later_run(connection: psycopg.Connection, scope: str, as_of: date) -> int | None:
