@@ -160,3 +160,42 @@ def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
             client.delete_flow_run(run.id)
     assert states == ["Crashed", "Running", "Running", "Running", "Running", "Crashed"]
     assert said == ["1 run of before, cut off: Crashed now. Retry goes on."]
+
+
+@pytest.mark.long
+def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed() -> None:
+    """Its worker had taken it, and no other one ever takes it again."""
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL
+    from prefect.states import Pending
+
+    from flows.do_job import do_job
+    from flows.ops.deployments import DEPLOYMENTS
+    from flows.ops.registering import create_pool, register_one
+
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    places = [None, str(gone.pid), str(os.getpid()), f"elsewhere:{gone.pid}"]
+    line = next(one for one in DEPLOYMENTS if one.full_name == "do-job/desk")
+    create_pool()
+    with get_client(sync_client=True) as client:
+        register_one(client, line, "recon")
+        desk = client.read_deployment_by_name(line.full_name).id
+        runs = [client.create_flow_run_from_deployment(desk, parameters={"job": 1}) for _ in places]
+        # Begun by hand: whoever did so goes on.
+        runs.append(client.create_flow_run(do_job, parameters={"job": 1}))
+        for run, place in zip(runs, [*places, None], strict=True):
+            client.set_flow_run_state(run.id, Pending())
+            if place:
+                client.update_flow_run(run.id, infrastructure_pid=place)
+        said: list[str] = []
+        port = urlsplit(str(PREFECT_API_URL.value())).port
+        assert port is not None
+        for _ in range(2):
+            crash_dead_runs(UpOptions(port=port), None, said.append)
+        states = [client.read_flow_run(run.id).state_name for run in runs]
+        for run in runs:
+            client.delete_flow_run(run.id)
+        client.delete_deployment(desk)
+    assert states == ["Crashed", "Crashed", "Pending", "Pending", "Pending"]
+    assert said == ["2 runs of before, cut off: Crashed now. Retry goes on."]
