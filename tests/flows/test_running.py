@@ -103,7 +103,34 @@ def test_what_a_killed_start_left_is_found(tmp_path: Path) -> None:
     with ExitStack() as parts:
         start = Start(tmp_path, UpOptions(), threading.Event(), parts)
         start.child("server", "http.server", "0", environment=os.environ)
-        assert stop_all(find(tmp_path)) == 1
+        assert stop_all(tmp_path) == 1
+
+
+@pytest.mark.parametrize("up", ["goes on", "was killed as well"])
+def test_a_run_whose_worker_was_killed_ends_with_the_rest(tmp_path: Path, up: str) -> None:
+    """It has a session of its own, so nothing that ends its worker ends it."""
+    folder = tmp_path / "up"
+    folder.mkdir()
+    (folder / "of_a_run.py").write_text(
+        "import os, subprocess\n"
+        "environment = os.environ | {'PREFECT__FLOW_RUN_ID': '1'}\n"
+        "run = subprocess.Popen(['sleep', '600'], env=environment, start_new_session=True)\n"
+        "print(run.pid, flush=True)\n"
+        "run.wait()\n"
+    )
+    with ExitStack() as parts:
+        start = Start(folder, UpOptions(), threading.Event(), parts)
+        ours = os.environ | {"PREFECT_HOME": str(tmp_path / "prefect")}
+        start.child("worker", "of_a_run", environment=ours)
+        log = folder / "worker.log"
+        assert start.until(lambda: log.read_text().endswith("\n"), 60)
+        run = psutil.Process(int(log.read_text()))
+        start.children["worker"].kill()
+        start.children["worker"].wait()
+        if up != "goes on":
+            assert stop_all(folder) == 1
+            assert not run.is_running()
+    assert not run.is_running()
 
 
 @pytest.mark.long
