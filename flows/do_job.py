@@ -29,7 +29,7 @@ from flows.stages.workspace import Workspace
 from flows.tasks.attempts import this_run
 from flows.tasks.delivery import Delivery
 from flows.tasks.holding import open_workspace, working_for
-from flows.tasks.hooks import HELD, SKIPPED, UNKEPT, on_crash_above
+from flows.tasks.hooks import HELD, SKIPPED, UNKEPT
 from flows.tasks.run_names import called
 from flows.tasks.states import COMPLETED, WITH_ERRORS
 from schemas.jobs import COULD_NOT_RUN
@@ -44,7 +44,6 @@ CANCELLED = (
     name="do-job",
     flow_run_name=called(lambda given: f"do job {given['job']}"),
     **UNKEPT,
-    on_crashed=[on_crash_above],
 )
 def do_job(job: Number) -> RunState[Any]:
     """Do what somebody asked for at the desk, in their name.

@@ -94,7 +94,7 @@ def down_command() -> int:
     running = find(folder)
     with alone(folder) as free:
         if free:
-            left = stop_all(running)
+            left = stop_all(folder)
             note(folder, None)
             if answers(home / "postgres"):
                 # That of a dead process stops with the last one that asked for it: this.

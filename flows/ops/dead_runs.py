@@ -1,7 +1,8 @@
 """Runs that nothing works on any more: their processes ended with the `recon up` before this one.
 
-Their worker ended as well, so nobody says so to the server: each would be Running for ever, and
-keep its place in its deployment for minutes, in which others wait.
+Their worker ended as well, so nobody says so to the server: each would be Running for ever, or
+Pending where its worker was just starting it, and keep its place in its deployment for minutes, in
+which others wait.
 """
 
 import itertools
@@ -31,6 +32,7 @@ CRASHED = {
 def crash_dead_runs(choice: UpOptions, login: str | None, show: Callable[[str], None]) -> None:
     """Set runs to Crashed whose process on this machine is gone, and those below them.
 
+    Call it before a worker is started: what one takes is Pending without a process for a moment.
     Where other machines reach the server, a run may be one of theirs, and its process there. What
     the server refuses is left as it is.
     """
@@ -39,16 +41,17 @@ def crash_dead_runs(choice: UpOptions, login: str | None, show: Callable[[str], 
     dead, header = 0, login_header(login)
     client = httpx.Client(base_url=choice.address, trust_env=False, timeout=30, headers=header)
     with client, suppress(httpx.HTTPError):
-        for run in [one for one in _running(client, {}) if _has_died(one)]:
+        for run in [one for one in _begun(client, {}) if _has_died(one)]:
             below = {"parent_flow_run_id": {"any_": [run["id"]]}}
-            crashed = [_crash(client, one) for one in (run, *_running(client, below))]
+            crashed = [_crash(client, one) for one in (run, *_begun(client, below))]
             dead += crashed[0]
     if dead:
         show(f"{quantity(dead, 'run')} of before, cut off: Crashed now. Retry goes on.")
 
 
-def _running(client: httpx.Client, more: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    asked = {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}, **more}, "limit": PAGE}
+def _begun(client: httpx.Client, more: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    begun = {"type": {"any_": ["PENDING", "RUNNING"]}}
+    asked = {"flow_runs": {"state": begun, **more}, "limit": PAGE}
     for offset in itertools.count(step=PAGE):
         page = client.post("/api/flow_runs/filter", json=asked | {"offset": offset})
         runs = page.raise_for_status().json()
@@ -69,6 +72,8 @@ def _has_died(run: dict[str, Any]) -> bool:
 
     That one began after the run was last set to run: a Retry has a process of its own.
     """
+    if run["infrastructure_pid"] is None and run["state_type"] == "PENDING":
+        return run["work_pool_name"] is not None  # Taken by a worker that did not come to start it.
     host, _, number = (run["infrastructure_pid"] or "").rpartition(":")
     if host not in ("", socket.gethostname()) or not number.isdecimal():
         return False

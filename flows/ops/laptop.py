@@ -48,6 +48,8 @@ from flows.ops.running import (
     find,
     log_tail,
     note,
+    prefect_home,
+    runs_of,
     stop_all,
 )
 from flows.ops.up_options import UpOptions, refuse_open_doors, refuse_taken_ports
@@ -96,7 +98,7 @@ def run(settings: Settings, choice: UpOptions, show: Show) -> int:
             show_held(settings, show)
             return 0
         stopped = _stop_signals()
-        stop_all(find(folder))  # What a killed run left behind, and its note with it.
+        stop_all(folder)  # What a killed run left behind, and its note with it.
         note(folder, None)
         with ExitStack() as parts:
             refuse_taken_ports(choice, login)
@@ -250,7 +252,7 @@ def prefect_environment(settings: Settings, choice: UpOptions, login: str | None
         **kept,
         **secret,
         "DO_NOT_TRACK": "1",
-        "PREFECT_HOME": str(settings.home / "prefect"),
+        "PREFECT_HOME": str(prefect_home(settings.home / "up")),
         "PREFECT_PROFILES_PATH": str(settings.home / "up" / "profiles.toml"),
         "PREFECT_API_URL": f"{choice.address}/api",
         "PREFECT_SERVER_API_HOST": choice.host,
@@ -320,7 +322,7 @@ def _child(
         yield process
     finally:
         # Of one that has ended, another process may have the number.
-        left = children_of(process.pid) if process.poll() is None else []
+        left = children_of(process.pid) if process.poll() is None else runs_of(folder)
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
             process.wait(STOP_SECONDS)
@@ -353,7 +355,7 @@ def _await_health(start: Start, choice: UpOptions, login: str | None) -> None:
 def _refuse_stranger(folder: Path, choice: UpOptions, login: str | None) -> None:
     """Raise ReconError where another server came to the port before ours did."""
     answering = who_answers(choice.address, login)
-    if answering is None or answering.home in (None, str(folder.parent / "prefect")):
+    if answering is None or answering.home in (None, str(prefect_home(folder))):
         return
     raise ReconError(
         f"Port {choice.port} was taken meanwhile by {answering}{holder_of(choice.port)}. It was "

@@ -1,6 +1,6 @@
 """Deployments on a Prefect server: as the table has them, and what operators set kept as it is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -84,13 +84,15 @@ def _tagged(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
 
 def register_one(client: SyncPrefectClient, line: Deployment, pool: str) -> Registered:
     flow = load(line)
-    schema = parameter_schema(flow).model_dump(exclude_unset=True)
+    # What a flow does not have is refused like a wrong value: no run of it could begin.
+    schema = parameter_schema(flow).model_dump(exclude_unset=True) | {"additionalProperties": False}
     found: DeploymentResponse | None = None
     with suppress(ObjectNotFound):
         found = client.read_deployment_by_name(line.full_name)
     off_inside = found is not None and _off_inside(line, found)
     parameters, refused = _parameters(found, schema)
     schedules, other = _schedules(line, found)
+    other += _unusable(schedules, parameters, schema)
     if off_inside:
         schedules = [one.model_copy(update={"active": True}) for one in schedules]
     limit = found.global_concurrency_limit if found else None
@@ -131,8 +133,8 @@ def _parameters(
         if name not in schema.get("properties", {}):
             refused.append(f"parameter {name}: its flow has it no more, so it is not kept")
         elif problems := validate({name: value}, schema, ignore_required=True):
-            problem = problems[0].message.partition("\n")[0][:200]
-            refused.append(f"parameter {name}: its flow does not take it any more: {problem}")
+            said = f"its flow does not take it any more: {_first(problems)}"
+            refused.append(f"parameter {name}: {said}")
         else:
             kept[name] = value
     return kept, refused
@@ -170,6 +172,22 @@ def _schedules(
         for one in there
         if _schedule_text(one.schedule) != _schedule_text(ours)
     ]
+
+
+def _unusable(
+    schedules: list[DeploymentScheduleCreate], parameters: dict[str, Any], schema: dict[str, Any]
+) -> list[str]:
+    """What is to be said of schedules whose runs cannot begin: the server does not ask that."""
+    return [
+        f"schedule {one.slug or _schedule_text(one.schedule)}: its runs fail, as its flow does not "
+        f"take its parameters: {_first(problems)}"
+        for one in schedules
+        if (problems := validate(parameters | one.parameters, schema))
+    ]
+
+
+def _first(problems: Sequence[Any]) -> str:
+    return str(problems[0].message).partition("\n")[0][:200]
 
 
 def _bound(

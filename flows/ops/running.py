@@ -126,14 +126,32 @@ def children_of(pid: int) -> list[psutil.Process]:
     return []
 
 
-def stop_all(running: Running | None) -> int:
+def prefect_home(folder: Path) -> Path:
+    """Where the Prefect server of this folder, and all that belongs to it, keeps its files."""
+    return folder.parent / "prefect"
+
+
+def runs_of(folder: Path) -> list[psutil.Process]:
+    """Processes of flow runs here: each has a session of its own, and outlives its worker."""
+    found, home = [], str(prefect_home(folder))
+    for one in psutil.process_iter():
+        with suppress(psutil.Error):
+            environment = one.environ()
+            if "PREFECT__FLOW_RUN_ID" in environment and environment.get("PREFECT_HOME") == home:
+                found.append(one)
+    return found
+
+
+def stop_all(folder: Path) -> int:
     """End what a dead process left running, the worker first; gives how many there were."""
-    if running is None:
-        return 0
-    left = [found for one in running.children.values() if (found := one.find())]
+    running = find(folder)
+    known = running.children.values() if running else ()
+    left = [found for one in known if (found := one.find())]
     left += [child for one in left for child in children_of(one.pid)]
-    end(left[::-1], 10)
-    return len(left)
+    left += runs_of(folder)
+    ended = dict.fromkeys(left[::-1])
+    end([*ended], 10)
+    return len(ended)
 
 
 def end(processes: list[psutil.Process], seconds: float) -> None:

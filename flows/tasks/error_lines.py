@@ -24,8 +24,13 @@ STOPPED = (
 NO_API = "Failed to reach API at"
 PARAMETERS, AND_PARAMETER = "Flow run received invalid parameters:", "\n - "
 """Before what Prefect says of all parameters that it refuses, and of each."""
-REFUSE_PARAMETERS = ("ParameterTypeError", "SignatureMismatchError")
-ANOTHER_RUN = "Nothing was done: run it anew with other parameters."
+SIGNATURE = "\nFunction '"
+"""Behind it, where one is missing, is how the function is written."""
+REFUSE_PARAMETERS = ("ParameterTypeError", "SignatureMismatchError", "ParameterBindError")
+ANOTHER_RUN = (
+    "Nothing was done, and Retry does the same: run it anew with other parameters, or put those of "
+    "its schedule right."
+)
 SEE_THAT = "See that the server of PREFECT_API_URL runs"
 
 
@@ -62,7 +67,7 @@ def prefect_line(error: BaseException | None) -> str | None:
             return "The Prefect server cannot be reached. " + GOES_ON.format(todo=SEE_THAT)
         # By its name: the command line asks here too, and does not load Prefect.
         case Exception() if type(error).__name__ in REFUSE_PARAMETERS:
-            _, _, wrong = str(error).rpartition(PARAMETERS)
+            _, _, wrong = str(error).partition(SIGNATURE)[0].rpartition(PARAMETERS)
             problems = "; ".join(filter(None, wrong.split(AND_PARAMETER))).rstrip(".")
             return f"{problems}. {ANOTHER_RUN}"
         # Prefect raises the message of a state of that type that a flow has returned.

@@ -24,7 +24,8 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.client.schemas.responses import OrchestrationResult, SetStateStatus
 from prefect.events import emit_event
 from prefect.flows import FlowStateHook
-from prefect.states import Crashed
+from prefect.states import Crashed, Failed
+from prefect.utilities.callables import get_call_parameters, parameters_to_args_kwargs
 
 from connectors.postgres.batches import ledger
 from connectors.postgres.batches.ledger import RUN_BEGAN, State
@@ -38,6 +39,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.batch_report import PUSH_LEFT
 from flows.tasks.artifacts import publish_summary
 from flows.tasks.blocks import run_settings
+from flows.tasks.error_lines import error_line
 from flows.tasks.run_names import is_made_up
 from schemas.counting import agree, grouped, quantity
 
@@ -61,11 +63,18 @@ def on_end(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> Non
     _tell(flow.name, flow_run, str(state.name or state.type.value.capitalize()))
 
 
-def on_crash_above(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:  # noqa: ARG001
+def on_crash(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
+    """Tell that a run was killed, or that it could not begin."""
+    on_end(flow, flow_run, _fail_unfit(flow, flow_run) or state)
+
+
+def on_crash_above(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
     """Tell how the runs below a killed run ended: its worker knows of none that it did not start.
 
     One that has begun since is of a Retry, and goes on.
     """
+    if _fail_unfit(flow, flow_run):
+        return
     running = FlowRunFilterStateType(any_=[StateType.PENDING, StateType.RUNNING])
     below = FlowRunFilter(
         parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[flow_run.id]),
@@ -86,6 +95,26 @@ def on_crash_above(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]
             _tell(client.read_flow(run.flow_id).name, run, CRASHED)
 
 
+def _fail_unfit(flow: Flow[..., Any], flow_run: FlowRun) -> RunState[Any] | None:
+    """Have a run end Failed that has parameters its flow cannot be called with; None: it has not.
+
+    Its process ended before the flow began, so its worker took it for killed.
+    """
+    try:
+        given = parameters_to_args_kwargs(flow.fn, flow_run.parameters)
+        get_call_parameters(flow.fn, *given)
+    except TypeError as refused:
+        failed: RunState[Any] = Failed(message=error_line(refused))
+    else:
+        return None
+    with (
+        _never_raising("That this run could not begin was not told", flow_run),
+        get_client(sync_client=True) as client,
+    ):
+        client.set_flow_run_state(flow_run.id, failed)
+    return failed
+
+
 def on_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:  # noqa: ARG001
     """Tell that a run was cancelled; Prefect calls this while its state is still Cancelling."""
     _tell(flow.name, flow_run, CANCELLED)
@@ -99,21 +128,25 @@ class Unkept(TypedDict):
 
     persist_result: bool
     result_serializer: str
+    on_crashed: list[FlowStateHook[..., Any]]
 
 
 class Hooks(Unkept):
     on_completion: list[FlowStateHook[..., Any]]
     on_failure: list[FlowStateHook[..., Any]]
-    on_crashed: list[FlowStateHook[..., Any]]
     on_cancellation: list[FlowStateHook[..., Any]]
 
 
-UNKEPT: Unkept = {"persist_result": False, "result_serializer": "json"}
+UNKEPT: Unkept = {
+    "persist_result": False,
+    "result_serializer": "json",
+    "on_crashed": [on_crash_above],
+}
 HOOKS: Hooks = {
     **UNKEPT,
     "on_completion": [on_end],
     "on_failure": [on_end],
-    "on_crashed": [on_end],
+    "on_crashed": [on_crash],
     "on_cancellation": [on_cancellation],
 }
 """For `@flow(**HOOKS)`."""

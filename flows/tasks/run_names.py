@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from coolname.data import config as words_of  # Prefect makes its names with it.
 from prefect.context import FlowRunContext
 
+from connectors.printable import shown
 from flows.stages.reconcile.as_of import day_at
 from flows.tasks.attempts import this_run
 
@@ -25,7 +26,10 @@ PAGE = re.compile(
 
 
 def called(what: Callable[[Mapping[str, Any]], str]) -> Callable[[], str]:
-    """For `@flow(flow_run_name=...)`: `what` makes the name from the run's parameters."""
+    """For `@flow(flow_run_name=...)`: `what` makes the name from the run's parameters.
+
+    They are what somebody typed, and lists of runs show a name in one line.
+    """
 
     def name() -> str:
         context = FlowRunContext.get()
@@ -33,7 +37,7 @@ def called(what: Callable[[Mapping[str, Any]], str]) -> Callable[[], str]:
         run = context.flow_run
         if run is not None and not is_made_up(run.name):
             return str(run.name)
-        return what(context.parameters or {})
+        return shown(what(context.parameters or {}))
 
     return name
 

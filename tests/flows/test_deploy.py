@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.flows.e2e.machine import left_behind
+from tests.flows.test_delivery import NEEDED
 
 pytestmark = [pytest.mark.flows, pytest.mark.usefixtures("no_database")]
 
@@ -129,6 +130,62 @@ def test_what_operators_set_stays_and_what_cannot_is_said() -> None:
         assert register(client, line, "recon").notes == (said,)
         (made,) = client.read_deployment_by_name(line.full_name).schedules
         assert not made.active
+
+
+def test_a_parameter_that_a_flow_does_not_have_is_refused_before_there_is_a_run() -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import PrefectHTTPStatusError
+
+    from flows.ops.deployments import DEPLOYMENTS
+    from flows.ops.registering import create_pool
+    from flows.ops.registering import register_one as register
+
+    create_pool()
+    with get_client(sync_client=True) as client:
+        for line in DEPLOYMENTS:
+            register(client, line, "recon")
+            found = client.read_deployment_by_name(line.full_name)
+            given = NEEDED.get(line.flow, {}) | {"weeks": 2}
+            with pytest.raises(PrefectHTTPStatusError, match="'weeks' was unexpected"):
+                client.create_flow_run_from_deployment(found.id, parameters=given)
+            assert found.id not in {one.deployment_id for one in client.read_flow_runs()}
+
+
+def test_parameters_of_a_schedule_that_no_run_can_go_by_are_said() -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.schedules import CronSchedule
+
+    from flows.ops.deployments import DEPLOYMENTS
+    from flows.ops.registering import create_pool
+    from flows.ops.registering import register_one as register
+
+    create_pool()
+    line = next(one for one in DEPLOYMENTS if one.full_name == "import-batch/adhoc")
+    cases: list[dict[str, object]] = [
+        {"delivery": {"paths": ["/srv/in"]}},
+        {},
+        {"delivery": {"paths": []}},
+        {"delivery": {"paths": ["/srv/in"]}, "weeks": 2},
+    ]
+    with get_client(sync_client=True) as client:
+        register(client, line, "recon")
+        found = client.read_deployment_by_name(line.full_name)
+        for hour, given in enumerate(cases):
+            cron = CronSchedule(cron=f"0 {hour} * * *")
+            client.create_deployment_schedules(found.id, [(cron, False)], parameters=given)
+        for _ in range(2):
+            notes = register(client, line, "recon").notes
+            kept = client.read_deployment_by_name(line.full_name).schedules
+            by_time = sorted(kept, key=lambda one: one.schedule.cron)
+            assert [one.parameters for one in by_time] == cases
+            assert sorted(notes) == [
+                "schedule 0 1 * * * (UTC): its runs fail, as its flow does not take its "
+                "parameters: 'delivery' is a required property",
+                "schedule 0 2 * * * (UTC): its runs fail, as its flow does not take its "
+                "parameters: [] should be non-empty",
+                "schedule 0 3 * * * (UTC): its runs fail, as its flow does not take its "
+                "parameters: Additional properties are not allowed ('weeks' was unexpected)",
+            ]
 
 
 @pytest.mark.long

@@ -11,6 +11,10 @@ from tests.stages.payments import line, write
 pytestmark = pytest.mark.flows
 
 HEADER = "Id,TenantsId,DebtsId,PaidAmount,PaymentDate\n"
+ANOTHER_RUN = (
+    "Nothing was done, and Retry does the same: run it anew with other parameters, or put those of "
+    "its schedule right."
+)
 AWAY = "postgresql://nobody@127.0.0.1:1/nowhere"
 
 
@@ -73,22 +77,20 @@ def test_every_flow_fails_with_one_line(name: str, monkeypatch: pytest.MonkeyPat
             "resolve",
             {"batch_id": 0, "decision": "confirm", "reason": "r", "by": " "},
             "batch_id: Input should be greater than or equal to 1; "
-            "by: String should have at least 1 character. "
-            "Nothing was done: run it anew with other parameters.",
+            f"by: String should have at least 1 character. {ANOTHER_RUN}",
         ),
         (
             "watch_inbox",
             {"inbox": "https://ann:canary@example.com/in"},
             "This address carries a login, a key or a signature, and parameters of a run are shown "
-            "to everyone; take it out and let the worker's environment give access. "
-            "Nothing was done: run it anew with other parameters.",
+            f"to everyone; take it out and let the worker's environment give access. {ANOTHER_RUN}",
         ),
         (
             # Of a run that another version has scheduled, or of parameters given as JSON.
             "batch_board",
             {"weeks": 2},
             "Function expects parameters ['days'] but was provided with parameters ['weeks']. "
-            "Nothing was done: run it anew with other parameters.",
+            f"{ANOTHER_RUN}",
         ),
     ],
 )
@@ -105,6 +107,66 @@ def test_parameters_that_are_refused_are_one_line(
     with pytest.raises((ParameterTypeError, SignatureMismatchError)) as refused:
         flow.validate_parameters(given)
     assert error_line(refused.value) == told
+
+
+UNFIT = [
+    # By a schedule, or by a request without the schema: the server then looks at none of these.
+    (
+        "batch_board",
+        {"weeks": 2},
+        "Function expects parameters ['days'] but was provided with parameters ['weeks']. ",
+    ),
+    (
+        "rerun_batch",
+        {},
+        "Error binding parameters for function 'rerun_batch': "
+        "missing a required argument: 'batch_id'. ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "told"), UNFIT)
+def test_a_run_whose_parameters_no_flow_can_be_called_with_ends_failed_and_says_why(
+    name: str, given: dict[str, Any], told: str
+) -> None:
+    """The process of such a run ends before the flow begins, and its worker calls it crashed."""
+    import importlib
+
+    from prefect.client.orchestration import get_client
+    from prefect.flow_engine import run_flow
+    from prefect.logging.loggers import flow_run_logger
+    from prefect.states import Crashed
+
+    flow = getattr(importlib.import_module(f"flows.{name}"), name)
+    with get_client(sync_client=True) as client:
+        run = client.create_flow_run(flow, parameters=given)
+        with pytest.raises(TypeError):
+            run_flow(flow, flow_run=run, error_logger=flow_run_logger(run))
+        client.set_flow_run_state(run.id, Crashed())
+        run = client.read_flow_run(run.id)
+        for hook in flow.on_crashed_hooks:
+            hook(flow, run, run.state)
+        state = client.read_flow_run(run.id).state
+        # As the worker does once the hooks have ended.
+        again = client.set_flow_run_state(run.id, Crashed())
+    assert (state.name, state.message) == ("Failed", told + ANOTHER_RUN)
+    assert again.status.value == "ABORT"
+    lines_of_failure(state, told + ANOTHER_RUN)
+
+
+def test_a_run_that_was_killed_stays_crashed() -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.states import Crashed
+
+    from flows.batch_board import batch_board
+
+    with get_client(sync_client=True) as client:
+        run = client.create_flow_run(batch_board, parameters={"days": 2})
+        client.set_flow_run_state(run.id, Crashed())
+        run = client.read_flow_run(run.id)
+        for hook in batch_board.on_crashed_hooks:
+            hook(batch_board, run, run.state)
+        assert client.read_flow_run(run.id).state.name == "Crashed"
 
 
 def test_a_run_that_ends_failed_and_raises_nothing_is_told_without_a_traceback(

@@ -63,6 +63,22 @@ def test_runs_that_a_schedule_makes_say_what_they_do() -> None:
     assert name_after(watch_inbox, None, inbox="/nowhere/in") == "look into /nowhere/in"
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/in/a.csv\n", r"import a.csv\n"),
+        ("/in/a\nb.csv", r"import a\nb.csv"),
+        ("/in/a\u202egpj.csv", r"import a\u202egpj.csv"),
+        ("/in/" + "x" * 5000, f"import {'x' * 193}..."),
+    ],
+)
+def test_a_name_is_one_line_whatever_somebody_typed_as_a_path(path: str, name: str) -> None:
+    from flows.import_batch import import_batch
+    from flows.tasks.delivery import Delivery
+
+    assert name_after(import_batch, None, delivery=Delivery(paths=[path])) == name
+
+
 def test_no_flow_leaves_its_runs_the_name_that_prefect_made_up() -> None:
     from flows.ops.deployments import DEPLOYMENTS, load
 

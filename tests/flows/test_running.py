@@ -103,7 +103,34 @@ def test_what_a_killed_start_left_is_found(tmp_path: Path) -> None:
     with ExitStack() as parts:
         start = Start(tmp_path, UpOptions(), threading.Event(), parts)
         start.child("server", "http.server", "0", environment=os.environ)
-        assert stop_all(find(tmp_path)) == 1
+        assert stop_all(tmp_path) == 1
+
+
+@pytest.mark.parametrize("up", ["goes on", "was killed as well"])
+def test_a_run_whose_worker_was_killed_ends_with_the_rest(tmp_path: Path, up: str) -> None:
+    """It has a session of its own, so nothing that ends its worker ends it."""
+    folder = tmp_path / "up"
+    folder.mkdir()
+    (folder / "of_a_run.py").write_text(
+        "import os, subprocess\n"
+        "environment = os.environ | {'PREFECT__FLOW_RUN_ID': '1'}\n"
+        "run = subprocess.Popen(['sleep', '600'], env=environment, start_new_session=True)\n"
+        "print(run.pid, flush=True)\n"
+        "run.wait()\n"
+    )
+    with ExitStack() as parts:
+        start = Start(folder, UpOptions(), threading.Event(), parts)
+        ours = os.environ | {"PREFECT_HOME": str(tmp_path / "prefect")}
+        start.child("worker", "of_a_run", environment=ours)
+        log = folder / "worker.log"
+        assert start.until(lambda: log.read_text().endswith("\n"), 60)
+        run = psutil.Process(int(log.read_text()))
+        start.children["worker"].kill()
+        start.children["worker"].wait()
+        if up != "goes on":
+            assert stop_all(folder) == 1
+            assert not run.is_running()
+    assert not run.is_running()
 
 
 @pytest.mark.long
@@ -160,3 +187,42 @@ def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
             client.delete_flow_run(run.id)
     assert states == ["Crashed", "Running", "Running", "Running", "Running", "Crashed"]
     assert said == ["1 run of before, cut off: Crashed now. Retry goes on."]
+
+
+@pytest.mark.long
+def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed() -> None:
+    """Its worker had taken it, and no other one ever takes it again."""
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL
+    from prefect.states import Pending
+
+    from flows.do_job import do_job
+    from flows.ops.deployments import DEPLOYMENTS
+    from flows.ops.registering import create_pool, register_one
+
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    places = [None, str(gone.pid), str(os.getpid()), f"elsewhere:{gone.pid}"]
+    line = next(one for one in DEPLOYMENTS if one.full_name == "do-job/desk")
+    create_pool()
+    with get_client(sync_client=True) as client:
+        register_one(client, line, "recon")
+        desk = client.read_deployment_by_name(line.full_name).id
+        runs = [client.create_flow_run_from_deployment(desk, parameters={"job": 1}) for _ in places]
+        # Begun by hand: whoever did so goes on.
+        runs.append(client.create_flow_run(do_job, parameters={"job": 1}))
+        for run, place in zip(runs, [*places, None], strict=True):
+            client.set_flow_run_state(run.id, Pending())
+            if place:
+                client.update_flow_run(run.id, infrastructure_pid=place)
+        said: list[str] = []
+        port = urlsplit(str(PREFECT_API_URL.value())).port
+        assert port is not None
+        for _ in range(2):
+            crash_dead_runs(UpOptions(port=port), None, said.append)
+        states = [client.read_flow_run(run.id).state_name for run in runs]
+        for run in runs:
+            client.delete_flow_run(run.id)
+        client.delete_deployment(desk)
+    assert states == ["Crashed", "Crashed", "Pending", "Pending", "Pending"]
+    assert said == ["2 runs of before, cut off: Crashed now. Retry goes on."]

@@ -126,10 +126,10 @@ def test_every_flow_of_a_batch_has_the_hooks_as_a_worker_calls_them() -> None:
     from flows.tasks import hooks
 
     for flow in (import_batch, rerun_batch):
-        ended = [flow.on_completion_hooks, flow.on_failure_hooks, flow.on_crashed_hooks]
-        assert ended == [[hooks.on_end]] * 3
+        assert [flow.on_completion_hooks, flow.on_failure_hooks] == [[hooks.on_end]] * 2
+        assert flow.on_crashed_hooks == [hooks.on_crash]
         assert flow.on_cancellation_hooks == [hooks.on_cancellation]
-    for hook in (hooks.on_end, hooks.on_cancellation):
+    for hook in (hooks.on_end, hooks.on_crash, hooks.on_crash_above, hooks.on_cancellation):
         parameters = inspect.signature(hook).parameters
         assert list(parameters) == ["flow", "flow_run", "state"]
 
