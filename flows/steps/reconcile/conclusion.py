@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 
 import polars as pl
 
@@ -50,6 +50,7 @@ from flows.steps.reconcile.totals import (
     status_lines,
 )
 from flows.steps.reconcile.verdict import Opinion, reached, untied
+from flows.steps.rules.calendar import unknown_years
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
@@ -141,8 +142,10 @@ def conclude(
         previous=facts.previous,
         currencies=facts.currencies,
     )
+    cover = _cover(of_kinds, rules, as_of, facts, opinion)
+    notes = tuple(_not_counted(cover, breaks, rules))
     return ReconciliationReport(
-        cover=_cover(of_kinds, rules, as_of, facts, opinion),
+        cover=cover,
         statuses=tuple(line for kind in of_kinds for line in kind.statuses),
         chain=chain,
         controls=controls,
@@ -163,7 +166,7 @@ def conclude(
         accepted_forward=breaks.accepted_forward,
         aside_forward=breaks.aside_forward,
         run=facts.run,
-        changes=facts.changes and _changes(facts.changes, breaks, left, again, rules),
+        changes=facts.changes and _changes(facts.changes, breaks, left, again, rules, notes),
         left_out=result.left_out | _left_out(causes, other, replaced, again),
     )
 
@@ -183,9 +186,37 @@ def _changes(
     left: tuple[OutgrownLine, ...],
     again: pl.DataFrame,
     rules: Rules,
+    notes: tuple[str, ...],
 ) -> Changes:
-    more = replace(changes, aside=breaks.aside, outgrown=left, again=again_lines(again))
+    more = replace(
+        changes,
+        aside=breaks.aside,
+        outgrown=left,
+        again=again_lines(again),
+        notes=(*notes, *changes.notes),
+    )
     return accepted_by(more, rules_hash(rules))
+
+
+def _not_counted(cover: Cover, breaks: BreakFigures, rules: Rules) -> Iterator[str]:
+    """In which years business days were counted as if some holidays were none."""
+    first = cover.as_of - timedelta(breaks.oldest)
+    if rules.rates.daily or any(window.business for window in rules.windows):
+        first = min(first, cover.period[0] or first)
+    years = unknown_years(first, cover.as_of, rules.calendar)
+    if years:
+        yield (
+            f"Calendar {rules.calendar}: not all of its holidays are known in {_spans(years)}, so "
+            "holidays of these years may count as business days"
+        )
+
+
+def _spans(years: Sequence[int]) -> str:
+    """Years in order, those that follow each other by the first and the last."""
+    firsts = [year for year in years if year - 1 not in years]
+    lasts = [year for year in years if year + 1 not in years]
+    spans = zip(firsts, lasts, strict=True)
+    return ", ".join(f"{one}" if one == other else f"{one} to {other}" for one, other in spans)
 
 
 def _left_out(
