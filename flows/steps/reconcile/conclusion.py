@@ -12,13 +12,15 @@ from flows.steps.breaks.causes import Causes
 from flows.steps.breaks.changed_into import accepted_among, changed_into
 from flows.steps.breaks.make import about_one_record, left_of
 from flows.steps.breaks.match_breaks import line_key
+from flows.steps.frames.light import flags
 from flows.steps.frames.parts import Load, PartedRows
 from flows.steps.frames.sources import Sources, are_among, record_schema
 from flows.steps.frames.statuses import STATUS
-from flows.steps.reconcile.break_figures import BreakFigures, break_figures
 from flows.steps.reconcile.break_lines import (
+    BreakFigures,
     accepted_again,
     again_lines,
+    break_figures,
     outgrown_lines,
     replaced_lines,
     reported,
@@ -30,7 +32,6 @@ from flows.steps.reconcile.report import (
     Changes,
     Cover,
     InputLine,
-    OutgrownLine,
     PreviousLine,
     ReconciliationReport,
     RunLine,
@@ -143,7 +144,6 @@ def conclude(
         currencies=facts.currencies,
     )
     cover = _cover(of_kinds, rules, as_of, facts, opinion)
-    notes = tuple(_not_counted(cover, breaks, rules))
     return ReconciliationReport(
         cover=cover,
         statuses=tuple(line for kind in of_kinds for line in kind.statuses),
@@ -166,7 +166,17 @@ def conclude(
         accepted_forward=breaks.accepted_forward,
         aside_forward=breaks.aside_forward,
         run=facts.run,
-        changes=facts.changes and _changes(facts.changes, breaks, left, again, rules, notes),
+        changes=facts.changes
+        and accepted_by(
+            replace(
+                facts.changes,
+                aside=breaks.aside,
+                outgrown=left,
+                again=again_lines(again),
+                notes=(*_not_counted(cover, breaks, rules), *facts.changes.notes),
+            ),
+            rules_hash(rules),
+        ),
         left_out=result.left_out | _left_out(causes, other, replaced, again),
     )
 
@@ -178,24 +188,6 @@ def _nothing_by_then(
     if after and not any(line.rows for kind in of_kinds for line in kind.statuses):
         first = min(line.first for line in after)
         yield f"no record is dated by {as_of}, and the first on {first}: nothing was compared"
-
-
-def _changes(
-    changes: Changes,
-    breaks: BreakFigures,
-    left: tuple[OutgrownLine, ...],
-    again: pl.DataFrame,
-    rules: Rules,
-    notes: tuple[str, ...],
-) -> Changes:
-    more = replace(
-        changes,
-        aside=breaks.aside,
-        outgrown=left,
-        again=again_lines(again),
-        notes=(*notes, *changes.notes),
-    )
-    return accepted_by(more, rules_hash(rules))
 
 
 def _not_counted(cover: Cover, breaks: BreakFigures, rules: Rules) -> Iterator[str]:
@@ -280,7 +272,10 @@ def _kind(
     for number, load in zip(numbers, statuses, strict=True):
         part = sources.part(table.name, number, names)
         lines = with_accepted(table, load(), accepted, unproven)
-        sides.append(_sides(table, part, lines))
+        nothing = pl.DataFrame(schema=record_schema(table))
+        extract = part.extract.get(table.name, nothing)
+        target = part.database.get(table.name, part.listings.get(table.name, nothing))
+        sides.append(add_up(table, extract, target, lines))
         counts.extend(status_counts(lines))
         days.append(
             lines.select(pl.col("date").min().alias("first"), pl.col("date").max().alias("last"))
@@ -326,14 +321,6 @@ def with_accepted(
     named = lines.select("tenant", line_key(table, lines), rows.alias("at"))
     on = ["tenant", "key"]
     there = named.join(accepted.select(on), on=on, how="semi", nulls_equal=True)
-    none = pl.Series([False]).new_from_index(0, statuses.height)
     accepted_one = pl.lit(Status.MATCHED_MANUAL.value, STATUS)
-    status = pl.when(none.scatter(there["at"], True)).then(accepted_one).otherwise("status")
+    status = pl.when(flags(statuses.height, there["at"])).then(accepted_one).otherwise("status")
     return statuses.with_columns(status.alias("status"))
-
-
-def _sides(table: Table, sources: Sources, statuses: pl.DataFrame) -> Sides:
-    nothing = pl.DataFrame(schema=record_schema(table))
-    extract = sources.extract.get(table.name, nothing)
-    target = sources.database.get(table.name, sources.listings.get(table.name, extract.clear()))
-    return add_up(table, extract, target, statuses)
