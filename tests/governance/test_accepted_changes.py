@@ -515,6 +515,23 @@ def test_a_scope_that_nobody_signed_is_no_way_around_what_was_signed(signed: Wor
 
 
 @pytest.mark.long
+def test_the_holidays_of_another_version_of_the_library_are_accepted(
+    signed: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which days are business days decides about ages, windows and gaps."""
+    german = replace(STRICT, calendar="DE")
+    first = run(signed, SECOND, german)
+    accept = hash_on_page_one(first)
+    sign(signed, first, accept_changes=accept)
+    versions = {"recon": method.version("recon"), "holidays": "0.1"}
+    of_now = f"{versions['recon']}, holidays {method.version('holidays')}"
+    monkeypatch.setattr(method, "version", versions.__getitem__)
+    other = run(signed, THIRD, german)
+    on_page_one(other, ["version of recon", of_now, f"{versions['recon']}, holidays 0.1"])
+    refused(signed, other, "version of recon", "holidays 0.1")
+
+
+@pytest.mark.long
 def test_a_report_and_a_signature_of_an_earlier_version_are_read(signed: Workspace) -> None:
     """Its totals name no hash, and its signature has that of the rules alone."""
     done = run(signed, SECOND, LOOSE)

@@ -238,3 +238,18 @@ def test_a_break_whose_record_is_dated_later_now_is_not_resolved(
     assert accepted.run.verdict == "RECONCILED_WITH_ACCEPTED"
     why = "1 accepted break of runs before was not looked at: dated after the day of this run"
     assert accepted.report.cover.because == (why,)
+
+
+def test_page_one_names_the_years_whose_holidays_are_not_known(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Business days are counted there as if nobody had a holiday."""
+    deliver(workspace, tmp_path / "payments.csv", (1, "2012-12-30T00:00:00+00:00"))
+    rows("DELETE FROM payment RETURNING 1")
+    for calendar, years in (("XHKG", "2012 to 2013"), ("DE", None), (None, None)):
+        rules = replace(RULES, calendar=calendar)
+        done = reconcile(workspace, Asked(Scope(), JANUARY, rules))
+        for name in ("report.html", "report.txt", "totals.json"):
+            text = (done.written.folder / name).read_text(encoding="utf-8")
+            note = f"Calendar {calendar}: not all of its holidays are known in {years}"
+            assert (note in " ".join(text.split())) == (years is not None), (name, calendar)

@@ -13,7 +13,7 @@ from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import approve, prepare
-from flows.stages.sequence import import_delivery
+from flows.stages.sequence import import_delivery, release_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.file import read_rules_text
@@ -167,3 +167,66 @@ def test_after_an_undo_the_batch_was_undone(
     told = "; ".join([*done.report.cover.because, *(c.title for c in done.report.causes)])
     assert f"batch {batches[5]} {what}" in told
     assert "not part of this run" not in told
+
+
+RATES = "Id,TenantsId,FromCurrenciesId,ToCurrenciesId,ExchangeRate,EffectiveDate\n"
+RATED = read_rules_text('name = "rates"\nreferences = ["rates"]\n')
+
+
+@pytest.mark.long
+def test_what_was_held_at_the_run_before_is_a_delivery_once_it_is_released(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """It came before that run, which had nothing of it."""
+    deliver(workspace, tmp_path, 1)
+    path = tmp_path / "currency_rates.csv"
+    path.write_text(f"{RATES}9,7,1,2,1.5,2026-01-01\n10,7,1,2,x,2026-01-02\n")
+    held = import_delivery(workspace, [str(path)], replace(DEFAULT, budget_errors=0)).batch.id
+    before = run(workspace, EARLY, RATED)
+    assert "RATE_MISSING" in [one.code for one in before.report.breaks]
+    release_batch(workspace, held, by="ann", reason="one row is no matter")
+    done = run(workspace, EARLY, RATED)
+    assert "RATE_MISSING" not in [one.code for one in done.report.breaks]
+    # The rate itself was missing in the target, and is there.
+    assert gone(done) == {SOURCE: 1, SERVICE: 1}
+
+
+@pytest.mark.long
+def test_a_row_that_does_not_count_puts_nothing_right(workspace: Workspace, tmp_path: Path) -> None:
+    """Of a later delivery that was rejected: the database was corrected, and not by it."""
+    deliver(workspace, tmp_path / "a", 1)
+    bad = line(1).replace("10.50", "abc")
+    import_delivery(workspace, [write(tmp_path / "b" / "payments.csv", bad)], DEFAULT)
+    change(workspace, 'UPDATE payment SET "PaidAmount" = 14.5')
+    run(workspace, EARLY, BARE)
+    change(workspace, 'UPDATE payment SET "PaidAmount" = 10.5')
+    assert gone(run(workspace, EARLY, BARE)) == {SERVICE: 1}
+
+
+@pytest.mark.long
+def test_of_a_restatement_what_was_signed_of_the_scope_it_restates_counts(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    def restated() -> Reconciled:
+        return reconcile(workspace, Asked(Scope(), EARLY, BARE, by="ann", restate="late"))
+
+    deliver(workspace, tmp_path, 1)
+    sign(workspace, run(workspace, EARLY, BARE))
+    change(workspace, 'UPDATE payment SET "PaidAmount" = 14.5')
+    first = run(workspace, EARLY, BARE)
+    decide_breaks(workspace, first.run.id, Chosen(state="open"), AGREED)
+    second = run(workspace, EARLY, BARE)
+    run(workspace, LATE, BARE)
+    of_day = restated()
+    decide_breaks(workspace, of_day.run.id, Chosen(state="open"), AGREED)
+    accepted = restated()
+    prepare(workspace, accepted.run.id, by="Ann", comment="")
+    approve(workspace, accepted.run.id, by="Bo", comment="", accept_restated=EARLY)
+    # What a restatement signs counts for nothing else: somebody put the database right.
+    change(workspace, 'UPDATE payment SET "PaidAmount" = 10.5')
+    assert gone(restated()) == {SERVICE: 2}
+    change(workspace, 'UPDATE payment SET "PaidAmount" = 14.5')
+    restated()
+    # The report of the scope itself is signed now, and what it says is what there is.
+    sign(workspace, second)
+    assert gone(restated()) == {NEITHER: 1}

@@ -14,6 +14,7 @@ from flows.steps.rules.calendar import (
     calendar_ages,
     find_calendar,
     next_business_days,
+    unknown_years,
 )
 from tests.examples import ALL
 
@@ -49,7 +50,13 @@ DAYS = [
     (date(2024, 11, 14), date(2024, 11, 15), "MY-01", 0),
     (date(2026, 11, 19), date(2026, 11, 20), "MY-01", 1),
     (date(1951, 11, 16), date(1951, 11, 18), "NYSE", 1),
+    # Azerbaijan worked on Sunday 29 December 2024 for 3 January, Myanmar on Saturday 11 January
+    # 2025 for 31 December, and on Saturday 3 January 2026 for 26 December.
+    (date(2024, 12, 28), date(2024, 12, 29), "AZ", 1),
+    (date(2025, 1, 10), date(2025, 1, 11), "MM", 1),
+    (date(2026, 1, 2), date(2026, 1, 3), "MM", 1),
     (date(1, 1, 1), date(1, 1, 8), "DE", 5),
+    (date(9999, 12, 24), date(9999, 12, 31), "DE", 5),
     (date(9999, 12, 24), date(9999, 12, 31), None, 5),
 ]
 
@@ -95,7 +102,27 @@ def test_each_day_is_asked_of_its_calendar() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("name", ["XX", "DE-XX", "ecb!", ""])
+YEARS = [
+    (date(2026, 1, 1), date(2026, 12, 31), "LK", []),
+    (date(2002, 12, 31), date(2003, 1, 1), "LK", [2002]),
+    (date(2026, 12, 31), date(2028, 1, 1), "LK", [2027, 2028]),
+    (date(1999, 5, 1), date(2001, 5, 1), "IN", [1999, 2000]),
+    (date(2034, 5, 1), date(2036, 5, 1), "IN-MH", [2036]),
+    (date(2013, 1, 1), date(2014, 1, 1), "XHKG", [2013]),
+    (date(1, 1, 1), date(9999, 12, 31), None, []),
+    (date(9998, 1, 1), date(9999, 12, 31), "DE-BY", [9998, 9999]),
+]
+
+
+@pytest.mark.parametrize(("first", "last", "calendar", "years"), YEARS)
+def test_years_whose_holidays_the_library_does_not_know(
+    first: date, last: date, calendar: str | None, years: list[int]
+) -> None:
+    assert unknown_years(first, last, calendar) == years
+    business_days(first, last, calendar and "IN")  # And nothing is printed of that.
+
+
+@pytest.mark.parametrize("name", ["XX", "DE-XX", "ecb!", "", "utils", "HolidayBase", "NYSE-NY"])
 def test_an_unknown_calendar_is_refused(name: str) -> None:
     with pytest.raises(CalendarUnknown, match="no calendar"):
         business_days(date(2026, 1, 1), date(2026, 1, 2), name)

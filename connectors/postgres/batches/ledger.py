@@ -239,6 +239,19 @@ def batches_of(connection: psycopg.Connection, numbers: Iterable[int]) -> list[B
         ).fetchall()
 
 
+def taken_in_after(
+    connection: psycopg.Connection, numbers: Iterable[int], moment: datetime
+) -> set[int]:
+    """Those of some batches that came after a moment, or came before it and were applied after."""
+    rows = connection.execute(
+        "SELECT id FROM batch b WHERE id = ANY(%(ids)s) AND (opened_at > %(moment)s OR "
+        "(SELECT min(at) FROM event e WHERE e.batch_id = b.id AND what = %(applied)s) "
+        "> %(moment)s)",
+        {"ids": list(numbers), "moment": moment, "applied": f"batch {State.MERGED}"},
+    ).fetchall()
+    return {number for (number,) in rows}
+
+
 def feeds_with_batches(connection: psycopg.Connection) -> set[str]:
     """Every feed of which something was delivered, whatever became of it."""
     return {feed for (feed,) in connection.execute("SELECT DISTINCT feed FROM batch").fetchall()}

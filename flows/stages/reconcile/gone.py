@@ -7,14 +7,14 @@ longer dated after the day of the report. That is tried: without the rows of the
 since, it would still be there; or as of the day before.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
 import polars as pl
 import psycopg
 
-from connectors.postgres.batches.ledger import TAKEN_BACK, batches_of
+from connectors.postgres.batches.ledger import TAKEN_BACK, batches_of, taken_in_after
 from connectors.postgres.batches.overview import delivered_again_in
 from connectors.postgres.runs.lost_references import lost_references
 from connectors.postgres.runs.reconciliations import Reconciliation, scope_hash
@@ -28,6 +28,7 @@ from flows.steps.breaks.lifecycle import NEITHER
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.parts import changed, parts_of
 from flows.steps.frames.sources import Sources
+from flows.steps.frames.statuses import in_state
 from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.joins import joined_break_ids, reconcile_sources
 from flows.steps.reconcile.refused_files import CODE as REFUSED_FILE
@@ -37,11 +38,14 @@ from flows.steps.rules.own_kinds import out_of_reach, tables_by
 from flows.steps.rules.rules import Rules
 from schemas.break_classes import BreakClass
 from schemas.breaks import BREAKS
-from schemas.derived.views import ENDS
-from schemas.life import Role
+from schemas.derived.left_out import OWN
+from schemas.derived.views import AGAIN, BY_KEY, CORRECTED, ENDS, ERRORS
+from schemas.frame_types import WORD
+from schemas.life import RESTATED, Role
 from schemas.tables import EXTRACTS
 
 _FIELD = {"record": pl.String(), "field": pl.String()}
+_IN_ERROR = (*ERRORS, CORRECTED, BY_KEY, AGAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,7 @@ def _doubted(gone: pl.DataFrame, gathered: Gathered) -> pl.Series:
 def _newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> pl.DataFrame:
     """The youngest batch that brought each record of some kinds, by the key breaks name it by.
 
-    Of those that were not taken back.
+    Of those that were not taken back, with the `state` of their rows.
     """
     asked = set(records)
     parts = [
@@ -145,24 +149,36 @@ def _newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> p
             pl.lit(record).alias("record"),
             line_key(EXTRACTS[record], frame).alias("key"),
             "batch_id",
+            "state",
         )
         for record in frames
         if record in asked
         for load in parts_of(frames, record)
         if (frame := load().filter(~pl.col("state").is_in(ENDS))).height
     ]
-    return pl.concat([pl.DataFrame(schema=NEWEST), *parts])
+    return pl.concat([pl.DataFrame(schema={**NEWEST, "state": WORD}), *parts])
 
 
 def _changed_sides(gone: pl.DataFrame, newest: pl.DataFrame, run: LookedAt) -> pl.DataFrame:
-    """`resolved_sides`, with what is tried of breaks between records and of what was signed."""
-    sides = resolved_sides(gone, newest)
+    """`resolved_sides`, with what is tried of breaks between records and of what was signed.
+
+    A row in error puts nothing right, and what is beside a target only a row that counts.
+    """
+    settling = newest.filter(~in_state(_IN_ERROR))
+    counting = newest.filter(~in_state(OWN))
+    of_rows = (pl.col("side") == "E").fill_null(value=False)
+    sides = pl.concat(
+        [
+            resolved_sides(gone.filter(of_rows), settling),
+            resolved_sides(gone.filter(~of_rows), counting),
+        ]
+    )
     found = dict.fromkeys(gone.filter(pl.col("code") == REFUSED_FILE)["id"], "E")
     of_signed = gone.filter(pl.col("code").is_in([CODE, LATE]))
     if of_signed.height:
         signed = _signed_since(run)
         found |= dict.fromkeys(of_signed["id"], NEITHER if signed else "D")
-        found |= {} if signed else dict.fromkeys(_delivered_since(of_signed, newest, run), "E")
+        found |= {} if signed else dict.fromkeys(_delivered_since(of_signed, counting, run), "E")
     between = [code for code, of in BREAKS.items() if of.of_class.tried_again]
     unsure = gone.join(sides.filter(pl.col("side") == "D"), on="id", how="semi").filter(
         pl.col("code").is_in(between), pl.col("looked_rules") == rules_hash(run.rules)
@@ -200,8 +216,12 @@ def _again(gone: pl.DataFrame, run: LookedAt) -> pl.Series:
 
 
 def _signed_since(run: LookedAt) -> bool:
-    """Whether a report of the scope was approved after the run before began."""
-    last = last_approved(run.connection, scope_hash(run.previous.scope))
+    """Whether a report was approved after the run before began that this one is held against.
+
+    A restatement is held against those of the scope that it restates, up to its day.
+    """
+    scope = run.previous.scope.split(RESTATED, maxsplit=1)[0]
+    last = last_approved(run.connection, scope_hash(scope), run.as_of)
     return last is not None and (
         signatures_of(run.connection, last.id)[Role.APPROVED].at > run.previous.opened_at
     )
@@ -212,15 +232,9 @@ def _delivered_since(gone: pl.DataFrame, newest: pl.DataFrame, run: LookedAt) ->
 
     Those of what was signed do not say which batch had brought it when they were found.
     """
-    new = _came_since(run, newest["batch_id"].unique())
+    new = taken_in_after(run.connection, newest["batch_id"].unique(), run.previous.opened_at)
     brought = newest.filter(pl.col("batch_id").is_in(list(new))).rename({"key": "own"})
     return with_own(gone, newest).join(brought, on=["record", "own"], how="semi")["id"]
-
-
-def _came_since(run: LookedAt, batches: Iterable[int]) -> set[int]:
-    """Those of some batches that came after the run before."""
-    since = run.previous.opened_at
-    return {one.id for one in batches_of(run.connection, {*batches}) if one.opened_at > since}
 
 
 def _tried(unsure: pl.DataFrame, run: LookedAt) -> dict[str, str]:
@@ -228,7 +242,7 @@ def _tried(unsure: pl.DataFrame, run: LookedAt) -> dict[str, str]:
     sources = run.gathered.sources
     around = sources.around.values()
     wrote = run.gathered.batches.union(*(rows["batch_id"].drop_nulls().unique() for rows in around))
-    if new := _came_since(run, wrote):
+    if new := taken_in_after(run.connection, wrote, run.previous.opened_at):
         found |= dict.fromkeys(_still(_without(sources, new), unsure, run.rules, run.as_of), "E")
     rest = unsure.filter(~pl.col("id").is_in(list(found)), pl.col("looked_as_of") < run.as_of)
     for (day,), mine in rest.group_by("looked_as_of"):

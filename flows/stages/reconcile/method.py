@@ -33,7 +33,7 @@ class Method:
     rules_text: str | None
     """Canonical; None: they are not kept."""
     version: str = ""
-    """Of recon; empty: not told, as by a run of an earlier version."""
+    """`_version`; empty: not told, as by a run of an earlier version."""
     zone: str = ""
     """Whose day it is; empty: not told."""
     currencies: Mapping[str, str] | None = None
@@ -49,11 +49,17 @@ def method_now(workspace: Workspace, rules: Rules, gathered: Gathered) -> Method
     return Method(
         rules_hash(rules),
         rules_text(rules),
-        version("recon"),
+        _version(rules),
         workspace.settings.time_zone.key,
         read_currencies(workspace.settings.currencies),
         frozenset(one.batch_id for one in (*gathered.extracts, *gathered.listings)),
     )
+
+
+def _version(rules: Rules) -> str:
+    """Of recon, and where the rules name a calendar, of the library that has its holidays."""
+    calendar = f", holidays {version('holidays')}" if rules.calendar else ""
+    return f"{version('recon')}{calendar}"
 
 
 def method_of(workspace: Workspace, connection: psycopg.Connection, run: Reconciliation) -> Method:

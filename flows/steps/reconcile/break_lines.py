@@ -171,6 +171,8 @@ class BreakFigures:
     aside_forward: tuple[RollForward, ...]
     accepted_unseen: tuple[str, ...] = ()
     """The same of accepted ones."""
+    oldest: int = 0
+    """Days since the first day that any of them ages from."""
 
 
 def break_figures(carried: PartedRows, others: pl.DataFrame) -> BreakFigures:
@@ -193,6 +195,7 @@ def break_figures(carried: PartedRows, others: pl.DataFrame) -> BreakFigures:
         accepted_unseen=tuple(
             _not_looked_at(there.filter(is_unseen(accepted=True)), "accepted break")
         ),
+        oldest=int(there.select(pl.col("age_days").max().fill_null(0)).item()),
     )
 
 

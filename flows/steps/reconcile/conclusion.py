@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 
 import polars as pl
 
@@ -17,6 +17,7 @@ from flows.steps.frames.parts import Load, PartedRows
 from flows.steps.frames.sources import Sources, are_among, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.break_lines import (
+    BreakFigures,
     accepted_again,
     again_lines,
     break_figures,
@@ -50,6 +51,7 @@ from flows.steps.reconcile.totals import (
     status_lines,
 )
 from flows.steps.reconcile.verdict import Opinion, reached, untied
+from flows.steps.rules.calendar import unknown_years
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
@@ -141,8 +143,9 @@ def conclude(
         previous=facts.previous,
         currencies=facts.currencies,
     )
+    cover = _cover(of_kinds, rules, as_of, facts, opinion)
     return ReconciliationReport(
-        cover=_cover(of_kinds, rules, as_of, facts, opinion),
+        cover=cover,
         statuses=tuple(line for kind in of_kinds for line in kind.statuses),
         chain=chain,
         controls=controls,
@@ -165,7 +168,13 @@ def conclude(
         run=facts.run,
         changes=facts.changes
         and accepted_by(
-            replace(facts.changes, aside=breaks.aside, outgrown=left, again=again_lines(again)),
+            replace(
+                facts.changes,
+                aside=breaks.aside,
+                outgrown=left,
+                again=again_lines(again),
+                notes=(*_not_counted(cover, breaks, rules), *facts.changes.notes),
+            ),
             rules_hash(rules),
         ),
         left_out=result.left_out | _left_out(causes, other, replaced, again),
@@ -179,6 +188,27 @@ def _nothing_by_then(
     if after and not any(line.rows for kind in of_kinds for line in kind.statuses):
         first = min(line.first for line in after)
         yield f"no record is dated by {as_of}, and the first on {first}: nothing was compared"
+
+
+def _not_counted(cover: Cover, breaks: BreakFigures, rules: Rules) -> Iterator[str]:
+    """In which years business days were counted as if some holidays were none."""
+    first = cover.as_of - timedelta(breaks.oldest)
+    if rules.rates.daily or any(window.business for window in rules.windows):
+        first = min(first, cover.period[0] or first)
+    years = unknown_years(first, cover.as_of, rules.calendar)
+    if years:
+        yield (
+            f"Calendar {rules.calendar}: not all of its holidays are known in {_spans(years)}, so "
+            "holidays of these years may count as business days"
+        )
+
+
+def _spans(years: Sequence[int]) -> str:
+    """Years in order, those that follow each other by the first and the last."""
+    firsts = [year for year in years if year - 1 not in years]
+    lasts = [year for year in years if year + 1 not in years]
+    spans = zip(firsts, lasts, strict=True)
+    return ", ".join(f"{one}" if one == other else f"{one} to {other}" for one, other in spans)
 
 
 def _left_out(

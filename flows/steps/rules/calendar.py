@@ -1,19 +1,30 @@
 """Business days: Monday to Friday, or those of a country or market of the `holidays` library.
 
 A weekend is the one of that day: in the Emirates it began on Friday until 2022. Some countries work
-on a Saturday for a bridge day: that is a business day too.
+on a Saturday for a bridge day, which may be one of another year: that is a business day too. What
+is a business day depends on the day alone, and not on the years that were asked for before.
 """
 
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from functools import cache
+from itertools import chain
+from threading import Lock
 from typing import Any
 
 import holidays
 import numpy as np
 import polars as pl
+from holidays.registry import COUNTRIES, FINANCIAL
 from numpy.typing import NDArray
 
 _Days = NDArray[np.datetime64]
+_NAMES = tuple(frozenset(chain.from_iterable(of.values())) for of in (COUNTRIES, FINANCIAL))
+"""Of countries and of markets; what else the library has is no calendar."""
+_TURN = Lock()
+"""Warnings are collected for the whole process."""
 
 
 class CalendarUnknown(ValueError):
@@ -61,6 +72,16 @@ def _days(days: pl.Series) -> _Days:
     return days.to_numpy().astype("datetime64[D]")
 
 
+def unknown_years(first: date, last: date, calendar: str | None) -> list[int]:
+    """The years of these days of which the library says that it does not know all holidays."""
+    if calendar is None:
+        return []
+    known = find_calendar(calendar)
+    within = range(known.start_year, known.end_year + 1)
+    years = range(first.year, last.year + 1)
+    return [year for year in years if year not in within or not _is_whole(year, calendar)]
+
+
 def _worked(first: int, last: int, calendar: str | None) -> _Days:
     """The business days from the first year to the last, in order."""
     return np.concatenate([_of_year(year, calendar) for year in range(first, last + 1)])
@@ -72,22 +93,40 @@ def _of_year(year: int, calendar: str | None) -> _Days:
     days: _Days = np.arange(first, first + 1, dtype="datetime64[D]")
     if calendar is None:
         return days[np.is_busday(days)]
-    known = find_calendar(calendar)
+    # A day may be worked for a holiday of the year before or after.
+    near = range(max(date.min.year, year - 1), min(date.max.year, year + 1) + 1)
+    with _warnings():
+        known = find_calendar(calendar, near)
     return days[[known.is_working_day(day) for day in days.tolist()]]
 
 
 @cache
-def find_calendar(name: str) -> Any:
-    """A country or market by its name; raises CalendarUnknown."""
+def _is_whole(year: int, calendar: str) -> bool:
+    with _warnings() as warned:
+        find_calendar(calendar, (year,))
+    return not any(issubclass(one.category, UserWarning) for one in warned)
+
+
+@contextmanager
+def _warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """What the library says while it looks for holidays is for whoever asks, and not printed."""
+    with _TURN, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        yield warned
+
+
+def find_calendar(name: str, years: Iterable[int] = ()) -> Any:
+    """A country or market by its name, with the holidays of years; raises CalendarUnknown."""
     country, _, subdivision = name.partition("-")
+    countries, markets = _NAMES
     try:
-        return holidays.country_holidays(country, subdiv=subdivision or None)
-    except NotImplementedError:
+        if country in countries:
+            return holidays.country_holidays(country, subdiv=subdivision or None, years=years)
+        if name in markets:
+            return holidays.financial_holidays(name, years=years)
+    except NotImplementedError:  # It has no such subdivision.
         pass
-    try:
-        return holidays.financial_holidays(name)
-    except NotImplementedError:
-        raise CalendarUnknown(
-            f"There is no calendar {name!r}. Use a country (DE), a country and its subdivision "
-            "(DE-BY), or a market (ECB, NYSE) of the holidays library."
-        ) from None
+    raise CalendarUnknown(
+        f"There is no calendar {name!r}. Use a country (DE), a country and its subdivision "
+        "(DE-BY), or a market (ECB, NYSE) of the holidays library."
+    )
