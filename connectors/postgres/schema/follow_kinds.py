@@ -17,7 +17,7 @@ from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name
 from schemas.derived.views import DOCUMENTED_VIEWS, VIEWS, quoted
 from schemas.guards.roles import LOADER, READER, grants_of
 from schemas.guards.shown_rows import hidden_again, shown_rows
-from schemas.guards.tenants import policies_of
+from schemas.guards.tenants import SHOWN_VIEW, policies_of
 from schemas.own_definition import CHANGED, MADE, REMOVED, changes, definition_of, table_of
 from schemas.tables import OWN
 
@@ -64,6 +64,8 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
         _run(connection, f"ALTER TABLE {SCHEMA}.{staged} SET ({STORAGE[staged]})")
         _add_event(connection, name, kept.definition if kept else None, definition)
     _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {VIEWS[ROWS]}")
+    if OWN.tables:
+        _run(connection, SHOWN_VIEW)
     if OWN.tables and connection.exec_driver_sql(f"SELECT to_regrole('{READER}')").scalar():
         for statement in (*grants_of(OWN.tables), *policies_of(OWN.tables, READER, LOADER)):
             _run(connection, statement)
@@ -103,7 +105,6 @@ def _lock_changed(connection: sa.Connection, there: Mapping[str, KeptKind]) -> N
 
 
 def _make(connection: sa.Connection, name: str) -> None:
-    _refuse_word(connection, name)
     tables = (TARGETS[name], STAGED[name])
     names = [table.name for table in tables]
     names += [str(table.primary_key.name) for table in tables if table.primary_key]
@@ -119,19 +120,6 @@ def _make(connection: sa.Connection, name: str) -> None:
             f"{taken} already. Give the kind another name; nothing was changed."
         )
     METADATA.create_all(connection, tables, checkfirst=False)
-
-
-def _refuse_word(connection: sa.Connection, name: str) -> None:
-    """Refuse a name that the server takes for a word of its own where a table is named."""
-    reserved = connection.exec_driver_sql(
-        "SELECT EXISTS (SELECT FROM pg_get_keywords() "
-        f"WHERE word = '{name}' AND catcode IN ('R', 'T'))"
-    ).scalar()
-    if reserved:
-        raise DatabaseUnusable(
-            f"{OWN.about(name)} cannot be made: {name} is a word of SQL. Give the kind "
-            "another name; nothing was changed."
-        )
 
 
 def _drop(connection: sa.Connection, name: str) -> None:
