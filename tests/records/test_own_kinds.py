@@ -665,6 +665,33 @@ def test_a_role_that_does_not_own_the_schema_works_with_kinds_and_makes_none(
 
 
 @pytest.mark.long
+def test_a_kind_is_made_while_records_of_another_one_are_written(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    with workspace.database.connect() as connection:
+        for statement in statements():
+            connection.execute(statement)
+        assert run("status").returncode == 0
+        (tmp_path / "records" / "fee.toml").write_text(
+            REFUND.replace('"refund"', '"fee"').replace('"Refund"', '"Fee"')
+        )
+        with connection.transaction():
+            connection.execute("LOCK TABLE refund, staged_refund IN ROW EXCLUSIVE MODE")
+            done = run("status", RECON_LIMIT_DATABASE_WAIT_SECONDS="1")
+            assert done.returncode == 0, done.stderr
+        # As a migration does.
+        connection.execute("DROP VIEW recon_shown.staged_refund")
+        (tmp_path / "records" / "fee.toml").write_text(
+            REFUND.replace('"refund"', '"fee"').replace('"Refund"', '"Charge"')
+        )
+        assert run("status").returncode == 0
+    told = "SELECT count(*) FROM pg_policies WHERE policyname = 'seen' AND tablename = ANY(%s)"
+    assert rows(told, [["refund", "fee"]]) == [(2,)]
+    views = "SELECT relname FROM pg_class WHERE relnamespace = 'recon_shown'::regnamespace"
+    assert {("staged_refund",), ("staged_fee",)} <= {*rows(views)}
+
+
+@pytest.mark.long
 def test_a_tenant_that_no_row_has_is_taken_away_where_roles_look_by_it(
     run: Run, workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
