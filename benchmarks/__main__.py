@@ -176,8 +176,8 @@ def _anchor(title: str) -> str:
 
 
 def _processor() -> str:
-    told = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    names = (line.partition(":")[2].strip() for line in told if line.startswith("model name"))
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor())
 
 
@@ -195,8 +195,8 @@ def _part(
     ]
     # What a script prints is a page of its own.
     printed = re.sub(r"^#", "###", done.stdout.strip(), flags=re.MULTILINE)
-    told = [f"## {script.title}", script.about, f"`{command}` {ended} {seconds:,.0f} s."]
-    return "\n\n".join([*told, *pictures, printed]) + "\n"
+    head = [f"## {script.title}", script.about, f"`{command}` {ended} {seconds:,.0f} s."]
+    return "\n\n".join([*head, *pictures, printed]) + "\n"
 
 
 if __name__ == "__main__":

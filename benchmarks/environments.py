@@ -16,7 +16,7 @@ PEERS = {
     "reladiff": ("reladiff[postgresql]==0.6.0", "psycopg2-binary"),
     "validator": ("google-pso-data-validator==8.10.1",),
 }
-SHOWN = (
+LISTED = (
     "dlt", "adbc-driver-postgresql", "pyarrow", "psycopg2-binary", "duckdb",
     "httptools", "uvloop", "httpx", "httpcore", "h11", "httpx-aiohttp", "aiohttp",
     "datacompy", "polars", "reladiff", "sqeleton",
@@ -52,4 +52,4 @@ def versions(python: Path) -> dict[str, str]:
     )
     output = subprocess.run([python, "-c", program], check=True, capture_output=True, text=True)
     installed = dict(line.split() for line in output.stdout.splitlines())
-    return {name: installed[name] for name in SHOWN if name in installed}
+    return {name: installed[name] for name in LISTED if name in installed}

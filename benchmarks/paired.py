@@ -27,7 +27,7 @@ IMPORT = ("ours_clean", "ours_dirty", "read_ours", "read_ours_dirty")
 LOADED = ", loaded"
 """What a case costs without the loading of what compiles the loops, once a process."""
 PUSH = ("ours-1", "ours-32", "ours_written_ahead-32")
-TOLD = "reconcile/four_records.py"
+PRINTED = "reconcile/four_records.py"
 """What tells of each run as it ends, and writes none down."""
 Run = dict[str, Any]
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     programs = {
         "import": ("import/run.py", "--rows", str(asked.rows), "--only", *IMPORT),
         "push": ("push/run.py", "--only", *PUSH),
-        "reconcile": (TOLD, "--payments", str(asked.rows), "--only", "reconcile"),
+        "reconcile": (PRINTED, "--payments", str(asked.rows), "--only", "reconcile"),
     }
     runs: dict[str, list[tuple[Run, Run]]] = defaultdict(list)
     for number in range(asked.rounds):
@@ -73,16 +73,16 @@ def _runs(checkout: Path, program: str, *arguments: str) -> Iterator[tuple[str, 
     with tempfile.TemporaryDirectory() as out:
         command = [".venv/bin/python", f"benchmarks/{program}", *arguments, "--rounds", "1"]
         done = subprocess.run(
-            [*command, *(() if program == TOLD else ("--out", out))],
+            [*command, *(() if program == PRINTED else ("--out", out))],
             cwd=checkout,
             check=True,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE if program == TOLD else sys.stderr,
+            stderr=subprocess.PIPE if program == PRINTED else sys.stderr,
             text=True,
         )
-        if program == TOLD:
-            told = (line.partition(" {") for line in done.stderr.splitlines())
-            yield from ((case, ast.literal_eval(sign[1:] + run)) for case, sign, run in told if run)
+        if program == PRINTED:
+            ends = (line.partition(" {") for line in done.stderr.splitlines())
+            yield from ((case, ast.literal_eval(sign[1:] + run)) for case, sign, run in ends if run)
             return
         (written,) = Path(out).glob("*.json")
         for case, (run,) in json.loads(written.read_text(encoding="utf-8"))["runs"].items():

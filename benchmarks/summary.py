@@ -25,7 +25,7 @@ class Line(NamedTuple):
     """Name of their file, as a pattern."""
     figure: Callable[[Mapping[str, Any]], float]
     """Of a run of a case."""
-    shown: str
+    form: str
     """How a figure is written."""
     cases: dict[str, str]
     """Name -> case, ours first."""
@@ -76,12 +76,12 @@ def _rows(out: Path, since: float) -> Iterator[str]:
         results = [path for path in out.glob(line.results) if path.stat().st_mtime >= since]
         if not results:
             continue
-        told: dict[str, Any] = json.loads(results[0].read_text(encoding="utf-8"))
+        written: dict[str, Any] = json.loads(results[0].read_text(encoding="utf-8"))
         figures = {
-            name: line.shown.format(median(map(line.figure, told["runs"][case])))
+            name: line.form.format(median(map(line.figure, written["runs"][case])))
             for name, case in line.cases.items()
-            if told["runs"].get(case)
+            if written["runs"].get(case)
         }
         ours = figures.pop("ours", "-")
         peers = ", ".join(f"{name} {figure}" for name, figure in figures.items())
-        yield f"| {line.what.format(**told)} | {ours} | {peers} |\n"
+        yield f"| {line.what.format(**written)} | {ours} | {peers} |\n"

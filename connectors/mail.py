@@ -160,7 +160,6 @@ class _Answers(RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Take what has come in."""
         self._conversation.may_wait(self._sock)
         taken = self._sock.recv_into(buffer)
         self._left -= taken
@@ -186,8 +185,8 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
             with suppress(smtplib.SMTPException, OSError):
                 server.quit()
     except smtplib.SMTPRecipientsRefused as error:
-        code, said = next(iter(error.recipients.values()))
-        refusal = f"{where} refused {address}: {_answer(code, said)}"
+        code, reply = next(iter(error.recipients.values()))
+        refusal = f"{where} refused {address}: {_answer(code, reply)}"
         raise (MailUnusable if code == CLOSING else MailRefused)(refusal) from None
     except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
         answer = _answer(error.smtp_code, error.smtp_error)
@@ -237,6 +236,6 @@ def _connected(settings: MailSettings) -> smtplib.SMTP:
     return server
 
 
-def _answer(code: int, said: bytes | str) -> str:
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+def _answer(code: int, reply: bytes | str) -> str:
+    text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
     return f"{code} {''.join(sign if sign.isprintable() else ' ' for sign in text[:200])}".strip()

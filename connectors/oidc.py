@@ -91,7 +91,7 @@ class Provider:
             "redirect_uri": redirect,
             "scope": "openid email" if self._settings.claim == "email" else "openid",
             "state": state,
-            "nonce": self._nonce(state),
+            "nonce": self._derived("nonce", state),
             "code_challenge": _encoded(hashlib.sha256(self._verifier(state).encode()).digest()),
             "code_challenge_method": "S256",
         }
@@ -108,7 +108,7 @@ class Provider:
             raise LoginRefused("The provider did not say who you are. Log in again.")
         description = self._description()
         token = self._token(description, state, code, redirect)
-        claims = self._claims(description, token, self._nonce(state))
+        claims = self._claims(description, token, self._derived("nonce", state))
         known = claims.get(self._settings.claim)
         if self._settings.claim == "email" and claims.get("email_verified") is not True:
             known = None
@@ -121,8 +121,8 @@ class Provider:
 
     def _begun(self, key: str, there: str) -> str:
         """A state: until when, whose browser and where to, and that this process says so."""
-        said = [time.monotonic() + BEGUN_SECONDS, secrets.token_hex(16), _hashed(key), there]
-        text = _encoded(json.dumps(said, ensure_ascii=False).encode())
+        content = [time.monotonic() + BEGUN_SECONDS, secrets.token_hex(16), _hashed(key), there]
+        text = _encoded(json.dumps(content, ensure_ascii=False).encode())
         return f"{text}.{self._derived('state', text)}"
 
     def _there(self, key: str, state: str) -> str:
@@ -136,9 +136,6 @@ class Provider:
         if not hmac.compare_digest(whose, _hashed(key)):
             raise LoginRefused("This login was begun in another browser. Log in again.")
         return str(there)
-
-    def _nonce(self, state: str) -> str:
-        return self._derived("nonce", state)
 
     def _verifier(self, state: str) -> str:
         """What shows that a code is redeemed by who asked for it; nobody else can compute it."""

@@ -223,7 +223,6 @@ class Settings:
 
     @property
     def audit(self) -> AuditSettings:
-        """Who witnesses the audit trail."""
         return self.named_audit or _audit(self.home, {})
 
     @property
@@ -348,8 +347,7 @@ def read_service_settings(environment: Mapping[str, str]) -> ServiceSettings:
     chosen: dict[str, object] = {}
     for one in fields(ServiceSettings):
         name = f"RECON_SERVICE_{one.name.upper()}"
-        text = setting(name, environment)
-        if text:
+        if text := setting(name, environment):
             chosen[one.name] = _service_value(name, one.name, one.type, text)
     return ServiceSettings(**chosen)  # type: ignore[arg-type]
 

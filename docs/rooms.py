@@ -48,9 +48,9 @@ def folders() -> str:
     """A line for each folder of the code: the first sentence of its package."""
     paths = (path for of in PACKAGES for path in sorted((ROOT / of).rglob("__init__.py")))
     lines = [
-        f"| `{path.parent.relative_to(ROOT)}` | {said.splitlines()[0]} |"
+        f"| `{path.parent.relative_to(ROOT)}` | {text.splitlines()[0]} |"
         for path in paths
-        if (said := ast.get_docstring(parsed(path)))
+        if (text := ast.get_docstring(parsed(path)))
     ]
     return "\n".join(["| folder | what is in it |", "|---|---|", *lines, ""])
 
@@ -79,7 +79,6 @@ def imported(path: Path, *, at_once: bool = False) -> Iterator[Path]:
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """The code of a module."""
     return ast.parse(path.read_text())
 
 

@@ -128,9 +128,9 @@ def build_app(arguments: list[str]) -> "cyclopts.App":
         version_flags=["--version"],
         version=_version,
         group_commands=cyclopts.Group("Options", sort_key=len(GROUPS)),
-        # No option that empties a list, and no default where that is to say nothing.
+        # No option that says no or empties a list, and no default where that is to say nothing.
         default_parameter=cyclopts.Parameter(
-            negative_iterable=(), show_default=_displayed, converter=read_value
+            negative_bool=(), negative_iterable=(), show_default=_displayed, converter=read_value
         ),
     )
     for place, (title, commands) in enumerate(GROUPS.items()):

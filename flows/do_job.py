@@ -61,12 +61,12 @@ def do_job(job: Number) -> RunState[Any]:
         return Failed(message=str(refused))
     if done.exit_code >= COULD_NOT_RUN:
         # Returned and not raised: nothing of it would be other in a retry.
-        return Failed(message=done.said)
+        return Failed(message=done.message)
     if done.held:
-        return Failed(name=HELD, message=done.said)
+        return Failed(name=HELD, message=done.message)
     if done.verdict is not None:
-        return end_of(done.verdict, done.said)
-    return Completed(name=WITH_ERRORS if done.exit_code else COMPLETED, message=done.said)
+        return end_of(done.verdict, done.message)
+    return Completed(name=WITH_ERRORS if done.exit_code else COMPLETED, message=done.message)
 
 
 def _by_flows(workspace: Workspace, job: Job) -> Done:

@@ -28,13 +28,11 @@ Days = Annotated[int, Field(ge=1, le=36500)]
 ResultDays = Annotated[int, Field(gt=DAYS_TO_DECIDE, le=36500)]
 
 
-def _name(*, dry_run: bool) -> str:
-    return "count what nothing needs" if dry_run else "remove what nothing needs"
-
-
 @flow(
     name="housekeeping",
-    flow_run_name=called(lambda given: _name(dry_run=given["dry_run"])),
+    flow_run_name=called(
+        lambda given: f"{'count' if given['dry_run'] else 'remove'} what nothing needs"
+    ),
     **UNKEPT,
 )
 def housekeeping(

@@ -23,7 +23,6 @@ from flows.stages.jobs.arguments import Rows
 from flows.stages.push import push
 from flows.stages.receiving.batch_service import ask_for_service
 from flows.stages.sequence import hardly_waiting, waiting_to_push
-from flows.stages.workspace import Workspace
 from flows.steps.batch_report import PUSH_STATES
 from flows.tasks import batch as tasks
 from flows.tasks import rerun as rerun_tasks
@@ -44,7 +43,6 @@ MOST_RATE = 1_000_000
 """Requests a second."""
 ABOUT = "Rows at the service, by batch, operation and state"
 NOTHING = [{"Batch": "none", "Operation": "", "State": "", "Rows": "0"}]
-"""A table without a line has no columns either; the UI takes those from the first line."""
 
 
 def _name(batch_id: int) -> str:
@@ -128,8 +126,10 @@ def push_rows(
     """
     # Held for writing even when it has ended: rows of it may be unsent again.
     with held(batch.batch_id, State.MERGED) as (workspace, lease):
-        place = workspace if rate is None else _at_rate(workspace, rate)
-        place = place if patient else hardly_waiting(place)
+        place = workspace if patient else hardly_waiting(workspace)
+        if rate is not None:
+            service = replace(place.settings.service, rate=rate)
+            place = replace(place, settings=replace(place.settings, service=service))
         ask_for_service(place, lease, named=named)
         stop = tasks.push_reported(lambda: push(place, lease, most=max_rows, named=named))
         now = ledger.find_batch(lease.connection, lease.batch_id)
@@ -144,11 +144,6 @@ def push_rows(
 def _stops(ended: Sequence[BatchStatus]) -> list[str]:
     """Why not everything of each batch could be sent."""
     return [batch.stopped for batch in ended if batch.stopped]
-
-
-def _at_rate(workspace: Workspace, rate: float) -> Workspace:
-    service = replace(workspace.settings.service, rate=rate)
-    return replace(workspace, settings=replace(workspace.settings, service=service))
 
 
 def _publish(batches: Sequence[int], stopped: Sequence[str]) -> None:

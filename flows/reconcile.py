@@ -32,7 +32,6 @@ from flows.tasks.run_names import called, day_of
 from schemas.life import RECONCILED
 
 NO_BREAKS = [{"Code": "none"}]
-"""A table without a line has no columns either; the UI takes those from the first line."""
 
 
 ANY_DAY = "reconcile/any-day with as_of and restate reports that day."
@@ -89,7 +88,8 @@ def reconcile(
     day = day_of(as_of, zone)
     scope = Scope(tuple(batches), tuple(feeds), tuple(tenants))
     if as_of is None:
-        later = run_of_later_day(scope, day)
+        with open_workspace().database.connect() as connection:
+            later = later_run(connection, as_kept(connection, scope).text, day)
         if later is not None:
             why = f"Nothing to do: reconciliation {later} is as of a later day than {day}."
             return Completed(name=SKIPPED, message=f"{why} {ANY_DAY}")
@@ -100,12 +100,6 @@ def reconcile(
         unread = read_compared(batches, feeds, tenants)
     done = reconcile_task(day, rules, batches, feeds, tenants, restate, unread)
     return end_state(done)
-
-
-def run_of_later_day(scope: Scope, day: date) -> int | None:
-    """The number of a run of the scope for a later day."""
-    with open_workspace().database.connect() as connection:
-        return later_run(connection, as_kept(connection, scope).text, day)
 
 
 @task(name="reconcile", task_run_name="reconcile as of {as_of}", **FROM_LEDGER)

@@ -66,7 +66,7 @@ def rerun_batch(
     )
     touched = sorted({batch_id, opened.batch_id})
     publish_table(
-        changes_table(before, {number: rerun_tasks.rows_now(number) for number in touched}),
+        changes_table(before, {number: rerun_tasks.count_rows.fn(number) for number in touched}),
         key="rerun-diff",
         about=f"Rows of {_named(touched)} by state, before this rerun and after it.",
         batches=touched,

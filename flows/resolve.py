@@ -30,7 +30,7 @@ OperationName = Annotated[Operation, WithJsonSchema({"type": "string", "enum": [
 """Those that take records, of your own too: the form has them as they are when it is deployed."""
 
 
-Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"\S")]
+NotBlank = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"\S")]
 """A text that says something. By the pattern the server refuses blanks before there is a run."""
 
 
@@ -42,8 +42,8 @@ Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pat
 def resolve(
     batch_id: Number,
     decision: Literal["confirm", "resend", "abandon"],
-    reason: Said,
-    by: Said,
+    reason: NotBlank,
+    by: NotBlank,
     rows: list[str] = [],  # noqa: B006 -- Prefect shows it in a form.
     all_rows: bool = False,
     operation: OperationName | None = None,

@@ -36,11 +36,11 @@ MOST_FAILED = 3
 """Runs of one delivery that may fail or crash; after them it takes somebody to go on."""
 
 
-def _name(inbox: str | None) -> str:
-    return f"look into {inbox}" if inbox else "look into the inbox"
-
-
-@flow(name="watch-inbox", flow_run_name=called(lambda given: _name(given["inbox"])), **UNKEPT)
+@flow(
+    name="watch-inbox",
+    flow_run_name=called(lambda given: f"look into {given['inbox'] or 'the inbox'}"),
+    **UNKEPT,
+)
 def watch_inbox(
     inbox: BareAddress | None = None,
     settle_seconds: Annotated[float, Field(ge=0, le=600)] = SETTLE_SECONDS,

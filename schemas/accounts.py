@@ -74,7 +74,6 @@ class How(StrEnum):
 
 
 def is_name(text: str) -> bool:
-    """Whether an account may be called so."""
     return re.fullmatch(NAME, text) is not None
 
 

@@ -55,19 +55,16 @@ class OfClass:
 
 
 CLASSES: Mapping[BreakClass, OfClass] = {
-    name: OfClass(grave, in_rows, between, tried_again, needs, compared)
-    for name, grave, in_rows, between, tried_again, needs, compared in (
-        (BreakClass.DELIVERY, True, False, False, False, None, HeldAgainst.TAKEN),
-        (BreakClass.COMPLETENESS, False, False, False, False, None, HeldAgainst.TARGET),
-        (BreakClass.ACCURACY, False, True, False, False, None, HeldAgainst.TARGET),
-        (BreakClass.REFERENCE, False, True, True, False, None, HeldAgainst.OTHERS),
-        (BreakClass.RATE, False, True, True, True, CURRENCY_RATE, HeldAgainst.OTHERS),
-        (BreakClass.PLAN, False, False, True, True, PAYMENT_PLAN_DETAIL, HeldAgainst.OTHERS),
-        (BreakClass.DOCUMENT, False, False, True, True, INVOICE_FILE, HeldAgainst.OTHERS),
-        (BreakClass.BATCH, False, False, True, False, INSERT_BATCH_DATA, HeldAgainst.LISTING),
-        (BreakClass.TENANT, True, True, False, True, None, HeldAgainst.OTHERS),
-        (BreakClass.DUPLICATE, False, True, True, False, None, HeldAgainst.TARGET),
-        (BreakClass.PRECISION, False, True, False, False, None, HeldAgainst.TARGET),
-        (BreakClass.GOVERNANCE, True, False, True, False, None, HeldAgainst.SIGNED),
-    )
+    BreakClass.DELIVERY: OfClass(True, False, False, False, None, HeldAgainst.TAKEN),
+    BreakClass.COMPLETENESS: OfClass(False, False, False, False, None, HeldAgainst.TARGET),
+    BreakClass.ACCURACY: OfClass(False, True, False, False, None, HeldAgainst.TARGET),
+    BreakClass.REFERENCE: OfClass(False, True, True, False, None, HeldAgainst.OTHERS),
+    BreakClass.RATE: OfClass(False, True, True, True, CURRENCY_RATE, HeldAgainst.OTHERS),
+    BreakClass.PLAN: OfClass(False, False, True, True, PAYMENT_PLAN_DETAIL, HeldAgainst.OTHERS),
+    BreakClass.DOCUMENT: OfClass(False, False, True, True, INVOICE_FILE, HeldAgainst.OTHERS),
+    BreakClass.BATCH: OfClass(False, False, True, False, INSERT_BATCH_DATA, HeldAgainst.LISTING),
+    BreakClass.TENANT: OfClass(True, True, False, True, None, HeldAgainst.OTHERS),
+    BreakClass.DUPLICATE: OfClass(False, True, True, False, None, HeldAgainst.TARGET),
+    BreakClass.PRECISION: OfClass(False, True, False, False, None, HeldAgainst.TARGET),
+    BreakClass.GOVERNANCE: OfClass(True, False, True, False, None, HeldAgainst.SIGNED),
 }

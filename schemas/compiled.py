@@ -129,7 +129,8 @@ def _kept(loop: Callable[..., object], kinds: tuple[_Kind, ...]) -> _Code:
     """The code of a loop: as it is kept, or else made and kept."""
     path = None
     with suppress(OSError):
-        path = _folder(Path(loop.__code__.co_filename).parent) / _file_name(loop, kinds)
+        name = f"{loop.__name__}-{sha256(repr(kinds).encode()).hexdigest()[:16]}.o"
+        path = _folder(Path(loop.__code__.co_filename).parent) / name
         if (code := _read(path)) is not None:
             return code
     code = _made(loop, kinds)
@@ -137,10 +138,6 @@ def _kept(loop: Callable[..., object], kinds: tuple[_Kind, ...]) -> _Code:
         with suppress(OSError):
             _write(path, code)
     return code
-
-
-def _file_name(loop: Callable[..., object], kinds: tuple[_Kind, ...]) -> str:
-    return f"{loop.__name__}-{sha256(repr(kinds).encode()).hexdigest()[:16]}.o"
 
 
 def _read(path: Path) -> _Code | None:
@@ -228,7 +225,6 @@ def _callable(code: _Code) -> Callable[..., int]:
 
 
 def _made(loop: Callable[..., object], kinds: tuple[_Kind, ...]) -> _Code:
-    """Compile a loop."""
     import numba  # noqa: PLC0415
     from numba.extending import register_jitable  # noqa: PLC0415
 
@@ -246,7 +242,6 @@ def _made(loop: Callable[..., object], kinds: tuple[_Kind, ...]) -> _Code:
 
 
 def _numba_type(kind: _Kind) -> Any:
-    """What numba calls a kind of arguments."""
     from numba import types  # noqa: PLC0415
     from numba.np.numpy_support import from_dtype  # noqa: PLC0415
 

@@ -126,7 +126,6 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Header of an extract of this record, in the document's order."""
         return tuple(field.name for field in self.delivered)
 
     @property

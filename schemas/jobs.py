@@ -38,7 +38,7 @@ ORDERING = "ordering work"
 """What is done, as a refusal names it."""
 ARGUMENTS_LENGTH = 200_000
 """Characters of the arguments of a job at most: thousands of rows, each by its name."""
-SAID_LENGTH = 4_000
+MESSAGE_LENGTH = 4_000
 """Characters that are kept of what a job said."""
 COULD_NOT_RUN = 2
 """The least exit code after which a job may be started again."""

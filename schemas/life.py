@@ -55,7 +55,7 @@ DONE: Mapping[str, str] = {
     Choice.PROPOSE: "proposed",
 }
 """What somebody did who decided so."""
-BESIDE = (Choice.ASSIGN, Choice.COMMENT, Choice.PROPOSE)
+NO_CHANGE = (Choice.ASSIGN, Choice.COMMENT, Choice.PROPOSE)
 """Decisions that leave a break where it stands."""
 
 

@@ -13,7 +13,6 @@ class Operation(Endpoint):
 
     @property
     def table(self) -> Table:
-        """The field table of the request."""
         return TABLES[self.request]
 
 

@@ -18,7 +18,7 @@ REFERENCES = "references."
 
 
 class KeyFault(ValueError):
-    def __init__(self, key: str, said: str) -> None:
+    def __init__(self, key: str, message: str) -> None:
         self.key = key
         if key.startswith(REFERENCES):
             # Whoever writes [[references]] does not count them: the line says which one.
@@ -26,7 +26,7 @@ class KeyFault(ValueError):
             key = f"{REFERENCES}{named}".rstrip(".")
         # A key in quotes may have line ends and signs that turn what is behind them around.
         display = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in key)
-        super().__init__(f"{display} {said}".lstrip())
+        super().__init__(f"{display} {message}".lstrip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ def table_faults(
             yield KeyFault(f"fields.{name}", "is of the key. Make it required = true.")
         if name in sure and sure[name].amount:
             # One that no column holds would be no part of the key.
-            said = "is for a field that is not of the key. Take it out of one of the two."
-            yield KeyFault(f"fields.{name}.amount", said)
+            message = "is for a field that is not of the key. Take it out of one of the two."
+            yield KeyFault(f"fields.{name}.amount", message)
     if table.tenant in sure and sure[table.tenant].kind is not Kind.INTEGER:
         yield KeyFault(f"fields.{TENANT}", "says whose a record is: it has to be an integer.")
     for one in sure.values():
@@ -108,14 +108,17 @@ def named_like_secrets(
     """
     for one in table.fields:
         if one.secret and (kind := public.get(one.name.casefold())):
-            said = f"is for no field with the name of one that is shown, of {kind}. Name it "
-            yield KeyFault(f"fields.{one.name}.secret", f"{said}otherwise.")
+            yield KeyFault(
+                f"fields.{one.name}.secret",
+                f"is for no field with the name of one that is shown, of {kind}. "
+                "Name it otherwise.",
+            )
         kind = secrets.get(one.name.casefold())
         if kind is not None and not one.secret and one.name not in unsure:
-            said = (
-                f"is the name of a secret of {kind}. Make it secret = true, or name it otherwise."
+            yield KeyFault(
+                f"fields.{one.name}",
+                f"is the name of a secret of {kind}. Make it secret = true, or name it otherwise.",
             )
-            yield KeyFault(f"fields.{one.name}", said)
 
 
 def reference_faults(

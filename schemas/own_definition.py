@@ -83,7 +83,6 @@ def table_of(name: str, definition: str) -> Table:
 
 
 def toml_of(table: Table) -> str:
-    """A file that defines a record kind."""
     shape = json.loads(definition_of(table))
     text = json.dumps
     lines = [f"name = {text(table.name)}", f"title = {text(table.title, ensure_ascii=False)}"]
@@ -123,8 +122,6 @@ class Asks(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference, in words."""
-
     text: str
     asks: Asks = Asks.NOTHING
     field: str = ""

@@ -49,11 +49,11 @@ def path_faults(path: str) -> Iterator[KeyFault]:
     """What is no path, whatever the record is."""
     at = f"{SECTION}.path"
     if not _PATH.fullmatch(path):
-        said = (
-            f"is no path. Write one such as /refunds/{{Id}}: up to {MOST_PARTS} parts, each with "
-            f"up to {MOST_SIGNS} letters, digits, _ and -."
+        yield KeyFault(
+            at,
+            f"= {path!r} is no path. Write one such as /refunds/{{Id}}: up to {MOST_PARTS} parts, "
+            f"each with up to {MOST_SIGNS} letters, digits, _ and -.",
         )
-        yield KeyFault(at, f"= {path!r} {said}")
     elif path.split("/")[1].lower() in _PREDEFINED:
         yield KeyFault(at, f"= {path!r} is one of the framework's own. Find another.")
 
@@ -65,8 +65,8 @@ def endpoint_faults(
     at, addressed = f"{SECTION}.path", endpoint.addressed
     for name in table.by_name:
         if name.casefold() == _STATUS.casefold():
-            said = "is where the service's answer says what is wrong. Name it otherwise."
-            yield KeyFault(f"fields.{name}", said)
+            message = "is where the service's answer says what is wrong. Name it otherwise."
+            yield KeyFault(f"fields.{name}", message)
     for name in sorted({one for one in addressed if addressed.count(one) > 1}):
         yield KeyFault(at, f"has {{{name}}} more than once.")
     for name in dict.fromkeys(addressed):
@@ -83,5 +83,5 @@ def endpoint_faults(
     needed = [name for name in table.key if name != TENANT] or list(table.key)
     for name in needed:
         if name not in addressed:
-            said = f"lacks {{{name}}}: a PUT replaces the record with the key that its path has."
-            yield KeyFault(at, said)
+            message = f"lacks {{{name}}}: a PUT replaces the record with the key that its path has."
+            yield KeyFault(at, message)

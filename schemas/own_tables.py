@@ -109,10 +109,11 @@ def read_own_tables(
                 names.add(file.name)
     titles = {table.title.casefold(): name for name, table in documented.items()}
     taken = TakenOperations()
-    for file in read.values():
-        file.check_title(titles)
-        file.check_endpoint(taken)
     own = {name: file.table for name, file in read.items() if file.table}
+    for name, table in own.items():
+        read[name].check_title(table.title, titles)
+        # Nobody could tell the sends of two kinds apart by the name of an operation.
+        read[name].tell(*taken.faults(table.endpoint) if table.endpoint else ())
     secrets = {
         secret.casefold(): name
         for name, table in (*own.items(), *documented.items())
@@ -124,9 +125,10 @@ def read_own_tables(
         for field in table.fields
         if not field.secret
     }
-    for file in read.values():
-        file.check_secrets(secrets, public)
     unsure = {name: file.unsure for name, file in read.items()}
+    for name, table in own.items():
+        # They would be hidden in some places and shown in others.
+        read[name].tell(*named_like_secrets(table, unsure[name], secrets, public))
     # What a file defines that has no name, or no fields, nobody knows: it may be what is missing.
     unknown = [file for file in files if not (file.table and file.name)]
     for file in files:
@@ -174,14 +176,16 @@ class _File:
         try:
             yield
         except KeyFault as fault:
-            self._tell(fault)
+            self.tell(fault)
 
-    def _tell(self, fault: KeyFault) -> None:
-        key = fault.key
-        while key and key not in self._lines:
-            key = key.rpartition(".")[0]
-        where = f", line {self._lines[key]}" if key else ""
-        self.faults.append(f"{self.path}{where}: {fault}")
+    def tell(self, *faults: KeyFault) -> None:
+        """Note what is wrong, each with the line that its key is on."""
+        for fault in faults:
+            key = fault.key
+            while key and key not in self._lines:
+                key = key.rpartition(".")[0]
+            where = f", line {self._lines[key]}" if key else ""
+            self.faults.append(f"{self.path}{where}: {fault}")
 
     def read(self) -> None:
         """Read the table as far as it can be; raises KeyFault where there is none."""
@@ -191,8 +195,8 @@ class _File:
             text = written_text(self.path) if is_file else ""
             document = read_toml(text)
         except UnicodeDecodeError as error:
-            said = f"it is not UTF-8 text: byte {error.start}. Save it in UTF-8."
-            raise KeyFault("", f"cannot be read: {said}") from None
+            message = f"cannot be read: it is not UTF-8 text: byte {error.start}. Save it in UTF-8."
+            raise KeyFault("", message) from None
         except OSError as error:
             raise KeyFault("", f"cannot be read: {error.strerror}.") from None
         except ValueError as error:
@@ -221,8 +225,7 @@ class _File:
                 table = replace(table, currency=currency)
         with self.telling():
             table = replace(table, references=tuple(self._read_references(document, columns)))
-        for fault in table_faults(table, self.unsure, has_currency=currency is not None):
-            self._tell(fault)
+        self.tell(*table_faults(table, self.unsure, has_currency=currency is not None))
         with self.telling():
             if SECTION in document:
                 unsure = self.unsure if sure_key else {*columns}
@@ -244,13 +247,11 @@ class _File:
             _one_of(f"{SECTION}.method", method, METHODS)
         with self.telling():
             path = _of_type(f"{SECTION}.path", section.get("path"), str, "a path in quotes")
-            for fault in path_faults(path):
-                self._tell(fault)
+            self.tell(*path_faults(path))
         if len(self.faults) > before:
             return None
         endpoint = Endpoint(name, method, path, request=self.name, response=self.name)
-        for fault in endpoint_faults(table, endpoint, unsure):
-            self._tell(fault)
+        self.tell(*endpoint_faults(table, endpoint, unsure))
         return endpoint
 
     def _fields(self, sections: Mapping[str, Any]) -> Iterator[Field]:
@@ -331,28 +332,14 @@ class _File:
                     read["field"], read["record"], read["column"], same_tenant=read["same_tenant"]
                 )
 
-    def check_secrets(self, secrets: Mapping[str, str], public: Mapping[str, str]) -> None:
-        """Tell fields that would be hidden in some places and shown in others."""
-        assert self.table is not None
-        for fault in named_like_secrets(self.table, self.unsure, secrets, public):
-            self._tell(fault)
-
-    def check_title(self, titles: dict[str, str]) -> None:
+    def check_title(self, title: str, titles: dict[str, str]) -> None:
         """Tell a title that another kind has: reports would show two of them under one name.
 
         `titles` are those that are taken, and by what, in small letters; this one is added.
         """
-        assert self.table is not None
-        title = self.table.title
         if (of := titles.setdefault(title.casefold(), self.name)) != self.name:
             at = "title" if "title" in self._lines else "name"
-            self._tell(KeyFault(at, f"= {title!r} is the title of {of}. Find another one."))
-
-    def check_endpoint(self, taken: TakenOperations) -> None:
-        """Tell an operation that there is: nobody could tell the sends of two kinds apart."""
-        assert self.table is not None
-        for fault in taken.faults(self.table.endpoint) if self.table.endpoint else ():
-            self._tell(fault)
+            self.tell(KeyFault(at, f"= {title!r} is the title of {of}. Find another one."))
 
     def check_references(self, others: Others, own: Mapping[str, Table]) -> None:
         """Tell what refers to nothing, and kinds of which none could be applied first."""
@@ -360,29 +347,23 @@ class _File:
             return
         for number, one in enumerate(self._references):
             at = f"{REFERENCES}{number}"
+            named = one.get("field")
             before = [other.get("field") for other in self._references[:number]]
-            if one.get("field") is not None and one["field"] in before:
-                self._tell(
-                    KeyFault(f"{at}.field", f"= {one['field']!r} refers already. Use it once.")
-                )
-            for fault in reference_faults(at, self.table, self.unsure, one, others):
-                self._tell(fault)
+            if named is not None and named in before:
+                self.tell(KeyFault(f"{at}.field", f"= {named!r} refers already. Use it once."))
+            self.tell(*reference_faults(at, self.table, self.unsure, one, others))
         if own.get(self.name) is self.table and self.name in _reached_from(self.table, own):
-            self._tell(
-                KeyFault(
-                    "references",
-                    f"lead from {self.name} back to it, so that no row could come first. "
-                    "Leave one of them out.",
-                )
+            message = (
+                f"lead from {self.name} back to it, so that no row could come first. "
+                "Leave one of them out."
             )
+            self.tell(KeyFault("references", message))
 
     def _refuse_unknown(self, at: str, keys: Iterable[str], allowed: tuple[str, ...]) -> None:
         for key in keys:
             if key not in allowed:
-                with self.telling():
-                    raise KeyFault(
-                        f"{at}.{key}".lstrip("."), f"is not a key. {suggestion(key, allowed)}"
-                    )
+                message = f"is not a key. {suggestion(key, allowed)}"
+                self.tell(KeyFault(f"{at}.{key}".lstrip("."), message))
 
 
 def _reached_from(table: Table, own: Mapping[str, Table]) -> set[str]:
@@ -398,8 +379,8 @@ def _reached_from(table: Table, own: Mapping[str, Table]) -> set[str]:
 
 def _of_type(key: str, value: Any, kind: type, what: str) -> Any:
     if not isinstance(value, kind):
-        said = "is missing" if value is None else f"= {value!r} is none"
-        raise KeyFault(key, f"{said}. Write {what}.")
+        problem = "is missing" if value is None else f"= {value!r} is none"
+        raise KeyFault(key, f"{problem}. Write {what}.")
     return value
 
 

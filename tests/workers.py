@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from xdist.scheduler.loadscope import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 TOGETHER = ("tests/flows/e2e/", "tests/flows/")
 """Tests of these folders share what takes long to start; begun first, as they take longest."""
@@ -22,6 +23,16 @@ class Files(LoadScopeScheduling):
         if SHARE.search(nodeid):
             return nodeid
         return next((one for one in TOGETHER if nodeid.startswith(one)), nodeid.split("::", 1)[0])
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """More for a process, or word that there is no more.
+
+        It begins a test once it knows which one is next: one that takes the place of a killed one
+        would wait for ever with a single test.
+        """
+        super()._reschedule(node)
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
 
 
 def scheduler(config: pytest.Config, log: Any) -> Files:

@@ -107,8 +107,8 @@ class Bench:
             with psycopg.connect(self.maintenance, autocommit=True) as connection:
                 connection.execute("CHECKPOINT")
         cost = self._call([*COMMANDS[command], *paths, *options], settings)
-        told = {"way": way.name, "percent": percent, "rows": rows, "command": command}
-        return told | cost
+        of = {"way": way.name, "percent": percent, "rows": rows, "command": command}
+        return of | cost
 
     def _call(self, arguments: Sequence[str], settings: dict[str, str]) -> Figure:
         before, begin, peak = server_seconds(self.postmaster), time.perf_counter(), 0.0

@@ -63,9 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found: dict[str, list[dict[str, list[float]]]] = {name: [] for name in deliveries}
     for number in range(-1, asked.rounds):
         for name, folder in deliveries.items():
-            told = in_process(folder, work)
+            seconds = in_process(folder, work)
             if number >= 0:
-                found[name].append(told)
+                found[name].append(seconds)
     print("\n".join(written(found, asked.files)))
     return 0
 
@@ -81,8 +81,8 @@ def in_process(delivery: Path, work: Path) -> dict[str, list[float]]:
         check=True,
     )
     shutil.rmtree(home, ignore_errors=True)
-    told: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    seconds: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
+    return seconds
 
 
 def measured(delivery: Path) -> dict[str, Sequence[float]]:
@@ -124,13 +124,13 @@ def server_cpu(postmaster: int) -> float:
     ticks = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            told = path.read_text().rpartition(")")[2].split()
+            fields = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue  # It has ended meanwhile.
-        own, ended = map(int, told[11:13]), map(int, told[13:15])
+        own, ended = map(int, fields[11:13]), map(int, fields[13:15])
         if int(path.parent.name) == postmaster:
             ticks += sum(own) + sum(ended)
-        elif int(told[1]) == postmaster:
+        elif int(fields[1]) == postmaster:
             ticks += sum(own)
     return ticks / TICKS
 

@@ -128,8 +128,8 @@ def _measured(
         warmed, _, _ = desk.get("/")
         for name, address in pages.items():
             desk.get(address)
-            told = [desk.get(address) for _ in range(rounds)]
-            walls = sorted(wall for wall, *_ in told)
+            answers = [desk.get(address) for _ in range(rounds)]
+            walls = sorted(wall for wall, *_ in answers)
             after = []
             for round_ in range(3 if name in AFTER else 0):
                 assign = Decision(Choice.ASSIGN, "measured", owner=f"{name} {round_}")
@@ -142,8 +142,8 @@ def _measured(
                     "after a decision": median(after) if after else "",
                     "median": median(walls),
                     "p95": walls[min(len(walls) - 1, int(len(walls) * 0.95))],
-                    "CPU": sum(cpu for _, cpu, _ in told) / len(told),
-                    "KB": told[0][2] / 1000,
+                    "CPU": sum(cpu for _, cpu, _ in answers) / len(answers),
+                    "KB": answers[0][2] / 1000,
                 }
             )
         return found, warmed, desk.peak()

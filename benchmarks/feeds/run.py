@@ -12,6 +12,7 @@ no profile.
 import argparse
 import csv
 import io
+import itertools
 import re
 import resource
 import statistics
@@ -102,18 +103,15 @@ def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
     content = open_content(clean, profile.encoding)
     header = read_header(content, None, profile, Limits())
     text = clean.read_bytes()
+    if content.transcoded:
+        text = text.decode(content.delivered_encoding).encode(content.encoding)
     end = header.footer.start if header.footer else len(text)
     body = text[header.body_start : end].decode(content.encoding)
     if header.positions:
-        lines = body.splitlines()
-        first, end = header.positions.ranges[header.fields.index("Id")]
-        with path.open("wb") as file:
-            file.write(text[: header.body_start])
-            for number in range(rows):
-                one = lines[number % len(lines)]
-                id_ = str(10_000_000 + number).zfill(end - first)
-                file.write(f"{one[:first]}{id_}{one[end:]}\n".encode(content.encoding))
-            file.write(text[len(text) if header.footer is None else header.footer.start :])
+        body = _fixed_width(
+            body.splitlines(), *header.positions.ranges[header.fields.index("Id")], rows
+        )
+        path.write_bytes(text[: header.body_start] + body.encode(content.encoding) + text[end:])
         return path, profile
     reader = csv.reader(io.StringIO(body), **header.dialect.signs)
     numbered = [(header.body_line + reader.line_num - 1, row) for row in reader if row]
@@ -149,7 +147,20 @@ def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
             writer.writerow(row)
         wrapped.detach()
         file.write(text[end:])
+    if content.transcoded:
+        path.write_bytes(
+            path.read_bytes().decode(content.encoding).encode(content.delivered_encoding)
+        )
     return path, profile
+
+
+def _fixed_width(lines: list[str], first: int, end: int, rows: int) -> str:
+    """That many of the lines, with numbers of their own from `first` to `end`."""
+    numbers = (str(10_000_000 + number).zfill(end - first) for number in range(rows))
+    return "".join(
+        f"{one[:first]}{number}{one[end:]}\n"
+        for one, number in zip(itertools.cycle(lines), numbers, strict=False)
+    )
 
 
 def _times(profile: Profile, header: Header) -> tuple[int, str] | None:
@@ -158,8 +169,8 @@ def _times(profile: Profile, header: Header) -> tuple[int, str] | None:
     form = next(iter(date_forms(written).texts), None)
     if "PaymentDate" in header.sources or "PaymentDate" not in header.fields:
         return None
-    told = form and form not in EPOCHS and not written["months"] and not re.search("%[abAB]", form)
-    return (header.fields.index("PaymentDate"), form) if told else None
+    fits = form and form not in EPOCHS and not written["months"] and not re.search("%[abAB]", form)
+    return (header.fields.index("PaymentDate"), form) if fits else None
 
 
 def _read(path: Path, profile: Profile) -> tuple[float, int]:

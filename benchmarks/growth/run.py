@@ -144,7 +144,7 @@ def _run(step: Step, environment: dict[str, str], server: Server) -> Figures:
         usage, peak = watched(process, peak_mib)
         wall = time.perf_counter() - begin
         output.seek(0)
-        told = output.read()
+        printed = output.read()
     client = usage.ru_utime + usage.ru_stime
     of_server = server_seconds(server.postmaster) - spent
     others = max(0.0, busy_seconds() - busy - client - of_server)
@@ -152,7 +152,7 @@ def _run(step: Step, environment: dict[str, str], server: Server) -> Figures:
         "step": step.name, "wall": round(wall, 2), "client": round(client, 2),
         "server": round(of_server, 2), "cpu": round(client + of_server, 2),
         "peak_mib": round(peak), "others": round(others, 1),
-        "failed": "" if process.returncode in step.codes else told[-2000:] or "failed",
+        "failed": "" if process.returncode in step.codes else printed[-2000:] or "failed",
     }  # fmt: skip
 
 

@@ -50,14 +50,17 @@ class Server:
     @contextmanager
     def database(self, name: str) -> Iterator[str]:
         """URL of a new database, dropped afterwards."""
-        identifier = sql.Identifier(name)
+        self._drop(name)  # A run that was killed leaves its own.
         url = embedded_url(self.folder, name)
         try:
             yield url
         finally:
-            with psycopg.connect(self.url, autocommit=True) as connection:
-                drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(identifier)
-                connection.execute(drop)
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(drop)
 
     def settle(self) -> None:
         """Write out what earlier cases left, so that this one does not pay for it."""

@@ -179,10 +179,10 @@ def show(profiles: Sequence[Profile], rows: int) -> None:
     print("| step | what | wall s | CPU s | CPU s per million | share |")
     print("|---|---|---|---|---|---|")
     for name, what in STEPS.items():
-        shown = f"{wall[name]:.3f} | {cpu[name]:.3f} | {cpu[name] / rows * 1e6:.3f}"
-        print(f"| {name} | {what} | {shown} | {cpu[name] / total:.1%} |")
-    shown = f"{sum(wall.values()):.3f} | {total:.3f} | {total / rows * 1e6:.3f}"
-    print(f"| all | | {shown} | 100% |")
+        costs = f"{wall[name]:.3f} | {cpu[name]:.3f} | {cpu[name] / rows * 1e6:.3f}"
+        print(f"| {name} | {what} | {costs} | {cpu[name] / total:.1%} |")
+    costs = f"{sum(wall.values()):.3f} | {total:.3f} | {total / rows * 1e6:.3f}"
+    print(f"| all | | {costs} | 100% |")
     read = total - cpu["copy"]
     print(f"\nread (all but copy): {read:.3f} CPU s; of it pandera {cpu['pandera'] / read:.1%}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

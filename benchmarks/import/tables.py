@@ -68,7 +68,7 @@ def _loading(rows: int, runs: Runs, middle: Medians) -> Iterator[str]:
             f"{mine['server']:.2f}",
             f"{mine['peak_mib']:.0f}",
             f"{mine['others']:.1f}",
-            *(shown(ratio) for ratio in loading_ratios(case, runs).values()),
+            *(ratio_text(ratio) for ratio in loading_ratios(case, runs).values()),
         )
 
 
@@ -111,7 +111,7 @@ def _reading(rows: int, runs: Runs, middle: Medians) -> Iterator[str]:
             f"{mine['client'] / rows * 1e6:.2f}",
             f"{mine['peak_mib']:.0f}",
             f"{mine['others']:.1f}",
-            *(shown(ratio) for ratio in reading_ratios(case, runs).values()),
+            *(ratio_text(ratio) for ratio in reading_ratios(case, runs).values()),
         )
 
 
@@ -120,7 +120,7 @@ def _walls(case: Case, runs: Runs) -> str:
     return f"{median(walls):.2f} ({min(walls):.2f} - {max(walls):.2f})"
 
 
-def shown(ratio: float | None) -> str:
+def ratio_text(ratio: float | None) -> str:
     """A ratio in a table."""
     return "-" if ratio is None else f"{ratio:.2f}"
 

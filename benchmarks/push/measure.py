@@ -119,11 +119,11 @@ def _wrk(case: Case, place: Place, url: str) -> Run:
         process = subprocess.Popen([*command, HERE / "cases" / "put.lua", url], stdout=output)
         usage, peak = watched(process, peak_mib)
         output.seek(0)
-        told = output.read()
-    rate = re.search(r"Requests/sec:\s+([0-9.]+)", told)
-    count = re.search(r"([0-9]+) requests in", told)
-    if rate is None or count is None or "Non-2xx" in told:
-        raise CaseFailed(f"{case.name}: {told}")
+        printed = output.read()
+    rate = re.search(r"Requests/sec:\s+([0-9.]+)", printed)
+    count = re.search(r"([0-9]+) requests in", printed)
+    if rate is None or count is None or "Non-2xx" in printed:
+        raise CaseFailed(f"{case.name}: {printed}")
     client = usage.ru_utime + usage.ru_stime
     return {
         "rate": float(rate[1]),

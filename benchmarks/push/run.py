@@ -62,8 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(report)
     asked.out.mkdir(parents=True, exist_ok=True)
     (asked.out / "push.md").write_text(report, encoding="utf-8")
-    told = {"machine": machine, "runs": runs, "ratios": ratios(runs), "failed": sorted(failed)}
-    (asked.out / "push.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    results = {"machine": machine, "runs": runs, "ratios": ratios(runs), "failed": sorted(failed)}
+    (asked.out / "push.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     return 1 if failed else 0
 
 
@@ -126,20 +126,20 @@ def _machine(peers: dict[str, Path]) -> dict[str, str]:
          if line.startswith("model name")),
         platform.processor(),
     )  # fmt: skip
-    told = {
+    machine = {
         "cores": f"{len(os.sched_getaffinity(0))} of {cpu}, one for the server, one for the client",
         "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
         "python": platform.python_version(),
         "ours": ", ".join(f"{name} {version(name)}" for name in ("httptools", "psycopg")),
     }
     for peer, python in peers.items():
-        told[peer] = ", ".join(f"{name} {number}" for name, number in versions(python).items())
+        machine[peer] = ", ".join(f"{name} {number}" for name, number in versions(python).items())
     if WRK is None:
-        told["wrk"] = "not installed, so its cases are left out"
+        machine["wrk"] = "not installed, so its cases are left out"
     else:
-        said = subprocess.run([WRK, "-v"], check=False, capture_output=True, text=True).stdout
-        told["wrk"] = said.split("\n", 1)[0]
-    return told
+        banner = subprocess.run([WRK, "-v"], check=False, capture_output=True, text=True).stdout
+        machine["wrk"] = banner.split("\n", 1)[0]
+    return machine
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -160,16 +160,16 @@ def _markdown(payments: int, runs: dict[str, list[Run]], loads: list[float]) -> 
         "| case | step | runs | wall s | client CPU s | server CPU s | peak MiB |",
         "|" + "---|" * 7,
     ]
-    for case, told in runs.items():
-        steps = list(told[0]["parts"])
+    for case, of_case in runs.items():
+        steps = list(of_case[0]["parts"])
         for step in ("all", *steps):
-            costs = [run if step == "all" else run["parts"][step] for run in told]
+            costs = [run if step == "all" else run["parts"][step] for run in of_case]
             figures = [
                 median(cost[name] for cost in costs) for name in ("wall", "client", "server")
             ]
-            peak = f"{median(run['peak_mib'] for run in told):.0f}" if step == "all" else ""
-            shown = " | ".join(f"{figure:.2f}" for figure in figures)
-            lines.append(f"| {case} | {step} | {len(told)} | {shown} | {peak} |")
+            peak = f"{median(run['peak_mib'] for run in of_case):.0f}" if step == "all" else ""
+            cells = " | ".join(f"{figure:.2f}" for figure in figures)
+            lines.append(f"| {case} | {step} | {len(of_case)} | {cells} | {peak} |")
     return "\n".join(lines)
 
 

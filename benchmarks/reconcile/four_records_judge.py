@@ -41,14 +41,14 @@ def concluded(sources: Sources, clock: Clock) -> ReconciliationReport:
     carried = carry(result.breaks, nothing_before(), decisions, changed, AS_OF)
     carried = carried.with_columns(severities(carried, RULES, AS_OF))
     carried = with_ages(carried, AS_OF, RULES.calendar)
-    told, causes = explained(held_rows(carried), sources.database[CURRENCY_RATE.name], None, {})
+    caused, causes = explained(held_rows(carried), sources.database[CURRENCY_RATE.name], None, {})
     clock.lap("carry, causes")
     tested = self_test(RULES)
     clock.lap("self-test")
     report = conclude(
         sources=sources,
         result=result,
-        carried=told,
+        carried=caused,
         causes=causes,
         self_test=tested,
         rules=RULES,

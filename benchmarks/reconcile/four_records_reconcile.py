@@ -24,11 +24,11 @@ def main(url: str, home: Path, server: int) -> None:
     workspace = Workspace(settings, open_database(settings))
     clock = Clock(server)
 
-    def told(stage: str, done: int, total: int | None) -> None:  # noqa: ARG001 -- as Progress.
+    def note_end(stage: str, done: int, total: int | None) -> None:  # noqa: ARG001 -- as Progress.
         if stage == "reconcile" and done in ENDS:
             clock.lap(ENDS[done])
 
-    done = reconcile(replace(workspace, progress=told), Asked(Scope(), AS_OF, Rules()))
+    done = reconcile(replace(workspace, progress=note_end), Asked(Scope(), AS_OF, Rules()))
     breaks = done.report.breaks.counts("code")
     clock.report(verdict=done.run.verdict, breaks=dict(sorted(breaks.items())))
 

@@ -45,16 +45,16 @@ FAULTS = {
 
 def make_truths(folder: Path, payments: int) -> dict[str, int]:
     """Write E and D of every record as Parquet files, unless they are there; returns the faults."""
-    told = folder / "planted.json"
-    if not told.exists() or not _fitting(folder):
+    note = folder / "planted.json"
+    if not note.exists() or not _fitting(folder):
         folder.mkdir(parents=True, exist_ok=True)
         truths, planted = _truths(payments)
         for name, frame in truths.items():
             # One group of rows is read into one piece of memory, as it is in
             # `connectors.postgres.runs.sources`.
             frame.write_parquet(folder / f"{name}.parquet", row_group_size=frame.height)
-        told.write_text(json.dumps(planted, indent=1))
-    planted = json.loads(told.read_text())
+        note.write_text(json.dumps(planted, indent=1))
+    planted = json.loads(note.read_text())
     return dict(planted)
 
 

@@ -71,8 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(report)
     asked.out.mkdir(parents=True, exist_ok=True)
     (asked.out / f"reconcile-{asked.rows}.md").write_text(report)
-    told = {"rows": asked.rows, "planted": asdict(planted), "runs": runs, "failed": sorted(failed)}
-    (asked.out / f"reconcile-{asked.rows}.json").write_text(json.dumps(told, indent=1) + "\n")
+    facts = {"rows": asked.rows, "planted": asdict(planted), "runs": runs, "failed": sorted(failed)}
+    (asked.out / f"reconcile-{asked.rows}.json").write_text(json.dumps(facts, indent=1) + "\n")
     return 1 if failed else 0
 
 

@@ -25,9 +25,9 @@ class Planted:
 
 def make_sides(folder: Path, rows: int) -> Planted:
     """Write both sides as Parquet and CSV; 0.5 % differ by a cent, 0.2 % are on one side only."""
-    told = folder / f"planted-{rows}.json"
-    if told.exists():
-        return Planted(**json.loads(told.read_text()))
+    note = folder / f"planted-{rows}.json"
+    if note.exists():
+        return Planted(**json.loads(note.read_text()))
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(SEED)
     alone = random.choice(rows, 2 * (rows // 500), replace=False)
@@ -49,7 +49,7 @@ def make_sides(folder: Path, rows: int) -> Planted:
         payments.with_columns(
             pl.col("PaymentDate").dt.to_string("%Y-%m-%dT%H:%M:%S+00:00")
         ).write_csv(folder / f"{name}-{rows}.csv", float_precision=2)
-    told.write_text(json.dumps(asdict(planted)))
+    note.write_text(json.dumps(asdict(planted)))
     return planted
 
 

@@ -43,16 +43,16 @@ print(f"{len(found)} differing rows" if found else "the same")
 
 
 def main() -> int:
-    """Ask every peer; 1 when one answers otherwise than is said here, or we do."""
+    """Ask every peer; 1 when one answers otherwise than is stated here, or we do."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "recon-benchmarks")
     cache = parser.parse_args().cache.resolve()
     cache.mkdir(parents=True, exist_ok=True)
-    as_said = True
+    as_stated = True
     with tempfile.TemporaryDirectory() as name:
         for ask in (_wide_integers, _a_few_cents, _null_keys, _numeric_without_scale):
-            as_said &= ask(cache, Path(name))
-    return 0 if as_said else 1
+            as_stated &= ask(cache, Path(name))
+    return 0 if as_stated else 1
 
 
 def _wide_integers(cache: Path, folder: Path) -> bool:
@@ -63,7 +63,7 @@ def _wide_integers(cache: Path, folder: Path) -> bool:
         pl.DataFrame({"id": [1], "v": [value]}).write_parquet(files[-1])
     python = _python("datacompy", cache)
     peer = None if python is None else _asked(python, "-c", DATACOMPY, *files)
-    return _told("64-bit integers 2^53 and 2^53 + 1", "datacompy", peer, "the same", *files)
+    return _holds("64-bit integers 2^53 and 2^53 + 1", "datacompy", peer, "the same", *files)
 
 
 def _a_few_cents(cache: Path, folder: Path) -> bool:
@@ -86,7 +86,7 @@ def _a_few_cents(cache: Path, folder: Path) -> bool:
                         "-tbls", "t=t", "--sum", "v", "--format", "csv",
                         environment=environment)  # fmt: skip
         peer = "success" if "success" in answer and ",fail" not in answer else answer[-300:]
-    return _told("1000000.00 and 1000000.03", "Google data-validator", peer, "success", *files)
+    return _holds("1000000.00 and 1000000.03", "Google data-validator", peer, "success", *files)
 
 
 def _null_keys(cache: Path, _: Path) -> bool:
@@ -111,7 +111,7 @@ def _numeric_without_scale(cache: Path, _: Path) -> bool:
     )
 
 
-def _tables(cache: Path, what: str, columns: str, rows: tuple[str, str], said: str) -> bool:
+def _tables(cache: Path, what: str, columns: str, rows: tuple[str, str], wrong: str) -> bool:
     url = embedded_url(cache / "server", "wrong_answers")
     sign = "&" if "?" in url else "?"
     with psycopg.connect(url, autocommit=True) as connection:
@@ -123,7 +123,7 @@ def _tables(cache: Path, what: str, columns: str, rows: tuple[str, str], said: s
         place = (info.host, str(info.port), info.user, info.dbname)
     python = _python("reladiff", cache)
     peer = None if python is None else _asked(python, "-c", RELADIFF, *place, "l", "r", "id")
-    return _told(what, "reladiff", peer, said, f"{url}{sign}table=l", f"{url}{sign}table=r")
+    return _holds(what, "reladiff", peer, wrong, f"{url}{sign}table=l", f"{url}{sign}table=r")
 
 
 def _python(peer: str, cache: Path) -> Path | None:
@@ -147,11 +147,11 @@ def _asked(program: Path, *arguments: object, environment: dict[str, str] | None
     return done.stdout.strip() if not done.returncode else f"failed: {done.stderr[-1500:]}"
 
 
-def _told(what: str, name: str, peer: str | None, said: str, left: object, right: object) -> bool:
+def _holds(what: str, name: str, peer: str | None, wrong: str, left: object, right: object) -> bool:
     ours = run_comparison(str(left), str(right), key="id")
     found = ", ".join(f"{count} {status}" for status, count in ours.statuses.items() if count)
     print(f"{what}\n  {name}: {peer or 'not installed'}\n  recon: {found}")
-    return not ours.agrees and peer in (None, said)
+    return not ours.agrees and peer in (None, wrong)
 
 
 if __name__ == "__main__":

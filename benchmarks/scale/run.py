@@ -85,20 +85,20 @@ def run_case(cache: Path, path: Path, workers: int) -> Case:
     url = maintenance.replace("/postgres?", f"/{name}?")
     try:
         busy, server = busy_seconds(), server_seconds(postmaster)
-        told, use = watched(path, environment(home, url, workers))
+        ended, use = watched(path, environment(home, url, workers))
         server = server_seconds(postmaster) - server
         others = busy_seconds() - busy - server - sum(use.cpu.values())
         with psycopg.connect(url) as connection:
-            stages = seconds_by_stage(connection, told["begin"])
+            stages = seconds_by_stage(connection, ended["begin"])
             content = content_hash(connection)
         return {
-            "wall": round(told["wall"], 1),
+            "wall": round(ended["wall"], 1),
             "stages": stages,
             "cpu": {part: round(seconds, 1) for part, seconds in sorted(use.cpu.items())},
             "server": round(server, 1),
             "others": round(others, 1),
             "peak_mib": {part: round(most) for part, most in sorted(use.peak.items())},
-            "state": told["state"],
+            "state": ended["state"],
             "report": report_hash(home / "recon" / "reports"),
             "database": content,
         }

@@ -47,12 +47,10 @@ class CsvSource:
 
     @property
     def name(self) -> str:
-        """Its path."""
         return str(self.path)
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """What the header names."""
         return {name: Column(name, pl.String(), Reading.CELL) for name in self.header.names}
 
     def side(self, names: Sequence[str]) -> Side:
@@ -141,9 +139,8 @@ def _line_numbers(chunk: Chunk, scratch: Path, number: int) -> Path | None:
     """A file with the first line of every sound record, where a record is not just a line."""
     if not chunk.faults and chunk.height == chunk.records.lines:
         return None
-    first = pl.Series("line", chunk.records.first_line, dtype=pl.Int64)
-    sound = pl.Series([True]).new_from_index(0, chunk.height)
-    first = first.filter(sound.scatter(list(chunk.faults), False)) if chunk.faults else first
+    is_sound = chunk.records.is_sound
+    first = pl.Series("line", chunk.records.first_line[is_sound], dtype=pl.Int64)
     return spill(first.to_frame(), private_folder(scratch / "lines"), number)
 
 
@@ -218,7 +215,7 @@ class _Read(NamedTuple):
 
 
 def _first_record(text: bytes, sign: str, encoding: str) -> _Read | None:
-    lines = list(_physical(text))
+    lines = io.BytesIO(text).readlines()
     blank = next((n for n, line in enumerate(lines) if line.strip()), None)
     if blank is None:
         return None
@@ -234,11 +231,6 @@ def _first_record(text: bytes, sign: str, encoding: str) -> _Read | None:
     bare = any('"' in one and '"{}"'.format(one.replace('"', '""')) not in written for one in names)
     stripped = [name.strip() for name in names]
     return _Read(stripped, sign, sum(map(len, lines[:taken])), blank + 1, taken + 1, bare)
-
-
-def _physical(text: bytes) -> Iterator[bytes]:
-    with io.BytesIO(text) as lines:
-        yield from lines
 
 
 def _check_names(file: str, names: list[str]) -> None:

@@ -256,11 +256,11 @@ def _defused(lines: pl.DataFrame) -> pl.DataFrame:
     titles = pl.Series("titles", lines.columns)
     # A delta is no delivered text.
     texts = [n for n, dtype in lines.schema.items() if dtype == pl.String and n != "delta"]
-    shown = lines.with_columns(defused(pl.col(name)).name.keep() for name in texts)
+    safe = lines.with_columns(defused(pl.col(name)).name.keep() for name in texts)
     unique: list[str] = []
     for title in titles.to_frame().select(defused(pl.col("titles"))).to_series():
         unique.append(_distinct(title, {*unique, *titles[len(unique) + 1 :]}))
-    return shown.rename(dict(zip(titles, unique, strict=True)))
+    return safe.rename(dict(zip(titles, unique, strict=True)))
 
 
 def _distinct(title: str, others: set[str]) -> str:

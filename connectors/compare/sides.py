@@ -115,11 +115,9 @@ class Side:
         return self._read(self._columns([name]), name).to_series().rechunk()
 
     def rows_of(self, name: str, begin: int, stop: int) -> pl.Series:
-        """Some consecutive rows of a column."""
         return self.frame([name], begin, stop).to_series()
 
     def frame(self, names: Sequence[str], begin: int, stop: int) -> pl.DataFrame:
-        """Some consecutive rows of several columns."""
         lines = self._columns(names).slice(begin, stop - begin)
         try:
             return lines.collect()

@@ -115,8 +115,7 @@ def _joined(
         sql.SQL("{} IS DISTINCT FROM {}").format(*_both(left, right, name))
         for name in columns[len(key) :]
     ]
-    spills = [Spill(table, columns, scratch / side)
-              for table, side in ((left, "left"), (right, "right"))]  # fmt: skip
+    spills = [Spill(left, columns, scratch / "left"), Spill(right, columns, scratch / "right")]
     prefixed = {
         f"{alias}{name}": one
         for alias, spill in zip("lr", spills, strict=True)
@@ -194,19 +193,10 @@ def _sums(
         "FROM (SELECT {} AS segment, {} AS fields FROM {} OFFSET 0) read OFFSET 0) hashed "
         "GROUP BY segment"
     ).format(_segment(key, segments), content, table.identifier)
-    types = {
-        "segment": column("segment", pl.Int64()),
-        "rows": column("rows", pl.Int64()),
-        "sum": column("sum", pl.Int64()),
-        "mix": column("mix", pl.Int64()),
-    }
+    types = {name: column(name, pl.Int64()) for name in ("segment", "rows", "sum", "mix")}
     with refusals(table.name):
-        frames = list(copied(table.connection, statement, types))
-    return (
-        pl.concat(frames)
-        if frames
-        else pl.DataFrame(schema={name: one.dtype for name, one in types.items()})
-    )
+        frames = [*copied(table.connection, statement, types)]
+    return pl.concat(frames or [pl.DataFrame(schema=dict.fromkeys(types, pl.Int64()))])
 
 
 def _hashable(table: SqlTable, name: str) -> sql.Composable:

@@ -20,8 +20,8 @@ from connectors.errors import SidesRefused
 from connectors.files.disk.atomic import private_folder
 from connectors.postgres.accounts import acting, sees_part
 from connectors.postgres.bulk.copy_out import copied_blocks, parsed
-from connectors.postgres.cancelling import give_up
 from connectors.postgres.database import SILENT_CLIENT, STATEMENT_SECONDS, WORK_MEMORY
+from connectors.postgres.one_moment import give_up
 from connectors.postgres.session import (
     CONNECT_SECONDS,
     NO_CONNECTION,
@@ -35,6 +35,15 @@ from schemas.frame_types import Dtype
 T = TypeVar("T")
 _INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
 _TIMES = ("timestamptz", "timestamp")
+_DTYPES: dict[str, Dtype] = {
+    **dict.fromkeys(_INTEGERS, pl.Int64()),
+    **dict.fromkeys(_FLOATS, pl.Float64()),
+    "bool": pl.Boolean(),
+    "timestamptz": pl.Datetime("us", "UTC"),
+    "timestamp": pl.Datetime("us"),
+    "date": pl.Date(),
+}
+"""As what values are read; those of other types are texts."""
 _ORDERED = frozenset({*_INTEGERS, *_FLOATS, *_TIMES, "numeric", "date", "bool", "uuid", "bytea"})
 """Types whose values have one order everywhere: texts have that of a collation."""
 _PART = r'(?:"((?:[^"\0]|"")+)"|([^".\0]+))'
@@ -59,20 +68,9 @@ class TableColumn:
 
     @property
     def reading(self) -> Column:
-        """The column as a side has it."""
-        if self.type in _INTEGERS:
-            return column(self.name, pl.Int64())
-        if self.type in _FLOATS:
-            return column(self.name, pl.Float64())
-        types: dict[str, Dtype] = {
-            "bool": pl.Boolean(),
-            "timestamptz": pl.Datetime("us", "UTC"),
-            "timestamp": pl.Datetime("us"),
-            "date": pl.Date(),
-        }
         if self.type == "numeric":
             return Column(self.name, pl.String(), Reading.NUMBER)
-        return column(self.name, types.get(self.type, pl.String()))
+        return column(self.name, _DTYPES.get(self.type, pl.String()))
 
     def selected(self, alias: str) -> sql.Composable:
         """The column as COPY gives it: a text that polars reads as its type."""
@@ -111,7 +109,6 @@ class SqlTable:
 
     @property
     def readings(self) -> Mapping[str, Column]:
-        """Its columns as a side has them."""
         return {name: one.reading for name, one in self.columns.items()}
 
     @property
@@ -179,10 +176,10 @@ class SqlTable:
 @contextmanager
 def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
     """The table an address names, in a read-only transaction; raises SidesRefused."""
-    url, shown, named = _parsed_address(address)
+    url, title, named = _parsed_address(address)
     parts = _parts(named)
     if not parts:
-        raise SidesRefused(f"{shown}: which table? Write postgresql://HOST/DB?table=SCHEMA.TABLE.")
+        raise SidesRefused(f"{title}: which table? Write postgresql://HOST/DB?table=SCHEMA.TABLE.")
     try:
         # What the address has of options stays: a search path may be among them.
         connection = psycopg.connect(
@@ -190,19 +187,19 @@ def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
         )
     except NO_CONNECTION as error:
         why = why_no_connection(error, url)
-        raise SidesRefused(f"{shown}: no connection: {why}.") from None
+        raise SidesRefused(f"{title}: no connection: {why}.") from None
     with closing(connection):
-        with refusals(shown):
+        with refusals(title):
             connection.execute(_SETTINGS)
             connection.autocommit, connection.read_only = False, True
             connection.isolation_level = IsolationLevel.REPEATABLE_READ
-            identifier = _identifier(connection, shown, parts)
+            identifier = _identifier(connection, title, parts)
             columns = _columns(connection, identifier)
-            kind = _kind(connection, shown, identifier)
-        yield SqlTable(shown, connection, identifier, columns, key, kind)
+            kind = _kind(connection, title, identifier)
+        yield SqlTable(title, connection, identifier, columns, key, kind)
 
 
-def _kind(connection: psycopg.Connection, shown: str, identifier: sql.Identifier) -> str:
+def _kind(connection: psycopg.Connection, title: str, identifier: sql.Identifier) -> str:
     """What the table is called; raises SidesRefused for one of ours that is shown to logins alone.
 
     What a policy hides would be missing to whoever compares, or on neither side.
@@ -220,7 +217,7 @@ def _kind(connection: psycopg.Connection, shown: str, identifier: sql.Identifier
         in_part = sees_part(connection)
         if in_part and acting(connection) is None:
             raise SidesRefused(
-                f"{shown}: the account {connection.info.user} of the database is shown its rows by "
+                f"{title}: the account {connection.info.user} of the database is shown its rows by "
                 "a login alone, and nobody is logged in here, so that it would seem empty. Connect "
                 "as an account that loads or applies, or compare a file of its rows."
             )
@@ -280,7 +277,6 @@ class Spill:
         self.rows = 0
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Keep a frame that has the columns of the side."""
         self.files.append(spill(frame, self.scratch, len(self.files)))
         self.rows += frame.height
 
@@ -384,14 +380,14 @@ def copied(
         yield parsed(block, read).with_columns(pl.col(days).cast(pl.Date))
 
 
-def _identifier(connection: psycopg.Connection, shown: str, parts: Sequence[str]) -> sql.Identifier:
+def _identifier(connection: psycopg.Connection, title: str, parts: Sequence[str]) -> sql.Identifier:
     row = connection.execute(
         """SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.oid = to_regclass(%s)""",
         [sql.Identifier(*parts).as_string(connection)],
     ).fetchone()
     if row is None:
-        raise SidesRefused(f"{shown}: there is no such table, or this role may not see it.")
+        raise SidesRefused(f"{title}: there is no such table, or this role may not see it.")
     return sql.Identifier(*row)
 
 
@@ -423,10 +419,10 @@ def _parsed_address(address: str) -> tuple[str, str, str]:
     except ValueError:
         raise SidesRefused("An address of a table cannot be read.") from None
     named = query.get("table", "")
-    shown = f"{parts.hostname or query.get('host', 'local')}{parts.path}?table={named}"
+    title = f"{parts.hostname or query.get('host', 'local')}{parts.path}?table={named}"
     # Written anew, a blank of the options would be a +, which libpq takes for one.
     given = [one for one in parts.query.split("&") if one.partition("=")[0] != "table"]
-    return f"postgresql://{parts.netloc}{parts.path}?{'&'.join(given)}", shown, named
+    return f"postgresql://{parts.netloc}{parts.path}?{'&'.join(given)}", title, named
 
 
 def _parts(named: str) -> list[str]:

@@ -48,6 +48,6 @@ def write(sides: Mapping[str, Side], scratch: Path) -> dict[str, Path]:
         for name, side in sides.items():
             for records in (arrow_rows([one]).collect() for one in side.broken):
                 lines = records.select(pl.lit(name).alias("side"), *records.columns)
-                shown = lines.with_columns(defused(pl.col("text")).name.keep())
-                shown.write_csv(file, include_header=False)
+                safe = lines.with_columns(defused(pl.col("text")).name.keep())
+                safe.write_csv(file, include_header=False)
     return {NAME: target}

@@ -17,6 +17,7 @@ from argon2.low_level import Type, hash_secret_raw
 from psycopg.rows import dict_row
 
 from connectors.errors import LoginRefused
+from connectors.postgres.query import one_value
 from connectors.process import user_at_host
 from schemas.accounts import HOURS, AccountRole, How, is_name
 from schemas.counting import quantity
@@ -49,8 +50,6 @@ _SALT = re.compile(r"argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([0-9a-f]+)")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Somebody who may log in."""
-
     name: str
     full_name: str
     roles: tuple[AccountRole, ...]
@@ -82,16 +81,14 @@ class Person:
     """How dates and numbers are written for them."""
 
     def has(self, *roles: AccountRole) -> bool:
-        """Whether one of these roles is theirs."""
         return bool({*roles} & {*self.roles})
 
 
 def acting(connection: psycopg.Connection) -> Person | None:
     """Who is logged in on this connection; None: nobody, or no longer."""
-    row = connection.execute(f"SELECT {SCHEMA}.acting_as()").fetchone()
-    if row is None or row[0] is None:
+    person = one_value(connection.execute(f"SELECT {SCHEMA}.acting_as()"))
+    if person is None:
         return None
-    person = row[0]
     return Person(
         person["name"],
         person["full_name"],
@@ -103,19 +100,18 @@ def acting(connection: psycopg.Connection) -> Person | None:
     )
 
 
-def who(connection: psycopg.Connection, said: str | None) -> str:
-    """Who decides or signs: the account that is logged in, else what was said, else this user.
+def who(connection: psycopg.Connection, stated: str | None) -> str:
+    """Who decides or signs: the account that is logged in, else the stated name, else this user.
 
-    What is said beside a login is a note, and no name.
+    What is stated beside a login is a note, and no name.
     """
     person = acting(connection)
-    return person.name if person else said or user_at_host()
+    return person.name if person else stated or user_at_host()
 
 
 def has_accounts(connection: psycopg.Connection) -> bool:
     """Whether anybody has an account; without one everybody is who they say."""
-    row = connection.execute(f"SELECT {SCHEMA}.has_accounts()").fetchone()
-    return bool(row and row[0])
+    return bool(one_value(connection.execute(f"SELECT {SCHEMA}.has_accounts()")))
 
 
 def scopes_seen(connection: psycopg.Connection, scopes: Iterable[str]) -> set[str]:
@@ -129,8 +125,7 @@ def scopes_seen(connection: psycopg.Connection, scopes: Iterable[str]) -> set[st
 
 def sees_part(connection: psycopg.Connection) -> bool:
     """Whether whoever acts here may see a part of what there is, whichever role reads it."""
-    row = connection.execute(f"SELECT NOT {SCHEMA}.sees_all()")
-    return (row.fetchone() or (False,))[0] is True
+    return bool(one_value(connection.execute(f"SELECT NOT {SCHEMA}.sees_all()")))
 
 
 def refuse_nobody(connection: psycopg.Connection) -> None:
@@ -148,22 +143,20 @@ def refuse_nobody(connection: psycopg.Connection) -> None:
 
 def is_shown_part(connection: psycopg.Connection) -> bool:
     """Whether PostgreSQL keeps rows from this connection, so that what it finds may not be all."""
-    row = connection.execute("SELECT row_security_active('batch')").fetchone()
-    return bool(row and row[0]) and sees_part(connection)
+    kept = one_value(connection.execute("SELECT row_security_active('batch')"))
+    return bool(kept) and sees_part(connection)
 
 
 def sees_breaks(connection: psycopg.Connection, number: int) -> bool:
     """Whether whoever acts here sees all breaks of a reconciliation."""
-    row = connection.execute(
-        f"SELECT {SCHEMA}.sees_all() OR %s = ANY ({SCHEMA}.seen_runs(true))", [number]
-    )
-    return (row.fetchone() or (False,))[0] is True
+    asked = f"SELECT {SCHEMA}.sees_all() OR %s = ANY ({SCHEMA}.seen_runs(true))"
+    return bool(one_value(connection.execute(asked, [number])))
 
 
 def is_batch_seen(connection: psycopg.Connection, batch_id: int) -> bool:
     """Whether there is such a batch, and whoever acts here sees it."""
-    row = connection.execute(f"SELECT {BATCH_SEEN} FROM batch b WHERE b.id = %s", [batch_id])
-    return (row.fetchone() or (False,))[0] is True
+    asked = f"SELECT {BATCH_SEEN} FROM batch b WHERE b.id = %s"
+    return bool(one_value(connection.execute(asked, [batch_id])))
 
 
 def visible_batches(connection: psycopg.Connection, batches: Iterable[int]) -> set[int]:
@@ -185,7 +178,7 @@ def visible_batches(connection: psycopg.Connection, batches: Iterable[int]) -> s
 
 
 def batch_label(connection: psycopg.Connection, number: int) -> str:
-    """What a batch is called in what is said here: its number only to whoever may be told that."""
+    """What a batch is called in messages: its number only to whoever may be told that."""
     return f"batch {number}" if visible_batches(connection, [number]) else OF_OTHERS
 
 
@@ -255,11 +248,11 @@ def set_password(
     salt = f"{ARGON2}{secrets.token_hex(16)}"
     verifier = hashlib.sha256(_key(password, salt)).hexdigest()
     old_key = None if old is None else _key(old, _salt(connection, name)).hex()
-    row = connection.execute(
+    event = connection.execute(
         f"SELECT {SCHEMA}.set_password(%s, %s, %s, %s, %s)",
         [name, salt, verifier, old_key, who(connection, None)],
-    ).fetchone()
-    if row is None or row[0] is None:
+    )
+    if one_value(event) is None:
         raise LoginRefused(
             f"This is not the password of {name}, or it waits: after {TRIES} refused tries each "
             f"takes longer, {_LONGEST} at most. Nothing was changed."
@@ -290,11 +283,10 @@ def log_in(
     # A name that none can have costs the same time as any other.
     known_as = name if is_name(name) else ""
     key = _key(password[:LONGEST_PASSWORD], _salt(connection, known_as))
-    row = connection.execute(
+    answer = connection.execute(
         f"SELECT {SCHEMA}.log_in(%s, %s, %s, %s)", [known_as, key.hex(), _hash(token), seconds]
-    ).fetchone()
-    assert row is not None
-    if row[0] == "ok":
+    )
+    if one_value(answer) == "ok":
         return token
     raise LoginRefused(
         "Name or password is wrong, or the account is disabled, or it waits: after "
@@ -306,10 +298,10 @@ def log_in(
 def vouch(connection: psycopg.Connection, known_as: str, how: How) -> str | None:
     """The token of a login that a provider or proxy stands for; None: no account is known so."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    row = connection.execute(
+    found = connection.execute(
         f"SELECT {SCHEMA}.vouch(%s, %s, %s, %s)", [known_as, how, _hash(token), LONGEST_LOGIN]
-    ).fetchone()
-    return token if row and row[0] else None
+    )
+    return token if one_value(found) else None
 
 
 def act_as(connection: psycopg.Connection, token: str | None) -> None:
@@ -318,14 +310,11 @@ def act_as(connection: psycopg.Connection, token: str | None) -> None:
 
 
 def log_out(connection: psycopg.Connection) -> None:
-    """End the login that this connection acts by."""
     connection.execute(f"SELECT {SCHEMA}.log_out()")
 
 
 def _salt(connection: psycopg.Connection, name: str) -> str:
-    row = connection.execute(f"SELECT {SCHEMA}.login_salt(%s)", [name]).fetchone()
-    assert row is not None
-    return str(row[0])
+    return str(one_value(connection.execute(f"SELECT {SCHEMA}.login_salt(%s)", [name])))
 
 
 def _key(password: str, salt: str) -> bytes:

@@ -3,9 +3,9 @@
 import psycopg
 
 from connectors.errors import StatementRefused
-from schemas.derived.sql_names import SCHEMA
+from connectors.postgres.query import one_value
+from schemas.derived.sql_names import READER, SCHEMA
 from schemas.guards.commands import BEGUN, ROLE_OF, marking_function
-from schemas.guards.roles import READER
 
 
 def refuse_without_right(connection: psycopg.Connection, command: str) -> None:
@@ -32,13 +32,11 @@ def may_run(connection: psycopg.Connection, command: str) -> bool:
     is a member of none.
     """
     role = BEGUN.get(command, ROLE_OF[command])
-    return role == READER or _has_rights_of(connection, role)
-
-
-def _has_rights_of(connection: psycopg.Connection, role: str) -> bool:
+    if role == READER:
+        return True
     found = connection.execute(
         "SELECT bool_or(has_function_privilege(oid, 'EXECUTE')) FROM pg_proc "
         "WHERE pronamespace = to_regnamespace(%s) AND proname = %s",
         [SCHEMA, marking_function(role)],
-    ).fetchone()
-    return bool(found and found[0])
+    )
+    return bool(one_value(found))

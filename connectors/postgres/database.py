@@ -13,6 +13,7 @@ import psycopg
 from connectors.errors import DatabaseUnusable, SchemaReplaced, StatementRefused
 from connectors.postgres.accounts import act_as
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
+from connectors.postgres.query import one_value
 from connectors.postgres.refusals import as_recon_error
 from connectors.postgres.schema.completeness import (
     SWITCHED_OFF,
@@ -72,7 +73,6 @@ def libpq_address(url: str) -> str:
 
 
 def embedded_folder(settings: Settings) -> Path:
-    """Data folder of the embedded server."""
     return settings.home / "postgres"
 
 
@@ -138,12 +138,12 @@ class Database:
 
     def _begin(self, connection: psycopg.Connection) -> None:
         """Say how the session is to be, and look for the revision, which takes no more time so."""
-        said = [TEXTS_OF_VALUES, SILENT_CLIENT]
+        statements = [TEXTS_OF_VALUES, SILENT_CLIENT]
         if self.revision is not None:
-            said.append(
+            statements.append(
                 f"SELECT version_num, {STATE}, {SWITCHED_OFF} FROM {SCHEMA}.{VERSION_TABLE}"
             )
-        cursor = connection.execute("; ".join(said))
+        cursor = connection.execute("; ".join(statements))
         while cursor.nextset():
             pass
         if self.revision is None:
@@ -169,7 +169,7 @@ class Database:
         """Let a role that may not read staged rows find what of them is shown instead."""
         if self.loads is None:
             asked = f"SELECT has_table_privilege(to_regclass('{SCHEMA}.{_STAGED}'), 'SELECT')"
-            self.loads = (connection.execute(asked).fetchone() or (None,))[0]
+            self.loads = one_value(connection.execute(asked))
         if self.loads is False:
             connection.execute(f"SET search_path = {SHOWN_SCHEMA}, {SCHEMA}")
 
@@ -222,11 +222,10 @@ def nested_loops(connection: psycopg.Connection, *, on: bool) -> Iterator[None]:
     just now: the planner, which expects few of them to be left by a condition, would read all of
     one side for every row of the other.
     """
-    row = connection.execute("SELECT current_setting('enable_nestloop')").fetchone()
-    assert row is not None
+    before = one_value(connection.execute("SELECT current_setting('enable_nestloop')"))
     connection.execute(f"SET LOCAL enable_nestloop = {'on' if on else 'off'}")
     yield
-    connection.execute(f"SET LOCAL enable_nestloop = {row[0]}")
+    connection.execute(f"SET LOCAL enable_nestloop = {before}")
 
 
 @contextmanager
@@ -284,13 +283,9 @@ def summarise(connection: psycopg.Connection, *tables: str) -> None:
     )
 
 
-def _nothing(_: psycopg.Connection) -> None:
-    """What is asked of most databases when they are opened."""
-
-
 def open_database(
     settings: Settings,
-    ask: Callable[[psycopg.Connection], None] = _nothing,
+    ask: Callable[[psycopg.Connection], object] = lambda _: None,
     *,
     guarded: bool = True,
 ) -> Database:
@@ -325,10 +320,10 @@ def is_empty(settings: Settings) -> bool:
     if settings.database_url is None and not is_made(embedded_folder(settings)):
         return True
     with _named(settings).connect() as connection:
-        current = revision_of(connection)
-        if current is None:
-            refuse_remains(connection, None)
-        return current is None
+        if revision_of(connection) is not None:
+            return False
+        refuse_remains(connection, None)
+        return True
 
 
 def kinds_there(settings: Settings) -> dict[str, Table]:
@@ -353,14 +348,11 @@ def _bring_up_to_date(database: Database, *ways: Way, asked: bool = False) -> No
 
 
 def _named(settings: Settings) -> Database:
-    limits = settings.limits
-    embedded = None if settings.database_url else embedded_folder(settings)
-    url = database_url(settings)
     return Database(
-        url,
-        limits.database_wait_seconds,
-        embedded,
-        limits.lease_seconds,
+        database_url(settings),
+        settings.limits.database_wait_seconds,
+        None if settings.database_url else embedded_folder(settings),
+        settings.limits.lease_seconds,
         named_by=settings.database_from,
     )
 
@@ -384,9 +376,9 @@ def _refuse_other_encoding(connection: psycopg.Connection, named_by: str) -> Non
 
 
 def _refuse_read_only(connection: psycopg.Connection) -> None:
-    if connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
+    if one_value(connection.execute("SELECT pg_is_in_recovery()")):
         raise DatabaseUnusable("The database server is read-only. Connect to the primary.")
-    if connection.execute("SHOW transaction_read_only").fetchone() == ("on",):
+    if one_value(connection.execute("SHOW transaction_read_only")) == "on":
         user = connection.info.user
         raise DatabaseUnusable(
             f"The database lets {user} only read: default_transaction_read_only is on. Make room "

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from connectors.errors import DatabaseLost, TurnNotGiven
+from connectors.postgres.query import one_value
 from connectors.postgres.session import TRANSACTIONS
 from connectors.process import whoami
 from schemas.derived.sql_names import SCHEMA
@@ -76,7 +77,6 @@ class Heartbeat:
         return not self.lost and _now() - self._renewed < self.seconds
 
     def end(self) -> None:
-        """Renew it no more."""
         self._ended.set()
         self._thread.join()
 
@@ -100,30 +100,22 @@ class Heartbeat:
     def _renew(self) -> None:
         with self._turn:
             began = _now()
-            row = (
-                self._server()
-                .execute(
-                    f"SELECT {SCHEMA}.renew_lease(%s, %s, %s, %s)",
-                    [self.name, *self._session, self.seconds],
-                )
-                .fetchone()
+            found = self._server().execute(
+                f"SELECT {SCHEMA}.renew_lease(%s, %s, %s, %s)",
+                [self.name, *self._session, self.seconds],
             )
-            self.lost = self.lost or not (row and row[0])
+            self.lost = not one_value(found) or self.lost
             self._renewed = began
 
     def _end_blockers(self) -> None:
         """End whoever keeps our own session waiting, if its lease has run out."""
         with self._turn:
-            names = (
-                self._server()
-                .execute(
-                    f"SELECT name FROM {SCHEMA}.lease WHERE pid = ANY(pg_blocking_pids(%s)) "
-                    "AND expires_at < clock_timestamp()",
-                    [self._session[0]],
-                )
-                .fetchall()
+            blockers = self._server().execute(
+                f"SELECT name FROM {SCHEMA}.lease WHERE pid = ANY(pg_blocking_pids(%s)) "
+                "AND expires_at < clock_timestamp()",
+                [self._session[0]],
             )
-            for (name,) in names:
+            for (name,) in blockers.fetchall():
                 end_holder(self._server(), name)
 
     def _server(self) -> psycopg.Connection:
@@ -133,8 +125,6 @@ class Heartbeat:
 
 
 class Taken(NamedTuple):
-    """A lease that this session has."""
-
     name: str
     session: Session
     seconds: int
@@ -262,9 +252,8 @@ def end_holder(connection: psycopg.Connection, name: str) -> str | None:
     for statement in (ENDED_SESSION.format(name="%s"), f"SELECT {SCHEMA}.end_holder(%s)"):
         # First as ourselves, who may end sessions of our own account; then as the schema's owner.
         with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
-            row = connection.execute(statement, [name]).fetchone()
-            if row and row[0]:
-                return str(row[0])
+            if owner := one_value(connection.execute(statement, [name])):
+                return str(owner)
     return None
 
 
@@ -316,8 +305,8 @@ def when_free(connection: psycopg.Connection, name: str) -> str:
 
 
 def _seconds(connection: psycopg.Connection) -> int:
-    row = connection.execute("SELECT current_setting('recon.lease_seconds', TRUE)").fetchone()
-    return min(int(row[0]), MOST_SECONDS) if row and row[0] else DEFAULT_SECONDS
+    stated = one_value(connection.execute("SELECT current_setting('recon.lease_seconds', TRUE)"))
+    return min(int(stated), MOST_SECONDS) if stated else DEFAULT_SECONDS
 
 
 def _now() -> float:

@@ -14,7 +14,8 @@ from connectors.errors import JobHeldElsewhere, JobRefused, JobUnknown
 from connectors.postgres.accounts import BATCH_SEEN, who
 from connectors.postgres.command_rights import may_run
 from connectors.postgres.heartbeat import holder_text, renewed, take
-from connectors.postgres.trail import said_by
+from connectors.postgres.query import one_value
+from connectors.postgres.trail import read_detail
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.commands import command_of
 from schemas.guards.leases import Held
@@ -70,16 +71,11 @@ def order_job(
     connection: psycopg.Connection, kind: JobKind, arguments: Mapping[str, Any], by: str | None
 ) -> int:
     """Ask for work; gives the number of the job. `by` counts where nobody is logged in."""
-    text = json.dumps(arguments, sort_keys=True)
-    row = connection.execute(
-        f"SELECT {SCHEMA}.order_job(%s, %s, %s)", [kind, text, who(connection, by)]
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    values = [kind, json.dumps(arguments, sort_keys=True), who(connection, by)]
+    return int(one_value(connection.execute(f"SELECT {SCHEMA}.order_job(%s, %s, %s)", values)))
 
 
 def order_again(connection: psycopg.Connection, number: int, by: str | None) -> None:
-    """Ask once more for a job that stopped or could not run."""
     connection.execute(f"SELECT {SCHEMA}.order_again(%s, %s)", [number, who(connection, by)])
 
 
@@ -128,10 +124,8 @@ def awaited_uploads(connection: psycopg.Connection) -> set[str]:
 
 def may_do_jobs(connection: psycopg.Connection) -> bool:
     """Whether the account of this connection may do what is asked for."""
-    row = connection.execute(
-        f"SELECT has_function_privilege('{SCHEMA}.take_job(integer, text)', 'EXECUTE')"
-    ).fetchone()
-    return bool(row and row[0])
+    asked = f"SELECT has_function_privilege('{SCHEMA}.take_job(integer, text)', 'EXECUTE')"
+    return bool(one_value(connection.execute(asked)))
 
 
 @contextmanager
@@ -153,8 +147,8 @@ def hold_job(
         )
     with renewed(connection, taken):
         before = find_job(connection, number).state
-        row = connection.execute(f"SELECT {SCHEMA}.take_job(%s, %s)", [number, flow_run]).fetchone()
-        if not (row and row[0]):
+        asked = connection.execute(f"SELECT {SCHEMA}.take_job(%s, %s)", [number, flow_run])
+        if not one_value(asked):
             if before is not JobState.ENDED:
                 raise JobRefused(find_job(connection, number).said or "")
             raise JobHeldElsewhere(
@@ -168,7 +162,7 @@ def end_job(
     connection: psycopg.Connection,
     number: int,
     exit_code: int,
-    said: str,
+    message: str,
     batches: Iterable[int] = (),
     reconciliation: int | None = None,
 ) -> None:
@@ -176,15 +170,13 @@ def end_job(
     named = " ".join(map(str, batches))
     connection.execute(
         f"SELECT {SCHEMA}.end_job(%s, %s, %s, %s, %s)",
-        [number, exit_code, said.replace("\x00", "\\x00"), named, reconciliation],
+        [number, exit_code, message.replace("\x00", "\\x00"), named, reconciliation],
     )
 
 
 def ordered_by(connection: psycopg.Connection, number: int) -> str:
     """Whoever ordered a job last, which answers for what it does."""
-    row = connection.execute(f"SELECT {SCHEMA}.job_ordered_by(%s)", [number]).fetchone()
-    assert row is not None
-    return str(row[0])
+    return str(one_value(connection.execute(f"SELECT {SCHEMA}.job_ordered_by(%s)", [number])))
 
 
 def done_for(connection: psycopg.Connection, job: Job, what: str) -> int | None:
@@ -195,7 +187,7 @@ def done_for(connection: psycopg.Connection, job: Job, what: str) -> int | None:
         [what, job.id],
     )
     return next(
-        (int(event) for event, detail in found if said_by(detail).get("job") == job.id), None
+        (int(event) for event, detail in found if read_detail(detail).get("job") == job.id), None
     )
 
 
@@ -208,7 +200,7 @@ def _jobs(connection: psycopg.Connection, which: str, values: list[Any]) -> list
             | {
                 "kind": JobKind(row["kind"]),
                 "state": JobState(row["state"]),
-                "arguments": said_by(row["arguments"]),
+                "arguments": read_detail(row["arguments"]),
                 "batches": tuple(row["batches"]),
             }
         )

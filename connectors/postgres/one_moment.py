@@ -12,10 +12,12 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from connectors.errors import DatabaseUnusable, StatementRefused
-from connectors.postgres.cancelling import give_up
 from connectors.postgres.database import Database, errors_reported
+from connectors.postgres.query import one_value
 from schemas.derived.sql_names import SCHEMA
 
+CANCEL_SECONDS = 1
+"""Between two requests to cancel: one that comes between two statements cancels nothing."""
 _PATIENCE = "1s"
 """How long another connection waits for a table before there is one fewer."""
 _AT_WORK: WeakKeyDictionary[psycopg.Connection, threading.Lock] = WeakKeyDictionary()
@@ -44,12 +46,13 @@ def _readable(connection: psycopg.Connection) -> str:
     Connections that share work take no lock while they do: where somebody waits for a lock that one
     of them has, another of them would wait behind that, and no database sees that the two are one.
     """
-    (names,) = connection.execute(
+    found = connection.execute(
         "SELECT string_agg(c.oid::regclass::text, ', ' ORDER BY c.relname) FROM pg_class c "
         "WHERE c.relnamespace = %s::regnamespace AND c.relkind IN ('r', 'p') "
         "AND has_table_privilege(c.oid, 'SELECT')",
         [SCHEMA],
-    ).fetchone() or (None,)
+    )
+    names = one_value(found)
     return f"LOCK TABLE {names} IN ACCESS SHARE MODE" if names else "SELECT"
 
 
@@ -63,8 +66,7 @@ def others_at_it(
     They are to share the work, so the server does not share out theirs once more. What any of them
     is asked when the block is left is given up, and none is left while somebody reads by it.
     """
-    found = connection.execute("SELECT pg_export_snapshot()").fetchone()
-    assert found is not None
+    snapshot = one_value(connection.execute("SELECT pg_export_snapshot()"))
     others: list[psycopg.Connection] = []
     # What went wrong in the block is no error of theirs.
     with ExitStack() as connected, ExitStack() as asked:
@@ -75,7 +77,7 @@ def others_at_it(
                 other = connected.enter_context(_as_is(database.connect(patient=False)))
                 with errors_reported(other):
                     other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-                    other.execute(f"SET TRANSACTION SNAPSHOT '{found[0]}'")
+                    other.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
                     _may_wait(other)
                     other.execute(f"SET LOCAL lock_timeout = '{_PATIENCE}'")
                     other.execute(tables)
@@ -97,6 +99,22 @@ def _as_is(way: AbstractContextManager[psycopg.Connection]) -> Iterator[psycopg.
     finally:
         other.close()
         way.__exit__(None, None, None)
+
+
+def give_up(
+    asked: Callable[[], Iterable[psycopg.Connection]], ended: Callable[[float], bool]
+) -> None:
+    """Have what connections are asked end: it may wait for a lock that is held for long.
+
+    `asked` gives those that are asked something still, `ended` waits up to so many seconds for the
+    end of all of it. One whose server is gone is asked nothing any more.
+    """
+    while not ended(0):
+        for connection in asked():
+            with suppress(psycopg.Error):
+                connection.cancel_safe(timeout=CANCEL_SECONDS)
+        if ended(CANCEL_SECONDS):
+            return
 
 
 def _at_work(connection: psycopg.Connection) -> threading.Lock:

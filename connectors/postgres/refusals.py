@@ -52,37 +52,39 @@ def as_recon_error(
     `last_words` is what the server said when it ended the session, where the error is without.
     """
     diag = last_words if last_words is not None and error.sqlstate is None else error.diag
-    said = diag.message_primary or _first_line(error)
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    message = diag.message_primary or lines[0]
     state = f" (SQLSTATE {diag.sqlstate})" if diag.sqlstate else ""
     if (setting := TIMEOUTS.get(diag.sqlstate or "")) is not None:
         # Nothing is tried again by itself: the same setting would end it again.
         return StatementRefused(
-            f"The server ended the session by its setting {setting}: {said}{state}. Nothing of an "
-            f"open transaction was written. Have more time allowed: `ALTER ROLE {user or 'NAME'} "
-            f"SET {setting} = 0` takes the limit away from this role. {AGAIN}"
+            f"The server ended the session by its setting {setting}: {message}{state}. Nothing of "
+            "an open transaction was written. Have more time allowed: "
+            f"`ALTER ROLE {user or 'NAME'} SET {setting} = 0` takes the limit away from this role. "
+            f"{AGAIN}"
         )
     if lost and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return DatabaseLost(f"The connection to the database was lost: {said}{state}. {AGAIN}")
+        return DatabaseLost(f"The connection to the database was lost: {message}{state}. {AGAIN}")
     if error.sqlstate and error.sqlstate.startswith(NO_ROOM):
         return DatabaseUnusable(
-            f"The database server has no room left: {said}{state}. Make room there. {AGAIN}"
+            f"The database server has no room left: {message}{state}. Make room there. {AGAIN}"
         )
     if error.sqlstate and error.sqlstate.startswith(REFUSED):
         instead = INSTEAD.get(error.sqlstate, "")
-        parts = f"{said[:1].upper()}{said[1:]}.", instead, "Nothing was changed."
+        parts = f"{message[:1].upper()}{message[1:]}.", instead, "Nothing was changed."
         return AccountRefused(" ".join(filter(None, parts)))
     if isinstance(error, errors.InsufficientPrivilege):
         return StatementRefused(
-            f"The role {user or 'that connected'} lacks a right: {said}{state}. "
-            f"{_who_may(said)} " + AGAIN
+            f"The role {user or 'that connected'} lacks a right: {message}{state}. "
+            f"{_who_may(message)} {AGAIN}"
         )
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return StatementRefused(
-            f"The database server is read-only: {said}{state}. Connect to the primary, or "
+            f"The database server is read-only: {message}{state}. Connect to the primary, or "
             f"where it is one, have default_transaction_read_only switched off. {AGAIN}"
         )
     if isinstance(error, errors.DependentObjectsStillExist):
-        in_the_way = (diag.message_detail or said).splitlines()
+        in_the_way = (diag.message_detail or message).splitlines()
         return DatabaseUnusable(
             "Something in the database that recon did not make was made of what it has to change: "
             f"{first_of(in_the_way, MOST_NAMED, by='; ', end='; and')}. Keep how these were made "
@@ -91,36 +93,31 @@ def as_recon_error(
         )
     if isinstance(error, NOT_OURS):
         return StatementRefused(
-            f"The schema is not what this version made: {said}{state}. Restore it. {AGAIN}"
+            f"The schema is not what this version made: {message}{state}. Restore it. {AGAIN}"
         )
     if error.sqlstate and error.sqlstate.startswith(LIMIT):
         return StatementRefused(
-            f"A limit of the database server is in the way: {said}{state}. Nothing of its "
+            f"A limit of the database server is in the way: {message}{state}. Nothing of its "
             "transaction was written. Give it less, such as shorter values: the same is refused "
             "again."
         )
     if isinstance(error, psycopg.DataError):
         return StatementRefused(
-            f"A value that was given cannot be kept or looked for: {said}{state}. Nothing of its "
-            "transaction was written. Correct the value: the same one is refused again."
+            f"A value that was given cannot be kept or looked for: {message}{state}. Nothing of "
+            "its transaction was written. Correct the value: the same one is refused again."
         )
     return StatementRefused(
-        f"The database refused a statement: {said}{state}. Nothing of its transaction was "
+        f"The database refused a statement: {message}{state}. Nothing of its transaction was "
         f"written; the server's log has the rest. {AGAIN}"
     )
 
 
-def _who_may(said: str) -> str:
+def _who_may(message: str) -> str:
     """Which of our roles has the right that was missing, as far as the message names it."""
-    found = _DENIED.search(said)
+    found = _DENIED.search(message)
     role = role_for(*found.groups()) if found else None
     if role is None:
         return "Connect as a role that has it; docs/production.md lists what each may."
     if role == OWNER:
         return "Only the owner of the schema has it."
     return f"Connect as a member of {role}."
-
-
-def _first_line(error: psycopg.Error) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

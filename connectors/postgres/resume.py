@@ -35,20 +35,16 @@ def resumed(database: Database, run: Callable[[], Result]) -> Result:
     for attempt in range(2, ATTEMPTS + 1):
         log.warning("%s Attempt %s of %s follows by itself.", lost, attempt, ATTEMPTS)
         deadline = time.monotonic() + database.wait_seconds
-        _await_server(database, lost, deadline)
+        try:
+            with connected_again(database, deadline):
+                pass
+        except DatabaseUnusable:
+            raise lost from None
         try:
             return when_let(run, deadline)
         except DatabaseLost as error:
             lost = error
     raise lost
-
-
-def _await_server(database: Database, lost: DatabaseLost, deadline: float) -> None:
-    try:
-        with connected_again(database, deadline):
-            return
-    except DatabaseUnusable:
-        raise lost from None
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 
+from connectors.postgres.query import one_value
 from connectors.process import whoami
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import PREFIX
@@ -37,9 +38,7 @@ def write_trail(connection: psycopg.Connection, function: str, *values: object) 
     The database stamps the time and the account; `by` is a note beside it.
     """
     marks = ", ".join(["%s"] * len(values))
-    row = connection.execute(f"SELECT {SCHEMA}.{function}({marks})", values).fetchone()
-    assert row is not None
-    return int(row[0])
+    return int(one_value(connection.execute(f"SELECT {SCHEMA}.{function}({marks})", values)))
 
 
 def detail_text(detail: Mapping[str, object] | None) -> str | None:
@@ -47,13 +46,13 @@ def detail_text(detail: Mapping[str, object] | None) -> str | None:
     return None if detail is None else json.dumps(detail, sort_keys=True)
 
 
-def said_by(detail: str | None) -> dict[str, Any]:
-    """What the detail of an event says; a text that is no object says nothing."""
+def read_detail(text: str | None) -> dict[str, Any]:
+    """The detail of an event; a text that is no object says nothing."""
     try:
-        said = json.loads(detail or "{}")
+        detail = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return detail if isinstance(detail, dict) else {}
 
 
 def linked_events(
@@ -82,8 +81,8 @@ def events_of_run(
         "AND strpos(detail, %s) > 0 ORDER BY id",
         [what, run],
     )
-    events = [(int(batch), said_by(detail)) for batch, detail in found]
-    return [(batch, said) for batch, said in events if said.get("run") == run]
+    events = [(int(batch), read_detail(text)) for batch, text in found]
+    return [(batch, detail) for batch, detail in events if detail.get("run") == run]
 
 
 def committed(
@@ -114,28 +113,21 @@ def through_before(one: str, other: str) -> str:
 
 def last_event(connection: psycopg.Connection, *, of_batches: bool = False) -> int:
     """The number of the newest event of the audit trail, or of those about a batch; 0: none."""
-    row = connection.execute(
-        "SELECT coalesce(max(id), 0) FROM event WHERE NOT %s OR batch_id IS NOT NULL", [of_batches]
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    asked = "SELECT coalesce(max(id), 0) FROM event WHERE NOT %s OR batch_id IS NOT NULL"
+    return int(one_value(connection.execute(asked, [of_batches])))
 
 
 def time_of(connection: psycopg.Connection, event: int) -> datetime:
     """When an event was added; a database that was restored may give its number to another."""
-    row = connection.execute("SELECT at FROM event WHERE id = %s", [event]).fetchone()
-    assert row is not None
-    at: datetime = row[0]
+    at: datetime = one_value(connection.execute("SELECT at FROM event WHERE id = %s", [event]))
+    assert at is not None
     return at
 
 
 def last_of_batch(connection: psycopg.Connection, what: str, batch_id: int) -> int:
     """The number of the newest event of a name about a batch; 0: there is none."""
-    row = connection.execute(
-        "SELECT coalesce(max(id), 0) FROM event WHERE what = %s AND batch_id = %s", [what, batch_id]
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    asked = "SELECT coalesce(max(id), 0) FROM event WHERE what = %s AND batch_id = %s"
+    return int(one_value(connection.execute(asked, [what, batch_id])))
 
 
 def last_word(connection: psycopg.Connection, batch_id: int, what: Iterable[str]) -> str | None:
@@ -148,10 +140,10 @@ def last_word(connection: psycopg.Connection, batch_id: int, what: Iterable[str]
     return None if row is None else str(row[0])
 
 
-def said_last(connection: psycopg.Connection, batch_id: int, what: str) -> dict[str, Any]:
-    """What the last event of a name about a batch says; nothing where there is none."""
-    row = connection.execute(
+def last_detail(connection: psycopg.Connection, batch_id: int, what: str) -> dict[str, Any]:
+    """The detail of the last event of a name about a batch; nothing where there is none."""
+    text = connection.execute(
         "SELECT detail FROM event WHERE batch_id = %s AND what = %s ORDER BY id DESC LIMIT 1",
         [batch_id, what],
-    ).fetchone()
-    return said_by(row[0]) if row else {}
+    )
+    return read_detail(one_value(text))

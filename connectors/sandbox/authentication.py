@@ -41,7 +41,6 @@ class Sessions:
         return session
 
     def find(self, session: str) -> ServiceAccount | None:
-        """Whose session it is."""
         return self._accounts.get(session)
 
     def end(self, session: str) -> None:
@@ -49,7 +48,6 @@ class Sessions:
             self._accounts.pop(session, None)
 
     def end_all(self) -> None:
-        """Sign everyone out."""
         with self._lock:
             self._accounts.clear()
 
@@ -114,12 +112,12 @@ class Authentication:
             case "basic":
                 return self._basic(given.strip())
             case "bearer":
-                return self._bearer(given.strip())
+                given = given.strip()
+                return self._token(given) if "." in given else self._key(given)
         key = request.headers.get("x-api-key")
         if key is not None and self._options.traits.api_key_header:
             return self._key(key)
-        token = request.cookies.get("ss-tok")
-        if token:
+        if token := request.cookies.get("ss-tok"):
             return self._token(token)
         return self._sessions.find(request.cookies.get("ss-id", ""))
 
@@ -136,9 +134,6 @@ class Authentication:
             message = self._options.traits.refused_sign_in
             return Failure(401, "Unauthorized", message, message)
         return account
-
-    def _bearer(self, given: str) -> ServiceAccount | Failure:
-        return self._token(given) if "." in given else self._key(given)
 
     def _key(self, key: str) -> ServiceAccount | Failure:
         account = self._accounts.by_key(key)

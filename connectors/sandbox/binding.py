@@ -1,7 +1,6 @@
 """A request becomes the values of an operation's record: body < path < query < form."""
 
 from collections.abc import Mapping
-from functools import cache
 
 from connectors.sandbox.bodies import (
     BadBody,
@@ -49,10 +48,8 @@ class Binder:
         if records:
             values.update(records[0])
         for texts in (route.parts or {}, request.query, form):
-            if texts:
-                failure = self._overlay(table, name, values, texts)
-                if failure:
-                    return failure
+            if texts and (failure := self._overlay(table, name, values, texts)):
+                return failure
         return values
 
     def many(
@@ -95,7 +92,7 @@ class Binder:
         errors: list[FieldFailure] = []
         given = {part.lower(): text for part, text in texts.items()}
         for field in table.delivered:
-            text = given.get(_lowered(field.name))
+            text = given.get(field.name.lower())
             if not text:
                 continue
             value = self._reader.text(field, text)
@@ -110,7 +107,7 @@ def read_cells(reader: Reader, table: Table, row: Cells) -> Record:
     """The record of one CSV row; raises BadBody for a cell that is no value of its kind."""
     found: dict[str, Value | None] = {}
     for field in table.delivered:
-        text = row.get(_lowered(field.name))
+        text = row.get(field.name.lower())
         if text is None:
             continue
         value = reader.text(field, text)
@@ -128,7 +125,7 @@ def read_members(reader: Reader, table: Table, tree: Tree, *, strict: bool) -> R
     given = {name.lower(): member for name, member in tree.items()}
     found: dict[str, Value | None] = {}
     for field in table.delivered:
-        lowered = _lowered(field.name)
+        lowered = field.name.lower()
         if lowered not in given:
             continue
         value = reader.tree(field, given[lowered])
@@ -137,8 +134,3 @@ def read_members(reader: Reader, table: Table, tree: Tree, *, strict: bool) -> R
         elif strict:
             raise BadBody
     return found
-
-
-@cache
-def _lowered(name: str) -> str:
-    return name.lower()

@@ -172,7 +172,6 @@ class Description:
         self._calls = _Names()
 
     def response(self) -> Response:
-        """The answer to a request for it."""
         body = json.dumps(self.document(), ensure_ascii=False, indent=2).encode()
         return Response(200, "OK", [("Content-Type", Format.JSON.value)], body)
 
@@ -230,8 +229,11 @@ class Description:
         """`sent` and `got` are the names of the schemas of its request and its answer."""
         name = self._options.name_of(operation)
         number = "" if verb == operation.method else f"By{verb.capitalize()}"
-        placed = () if predefined else _placed(operation)
-        parameters = [self._parameter(field, "path") for field in placed]
+        parameters = [
+            self._parameter(field, "path")
+            for field in operation.table.delivered
+            if not predefined and f"{{{field.name}}}" in operation.path
+        ]
         called: Schema = {
             "operationId": self._calls.free(f"{'Api' if predefined else ''}{name}{number}"),
             "tags": [operation.table.title],
@@ -323,11 +325,6 @@ class Description:
 
 _STATUS: Table = TABLES["response_status"]
 _ANYBODY: list[Schema] = [{scheme: []} for scheme in _SCHEMES]
-
-
-def _placed(operation: Operation) -> tuple[Field, ...]:
-    fields = operation.table.delivered
-    return tuple(field for field in fields if f"{{{field.name}}}" in operation.path)
 
 
 def _body(schema: Schema, media_types: tuple[str, ...]) -> Schema:

@@ -96,11 +96,9 @@ class Exchange:
         bound = self._bound(request, route, operation)
         if isinstance(bound, Failure):
             return bound, None
-        refused = self._refused(request, operation)
-        if refused:
+        if refused := self._refused(request, operation):
             return refused, None
-        invalid = self._invalid(route, operation, bound)
-        if invalid:
+        if invalid := self._invalid(route, operation, bound):
             return invalid, None
         if route.batch:
             return self._batch(operation, request.verb, bound)
@@ -129,8 +127,7 @@ class Exchange:
         if operation.name in self._options.unvalidated:
             return None
         for index, record in enumerate(records):
-            invalid = validate(self._options.traits, operation.table, record)
-            if invalid:
+            if invalid := validate(self._options.traits, operation.table, record):
                 return self._named(invalid, index) if route.batch else invalid
         return None
 

@@ -15,7 +15,6 @@ class FieldFailure:
     meta: tuple[tuple[str, str], ...] = ()
 
     def tree(self) -> dict[str, object]:
-        """As the members of a field error."""
         members: dict[str, object] = {
             "ErrorCode": self.code,
             "FieldName": self.field,
@@ -46,7 +45,6 @@ class Failure:
         return replace(self, meta=(*self.meta, ("AutoBatchIndex", str(index))))
 
     def tree(self) -> dict[str, object]:
-        """As the members of a ResponseStatus."""
         status: dict[str, object] = {
             "ErrorCode": self.code,
             "Message": self.message,

@@ -82,7 +82,6 @@ class FaultSchedule:
         ]
 
     def due(self) -> Fault | None:
-        """The fault of the next request."""
         if not self._faults.faults:
             return None
         with self._lock:

@@ -61,8 +61,7 @@ def read_datetime(text: str, zone: ZoneInfo, *, as_written: bool = False) -> Tim
     System.Text.Json does, and as a host has it that made the value itself.
     """
     try:
-        stamp = _TIMESTAMP.fullmatch(text)
-        if stamp:
+        if stamp := _TIMESTAMP.fullmatch(text):
             wall = EPOCH + timedelta(milliseconds=int(stamp[1]))
             if stamp[2] is None:
                 return Time(wall, 0, TimeKind.UTC)
@@ -89,8 +88,7 @@ def read_datetime(text: str, zone: ZoneInfo, *, as_written: bool = False) -> Tim
 def read_datetime_offset(text: str) -> Time | None:
     """A DateTimeOffset, +00:00 where no offset is given; None for a text that is none."""
     try:
-        stamp = _TIMESTAMP.fullmatch(text)
-        if stamp:
+        if stamp := _TIMESTAMP.fullmatch(text):
             # The framework counts the milliseconds of the wall clock, not of the instant.
             wall = EPOCH + timedelta(milliseconds=int(stamp[1]))
             time = Time(wall, _minutes(stamp[2] or "Z"), TimeKind.OFFSET)

@@ -80,10 +80,6 @@ class User:
     api_key: str | None = field(default=None, repr=False)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True)
 class SandboxOptions:
     """Everything about the host that the document does not say."""
@@ -99,7 +95,7 @@ class SandboxOptions:
     zone: str = "UTC"
     """Time zone of the server, in which it keeps a datetime without offset."""
     faults: Faults = NO_FAULTS
-    clock: Callable[[], datetime] = _now
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     password_cost: int = 2**14
     """Cost of one password hash (scrypt's n); a power of two."""
 
@@ -108,15 +104,13 @@ class SandboxOptions:
         return STYLES[self.style]
 
     def name_of(self, operation: Operation) -> str:
-        """What this host calls an operation."""
         return self.operation_names.get(operation.name, operation.name)
 
     def __post_init__(self) -> None:
         if self.style not in STYLES:
             raise SettingsError(f"style={self.style!r} is not one of {', '.join(STYLES)}.")
         known = {operation.name for operation in OPERATIONS}
-        unknown = sorted({*self.operation_names, *self.unvalidated} - known)
-        if unknown:
+        if unknown := sorted({*self.operation_names, *self.unvalidated} - known):
             raise SettingsError(f"{unknown} are no operations; known are {sorted(known)}.")
         try:
             ZoneInfo(self.zone)

@@ -48,11 +48,11 @@ class Writer:
     json_time: Callable[[Time], str]
 
     def result(self, form: Format, result: Result) -> bytes:
-        """The body of a success."""
         match form:
             case Format.CSV:
-                rows = (self._row(result.columns, record) for record in result.rows)
-                return write_rows([result.columns, *rows]).encode()
+                names = result.columns
+                rows = ([self._cell(one.get(name)) for name in names] for one in result.rows)
+                return write_rows([names, *rows]).encode()
             case Format.JSV:
                 return self.jsv(list(result.rows) if result.many else result.rows[0]).encode()
         text = self.json(list(result.rows) if result.many else result.rows[0])
@@ -102,9 +102,6 @@ class Writer:
             for name, member in record.items()
             if member is not None
         ]
-
-    def _row(self, columns: Sequence[str], record: Mapping[str, object]) -> list[str]:
-        return [self._cell(record.get(column)) for column in columns]
 
     def _cell(self, value: object) -> str:
         match value:

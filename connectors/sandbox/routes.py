@@ -4,7 +4,7 @@ The documented paths and the framework's predefined ones, and the framework's pr
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -49,22 +49,6 @@ class Route:
     """Second part of an authentication path."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Template:
-    operation: Operation
-    pattern: re.Pattern[str]
-
-
-def _template(operation: Operation) -> _Template:
-    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(operation.path))
-    return _Template(operation, re.compile(pattern, re.IGNORECASE))
-
-
-def _templates(operations: Iterable[Operation]) -> tuple[_Template, ...]:
-    """The paths in the order in which they are tried: those with fewer placeholders first."""
-    return tuple(map(_template, sorted(operations, key=lambda one: len(one.addressed))))
-
-
 # Without a message queue the framework carries a one-way request out and answers it as any other.
 _PREDEFINED = re.compile(r"/(json|jsv|csv)/(?:reply|oneway)/([^/]+)|/api/([^/]+)", re.IGNORECASE)
 _AUTH = re.compile(r"/auth(?:/([^/]+))?", re.IGNORECASE)
@@ -76,7 +60,9 @@ class Routes:
     def __init__(
         self, options: SandboxOptions, operations: Sequence[Operation] = OPERATIONS
     ) -> None:
-        self._templates = _templates(operations)
+        # Those with fewer placeholders are tried first.
+        tried = sorted(operations, key=lambda one: len(one.addressed))
+        self._documented = [(one, _pattern(one.path)) for one in tried]
         self._by_name = {options.name_of(operation).lower(): operation for operation in operations}
         self._seen = lru_cache(maxsize=1024)(self._find)
 
@@ -88,20 +74,18 @@ class Routes:
 
     def _find(self, verb: str, path: str) -> Route | None:
         path = path.rstrip("/")
-        predefined = _PREDEFINED.fullmatch(path)
-        if predefined:
+        if predefined := _PREDEFINED.fullmatch(path):
             return self._predefined(verb, *predefined.groups())
         bare, suffix = _split_suffix(path)
-        auth = _AUTH.fullmatch(bare)
-        if auth:
+        if auth := _AUTH.fullmatch(bare):
             provider = auth[1].lower() if auth[1] else None
             if verb not in SIGNING_VERBS:
                 return None
             return Route(Door.AUTH, suffix=suffix, provider=provider)
-        for template in self._templates:
-            match = template.pattern.fullmatch(bare)
-            if match and verb in (template.operation.method, *template.operation.also):
-                return Route(Door.REST, template.operation, match.groupdict(), suffix)
+        for operation, pattern in self._documented:
+            match = pattern.fullmatch(bare)
+            if match and verb in (operation.method, *operation.also):
+                return Route(Door.REST, operation, match.groupdict(), suffix)
         return None
 
     def _predefined(
@@ -116,6 +100,11 @@ class Routes:
         if operation is None or (batch and door is Door.API and verb != "POST"):
             return None
         return Route(door, operation, {}, suffix or Format.JSON, batch)
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(path))
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def _split_suffix(path: str) -> tuple[str, Format | None]:

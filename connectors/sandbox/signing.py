@@ -59,7 +59,6 @@ class Signing:
     _authentication: Authentication
 
     def answer(self, request: ServedRequest, route: Route) -> SignedToken | Failure:
-        """What an authentication request gives."""
         bound = Binder(self._options).one(request, route, AUTHENTICATE, NAME)
         if isinstance(bound, Failure):
             return bound

@@ -129,11 +129,7 @@ class Store:
 
     def save(self, connection: Connection, table: Table, record: Record) -> int | None:
         """Add the record, or replace the one that has its key; gives the Id it got, if any."""
-        given = [
-            text
-            for field in _given_fields(table)
-            for text in stored_texts(field, record.get(field.name))
-        ]
+        given = _texts(_given_fields(table), record)
         done = connection.execute(self._writes[table.name], given, prepare=True)
         row = done.fetchone() if done.description else None
         return None if row is None else int(row["Id"])
@@ -152,13 +148,7 @@ class Store:
             cursor.copy(copy) as rows,
         ):
             for record in records:
-                rows.write_row(
-                    [
-                        text
-                        for field in fields
-                        for text in stored_texts(field, record.get(field.name))
-                    ]
-                )
+                rows.write_row(_texts(fields, record))
                 count += 1
         return count
 
@@ -201,6 +191,10 @@ def _follow_own_kinds(connection: sa.Connection) -> None:
 def _given_fields(table: Table) -> Sequence[Field]:
     fields = table.delivered
     return [field for field in fields if not (table.name in NUMBERED and field.name == "Id")]
+
+
+def _texts(fields: Sequence[Field], record: Record) -> list[str | None]:
+    return [text for field in fields for text in stored_texts(field, record.get(field.name))]
 
 
 def _write(table: Table) -> str:

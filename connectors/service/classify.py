@@ -9,8 +9,8 @@ from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
-from connectors.service.contract import Request, Verdict
-from connectors.service.decoding import STATUS, Ambiguous, Said, Unreadable, read_reply, read_status
+from connectors.service.contract import CARRIED_OUT, Request, Verdict
+from connectors.service.decoding import STATUS, Ambiguous, Body, Unreadable, read_reply, read_status
 from connectors.service.echo import (
     EchoDifference,
     check_record,
@@ -123,7 +123,7 @@ class Classifier:
     def reason(self, operation: Operation, reply: Reply) -> str:
         """What the service says against a request, without secrets; empty where it is nothing."""
         status = _status(reply)
-        named = Said(status=status).refusal
+        named = Body(status=status).refusal
         if named is None:
             return ""
         hide = self._redaction(operation.table)
@@ -132,7 +132,6 @@ class Classifier:
         return text if message in (text, named) else f"{text}: {message}"
 
     def failed(self, failed: Failed) -> ClassifiedResponse:
-        """No answer."""
         code = IN_DOUBT if failed.sent else UNSENT
         stop = f"No connection can be had: {failed.cause}" if failed.hopeless else None
         errors = (error_entry(code, f"{failed.cause[:1].upper()}{failed.cause[1:]}."),)
@@ -143,16 +142,16 @@ class Classifier:
         if not 200 <= reply.status < 300:
             return self._error(reply, self._redaction(request.operation.table, [record]))
         try:
-            said = read_reply(reply)
+            body = read_reply(reply)
         except Unreadable as problem:
             return _unreadable(reply, str(problem))
-        if (failed := self._failed(request, record, reply, said)) is not None:
+        if (failed := self._failed(request, record, reply, body)) is not None:
             return failed
-        if said.many or not said.records:
+        if body.many or not body.records:
             return _unreadable(
-                reply, f"{quantity(len(said.records), 'record')} where one is expected"
+                reply, f"{quantity(len(body.records), 'record')} where one is expected"
             )
-        return self._echo(request, record, reply, said.records[0])
+        return self._echo(request, record, reply, body.records[0])
 
     def batch(
         self, rows: Sequence[tuple[Request, Record]], reply: Reply
@@ -220,7 +219,7 @@ class Classifier:
             return ClassifiedResponse(None, errors(UNSENT), stop=stop)
         if not 400 <= reply.status < 500 or reply.status in _NOT_FINISHED:
             return ClassifiedResponse(None, errors(IN_DOUBT), in_doubt=True, failure=True)
-        says_why = Said(status=status).refusal
+        says_why = Body(status=status).refusal
         # A refusal that says why is about the record; the framework's own says nothing.
         of_caller = None if says_why else _OF_CALLER.get(reply.status)
         if reply.status == 400 and status is None and _CLEAR_TO_TLS.search(reply.body):
@@ -235,15 +234,15 @@ class Classifier:
         )
 
     def _failed(
-        self, request: Request, record: Record, reply: Reply, said: Said
+        self, request: Request, record: Record, reply: Reply, body: Body
     ) -> ClassifiedResponse | None:
         """What a ResponseStatus beside or inside of the record says against it; None: nothing."""
-        if said.refusal:
+        if body.refusal:
             hide = self._redaction(request.operation.table, [record])
             return ClassifiedResponse(
-                Verdict.REFUSED, service_errors(said.status, REFUSED, reply.status, hide)
+                Verdict.REFUSED, service_errors(body.status, REFUSED, reply.status, hide)
             )
-        return _unreadable(reply, _NAMELESS) if said.errors else None
+        return _unreadable(reply, _NAMELESS) if body.errors else None
 
     def _echo(
         self, request: Request, record: Record, reply: Reply, answered: Mapping[str, Any]
@@ -251,7 +250,7 @@ class Classifier:
         operation = request.operation
         try:
             echoed = shown_record(operation, answered)
-            inner = Said(status=read_status(echoed.get(STATUS.lower())))
+            inner = Body(status=read_status(echoed.get(STATUS.lower())))
             if (failed := self._failed(request, record, reply, inner)) is not None:
                 return failed
             found = differing(operation, record, echoed, self._zone)
@@ -279,21 +278,21 @@ class Classifier:
         completed: int | None,
     ) -> list[ClassifiedResponse]:
         try:
-            said = read_reply(reply)
+            body = read_reply(reply)
         except Unreadable as problem:
             return [_unreadable(reply, str(problem))] * len(rows)
-        if said.errors and not said.refusal:
+        if body.errors and not body.refusal:
             return [_unreadable(reply, _NAMELESS)] * len(rows)
-        if said.refusal:
-            errors = service_errors(said.status, IN_DOUBT, reply.status, hide)
+        if body.refusal:
+            errors = service_errors(body.status, IN_DOUBT, reply.status, hide)
             return [ClassifiedResponse(None, errors, in_doubt=True)] * len(rows)
-        if len(said.records) != len(rows) or completed not in (None, len(rows)):
+        if len(body.records) != len(rows) or completed not in (None, len(rows)):
             are = agree(len(rows), "is", "are")
-            found = f"{quantity(len(said.records), 'record')} where {len(rows)} {are} expected"
+            found = f"{quantity(len(body.records), 'record')} where {len(rows)} {are} expected"
             return [_unreadable(reply, found)] * len(rows)
         return [
             self._echo(request, record, reply, answered)
-            for (request, record), answered in zip(rows, said.records, strict=True)
+            for (request, record), answered in zip(rows, body.records, strict=True)
         ]
 
     def _batch_stopped(
@@ -303,10 +302,10 @@ class Classifier:
         # Done, and nothing shows the record: the status of the answer says that it is no echo.
         done = ClassifiedResponse(Verdict.ACKNOWLEDGED)
         try:
-            said = _said(reply, ambiguous=True)
+            body = _body_of(reply, ambiguous=True)
         except Ambiguous as problem:
             return [_unreadable(reply, str(problem))] * len(rows)
-        if said.many and (said.refusal or said.errors):
+        if body.many and (body.refusal or body.errors):
             # Whose error it is the number may not say: it may be that of a row it counts.
             return [_unreadable(reply, "an error beside one of several records")] * len(rows)
         failed = self._error(reply, hide)
@@ -349,13 +348,12 @@ class Classifier:
 
 def shows_every_row(reply: Reply, classified: Sequence[ClassifiedResponse]) -> bool:
     """Whether an answer shows every row it is for, so that it can be that of no other."""
-    shown = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
-    return 200 <= reply.status < 300 and all(one.verdict in shown for one in classified)
+    return 200 <= reply.status < 300 and all(one.verdict in CARRIED_OUT for one in classified)
 
 
 def _shows_another(found: Sequence[EchoDifference]) -> bool:
     """Whether an answer has other values than were sent, and does not only leave some out."""
-    return any(difference.shown not in (None, "") for difference in found)
+    return any(difference.answered not in (None, "") for difference in found)
 
 
 def _unreadable(reply: Reply, problem: str) -> ClassifiedResponse:
@@ -364,7 +362,7 @@ def _unreadable(reply: Reply, problem: str) -> ClassifiedResponse:
     return ClassifiedResponse(None, (entry,), in_doubt=True, failure=True)
 
 
-def _said(reply: Reply, *, ambiguous: bool = False) -> Said:
+def _body_of(reply: Reply, *, ambiguous: bool = False) -> Body:
     """What a body says that may be of any kind; nothing where it cannot be read.
 
     Raises Ambiguous where that is asked for.
@@ -374,18 +372,18 @@ def _said(reply: Reply, *, ambiguous: bool = False) -> Said:
     except Unreadable as problem:
         if ambiguous and isinstance(problem, Ambiguous):
             raise
-        return Said()
+        return Body()
 
 
 def _status(reply: Reply) -> Mapping[str, Any] | None:
-    return _said(reply).status
+    return _body_of(reply).status
 
 
 def _named(reply: Reply, rows: int) -> int | None:
     """Which row of a batch a 400 is about, where newer hosts say it."""
     meta = (_status(reply) or {}).get("meta") if reply.status == 400 else None
-    said = meta if isinstance(meta, Mapping) else {}
-    found = [str(text) for name, text in said.items() if str(name).lower() == "autobatchindex"]
+    members = meta if isinstance(meta, Mapping) else {}
+    found = [str(text) for name, text in members.items() if str(name).lower() == "autobatchindex"]
     index = found[0] if len(found) == 1 else ""
     number = int(index) if index.isascii() and index.isdigit() and len(index) <= 9 else rows
     return number if number < rows else None

@@ -217,8 +217,8 @@ class Connection(asyncio.Protocol):
     @property
     def _is_too_large(self) -> bool:
         # A chunk of one byte has five beside it.
-        beside = self._received - self._size
-        return self._size > self._most_bytes or beside > HEAD_BYTES + 8 * self._size
+        around = self._received - self._size
+        return self._size > self._most_bytes or around > HEAD_BYTES + 8 * self._size
 
     def _refuse_size(self) -> None:
         cause = f"the answer has more than {quantity(self._most_bytes, 'byte')}"

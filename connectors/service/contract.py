@@ -26,6 +26,9 @@ class Verdict(StrEnum):
     """It may have been carried out: nothing proves either."""
 
 
+CARRIED_OUT = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One record to send."""

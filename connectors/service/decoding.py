@@ -34,7 +34,7 @@ _decoder = json.JSONDecoder(parse_float=str, object_pairs_hook=_unique)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Body:
     """A body that was read."""
 
     records: list[Mapping[str, Any]] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Said:
         return next((str(one) for one in named if one), None)
 
 
-def read_reply(reply: Reply) -> Said:
+def read_reply(reply: Reply) -> Body:
     """The body of an answer; raises Unreadable, which says why."""
     types = reply.headers.get("content-type", "").lower().split("\n")
     kind = ", ".join(sorted({one.partition(";")[0].strip() for one in types}))
@@ -130,7 +130,7 @@ def read_cells(text: str) -> list[list[str]]:
     return rows[:-1]
 
 
-def _read_json(text: str) -> Said:
+def _read_json(text: str) -> Body:
     try:
         tree = _decoder.decode(text)
     except (ValueError, RecursionError):
@@ -143,11 +143,11 @@ def _read_json(text: str) -> Said:
             raise Unreadable("a JSON list of other things than objects")
         elements = [lowered(element) for element in tree]
         statuses = [read_status(element.pop("responsestatus", None)) for element in elements]
-        return Said([*elements], many=True, status=_first(statuses))
+        return Body([*elements], many=True, status=_first(statuses))
     if not isinstance(tree, dict):
         raise Unreadable("JSON that is no object")
     members = lowered(tree)
-    return Said([members], status=read_status(members.pop("responsestatus", None)))
+    return Body([members], status=read_status(members.pop("responsestatus", None)))
 
 
 def _is_deeper(tree: Any, most: int) -> bool:
@@ -168,7 +168,7 @@ def _nested_in(members: Iterable[Any]) -> list[Any]:
     return [member for member in members if isinstance(member, dict | list)]
 
 
-def _read_csv(text: str) -> Said:
+def _read_csv(text: str) -> Body:
     header, *rows = read_cells(text)
     names = [name.lower() for name in header]
     if len(set(names)) < len(names):
@@ -178,14 +178,14 @@ def _read_csv(text: str) -> Said:
     records = [dict(zip(names, row, strict=True)) for row in rows]
     texts = [record.pop("responsestatus", "") for record in records]
     status = _first([read_status(_jsv(text)) for text in texts if text])
-    return Said([*records], many=len(records) != 1, status=status, csv=True, header=names)
+    return Body([*records], many=len(records) != 1, status=status, csv=True, header=names)
 
 
 def _first(statuses: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
     """Of the statuses of several records the first that is an error, or else the first."""
     there = [status for status in statuses if status is not None]
-    said = ((status, Said(status=status)) for status in there)
-    wrong = (status for status, one in said if one.refusal or one.errors)
+    bodies = ((status, Body(status=status)) for status in there)
+    wrong = (status for status, one in bodies if one.refusal or one.errors)
     return next(wrong, there[0] if there else None)
 
 

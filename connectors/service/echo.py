@@ -42,7 +42,7 @@ class EchoDifference(NamedTuple):
     """A field that was sent and did not come back the same."""
 
     field: Field
-    shown: Any
+    answered: Any
     """What came back; of several places the first that is not the same."""
 
 
@@ -53,9 +53,9 @@ def differing(
     compared = _compared(operation.request, operation.response)
     if operation.request == operation.response:
         return [
-            EchoDifference(field, shown)
+            EchoDifference(field, came)
             for field, name in compared
-            if not _same(field, sent.get(field.name), shown := echoed.get(name), zone)
+            if not _same(field, sent.get(field.name), came := echoed.get(name), zone)
         ]
     found = []
     for field, name in compared:
@@ -202,8 +202,8 @@ def _normal(field: Field, value: Any) -> Any:
     """A nested value without what the two ways of writing do not have in common."""
     match field.kind:
         case Kind.LIST:
-            elements = _list(value)
-            if elements is None:
+            elements = [] if value in (None, "") else _nested(value)
+            if not isinstance(elements, list):
                 return value
             return [_members(field, element) for element in elements]
         case Kind.MAP:
@@ -223,11 +223,6 @@ def _members(field: Field, value: Any) -> Any:
         for inner in table
         if given.get(inner.name.lower()) not in (None, "")
     }
-
-
-def _list(value: Any) -> list[Any] | None:
-    tree = _nested(value) if value not in (None, "") else []
-    return tree if isinstance(tree, list) else None
 
 
 def _tree(value: Any) -> Mapping[str, Any]:

@@ -106,15 +106,10 @@ def _json(table: Table, record: Record, jsondata: str, zone: ZoneInfo) -> str:
     moments = _datetimes(table.name)
     if moments.isdisjoint(record):
         return jsondata
-    return json_object(
-        (name, _json_member(name in moments, value, zone)) for name, value in _texts(jsondata)
-    )
-
-
-def _texts(jsondata: str) -> Sequence[tuple[str, object]]:
     members = json.loads(jsondata, parse_float=_Digits, parse_int=_Digits)
-    assert isinstance(members, dict)
-    return list(members.items())
+    return json_object(
+        (name, _json_member(name in moments, value, zone)) for name, value in members.items()
+    )
 
 
 def _json_member(moment: bool, value: object, zone: ZoneInfo) -> str:

@@ -184,12 +184,12 @@ def _texts(value: object) -> Iterator[str]:
 
 def error_entry(code: str, message: str, field: str = "", **meta: object) -> ErrorEntry:
     """One of ours; `meta` is shown beside the stage."""
-    shown = {name: str(value) for name, value in meta.items() if value is not None}
+    more = {name: str(value) for name, value in meta.items() if value is not None}
     return {
         "ErrorCode": code,
         "FieldName": field,
         "Message": message,
-        "Meta": {"stage": STAGE, **shown},
+        "Meta": {"stage": STAGE, **more},
     }
 
 
@@ -207,9 +207,9 @@ def difference_errors(
             entries.append(error_entry(ECHO_DIFFERS, message, field.name))
             continue
         given = _display(hide.tree(sent.get(field.name)))
-        shown = _display(hide.tree(answered))
-        message = f"'{field.name}' was sent as {given}, answered as {shown}."
-        entries.append(error_entry(ECHO_DIFFERS, message, field.name, value=shown))
+        came = _display(hide.tree(answered))
+        message = f"'{field.name}' was sent as {given}, answered as {came}."
+        entries.append(error_entry(ECHO_DIFFERS, message, field.name, value=came))
     return tuple(entries)
 
 
@@ -220,8 +220,8 @@ def service_errors(
 
     `code`, one of ours, stands where the service gives none.
     """
-    said = status or {"errors": ()}
-    listed = said["errors"][:MOST_ERRORS]
+    stated = status or {"errors": ()}
+    listed = stated["errors"][:MOST_ERRORS]
     errors = [
         _field_error(error, code, http_status, hide)
         for error in listed
@@ -229,9 +229,9 @@ def service_errors(
     ]
     if errors:
         return tuple(errors)
-    if said.get("errorcode"):
-        code = hide.name(said["errorcode"]) or code
-        message = hide.message(said.get("message") or code, code, "")
+    if stated.get("errorcode"):
+        code = hide.name(stated["errorcode"]) or code
+        message = hide.message(stated.get("message") or code, code, "")
         return (error_entry(code, message, status=http_status),)
     message = f"The service answered {http_status} without saying why."
     return (error_entry(code, message, status=http_status),)
@@ -249,9 +249,9 @@ def redirect(reply: Reply, hide: Redaction) -> str:
             place = f"{parts.scheme}://{host}" if _HOST.fullmatch(host) else ""
     except ValueError:
         place = ""
-    shown = "".join(mark for mark in place if mark.isprintable())[:MOST_TARGET]
+    place = "".join(mark for mark in place if mark.isprintable())[:MOST_TARGET]
     unnamed = "to a target that is not shown" if target else "without naming a target"
-    answer = f"redirects to {shown}" if shown else f"redirects {unnamed}"
+    answer = f"redirects to {place}" if place else f"redirects {unnamed}"
     return f"{answer} ({reply.status}); nothing is sent there. Check RECON_SERVICE_URL"
 
 

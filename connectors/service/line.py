@@ -32,8 +32,8 @@ class LinePlace:
         self.encrypted = parts.scheme == "https"
         self.port: int = parts.port or (443 if self.encrypted else 80)
         self.prefix = parts.path.rstrip("/")
-        shown = f"[{self.host}]" if ":" in self.host else self.host
-        self.authority = f"{shown}:{parts.port}" if parts.port else shown
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        self.authority = f"{host}:{parts.port}" if parts.port else host
         """For the Host header."""
         self.tls = _tls(settings) if self.encrypted else None
         self.answered = False
@@ -185,8 +185,8 @@ class Line:
         except TimeoutError:
             return Failed(sent=False, cause=f"no connection to {place.authority} in time")
         except (OSError, UnicodeError) as problem:
-            said = getattr(problem, "strerror", None) or type(problem).__name__
-            return Failed(sent=False, cause=f"no connection to {place.authority}: {said}")
+            why = getattr(problem, "strerror", None) or type(problem).__name__
+            return Failed(sent=False, cause=f"no connection to {place.authority}: {why}")
         return connection
 
 

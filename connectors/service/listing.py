@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from connectors.errors import ServiceUnusable
 from connectors.service.asking import sign_in
 from connectors.service.connection import Failed, Reply
-from connectors.service.decoding import Said, Unreadable, read_reply
+from connectors.service.decoding import Body, Unreadable, read_reply
 from connectors.service.host import Host
 from connectors.service.pace import asked_pause
 from connectors.service.times import moment_of
@@ -88,25 +88,25 @@ def _listing(host: Host, operation: Operation, reply: Reply) -> Listing:
     """The rows of a whole answer; an error in it, or a value that is none, refuses all of it."""
     where = f"{operation.name} at {operation.path} cannot be read"
     try:
-        said: Said = read_reply(reply)
+        body: Body = read_reply(reply)
     except Unreadable as problem:
         raise ServiceUnusable(f"{where}: the service answered with {problem}") from None
-    if said.refusal or said.errors:
+    if body.refusal or body.errors:
         reason = host.classifier.reason(operation, reply)
         reason = reason or "with errors that name neither a code nor a field"
         raise ServiceUnusable(f"{where}: the service answered {reason}")
-    if not said.csv and not said.many:
+    if not body.csv and not body.many:
         raise ServiceUnusable(f"{where}: the service answered with one object, not a list")
-    _check_names(operation, said, where)
-    if part := _part(reply, len(said.records)):
+    _check_names(operation, body, where)
+    if part := _part(reply, len(body.records)):
         raise ServiceUnusable(
             f"{where}: the service says that this is one page of several ({part}), and "
-            f"{quantity(len(said.records), 'row')} came. A listing is taken whole; have the "
+            f"{quantity(len(body.records), 'row')} came. A listing is taken whole; have the "
             "service answer without pages"
         )
     rows = [
         _row(operation, number, record, host.outgoing.zone, where)
-        for number, record in enumerate(said.records, 1)
+        for number, record in enumerate(body.records, 1)
     ]
     return Listing(rows, reply.body, hashlib.sha256(reply.body).hexdigest(), reply.proof)
 
@@ -127,14 +127,14 @@ def _part(reply: Reply, rows: int) -> str | None:
     return None
 
 
-def _check_names(operation: Operation, said: Said, where: str) -> None:
+def _check_names(operation: Operation, body: Body, where: str) -> None:
     """Refuse what has the form of a list, and is none of these records.
 
     CSV names every column, whether or not a row has a value in it; JSON leaves out what is null.
     """
     columns = operation.table.columns
-    if said.csv:
-        missing = [name for name in columns if name.lower() not in said.header]
+    if body.csv:
+        missing = [name for name in columns if name.lower() not in body.header]
         if missing:
             raise ServiceUnusable(
                 f"{where}: the service answered with CSV whose header does not name "
@@ -142,7 +142,7 @@ def _check_names(operation: Operation, said: Said, where: str) -> None:
             )
         return
     known = {name.lower() for name in columns}
-    for number, record in enumerate(said.records, 1):
+    for number, record in enumerate(body.records, 1):
         # What stands before a service lists things with a name, too.
         if record and 2 * len(known & record.keys()) <= len(record):
             raise ServiceUnusable(

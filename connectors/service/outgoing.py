@@ -73,11 +73,14 @@ class Outgoing:
         return f"/{'csv' if self.form == CSV else 'json'}/reply/{name}%5B%5D"
 
     def _make_head(self, accept: str, content: str | None, cookie: str | None) -> str:
-        lines = [f"Host: {self._place.authority}"]
-        # One type and no weights: the service takes any other that is named beside it.
-        lines.append(f"Accept: {accept}")
-        # Without a word on it whoever answers may compress as it likes.
-        lines += ["Accept-Encoding: identity", "User-Agent: recon"]
+        lines = [
+            f"Host: {self._place.authority}",
+            # One type and no weights: the service takes any other that is named beside it.
+            f"Accept: {accept}",
+            # Without a word on it whoever answers may compress as it likes.
+            "Accept-Encoding: identity",
+            "User-Agent: recon",
+        ]
         if content:
             lines.append(f"Content-Type: {content}")
         if self._authorization:

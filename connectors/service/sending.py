@@ -8,7 +8,7 @@ from dataclasses import replace
 from connectors.service.asking import sign_in
 from connectors.service.classify import ClassifiedResponse, shows_every_row
 from connectors.service.connection import Failed, Reply
-from connectors.service.contract import Answer, Request, Verdict
+from connectors.service.contract import CARRIED_OUT, Answer, Request, Verdict
 from connectors.service.error_entries import UNSENT, ErrorEntry, error_entry
 from connectors.service.host import Host
 from connectors.service.line import Line
@@ -23,7 +23,6 @@ loop never ends."""
 MOST_ENDED = 3
 """A row that meets a session that has ended more often in a row is what ends it."""
 ENDED = "The run ended before there was an answer."
-_SHOWN = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
 
 
 class Sending:
@@ -165,13 +164,13 @@ class Sending:
     async def _work(self, line: Line) -> None:
         while not self._ending:
             if self._ready and self._host.session.missing:
-                await self._sign_in(line)
+                if problem := await sign_in(self._host, line):
+                    self._stop(problem)
                 continue
             if self._ready and self.outage.to_ask and not self._repeatable(self._ready[0]):
                 await self._ask(line)
                 continue
-            rows = self._next()
-            if rows:
+            if rows := self._next():
                 await self._attempt(rows, line)
                 continue
             waiting = self._loop.create_future()
@@ -295,10 +294,6 @@ class Sending:
             for one in classified
         ]
 
-    async def _sign_in(self, line: Line) -> None:
-        if problem := await sign_in(self._host, line):
-            self._stop(problem)
-
     def _watch(
         self, began: float, reply: Reply | Failed, classified: Sequence[ClassifiedResponse]
     ) -> None:
@@ -345,7 +340,7 @@ class Sending:
         """Give the row its answer, or plan its next attempt in `wait` seconds."""
         row.in_doubt = row.in_doubt or classified.in_doubt
         objections, operation = self._host.objections, row.request.operation.name
-        if classified.verdict in _SHOWN:
+        if classified.verdict in CARRIED_OUT:
             objections.taken(operation, row.began)
         classified = self._weighed(row, classified)
         if classified.stop:

@@ -10,15 +10,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from connectors.addresses import is_loopback
-from connectors.errors import SettingsError
 from connectors.service.asking import sign_in
-from connectors.service.classify import Classifier
 from connectors.service.contract import Answer, Request
-from connectors.service.credentials import Credentials, Scheme, ServiceSession
-from connectors.service.line import Line, LinePlace
+from connectors.service.credentials import Credentials, Scheme
+from connectors.service.host import Host
 from connectors.service.listing import Listing, fetch
-from connectors.service.outgoing import Outgoing
-from connectors.service.pace import Backoff, Breaker, Objections, pace_of
 from connectors.service.sending import Sending
 from connectors.settings import ServiceSettings
 from schemas.operations import Operation
@@ -26,45 +22,16 @@ from schemas.operations import Operation
 log = logging.getLogger("recon.service")
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-class Service:
+class Service(Host):
     """The operations of one host; made by `open_service`, used by one thread at a time."""
 
     def __init__(
         self,
         settings: ServiceSettings,
         credentials: Credentials,
-        now: Callable[[], datetime] = _now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        if settings.url is None:
-            raise SettingsError("No service is set. Set RECON_SERVICE_URL to its base URL.")
-        self.settings = settings
-        self.stopped: str | None = None
-        """Why nothing more is sent; None while everything is."""
-        self.may_not_send: Callable[[], str | None] = lambda: None
-        """Asked before each request: why the caller may send nothing any more."""
-        self.now = now
-        place = LinePlace(settings)
-        self.credentials = credentials
-        self.session = ServiceSession(credentials.scheme)
-        self.signing = asyncio.Lock()
-        self.outgoing = Outgoing(settings, place, credentials.header, self.session)
-        self.classifier = Classifier(
-            self.outgoing.zone,
-            credentials.secrets,
-            shows_key=credentials.scheme is Scheme.API_KEY,
-            shows_token=credentials.scheme is Scheme.BEARER,
-        )
-        self.pace = pace_of(settings.url, settings.rate)
-        self.breaker = Breaker(settings.breaker)
-        self.objections = Objections()
-        self.backoff = Backoff(settings)
-        self.loop = asyncio.new_event_loop()
-        self.lines = [Line(self.loop, place, settings) for _ in range(settings.concurrency)]
-        self.reader = Line(self.loop, place, settings)
+        super().__init__(settings, credentials, now)
         self._sending: Sending | None = None
         self.held = False
         """Whether the last `send` ended while POSTs were held."""
@@ -125,7 +92,6 @@ class Service:
         return self.loop.run_until_complete(fetch(self, operation, filters))
 
     def close(self) -> None:
-        """Drop every connection."""
         if self.loop.is_closed():
             return
         if self._sending is not None:

@@ -51,8 +51,7 @@ def read_written(text: object) -> WrittenTime | None:
     """The time of an answer's text; None for a text that is none, or has a tenth microsecond."""
     if not isinstance(text, str):
         return None
-    iso = _ISO.fullmatch(text)
-    if iso:
+    if iso := _ISO.fullmatch(text):
         day, time, fraction, zone = iso.groups()
         digits = (fraction or "").ljust(7, "0")
         offset = offset_minutes(zone)

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from connectors.errors import WitnessPlaceFailed
-from connectors.files.disk.atomic import PRIVATE_FILE
+from connectors.files.disk.atomic import PRIVATE_FILE, sync_folder
 from connectors.files.incoming.stores import package_needed
 from schemas.guards.witness import Witness, WitnessLine, read_witness
 
@@ -119,11 +119,7 @@ class FilePlace:
                     raise _another(self.name, witness.number)
             _append(file, rest)
             os.fsync(file.fileno())
-            folder = os.open(self._path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(self._path.parent)
 
     def read(self) -> list[WitnessLine]:
         """Its lines; no file is a fault that whoever reads has to tell."""

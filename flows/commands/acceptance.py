@@ -13,7 +13,7 @@ from flows.commands.console import ANY_ID, LISTED, answer, out, print_json, prin
 from flows.commands.deliver import Json
 
 if TYPE_CHECKING:
-    from connectors.postgres.runs.acceptance_rules import AcceptanceRule, RuleStep
+    from connectors.postgres.runs.acceptance_rules import AcceptanceRule
 
 acceptance_command = App(
     name="acceptance", help="Rules of acceptance: propose, approve, withdraw and list them."
@@ -53,10 +53,10 @@ def propose_command(
     from flows.stages.reconcile.acceptance_rules import propose_rule
 
     terms = RuleTerms("", code, currency, each, total, until, reason, record, tenant)
-    with workspace("acceptance propose", quiet=True) as place:
+    with workspace("acceptance propose") as place:
         number = propose_rule(place, run, terms, by)
-    said = f"Rule {number} is proposed. Somebody else puts it in force: "
-    return answer(json, {"rule": number}, f"{said}`recon acceptance approve {number}`.")
+    text = f"Rule {number} is proposed. Somebody else puts it in force: "
+    return answer(json, {"rule": number}, f"{text}`recon acceptance approve {number}`.")
 
 
 @acceptance_command.command(name="approve")
@@ -69,10 +69,10 @@ def approve_command(
     """
     from flows.stages.reconcile.acceptance_rules import approve_rule
 
-    with workspace("acceptance approve", quiet=True) as place:
+    with workspace("acceptance approve") as place:
         approve_rule(place, number, by=by, reason=reason)
-    said = f"Rule {number} is in force: the next reconciliation of its scope uses it."
-    return answer(json, {"rule": number, "state": "in force"}, said)
+    text = f"Rule {number} is in force: the next reconciliation of its scope uses it."
+    return answer(json, {"rule": number, "state": "in force"}, text)
 
 
 @acceptance_command.command(name="withdraw")
@@ -83,10 +83,9 @@ def withdraw_command(number: Number, *, reason: Reason, by: By = None, json: Jso
     """
     from flows.stages.reconcile.acceptance_rules import withdraw_rule
 
-    with workspace("acceptance withdraw", quiet=True) as place:
+    with workspace("acceptance withdraw") as place:
         withdraw_rule(place, number, by=by, reason=reason)
-    said = f"Rule {number} is withdrawn."
-    return answer(json, {"rule": number, "state": "withdrawn"}, said)
+    return answer(json, {"rule": number, "state": "withdrawn"}, f"Rule {number} is withdrawn.")
 
 
 @acceptance_command.command(name="list")
@@ -98,7 +97,7 @@ def list_command(*, json: Json = False) -> int:
     from flows.stages.reconcile.acceptance_rules import list_rules
     from flows.stages.reconcile.as_of import today
 
-    with workspace("acceptance list", quiet=True) as place:
+    with workspace("acceptance list") as place:
         rules = list_rules(place)
     now = today(place.settings.time_zone)
     if json:
@@ -122,17 +121,7 @@ def list_command(*, json: Json = False) -> int:
 
 
 def _as_json(rule: "AcceptanceRule", today: date) -> dict[str, Any]:
-    return {
-        "rule": rule.number,
-        "state": rule.state(today),
-        **asdict(rule.terms),
-        "each": format(rule.terms.each, "f"),
-        "total": format(rule.terms.total, "f"),
-        "proposed": _step(rule.proposed),
-        "approved": _step(rule.approved),
-        "withdrawn": _step(rule.withdrawn),
-    }
-
-
-def _step(step: "RuleStep | None") -> dict[str, Any] | None:
-    return asdict(step) if step else None
+    facts = asdict(rule)
+    ceilings = {name: format(facts["terms"][name], "f") for name in ("each", "total")}
+    steps = {name: facts[name] for name in ("proposed", "approved", "withdrawn")}
+    return {"rule": rule.number, "state": rule.state(today), **facts["terms"], **ceilings, **steps}

@@ -64,10 +64,7 @@ def status_command(
     from flows.report.spelling import visible
     from flows.stages.advised import advised
 
-    with (
-        workspace("status", quiet=True, say_held=False) as place,
-        place.database.connect() as connection,
-    ):
+    with workspace("status", say_held=False) as place, place.database.connect() as connection:
         why = why_held(connection, place.settings.home)
         found = list_overview(connection, most + 1, file=file)
         batches = found[:most]
@@ -163,38 +160,28 @@ def row_command(
             if line is None
             else "Give one of --line and --record."
         )
-    with workspace("row", quiet=True) as place, place.database.connect() as connection:
-        found = locate(place, connection, batch, file, Spot(line, record))
+    with workspace("row") as place, place.database.connect() as connection:
         texts = RowTexts(place, connection, [batch])
-        rows = [
-            {
+        rows = []
+        for row in locate(place, connection, batch, file, Spot(line, record)):
+            facts = {
                 **texts.fill(row._asdict()),
                 **_history(connection, row, file),
                 **_other_rows(connection, row),
+                "next": _next(connection, row),
             }
-            for row in found
-        ]
-        for row, entry in zip(found, rows, strict=True):
-            entry["next"] = _next(connection, row)
-            entry.update(_at_service(connection, row, entry["decisions"], as_json=json))
-            if entry["data"] is None and entry["raw"] is None:
-                entry["next"] += texts.why_removed(entry["extract_id"])
-        fields = [
-            [one._asdict() for one in made_fields(place, connection, row, entry["data"])]
-            for row, entry in zip(found, rows, strict=True)
-        ]
-    displayed = []
-    for entry, made in zip(rows, fields, strict=True):
-        table = EXTRACTS[str(entry["record"])]
-        facts = {
-            name: shown_record(table, value) if name in TEXTS_OF_ROW and value else value
-            for name, value in entry.items()
-        }
-        displayed.append((facts, made))
+            facts |= _at_service(connection, row, facts["decisions"], as_json=json)
+            if facts["data"] is None and facts["raw"] is None:
+                facts["next"] += texts.why_removed(row.extract_id)
+            made = [one._asdict() for one in made_fields(place, connection, row, facts["data"])]
+            for name in TEXTS_OF_ROW:
+                if facts.get(name):
+                    facts[name] = shown_record(EXTRACTS[row.record], facts[name])
+            rows.append((facts, made))
     if json:
-        print_json({"rows": [_plain(facts) | {"fields": made} for facts, made in displayed]})
+        print_json({"rows": [_plain(facts) | {"fields": made} for facts, made in rows]})
         return 0
-    for facts, made in displayed:
+    for facts, made in rows:
         console = out()
         for name, value in facts.items():
             for one in value if isinstance(value, list) else [value]:
@@ -247,7 +234,6 @@ def _next(connection: "psycopg.Connection", row: Any) -> list[str]:
 
 
 def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of a row as JSON has them."""
     return {
         name: [
             asdict(one) if is_dataclass(one) and not isinstance(one, type) else one for one in value
@@ -315,7 +301,7 @@ def rejects_command(
     *,
     out: Annotated[Path, Parameter(help="Folder to write to.")] = Path("rejects"),
     with_secrets: Annotated[
-        bool, Parameter(negative="", help="Keep passwords and keys; default: left empty.")
+        bool, Parameter(help="Keep passwords and keys; default: left empty.")
     ] = False,
 ) -> int:
     """Write the rows with errors as CSV files that are themselves a valid delivery once corrected.
@@ -325,7 +311,7 @@ def rejects_command(
     from flows.commands.console import out as console
     from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
 
-    with workspace("rejects", quiet=True) as place:
+    with workspace("rejects") as place:
         later = attempts_after(place, batch)
         written = write_rejects(place, batch, out, with_secrets=with_secrets, elsewhere=later)
         elsewhere = repaired_elsewhere(later)
@@ -343,8 +329,7 @@ def rerun_command(
     batch: Batch,
     *,
     from_start: Annotated[
-        bool,
-        Parameter(negative="", help="Read its archived files again, while nothing is applied."),
+        bool, Parameter(help="Read its archived files again, while nothing is applied.")
     ] = False,
     json: Json = False,
     verbose: Verbose = False,
@@ -360,8 +345,7 @@ def rerun_command(
         if from_start:
             rewind_batch(place, batch)
         ended = run_batch(place, batch)
-    show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
-    return ended.exit_code
+    return show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
 
 
 def release_command(
@@ -375,8 +359,7 @@ def release_command(
 
     with workspace("release", quiet=json) as place:
         ended = release_batch(place, batch, by=by, reason=reason)
-    show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
-    return ended.exit_code
+    return show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
 
 
 def discard_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
@@ -386,7 +369,7 @@ def discard_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
     """
     from flows.stages.sequence import discard_batch
 
-    with workspace("discard", quiet=True) as place:
+    with workspace("discard") as place:
         discard_batch(place, batch, by=by, reason=reason)
     out().print(f"Batch {batch} is discarded; nothing of it was applied.")
     return 0
@@ -399,9 +382,7 @@ def undo_command(
     by: By = None,
     over_changes: Annotated[
         bool,
-        Parameter(
-            negative="", help="Also take back rows that somebody changed in the database since."
-        ),
+        Parameter(help="Also take back rows that somebody changed in the database since."),
     ] = False,
 ) -> int:
     """Undo a batch: restore the database to what it was, while nothing later has touched its rows.
@@ -412,7 +393,7 @@ def undo_command(
     """
     from flows.stages.undo import undo_and_tell
 
-    with workspace("undo", quiet=True) as place:
+    with workspace("undo") as place:
         undone = undo_and_tell(place, batch, by=by, reason=reason, over_changes=over_changes)
     for line in undone.lines:
         out().print(line)

@@ -103,7 +103,7 @@ def list_command(
     from connectors.currencies import read_currencies
     from flows.stages.reconcile.breaks import list_breaks
 
-    with workspace("breaks list", quiet=True) as place:
+    with workspace("breaks list") as place:
         names = read_currencies(place.settings.currencies)
         found, breaks = list_breaks(place, run, which.chosen(ids))
     lines = [_facts(row) for row in breaks.iter_rows(named=True)]
@@ -249,7 +249,7 @@ def _decide(
     from flows.stages.reconcile.breaks import decide_breaks
 
     decision = Decision(what, reason, asked.by, until, side, owner, up_to)
-    with workspace(f"breaks {what}", quiet=True) as place:
+    with workspace(f"breaks {what}") as place:
         names = read_currencies(place.settings.currencies)
         decided = decide_breaks(place, asked.run, asked.which.chosen(ids), decision)
     _show_decided(decided, names, as_json=asked.json)
@@ -281,18 +281,19 @@ def _show_decided(decided: "Decided", names: Mapping[str, str], *, as_json: bool
             | ({} if decision.up_to is None else {"up_to": plain(decision.up_to)})
         )
         return
+    ceiling = "" if decision.up_to is None else f", up to {_money(plain(decision.up_to))}"
+    due = f", due {decision.until}" if decision.until else ""
     done = {
-        Choice.ACCEPT: f"accepted until {decision.until}{_ceiling(decision.up_to)}",
-        Choice.PROPOSE: f"proposed to be accepted until {decision.until}{_ceiling(decision.up_to)}",
+        Choice.ACCEPT: f"accepted until {decision.until}{ceiling}",
+        Choice.PROPOSE: f"proposed to be accepted until {decision.until}{ceiling}",
         Choice.REOPEN: "reopened",
         Choice.RESOLVE: f"said to be resolved {PLACES.get(decision.side or '', '')}",
-        Choice.ASSIGN: f"assigned to {decision.owner}{_due(decision.until)}",
+        Choice.ASSIGN: f"assigned to {decision.owner}{due}",
         Choice.COMMENT: "commented on",
     }[decision.what]
-    labelled = ((amounts, ""), (gross, "gross "))
     money = ", ".join(
         f"{what}{_money(amount)} in {currency_named(currency, names)}"
-        for sums, what in labelled
+        for sums, what in ((amounts, ""), (gross, "gross "))
         for currency, amount in sums.items()
     )
     out().print(
@@ -324,16 +325,6 @@ def _facts(row: dict[str, Any]) -> dict[str, Any]:
     # What no exact column holds stands in the amount's own place.
     whole = {name.removesuffix(BEYOND): value for name, value in texts.items() if value is not None}
     return {name: value for name, value in (row | exact | whole).items() if name not in texts}
-
-
-def _ceiling(up_to: Decimal | None) -> str:
-    from flows.steps.totals import plain
-
-    return "" if up_to is None else f", up to {_money(plain(up_to))}"
-
-
-def _due(until: date | None) -> str:
-    return f", due {until}" if until else ""
 
 
 def _state(line: dict[str, Any]) -> str:

@@ -24,12 +24,10 @@ def compare_command(
     key: Annotated[str, Parameter(help="Columns that tell rows apart, separated by commas.")],
     tolerance: Annotated[
         list[str] | None,
-        Parameter(
-            negative="", help="How far a column may be apart: amount=0.01, amount=0.1%, paid_at=2s."
-        ),
+        Parameter(help="How far a column may be apart: amount=0.01, amount=0.1%, paid_at=2s."),
     ] = None,
     ignore: Annotated[
-        list[str] | None, Parameter(negative="", help="A column to leave out; may be repeated.")
+        list[str] | None, Parameter(help="A column to leave out; may be repeated.")
     ] = None,
     delimiter: Annotated[
         str | None, Parameter(help="Between the columns of CSV; default: recognised.")

@@ -136,12 +136,12 @@ def older_message(most: int) -> str:
     return f"There are older ones: --most {2 * most} lists more."
 
 
-def answer(as_json: bool, facts: Any, said: str) -> int:
+def answer(as_json: bool, facts: Any, text: str) -> int:
     """Say what was done, to a script or to a person; the exit code of what went well."""
     if as_json:
         print_json(facts)
     else:
-        out().print(said)
+        out().print(text)
     return 0
 
 
@@ -216,7 +216,7 @@ def show_progress(*, quiet: bool) -> "Iterator[Tell]":
 
 @contextmanager
 def workspace(
-    command: str | None = None, *, quiet: bool = False, say_held: bool = True, guarded: bool = True
+    command: str | None = None, *, quiet: bool = True, say_held: bool = True, guarded: bool = True
 ) -> "Iterator[Workspace]":
     """The workspace of a command of `schemas.guards.commands`, its database opened and migrated.
 
@@ -268,7 +268,7 @@ def say_next_look(trouble: Exception, seconds: float) -> None:
     tell(f"{trouble} The next look is in {seconds:g} s.")
 
 
-class _Shown(logging.Formatter):
+class _PrintableFormatter(logging.Formatter):
     """What it warns of may name what was delivered."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -280,7 +280,7 @@ def show_warnings() -> "Iterator[None]":
     """Say on standard error what the loggers in WARNING warn of; nobody would know."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
-    handler.setFormatter(_Shown("recon: %(message)s"))
+    handler.setFormatter(_PrintableFormatter("recon: %(message)s"))
     logs = [logging.getLogger(name) for name in WARNING]
     for log in logs:
         log.addHandler(handler)

@@ -31,12 +31,8 @@ REJECTS_READ = 1000
 Location = Annotated[str, Parameter(help="Folders, files, patterns, zips or URLs.")]
 Record = Annotated[str | None, Parameter(help="Record kind, where the header does not tell.")]
 Feed = Annotated[Path | None, Parameter(name="--profile", help="Feed profile, a TOML file.")]
-Json = Annotated[
-    bool, Parameter(name="--json", negative="", help="One JSON document, for scripts.")
-]
-Verbose = Annotated[
-    bool, Parameter(name=["--verbose", "-v"], negative="", help="The whole report as text.")
-]
+Json = Annotated[bool, Parameter(name="--json", help="One JSON document, for scripts.")]
+Verbose = Annotated[bool, Parameter(name=["--verbose", "-v"], help="The whole report as text.")]
 Tenant = Annotated[int | None, Parameter(help="Reject rows of any other tenant.")]
 
 
@@ -87,11 +83,10 @@ def import_command(
         int | None, Parameter(help="The batch whose rejects or refused files it repairs.")
     ] = None,
     change_records: Annotated[
-        bool,
-        Parameter(negative="", help="Let repairs change records of other deliveries (--corrects)."),
+        bool, Parameter(help="Let repairs change records of other deliveries (--corrects).")
     ] = False,
     push: Annotated[
-        bool, Parameter(negative="", help="Send what is applied on to the service as well.")
+        bool, Parameter(help="Send what is applied on to the service as well.")
     ] = False,
     json: Json = False,
     verbose: Verbose = False,
@@ -120,19 +115,18 @@ def import_command(
     feed = replace(feed, change_records=change_records)
     with workspace("import", quiet=json) as place:
         ended = import_delivery(place, paths, feed, record=record, corrects=corrects)
-    show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
-    return ended.exit_code
+    return show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
 
 
-def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = False) -> None:
-    """Tell what became of a batch and where its report is."""
+def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = False) -> int:
+    """Tell what became of a batch and where its report is; gives the exit code."""
     from connectors.postgres.batches.batch_reports import PAGE, folder_of
     from flows.report.next_step import commands, decisions, left_of
     from flows.report.text import render_text, verdict_of
 
     if as_json:
         print_json(ended_json(ended, reports))
-        return
+        return ended.exit_code
     console = out()
     for message in ended.messages:
         console.print(message)
@@ -168,6 +162,7 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
     console.print(f"report: {folder_of(reports, ended.batch.id) / PAGE}")
     if link := desk_link(DeskPage.BATCH, ended.batch.id):
         console.print(f"desk: {link}")
+    return ended.exit_code
 
 
 def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
@@ -335,11 +330,6 @@ def _no_rows(lines: Mapping[str, tuple[int, int]]) -> str:
     return text
 
 
-def _tell(said: "tuple[str, ...]") -> None:
-    for one in said:
-        out().print(f"  {one}")
-
-
 def _show(verdicts: "list[FileVerdict]") -> None:
     from flows.report.spelling import visible
     from flows.stages.examining.reject_examples import RejectExamples
@@ -348,14 +338,16 @@ def _show(verdicts: "list[FileVerdict]") -> None:
     for verdict in verdicts:
         if verdict.refused:
             console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
-            _tell(verdict.said)
+            for line in verdict.remarks:
+                console.print(f"  {line}")
             continue
         console.print(
             f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
             f"{len(verdict.rejects)} with errors{other_rows(verdict)}"
         )
         tell_message(verdict)
-        _tell(verdict.said)
+        for line in verdict.remarks:
+            console.print(f"  {line}")
         rejects = RejectExamples.of(verdict.rejects, REJECTS_SHOWN)
         for where, message in rejects.lines():
             console.print(f"  {where}: {visible(message)}")

@@ -36,7 +36,7 @@ def desk_command(
     from connectors.desk_settings import read_desk_settings
     from connectors.oidc import Provider
     from flows.desk.app import Desk
-    from flows.desk.server import DeskServer
+    from flows.desk.server import serving
 
     if not is_loopback(host):
         raise SettingsError(
@@ -45,12 +45,11 @@ def desk_command(
         )
     settings = read_desk_settings()
     stopped = stop_requested()
-    with workspace(quiet=True, say_held=False) as place:
+    with workspace(say_held=False) as place:
         # Nobody who opens a page is whoever typed this.
         provider = Provider(settings.provider) if settings.provider else None
         desk = Desk(place.as_login(None), settings, provider, start=_start())
-        server = DeskServer(desk, host, port, ahead=True)
-        with server.running() as url:
+        with serving(desk, host, port, ahead=True) as url:
             out().print(f"The desk is at {url}. Ctrl-C stops it.")
             sys.stdout.flush()
             stopped.wait()

@@ -69,7 +69,7 @@ def prepare_command(
     """
     from flows.stages.reconcile.sign import prepare
 
-    with workspace("sign prepare", quiet=True) as place:
+    with workspace("sign prepare") as place:
         return _signed(prepare(place, run, by=by, comment=comment), Role.PREPARED, as_json=json)
 
 
@@ -100,7 +100,7 @@ def approve_command(
     """
     from flows.stages.reconcile.sign import approve
 
-    with workspace("sign approve", quiet=True) as place:
+    with workspace("sign approve") as place:
         signed = approve(
             place, run, by=by, comment=comment,
             accept_changes=accept_changes, accept_restated=accept_restated,
@@ -139,13 +139,11 @@ def verify_command(
     from flows.stages.witness_proof import check_witnesses
 
     places = witness_places("--witness", witness)
-    with (
-        workspace("audit verify", quiet=True, guarded=False) as place,
-        place.database.connect() as connection,
-    ):
+    with workspace("audit verify", guarded=False) as place, place.database.connect() as connection:
         proof = verify(connection, noted)
         witnessed = check_witnesses(place, connection, places)
     events = quantity(proof.events, "event")
+    exit_code = int(proof.broken is not None or not witnessed.holds)
     if json:
         print_json(
             {
@@ -156,18 +154,18 @@ def verify_command(
                 "witnesses": asdict(witnessed) | {"holds": witnessed.holds},
             }
         )
-    elif proof.broken:
+        return exit_code
+    if proof.broken:
         out().print(f"The audit trail does not hold: {proof.broken}.")
         before = f"{events} before it {agree(proof.events, 'holds', 'hold')}"
         out().print(f"{before}; the last has the hash {proof.head}")
     else:
         out().print(f"The audit trail holds: {events}, none changed or missing.")
         out().print(f"Hash of the last one: {proof.head}")
-    if not json:
-        for one in proof.unchecked:
-            out().print(f"Not checked: {one}.")
-        _print_witnesses(witnessed)
-    return int(proof.broken is not None or not witnessed.holds)
+    for one in proof.unchecked:
+        out().print(f"Not checked: {one}.")
+    _print_witnesses(witnessed)
+    return exit_code
 
 
 @audit_command.command(name="key")
@@ -207,7 +205,7 @@ def witness_command(*, json: Json = False) -> int:
     from connectors.errors import SettingsError
     from flows.stages.witness import sign_head
 
-    with workspace("audit witness", quiet=True) as place, place.database.connect() as connection:
+    with workspace("audit witness") as place, place.database.connect() as connection:
         if not place.settings.audit.witness:
             raise SettingsError(
                 "No place is set to give witnesses to. Set RECON_AUDIT_WITNESS to a file, a folder "
@@ -270,7 +268,7 @@ def events_command(
     from connectors.postgres.auditing.audit import list_events
     from connectors.postgres.batches.ledger import find_batch
 
-    with workspace("audit list", quiet=True) as place, place.database.connect() as connection:
+    with workspace("audit list") as place, place.database.connect() as connection:
         found = list_events(connection, most + 1, what=what, batch=batch)
         if batch is not None and not found:
             find_batch(connection, batch)
@@ -323,9 +321,9 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
         f"its hash is {signed.run.report_hash}"
     )
     if signature.person is None:
-        said = f"{signed.approval}: " if signed.approval else ""
+        approval = f"{signed.approval}: " if signed.approval else ""
         out().print(
-            f"{said}{signature.by} is {SELF_DECLARED}; nobody was logged in (`recon login`)."
+            f"{approval}{signature.by} is {SELF_DECLARED}; nobody was logged in (`recon login`)."
         )
     if signed.waits:
         out().print(f"It cannot be approved as it stands. {signed.waits}")
@@ -334,9 +332,9 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
 
 def _detail(text: str | None) -> str:
     """What an event says beside its reason; a hash by its beginning, which is enough to find it."""
-    from connectors.postgres.trail import said_by
+    from connectors.postgres.trail import read_detail
 
-    facts = {name: str(value) for name, value in said_by(text).items() if value is not None}
+    facts = {name: str(value) for name, value in read_detail(text).items() if value is not None}
     if not facts:
         # A version before this took any text.
         return text if text not in (None, "{}") else ""

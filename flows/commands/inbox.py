@@ -19,11 +19,7 @@ if TYPE_CHECKING:
     from flows.stages.inbox import InboxLine
     from flows.stages.upkeep.archive import VerifiedArchive
 
-archive_command = App(
-    name="archive",
-    help="Hash every kept file again: `recon archive verify`.",
-    help_format="markdown",
-)
+archive_command = App(name="archive", help="Hash every kept file again: `recon archive verify`.")
 
 
 def watch_command(
@@ -36,7 +32,7 @@ def watch_command(
         Parameter(help="Seconds a file must not change to count as complete.", validator=SECONDS),
     ] = SETTLE_SECONDS,
     every: Annotated[float, Parameter(help="Seconds between two looks.", validator=SECONDS)] = 30.0,
-    once: Annotated[bool, Parameter(negative="", help="Look once and end.")] = False,
+    once: Annotated[bool, Parameter(help="Look once and end.")] = False,
     profile: Feed = None,
     json: Json = False,
 ) -> int:
@@ -115,9 +111,9 @@ def housekeeping_command(
     inbox: Annotated[
         str | None, Parameter(help="A watched folder; default: inbox in RECON_HOME.")
     ] = None,
-    remove: Annotated[bool, Parameter(negative="", help="Remove it; default: only count.")] = False,
+    remove: Annotated[bool, Parameter(help="Remove it; default: only count.")] = False,
     verify: Annotated[
-        bool, Parameter(negative="", help="Hash what is kept again, as `recon archive verify`.")
+        bool, Parameter(help="Hash what is kept again, as `recon archive verify`.")
     ] = False,
     json: Json = False,
 ) -> int:
@@ -134,7 +130,7 @@ def housekeeping_command(
     from flows.stages.upkeep.retention import Retention, not_removed, sweep
 
     named = _folder(inbox)
-    with workspace("housekeeping", quiet=True) as place:
+    with workspace("housekeeping") as place:
         if named:
             Inbox.of(place.settings.home, named).refuse_missing()
         swept = sweep(
@@ -195,7 +191,6 @@ def _show(lines: "list[InboxLine]", *, as_json: bool, once: bool) -> None:
 
 
 def _show_proof(proof: "VerifiedArchive") -> None:
-    """What the proof came to, for a terminal."""
     from connectors.printable import shown
     from flows.stages.upkeep.archive import notes, remedy
 

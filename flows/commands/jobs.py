@@ -41,21 +41,19 @@ def job_command(
     """
     from flows.stages.jobs.work import do_job
 
-    with workspace("job", quiet=True, say_held=False) as place:
+    with workspace("job", say_held=False) as place:
         # Whoever types this, or whose machine this is, is not who asked.
         done = do_job(place.as_login(None), number)
-    out().print(done.said)
+    out().print(done.message)
     return done.exit_code
 
 
 def jobs_command(
     *,
     watch: Annotated[
-        bool, Parameter(negative="", help="Do every job that is ordered, and wait for the next.")
+        bool, Parameter(help="Do every job that is ordered, and wait for the next.")
     ] = False,
-    once: Annotated[
-        bool, Parameter(negative="", help="With --watch: do what is ordered now, and end.")
-    ] = False,
+    once: Annotated[bool, Parameter(help="With --watch: do what is ordered now, and end.")] = False,
     every: Annotated[float, Parameter(help="Seconds between two looks.", validator=SECONDS)] = 2.0,
     most: Annotated[int, Parameter(name=MOST, help="How many to list.", validator=COUNT)] = 20,
     json: Json = False,
@@ -73,7 +71,7 @@ def jobs_command(
     """
     from connectors.postgres.jobs import find_job, list_jobs
 
-    with workspace("jobs --watch" if watch else "jobs", quiet=True, say_held=False) as place:
+    with workspace("jobs --watch" if watch else "jobs", say_held=False) as place:
         # Whoever starts it is not who asked, and their login ends before it does.
         worker = place.as_login(None)
         while watch:
@@ -140,7 +138,7 @@ def do_ordered(place: "Workspace", *, quiet: bool) -> list[tuple[int, int]]:
             continue
         ended.append((number, done.exit_code))
         if not quiet:
-            out().print(f"job {number}: exit code {done.exit_code}. {done.said}")
+            out().print(f"job {number}: exit code {done.exit_code}. {done.message}")
             sys.stdout.flush()
     return ended
 

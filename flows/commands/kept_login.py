@@ -38,7 +38,6 @@ def keep_token(path: Path, token: str) -> None:
 
 
 def drop_token(path: Path | None) -> None:
-    """Keep no login any more."""
     if path is None:
         return
     try:

@@ -25,9 +25,7 @@ def demo_command() -> int:
 def fields_command(
     record: Annotated[str | None, Parameter(help="Record kind; default: all.")] = None,
     *,
-    template: Annotated[
-        bool, Parameter(negative="", help="Only the CSV header of the record.")
-    ] = False,
+    template: Annotated[bool, Parameter(help="Only the CSV header of the record.")] = False,
 ) -> int:
     """Show the field tables of the service: names, types, rules, reject reasons.
 

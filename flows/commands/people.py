@@ -75,7 +75,7 @@ def login_command(
             "There is no home folder to keep the login in. Name a file: RECON_LOGIN_FILE."
         )
     password = typed(f"Password of {name}: ", f"the password of {name}")
-    with workspace(quiet=True, say_held=False) as place:
+    with workspace(say_held=False) as place:
         with place.database.connect() as connection:
             token = log_in(connection, name, password, hours * 3600)
         keep_token(path, token)
@@ -96,7 +96,7 @@ def logout_command() -> int:
     """
     from connectors.postgres.accounts import acting, log_out
 
-    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+    with workspace(say_held=False) as place, place.database.connect() as connection:
         person = acting(connection)
         log_out(connection)
         drop_token(place.settings.login_file)
@@ -111,7 +111,7 @@ def whoami_command(*, json: Json = False) -> int:
     """
     from connectors.postgres.accounts import acting, has_accounts
 
-    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+    with workspace(say_held=False) as place, place.database.connect() as connection:
         person, accounts = acting(connection), has_accounts(connection)
     if json:
         print_json({"account": asdict(person) if person else None, "accounts": accounts})
@@ -146,7 +146,7 @@ def add_command(
 
     account = Account(name, full_name, tuple(dict.fromkeys(role)), tenant, subject or None)
     password = None if subject else _typed_twice(name)
-    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+    with workspace(say_held=False) as place, place.database.connect() as connection:
         there = [one.name for one in list_accounts(connection)]
         if name in there:
             raise AccountUnknown(
@@ -170,7 +170,7 @@ def list_command(*, json: Json = False) -> int:
     """
     from connectors.postgres.accounts import list_accounts
 
-    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+    with workspace(say_held=False) as place, place.database.connect() as connection:
         accounts = list_accounts(connection)
     if json:
         print_json({"accounts": [asdict(one) for one in accounts]})
@@ -195,7 +195,7 @@ def change_command(
     full_name: Annotated[str | None, Parameter(help="As reports show it.")] = None,
     role: Roles = (),
     tenant: Tenants = (),
-    all_tenants: Annotated[bool, Parameter(negative="", help="Bound to no tenant.")] = False,
+    all_tenants: Annotated[bool, Parameter(help="Bound to no tenant.")] = False,
     subject: Subject = None,
 ) -> int:
     """Change what is given; what is not given stays. An empty --subject: a password again.
@@ -251,14 +251,14 @@ def password_command(name: Name) -> int:
     Example: `recon user password anna.meyer`
     """
     from connectors.postgres.accounts import acting, set_password
-    from flows.stages.witness import witnessed_apart
+    from flows.stages.witness import witnessed_either_way
 
-    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+    with workspace(say_held=False) as place, place.database.connect() as connection:
         person = acting(connection)
         own = person is not None and person.name == name
         old = typed(f"Password of {name} now: ", "the password as it is") if own else None
         new = _typed_twice(name)
-        with witnessed_apart(place, connection):
+        with witnessed_either_way(place, connection):
             set_password(connection, name, new, old)
     out().print(f"The password of {name} is set.")
     return 0
@@ -313,7 +313,7 @@ def show_as_command(
     """
     from connectors.postgres.accounts import choose_show_as, chosen_show_as
 
-    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+    with workspace(say_held=False) as place, place.database.connect() as connection:
         before = chosen_show_as(connection, name)
         if before is None:
             raise AccountUnknown(f"There is no account {name} that you may see: `recon user list`.")
@@ -339,7 +339,7 @@ def limit_command(
         Decimal | None,
         Parameter(help="An acceptance of more than this takes two people.", validator=may_limit),
     ] = None,
-    none: Annotated[bool, Parameter(negative="", help="Take the limit away.")] = False,
+    none: Annotated[bool, Parameter(help="Take the limit away.")] = False,
     json: Json = False,
 ) -> int:
     """Set above which amount an acceptance takes two people; without options, list the limits.
@@ -353,7 +353,7 @@ def limit_command(
         raise SettingsError("Give one of --above and --none.")
     if currency is not None and above is None and not none:
         raise SettingsError(f"Say what of --currency {currency}: --above AMOUNT or --none.")
-    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+    with workspace(say_held=False) as place, place.database.connect() as connection:
         if none or above is not None:
             with witnessed(place, connection):
                 keep_limit(connection, "*" if currency is None else str(currency), above)
@@ -381,7 +381,7 @@ def _subscribed(name: str, scope_text: str, address: str | None) -> str:
     from flows.stages.witness import witnessed
 
     with (
-        workspace(quiet=True, say_held=False) as place,
+        workspace(say_held=False) as place,
         place.database.connect() as connection,
         witnessed(place, connection),
     ):
@@ -395,7 +395,7 @@ def _kept(name: str, changed: Callable[["Account"], "Account"]) -> "Account":
     from connectors.postgres.accounts import keep_account, list_accounts
     from flows.stages.witness import witnessed
 
-    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+    with workspace(say_held=False) as place, place.database.connect() as connection:
         account = next((one for one in list_accounts(connection) if one.name == name), None)
         if account is None:
             raise AccountUnknown(f"There is no account {name} that you may see: `recon user list`.")

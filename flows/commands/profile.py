@@ -101,12 +101,12 @@ def _show(tried: "Tried", whole: str) -> None:
         f"from line {header.body_line} on"
     )
     if footer := header.footer:
-        said = [f"rows: {footer.rows}"] if footer.rows is not None else []
+        totals = [f"rows: {footer.rows}"] if footer.rows is not None else []
         for name, total in footer.sums.items():
             of = footer.by_currency.get(name, {})
-            said += [f"{name} in currency {one}: {part:f}" for one, part in sorted(of.items())]
-            said += [] if of else [f"{name}: {total:f}"]
-        console.print(f"Its footer states {', '.join(said) or 'no total'}")
+            totals += [f"{name} in currency {one}: {part:f}" for one, part in sorted(of.items())]
+            totals += [] if of else [f"{name}: {total:f}"]
+        console.print(f"Its footer states {', '.join(totals) or 'no total'}")
     console.print()
     print_table(
         ("Field", "Kind", "Required", "Comes from"),

@@ -111,7 +111,7 @@ def sends_command(
     from flows.stages.chosen_sends import ChosenSends, not_listed, sends_of
 
     chosen = ChosenSends(rows, operation, state)
-    with workspace("sends", quiet=True, say_held=False) as place:
+    with workspace("sends", say_held=False) as place:
         with place.database.connect() as connection:
             why = why_held(connection, place.settings.home)
         if json:
@@ -194,7 +194,7 @@ def pull_command(
         str, Parameter(help="avatars, payment_plan_details, insert_batch_data; default: all.")
     ],
     compare: Annotated[
-        bool, Parameter(negative="", help="Compare the insert-batch data with ours; keep nothing.")
+        bool, Parameter(help="Compare the insert-batch data with ours; keep nothing.")
     ] = False,
     json: Json = False,
 ) -> int:
@@ -248,7 +248,7 @@ def restored_command(
     """
     from flows.stages.upkeep.restored import go_on_after_restore
 
-    with workspace("restored", quiet=True, say_held=False) as place:
+    with workspace("restored", say_held=False) as place:
         done = go_on_after_restore(place, unsent=unsent.value, by=by, reason=reason)
     rows = done.in_doubt
     if json:

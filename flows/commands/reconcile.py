@@ -33,8 +33,7 @@ def reconcile_command(
         tuple[int, ...], Parameter(help="Only this TenantsId; may repeat.", validator=ANY_ID)
     ] = (),
     pull: Annotated[
-        bool,
-        Parameter(negative="", help="Read the listings that are compared from the service first."),
+        bool, Parameter(help="Read the listings that are compared from the service first.")
     ] = False,
     by: Annotated[
         str | None,
@@ -85,7 +84,7 @@ Run = Annotated[
     int | None,
     Parameter(help="Number of the reconciliation; default: the latest.", validator=LISTED),
 ]
-report_command = App(name="report", help_format="markdown")
+report_command = App(name="report")
 
 
 @report_command.default
@@ -98,7 +97,7 @@ def show_command(run: Run = None, *, json: Json = False) -> int:
     """
     from flows.stages.reconcile.saved_report import saved_report
 
-    with workspace("report", quiet=True) as place:
+    with workspace("report") as place:
         found = saved_report(place, run)
     if json:
         print_json(found.as_json())
@@ -118,16 +117,16 @@ def mail_command(run: Run = None, *, json: Json = False) -> int:
     """
     from flows.stages.reconcile.mail import mail_report
 
-    with workspace("report mail", quiet=True) as place:
+    with workspace("report mail") as place:
         found, mailed = mail_report(place, run)
+    code = 1 if mailed.failed else 0
     if json:
-        summary = {"reconciliation": found.id, "sent": mailed.sent, "failed": mailed.failed}
-        print_json(summary)
-        return 1 if mailed.failed else 0
+        print_json({"reconciliation": found.id, "sent": mailed.sent, "failed": mailed.failed})
+        return code
     if mailed.sent:
         out().print(f"Reconciliation {found.id} was mailed to {', '.join(mailed.sent)}.")
     for one in mailed.failed:
         out().print(f"{one}. To send it: recon report mail {found.id}")
     if not mailed.sent and not mailed.failed:
         out().print(f"Nobody else waits for reconciliation {found.id}.")
-    return 1 if mailed.failed else 0
+    return code

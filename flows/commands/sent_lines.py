@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 
 def sent_json(sent: "Sent") -> dict[str, Any]:
-    """The same for scripts."""
     return _facts(sent) | {"earlier": [_facts(one) for one in sent.earlier]}
 
 

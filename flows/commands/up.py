@@ -47,7 +47,7 @@ def up_command(
         Parameter(help="Which of Prefect's two user interfaces; default: v1."),
     ] = None,
     detach: Annotated[
-        bool, Parameter(negative="", help="Come back when it is up; `recon down` stops it.")
+        bool, Parameter(help="Come back when it is up; `recon down` stops it.")
     ] = False,
 ) -> int:
     """Start everything on this machine: database, desk, Prefect with its pages, worker, sandbox.
@@ -143,10 +143,10 @@ def deploy_command(
     try:
         _deploy(pool, kind)
     except (httpx.HTTPError, PrefectException) as problem:
-        said = str(problem).strip().partition("\n")[0][:200]
+        reason = str(problem).strip().partition("\n")[0][:200]
         raise ReconError(
-            f"The server stopped answering, or refused: {said or type(problem).__name__}. What is "
-            "listed above is registered; run the same command again for the rest."
+            f"The server stopped answering, or refused: {reason or type(problem).__name__}. What "
+            "is listed above is registered; run the same command again for the rest."
         ) from None
     return 0
 

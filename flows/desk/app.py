@@ -57,7 +57,7 @@ from flows.desk.pages import (
     upload,
 )
 from flows.desk.uploading import FormNotOurs, receive_files
-from flows.desk.visit import Page, Visit, shown_by_proxy, visit_of
+from flows.desk.visit import Page, Visit, known_by_proxy, visit_of
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
 from schemas.jobs import MAY_ORDER
@@ -87,7 +87,7 @@ NOTHING_SET = DeskSettings()
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 FORM_SECONDS = 30.0
 """How long a form without files may take to arrive."""
-LOGINS_AT_ONCE, SHOWN_AT_ONCE, UPLOADS_AT_ONCE = 4, 16, 16
+LOGINS_AT_ONCE, PROVIDER_LOGINS_AT_ONCE, UPLOADS_AT_ONCE = 4, 16, 16
 """A login takes memory and time, whether or not it is refused; one that a provider shows, as long
 as that takes to answer; an upload takes a connection."""
 BUSY = (
@@ -109,13 +109,15 @@ class Desk:
     start: Callable[[Workspace, int], None] = start_here
     """Has a job done that was ordered."""
     logins: CapacityLimiter = field(default_factory=partial(CapacityLimiter, LOGINS_AT_ONCE))
-    shown: CapacityLimiter = field(default_factory=partial(CapacityLimiter, SHOWN_AT_ONCE))
+    provider_logins: CapacityLimiter = field(
+        default_factory=partial(CapacityLimiter, PROVIDER_LOGINS_AT_ONCE)
+    )
     uploads: CapacityLimiter = field(default_factory=partial(CapacityLimiter, UPLOADS_AT_ONCE))
 
     def turn(self, page: Page, method: str) -> CapacityLimiter | None:
         """What somebody who logs in waits for: others who do, and nobody else for any of them."""
         if page in (entry.to_provider, entry.from_provider):
-            return self.shown
+            return self.provider_logins
         return self.logins if page is entry.login and method == "POST" else None
 
     @property
@@ -234,7 +236,6 @@ def _bounded(receive: Receive) -> Receive:
 
 
 async def _answer(desk: Desk, place: Address, request: Request) -> Response:
-    """Answer with a page, or with why not."""
     if place.files:
         return await _answer_files(desk, place, request)
     form = FormData()
@@ -319,7 +320,7 @@ def _page(
     try:
         visit = visit_of(request, desk.workspace, form, desk)
         if desk.settings.proxy:
-            visit = shown_by_proxy(visit, desk.settings.proxy)
+            visit = known_by_proxy(visit, desk.settings.proxy)
         sent = request.method == "POST"
         if sent and _is_of_another_site(visit):
             return _not_sent(visit)
@@ -338,7 +339,7 @@ def _page(
             # It names what the desk connects to.
             log.warning("%s %s: %s", request.method, request.url.path, error)
             return PlainTextResponse(NO_DATABASE, status)
-        return visit.page("refused.html.jinja", status, title="Not done", said=str(error))
+        return visit.refusing(str(error), status).page("refused.html.jinja", title="Not done")
     except Exception:  # The net below all others.
         log.exception("%s %s", request.method, request.url.path)
         return PlainTextResponse(
@@ -365,7 +366,8 @@ def _is_of_another_site(visit: Visit) -> bool:
 
 
 def _not_sent(visit: Visit) -> Response:
-    return visit.page("refused.html.jinja", HTTPStatus.FORBIDDEN, title="Not sent", said=NOT_OURS)
+    refused = visit.refusing(NOT_OURS, HTTPStatus.FORBIDDEN)
+    return refused.page("refused.html.jinja", title="Not sent")
 
 
 async def _missing(desk: Desk, request: Request, _error: Exception) -> Response:
@@ -382,10 +384,7 @@ def _page_around(request: Request, error: Exception) -> Response:
 
 
 def _nothing_here(visit: Visit) -> Response:
-    return visit.page(
-        "refused.html.jinja", HTTPStatus.NOT_FOUND, title="Nothing here",
-        said="There is no such page. The address may be of another version.",
-    )  # fmt: skip
+    return visit.nothing_here("There is no such page. The address may be of another version.")
 
 
 class _Headers:

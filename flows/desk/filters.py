@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import polars as pl
 
 from connectors.errors import DecisionRefused
-from flows.desk.shown import read_number, typed
+from flows.desk.formats import read_number, typed
 from flows.stages.reconcile.breaks import in_state
 from flows.steps.breaks.frame import BREAK_SCHEMA
 from flows.steps.breaks.money import BASIS
@@ -88,8 +88,8 @@ class BreakSearch:
         if name == "state":
             return in_state(value)
         if name == "text":
-            said = pl.all_horizontal(_is_said(word) for word in value.lower().split())
-            return pl.any_horizontal(said, *map(_is_amount, _numbers(value)))
+            has_words = pl.all_horizontal(_has_word(word) for word in value.lower().split())
+            return pl.any_horizontal(has_words, *map(_is_amount, _numbers(value)))
         number = _number(name, value)
         if name == "amount":
             return is_at_least(number)
@@ -103,7 +103,7 @@ def has_none(name: str) -> pl.Expr:
     return pl.col(name).cast(pl.String).fill_null("") == ""
 
 
-def _is_said(word: str) -> pl.Expr:
+def _has_word(word: str) -> pl.Expr:
     return pl.any_horizontal(
         pl.col(one).str.to_lowercase().str.contains(word, literal=True).fill_null(value=False)
         for one in SEARCHED

@@ -5,7 +5,7 @@ from datetime import date
 from decimal import Decimal
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.responses import Response
 
@@ -22,8 +22,8 @@ from connectors.errors import (
     ReconError,
     SignatureRefused,
 )
-from flows.desk.shown import day, typed
-from flows.desk.visit import Visit
+from flows.desk.formats import day, typed
+from flows.desk.visit import Page, Visit
 from schemas.amounts import EXACT
 from schemas.show_as import ShowAs
 
@@ -76,17 +76,16 @@ LABELS: Mapping[str, str] = {
 
 
 def status_of(error: ReconError) -> HTTPStatus:
-    """What a refusal is to a browser."""
     return next(
         (of for kind, of in STATUS.items() if isinstance(error, kind)), HTTPStatus.BAD_REQUEST
     )
 
 
-def said_by(visit: Visit, error: ReconError) -> str:
-    """A refusal in the words of the pages, with amounts and days as its forms take them."""
-    if not isinstance(error, DecisionRefused):
-        return str(error)
-    return error.worded(LABELS, partial(_spelled, visit.show))
+def refused(visit: Visit, error: ReconError) -> Visit:
+    """A visit refused in the words of the pages, with amounts and days as its forms take them."""
+    spell = partial(_spelled, visit.show)
+    message = error.worded(LABELS, spell) if isinstance(error, DecisionRefused) else str(error)
+    return visit.refusing(message, status_of(error))
 
 
 def _spelled(show: ShowAs, value: Any) -> Any:
@@ -99,20 +98,12 @@ def _spelled(show: ShowAs, value: Any) -> Any:
             return value
 
 
-class RefusablePage(Protocol):
-    """A page that says why what was sent was refused, and keeps what was typed."""
-
-    def __call__(
-        self, visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK
-    ) -> Response: ...
-
-
-def taken(visit: Visit, act: Callable[[], str], page: RefusablePage) -> Response:
+def taken(visit: Visit, act: Callable[[], str], page: Page) -> Response:
     """Do what a form asks for and go to the address it gives; the page says what is refused."""
     try:
         address = act()
     except ReconError as error:
-        return page(visit, said=said_by(visit, error), status=status_of(error))
+        return page(refused(visit, error))
     return visit.go(address)
 
 

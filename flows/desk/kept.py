@@ -134,9 +134,7 @@ class Kept:
             if before is not None and before.through == newest:
                 return before
             left = self._breaks_left(place, connection, run)
-            ids = None
-            if before is not None:
-                ids = decided_after(connection, run.id, before.through)
+            ids = decided_after(connection, run.id, before.through) if before else None
             if before is None or ids is None:
                 now = _decided(connection, run, left)
             else:
@@ -209,10 +207,10 @@ class Kept:
         """
         if batch.state not in ADDING_UP:
             return None
-        said = last_event(connection, of_batches=True)
+        newest = last_event(connection, of_batches=True)
         sent = tuple(sorted(line.at_service.items()))
         facts = (batch.state, batch.lease_epoch, line.rows, line.errors, line.refused, sent)
-        key = batch.id, batch.opened_at, said, facts
+        key = batch.id, batch.opened_at, newest, facts
 
         def build() -> BatchReport:
             report = build_report(place, connection, batch.id)

@@ -19,7 +19,7 @@ from flows.stages.reconcile.breaks import STATES
 from flows.stages.reconcile.report_files import READ_BY_PEOPLE, read_totals
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
-from flows.steps.breaks.cause_groups import MOST_MONEY, cause_groups
+from flows.steps.breaks.cause_groups import MOST_MONEY, CauseGroup, cause_groups
 from flows.steps.breaks.money import Sums, currency_text, sums_by
 from flows.steps.frames.beyond import exact_sum
 from schemas.life import BreakState
@@ -47,20 +47,6 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class TopCause:
-    """Open breaks of one cause group; or of a code, where they are in none."""
-
-    cause: str
-    """Its id, or NONE."""
-    code: str
-    """Empty where there is a cause: it may have several."""
-    title: str
-    breaks: int
-    money: Mapping[str, Sums]
-    """By currency, or NONE."""
-
-
-@dataclass(frozen=True, slots=True)
 class ReportFacts:
     """What the files of a run tell beside its breaks."""
 
@@ -85,8 +71,8 @@ class Review:
     """How many open breaks each owner has."""
     proposals: Mapping[str, int]
     """Of how many open breaks each person proposed an acceptance that somebody else has to take."""
-    causes: tuple[TopCause, ...]
-    """The first ones; the list of breaks has all."""
+    causes: tuple[CauseGroup, ...]
+    """The first ones of open breaks; the list of breaks has all."""
     more_causes: int
     oldest: int | None
     """The age in days of the oldest open break, as lists have it; None: none is open."""
@@ -104,8 +90,7 @@ def review_of(
 ) -> Review:
     """Review a run; `breaks` are those of it as they are now."""
     left = breaks.filter(is_open())
-    facts = facts_of(place, run)
-    causes = top_causes(left, facts)
+    causes = cause_groups(left)
     return Review(
         figures=figures_of(breaks),
         states=_counts(breaks, "state"),
@@ -116,7 +101,7 @@ def review_of(
         more_causes=len(causes[MOST_MONEY:]),
         oldest=left.select(pl.col("age_days").max()).item(),
         waits=what_waits(connection, run, breaks),
-        facts=facts,
+        facts=facts_of(place, run),
     )
 
 
@@ -135,20 +120,6 @@ def figures_of(breaks: pl.DataFrame) -> tuple[Figures, ...]:
             found, key=lambda one: (len(one[0]), one[0], order.index(one[1]))
         )
     )
-
-
-def top_causes(left: pl.DataFrame, facts: ReportFacts) -> list[TopCause]:
-    """The causes of open breaks, those of most money first."""
-    return [
-        TopCause(
-            one.cause or NONE,
-            one.code,
-            one.title(facts.causes),
-            one.breaks,
-            {currency or NONE: share.sums for currency, share in one.shares.items()},
-        )
-        for one in cause_groups(left)
-    ]
 
 
 def _counts(breaks: pl.DataFrame, name: str) -> dict[str, int]:

@@ -26,6 +26,12 @@ def batch_of(visit: Visit, connection: psycopg.Connection) -> Batch:
     return find_batch(connection, number)
 
 
+def named_batch(visit: Visit) -> Batch:
+    """The same, over a connection of its own."""
+    with visit.place.database.connect() as connection:
+        return batch_of(visit, connection)
+
+
 def refuse_ended(visit: Visit, connection: psycopg.Connection) -> None:
     """Raise LoginRefused where whoever asked is logged in no more: what was read is not all."""
     if visit.person and acting(connection) is None:

@@ -30,7 +30,7 @@ class BoundedHttp(HttpToolsProtocol):
     """One connection, closed once it takes longer or more than a request can."""
 
     _waiting: TimerHandle | None = None
-    _beside_bodies = 0
+    _outside_bodies = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -41,9 +41,9 @@ class BoundedHttp(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._beside_bodies += len(data)
+        self._outside_bodies += len(data)
         super().data_received(data)
-        if self._beside_bodies > HEAD_BYTES:
+        if self._outside_bodies > HEAD_BYTES:
             self.send_400_response(f"The head of a request has at most {HEAD_BYTES} bytes.")
         elif self.cycle is None or self.cycle.response_complete:
             self._wait()
@@ -53,11 +53,11 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._beside_bodies = 0
+        self._outside_bodies = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._beside_bodies = 0
+        self._outside_bodies = 0
         super().on_message_complete()
 
     def _wait(self) -> None:
@@ -65,58 +65,52 @@ class BoundedHttp(HttpToolsProtocol):
             self._waiting = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def _go_on(self) -> None:
-        self._beside_bodies = 0
+        self._outside_bodies = 0
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
 
 
-class DeskServer:
-    """One desk on one socket, until the block ends; `ahead`: it reads runs before anybody asks."""
+@contextmanager
+def serving(
+    desk: Desk, host: str, port: int, *, ahead: bool = False, option: str = "--port"
+) -> Iterator[str]:
+    """The desk on a socket, in a thread, until the block ends; gives its address.
 
-    def __init__(
-        self, desk: Desk, host: str, port: int, *, ahead: bool = False, option: str = "--port"
-    ) -> None:
-        """`option`: what the port is called by whoever starts it."""
-        self._option = option
-        self._desk, self._host, self._port, self._ahead = desk, host, port, ahead
-
-    @contextmanager
-    def running(self) -> Iterator[str]:
-        """Serve in a thread; gives the address."""
-        with self._listening() as listening:
-            config = uvicorn.Config(
-                build(self._desk),
-                http=BoundedHttp,
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                limit_concurrency=MOST_AT_ONCE,
-                timeout_graceful_shutdown=STOP_SECONDS,
-                lifespan="off",
-                ws="none",
-            )
-            server = uvicorn.Server(config)
-            thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-            thread.start()
-            ahead = warming(self._desk.workspace, self._desk.kept) if self._ahead else nullcontext()
-            try:
-                host, port = listening.getsockname()[:2]
-                with ahead:
-                    yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
-            finally:
-                server.should_exit = True
-                thread.join(STOP_SECONDS * 2)
-
-    def _listening(self) -> socket.socket:
+    `ahead`: it reads runs before anybody asks. `option`: what the port is called by who starts it.
+    """
+    with _listening(host, port, option) as listening:
+        config = uvicorn.Config(
+            build(desk),
+            http=BoundedHttp,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=MOST_AT_ONCE,
+            timeout_graceful_shutdown=STOP_SECONDS,
+            lifespan="off",
+            ws="none",
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
         try:
-            # Connections wait here until the server takes them, so nobody has to ask twice.
-            return socket.create_server(
-                (self._host, self._port),
-                family=socket.AF_INET6 if ":" in self._host else socket.AF_INET,
-            )
-        except OSError as error:
-            raise ReconError(
-                f"The desk cannot listen on {self._host}:{self._port}: {error.strerror}. Stop what "
-                f"does, or choose another {self._option}; 0 is any free one."
-            ) from None
+            host, port = listening.getsockname()[:2]
+            with warming(desk.workspace, desk.kept) if ahead else nullcontext():
+                yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        finally:
+            server.should_exit = True
+            thread.join(STOP_SECONDS * 2)
+
+
+def _listening(host: str, port: int, option: str) -> socket.socket:
+    try:
+        # Connections wait here until the server takes them, so nobody has to ask twice.
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
+    except OSError as error:
+        raise ReconError(
+            f"The desk cannot listen on {host}:{port}: {error.strerror}. Stop what does, or choose "
+            f"another {option}; 0 is any free one."
+        ) from None

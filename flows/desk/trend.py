@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from connectors.errors import SignatureRefused
 from connectors.postgres.runs.reconciliations import Reconciliation
-from flows.desk.shown import day, number
+from flows.desk.formats import day, number
 from flows.stages.reconcile.report_files import read_totals
 from flows.stages.workspace import Workspace
 from schemas.counting import quantity
@@ -29,7 +29,7 @@ class TrendPoint:
     """What the report of a run said was open."""
 
     number: int
-    as_of: str
+    as_of: date
     breaks: int
     money: Mapping[str, Decimal]
     """Differences by CurrenciesId as text."""
@@ -45,7 +45,7 @@ def trend_point(place: Workspace, run: Reconciliation) -> TrendPoint | None:
         closing = {str(one["currency"]): one["lines"][-1] for one in totals["roll_forward"]}
         return TrendPoint(
             run.id,
-            run.as_of.isoformat(),
+            run.as_of,
             sum(int(one["rows"]) for one in closing.values()),
             {of: Decimal(one["amount"]) for of, one in closing.items()},
         )
@@ -90,7 +90,7 @@ def _bars(
                 '<rect class="bar" x="{x}" y="{y}" width="{wide}" height="{tall}"/></a>'
             ).format(
                 run=point.number,
-                day=day(show, date.fromisoformat(point.as_of)),
+                day=day(show, point.as_of),
                 words=words,
                 x=place * WIDTH,
                 wide=WIDTH - GAP,

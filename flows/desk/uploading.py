@@ -134,7 +134,8 @@ async def receive_files(
     parser = MultipartParser(boundary, form.callbacks())
     seen = 0
     try:
-        _refuse_large(int(length) if (length := _length(request)).isdecimal() else 0, most)
+        length = request.headers.get("Content-Length", "")
+        _refuse_large(int(length) if length.isdecimal() and len(length) < 20 else 0, most)
         async for block in _blocks(request):
             seen += len(block)
             _refuse_large(seen, most)
@@ -157,11 +158,6 @@ def _as_recon_error(error: ReconError | MultipartParseError | OSError) -> ReconE
         why = error.strerror or type(error).__name__
         return DeliveryError(f"The files cannot be kept: {why}. Nothing of them was.")
     return FormBroken(f"This is no form with files: {error}. Nothing of it was kept.")
-
-
-def _length(request: Request) -> str:
-    text = request.headers.get("Content-Length", "")
-    return text if len(text) < 20 else ""
 
 
 def _refuse_large(size: int, most: int) -> None:

@@ -49,6 +49,9 @@ class Visit:
     form: FormData
     opened: str | None = None
     """The token of a login that this request began, for the cookie."""
+    message: str = ""
+    """Why what was asked for or sent is refused, as its page says."""
+    status: HTTPStatus = HTTPStatus.OK
     upload: Upload | ReconError | None = None
     """Files that came with the form, or why they are not kept."""
     desk: Any = None
@@ -150,15 +153,21 @@ class Visit:
         )
         return (known and public.scheme == "https") or asked.scheme == "https"
 
-    def page(
-        self, template: str, status: HTTPStatus | int = HTTPStatus.OK, **values: Any
-    ) -> Response:
+    def refusing(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> "Visit":
+        """The same visit, of which every page says so."""
+        return replace(self, message=message, status=status)
+
+    def page(self, template: str, **values: Any) -> Response:
         """A template filled in; every one knows who is visiting."""
-        text = page(template, self.show).render(visit=self, **values)
-        response = HTMLResponse(text, status)
+        response = HTMLResponse(page(template, self.show).render(visit=self, **values), self.status)
         if self.new:
             self.keep(response, VISIT_COOKIE, self.key)
         return response
+
+    def nothing_here(self, message: str) -> Response:
+        """The page in place of what is not there."""
+        refused = self.refusing(message, HTTPStatus.NOT_FOUND)
+        return refused.page("refused.html.jinja", title="Nothing here")
 
     def keep_login(self, response: Response) -> None:
         """Give the browser the login that this request began."""
@@ -191,7 +200,7 @@ def _origin(address: str) -> tuple[str, str | None, int | None] | None:
         return None
 
 
-def shown_by_proxy(visit: Visit, proxy: ProxySettings) -> Visit:
+def known_by_proxy(visit: Visit, proxy: ProxySettings) -> Visit:
     """The same visit as whoever the proxy says it is; raises LoginRefused where nobody is.
 
     Whoever cannot show that they are the proxy is not listened to.

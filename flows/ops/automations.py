@@ -92,7 +92,7 @@ def register(webhook: str | None) -> list[str]:
     return [automation.name for automation in wanted]
 
 
-def _automations(client: SyncPrefectClient, tell: list[ActionTypes]) -> Iterator[AutomationCore]:
+def _automations(client: SyncPrefectClient, notices: list[ActionTypes]) -> Iterator[AutomationCore]:
     ours = _ours(client)
     yield AutomationCore(
         name="recon: a run needs somebody",
@@ -104,7 +104,7 @@ def _automations(client: SyncPrefectClient, tell: list[ActionTypes]) -> Iterator
             posture=Posture.Reactive,
             threshold=1,
         ),
-        actions=tell,
+        actions=notices,
     )
     yield AutomationCore(
         name="recon: silent runs are crashed",

@@ -6,13 +6,14 @@ for `prefect deploy`; it is written by `python -m flows.ops.deployments` and com
 
 import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 from prefect import Flow
 from prefect.client.schemas.objects import ConcurrencyLimitStrategy, ConcurrencyOptions
+from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
 
 POOL = "recon"
 """Name of the work pool where nothing else is said."""
@@ -23,16 +24,13 @@ ONE_AT_A_TIME = ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy.E
 """The later run waits. One that was cancelled instead could block its schedule for ever."""
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """When runs are made: a cron line or a number of minutes, in UTC."""
+def _cron(line: str) -> CronSchedule:
+    return CronSchedule(cron=line, timezone="UTC")
 
-    slug: str
-    cron: str | None = None
-    minutes: int | None = None
 
-    def __post_init__(self) -> None:
-        assert (self.cron is None) != (self.minutes is None), self.slug
+def _minutes(number: int) -> IntervalSchedule:
+    # A fixed start, so that registering again moves no run.
+    return IntervalSchedule(interval=timedelta(minutes=number), anchor_date=ANCHOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,8 @@ class Deployment:
     """Module under `flows` and the flow in it."""
     name: str
     description: str
-    schedule: Schedule | None = None
+    schedule: CronSchedule | IntervalSchedule | None = None
+    """When runs are made, in UTC; its slug is the name of the deployment."""
     one_at_a_time: bool = False
     """A second run waits for the first; each batch is guarded by its lease as well."""
     tags: tuple[str, ...] = ()
@@ -78,7 +77,7 @@ DEPLOYMENTS = (
         "push_batch",
         "push",
         "Send what is applied and not yet acknowledged to the service.",
-        schedule=Schedule("push", minutes=15),
+        schedule=_minutes(15),
         one_at_a_time=True,
         tags=("push",),
     ),
@@ -86,7 +85,7 @@ DEPLOYMENTS = (
         "reconcile",
         "daily",
         "Compare files, requests, answers, database and listings.",
-        schedule=Schedule("daily", cron="0 6 * * *"),
+        schedule=_cron("0 6 * * *"),
         tags=("reconcile",),
     ),
     Deployment(
@@ -108,7 +107,7 @@ DEPLOYMENTS = (
         "pull_listings",
         "pull",
         "Fetch the listings of the service. The schedule waits to be switched on.",
-        schedule=Schedule("pull", cron="30 5 * * *"),
+        schedule=_cron("30 5 * * *"),
         paused=True,
         tags=("reconcile",),
     ),
@@ -116,7 +115,7 @@ DEPLOYMENTS = (
         "watch_inbox",
         "watch",
         "Start an import for every delivery that is complete in the inbox.",
-        schedule=Schedule("watch", minutes=5),
+        schedule=_minutes(5),
         one_at_a_time=True,
         tags=("import",),
     ),
@@ -125,7 +124,7 @@ DEPLOYMENTS = (
         "nightly",
         "The same look at a fixed hour, for inboxes that are emptied once a day. The schedule "
         "waits to be switched on; switch that of watch off.",
-        schedule=Schedule("nightly", cron="0 2 * * *"),
+        schedule=_cron("0 2 * * *"),
         paused=True,
         one_at_a_time=True,
         tags=("import",),
@@ -134,7 +133,7 @@ DEPLOYMENTS = (
         "batch_board",
         "board",
         "The table of batches: state, errors, next step.",
-        schedule=Schedule("board", cron="0 * * * *"),
+        schedule=_cron("0 * * * *"),
         one_at_a_time=True,
         tags=("board",),
     ),
@@ -142,7 +141,7 @@ DEPLOYMENTS = (
         "housekeeping",
         "weekly",
         "Remove what no batch needs any more; a dry run unless it is told otherwise.",
-        schedule=Schedule("weekly", cron="0 3 * * 0"),
+        schedule=_cron("0 3 * * 0"),
         one_at_a_time=True,
         tags=("housekeeping",),
     ),
@@ -185,19 +184,14 @@ def _yaml_entry(line: Deployment) -> dict[str, Any]:
     # Said only where it is needed: `paused: false` would switch on what an operator switched off.
     if line.paused:
         entry["paused"] = True
-    if line.schedule is not None:
-        entry["schedules"] = [_yaml_schedule(line.schedule)]
+    when: dict[str, Any] = {"slug": line.name, "timezone": "UTC"}
+    match line.schedule:
+        case CronSchedule(cron=cron):
+            entry["schedules"] = [when | {"cron": cron}]
+        case IntervalSchedule(interval=interval):
+            every = {"interval": int(interval.total_seconds()), "anchor_date": ANCHOR.isoformat()}
+            entry["schedules"] = [when | every]
     return entry
-
-
-def _yaml_schedule(schedule: Schedule) -> dict[str, Any]:
-    when: dict[str, Any] = {"slug": schedule.slug, "timezone": "UTC"}
-    if schedule.cron:
-        when["cron"] = schedule.cron
-    else:
-        assert schedule.minutes
-        when |= {"interval": schedule.minutes * 60, "anchor_date": ANCHOR.isoformat()}
-    return when
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from connectors.sandbox import Sandbox, SandboxOptions
 from connectors.settings import PATHS, Settings
 from flows.desk.app import Desk
 from flows.desk.jobs import start_here
-from flows.desk.server import DeskServer
+from flows.desk.server import serving
 from flows.ops.dead_runs import crash_dead_runs
 from flows.ops.demo import SANDBOX_USER, load_listings
 from flows.ops.running import (
@@ -146,7 +146,7 @@ class Start:
         return True
 
     def _note(self) -> None:
-        note(self.folder, Running.starting(self.children, self.terms))
+        note(self.folder, Running.of(self.children, self.terms, up=False))
 
 
 def show_held(settings: Settings, show: Show) -> None:
@@ -237,9 +237,7 @@ def _desk(
         start_here(place, number, work or os.environ)
 
     desk = Desk(place, terms, provider, start=start)
-    return DeskServer(
-        desk, "127.0.0.1", choice.desk_port, ahead=True, option="--desk-port"
-    ).running()
+    return serving(desk, "127.0.0.1", choice.desk_port, ahead=True, option="--desk-port")
 
 
 def prefect_environment(settings: Settings, choice: UpOptions, login: str | None) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Deployments on a Prefect server: as the table has them, and what operators set kept as it is."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -17,16 +17,7 @@ from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools import validate
 
 from connectors.errors import SettingsError
-from flows.ops.deployments import (
-    ANCHOR,
-    DEPLOYMENTS,
-    ONE_AT_A_TIME,
-    POOL,
-    TAG,
-    Deployment,
-    Schedule,
-    load,
-)
+from flows.ops.deployments import DEPLOYMENTS, ONE_AT_A_TIME, POOL, TAG, Deployment, load
 
 PAGE = 200
 """Deployments the server lists at once, at most."""
@@ -94,7 +85,9 @@ def _tagged(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
 def register_one(client: SyncPrefectClient, line: Deployment, pool: str) -> Registered:
     flow = load(line)
     schema = parameter_schema(flow).model_dump(exclude_unset=True)
-    found = _existing(client, line)
+    found: DeploymentResponse | None = None
+    with suppress(ObjectNotFound):
+        found = client.read_deployment_by_name(line.full_name)
     off_inside = found is not None and _off_inside(line, found)
     parameters, refused = _parameters(found, schema)
     schedules, other = _schedules(line, found)
@@ -145,13 +138,6 @@ def _parameters(
     return kept, refused
 
 
-def _existing(client: SyncPrefectClient, line: Deployment) -> DeploymentResponse | None:
-    try:
-        return client.read_deployment_by_name(line.full_name)
-    except ObjectNotFound:
-        return None
-
-
 def _off_inside(line: Deployment, found: DeploymentResponse) -> bool:
     """Whether it is as an earlier version made it: switched off, and its page shows it on."""
     return line.paused and len(found.schedules) == 1 and not found.schedules[0].active
@@ -171,13 +157,13 @@ def _schedules(
     ]
     if line.schedule is None:
         return kept, []
-    slug, ours = line.schedule.slug, _when(line.schedule)
+    slug, ours = line.name, line.schedule
     there = [one for one in kept if one.slug == slug]
     if not there:
         # A run that somebody did not want any more must not come back by itself.
         new = DeploymentScheduleCreate(slug=slug, schedule=ours, active=found is None)
-        said = f"schedule {slug}: it was not there; made again, switched off"
-        return [new, *kept], [said] if found else []
+        note = f"schedule {slug}: it was not there; made again, switched off"
+        return [new, *kept], [note] if found else []
     return kept, [
         f"schedule {slug}: stays {_schedule_text(one.schedule)}, as somebody set it; "
         f"ours is {_schedule_text(ours)}"
@@ -205,11 +191,3 @@ def _schedule_text(schedule: SCHEDULE_TYPES) -> str:
             return f"every {schedule.interval} from {schedule.anchor_date.isoformat()}"
         case _:
             return str(getattr(schedule, "rrule", "without a time"))
-
-
-def _when(schedule: Schedule) -> CronSchedule | IntervalSchedule:
-    if schedule.cron:
-        return CronSchedule(cron=schedule.cron, timezone="UTC")
-    assert schedule.minutes
-    # A fixed start, so that registering again moves no run.
-    return IntervalSchedule(interval=timedelta(minutes=schedule.minutes), anchor_date=ANCHOR)

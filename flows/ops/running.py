@@ -61,17 +61,18 @@ def _start_of(process: psutil.Process) -> str:
 @dataclass(frozen=True, slots=True)
 class Running:
     process: Process
-    prefect: str
-    sandbox: str
-    inbox: str
-    logs: str
+    prefect: str = ""
+    sandbox: str = ""
+    inbox: str = ""
+    logs: str = ""
     children: Mapping[str, Process] = field(default_factory=dict)
     desk: str = ""
     """Empty: of an earlier version, which has none."""
     terms: Mapping[str, str] = field(default_factory=dict)
     """Options it was started with, as text; a note of an earlier version has none."""
     up: bool = True
-    """False: it is just starting. An earlier version noted nothing before all was up."""
+    """False: it is just starting, and whoever ends it has to find what is there. An earlier version
+    noted nothing before all was up."""
 
     @classmethod
     def of(
@@ -85,11 +86,6 @@ class Running:
         found = {name: Process.of(child.pid) for name, child in children.items()}
         own = Process.of(psutil.Process().pid)
         return cls(own, **places, children=found, terms=terms, up=up)
-
-    @classmethod
-    def starting(cls, children: Mapping[str, Popen[bytes]], terms: Mapping[str, str]) -> "Running":
-        """The same as long as not all of it is there: whoever ends it has to find the rest."""
-        return cls.of(children, terms, up=False, prefect="", sandbox="", inbox="", logs="")
 
 
 @contextmanager

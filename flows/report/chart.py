@@ -80,7 +80,7 @@ def stacked_bar(parts: Sequence[ChartPart], *, title: str, name: str) -> Markup:
         name=name,
         title=title,
         description=describe(parts),
-        pieces=_pieces(parts, 20),
+        pieces=_pieces(parts),
     )
 
 
@@ -97,15 +97,14 @@ def picture(parts: Sequence[ChartPart], *, title: str) -> str:
         height=28 + lines * _LINE,
         title=title,
         description=describe(parts),
-        pieces=_pieces(parts, 20),
+        pieces=_pieces(parts),
         legend=_legend(parts),
     )
     return "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
 
 
-def describe(parts: Iterable[ChartPart]) -> str:
+def describe(parts: Sequence[ChartPart]) -> str:
     """The bar in words, with exact counts, each one number to whoever reads it aloud."""
-    parts = tuple(parts)
     counts = ", ".join(f"{part.word} {part.rows}" for part in parts)
     total = quantity(sum(part.rows for part in parts), "row")
     return f"{counts}; {total} in all" if parts else "no rows"
@@ -128,26 +127,22 @@ def lengths(counts: Sequence[int], whole: int | None = None) -> list[int]:
     return shares
 
 
-def _pieces(parts: Sequence[ChartPart], height: int) -> Markup:
-    pieces = [Markup('<rect width="{}" height="{}" fill="#eceff2"/>').format(LENGTH, height)]
-    start = 0
+def _pieces(parts: Sequence[ChartPart]) -> Markup:
+    pieces = [Markup('<rect width="{}" height="20" fill="#eceff2"/>').format(LENGTH)]
+    piece, start = Markup('<rect x="{}" width="{}" height="20" fill="{}"/>'), 0
     for part, length in zip(parts, lengths([part.rows for part in parts]), strict=True):
-        pieces.append(
-            Markup('<rect x="{}" width="{}" height="{}" fill="{}"/>').format(
-                start, length, height, part.colour
-            )
-        )
+        pieces.append(piece.format(start, length, part.colour))
         start += length
     return Markup().join(pieces)
 
 
 def _legend(parts: Iterable[ChartPart]) -> Markup:
+    square = Markup('<rect x="{}" y="{}" width="12" height="12" fill="{}"/>')
+    words = Markup('<text x="{}" y="{}">{} {}</text>')
     entries = []
     for place, part in enumerate(parts):
         row, column = divmod(place, _LEGEND_COLUMNS)
         left, top = column * _LEGEND_WIDTH, 28 + row * _LINE
-        square = Markup('<rect x="{}" y="{}" width="12" height="12" fill="{}"/>')
-        words = Markup('<text x="{}" y="{}">{} {}</text>')
         entries.append(square.format(left, top + 5, part.colour))
         entries.append(words.format(left + 18, top + 16, part.word, digits(part.rows)))
     return Markup().join(entries)

@@ -180,21 +180,17 @@ def _side_json(side: SideResult) -> dict[str, Any]:
 
 
 def _column_text(column: ColumnResult) -> str:
-    parts = []
-    if column.different:
-        parts.append(f"{column.different} differ")
-    if column.largest is not None:
-        parts.append(f"largest {column.largest}")
-    if column.tolerated:
-        parts.append(f"{column.tolerated} within tolerance")
-    if column.remark:
-        parts.append(f"{column.left_type} and {column.right_type}: {column.remark}")
-    return ", ".join(parts)
+    parts = (
+        (column.different, f"{column.different} differ"),
+        (column.largest is not None, f"largest {column.largest}"),
+        (column.tolerated, f"{column.tolerated} within tolerance"),
+        (column.remark, f"{column.left_type} and {column.right_type}: {column.remark}"),
+    )
+    return ", ".join(text for there, text in parts if there)
 
 
 def _difference_text(line: Mapping[str, object]) -> str:
-    fixed = {"status", "column", "left", "right", "delta", "left_at", "right_at"}
-    key = "/".join(_display(value) for name, value in line.items() if name not in fixed)
+    key = "/".join(_display(value) for name, value in line.items() if name not in HEADS)
     if line["column"] is None:
         return f"{key}: {MEANINGS[Status(str(line['status']))]}"
     delta = f" ({line['delta']})" if line["delta"] is not None else ""

@@ -70,28 +70,20 @@ STAGES: Mapping[str, str] = {
 }
 
 
-class Words(NamedTuple):
-    heading: str
-    state: str
-    sum: str
-    whole: str
-    money: str
-
-
-ROW_WORDS = Words(
-    heading="What became of every row",
-    state="End state",
-    sum="Sum of the end states",
-    whole="Read from the files",
-    money="Money by end state",
-)
-PUSH_WORDS = Words(
-    heading="What the service has",
-    state="State at the service",
-    sum="Sum of the states",
-    whole=PLANNED.capitalize(),
-    money="Money by state at the service",
-)
+ROW_WORDS: Mapping[str, str] = {
+    "heading": "What became of every row",
+    "state": "End state",
+    "sum": "Sum of the end states",
+    "whole": "Read from the files",
+    "money": "Money by end state",
+}
+PUSH_WORDS: Mapping[str, str] = {
+    "heading": "What the service has",
+    "state": "State at the service",
+    "sum": "Sum of the states",
+    "whole": PLANNED.capitalize(),
+    "money": "Money by state at the service",
+}
 
 
 class ChainPage(NamedTuple):

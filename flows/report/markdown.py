@@ -24,13 +24,13 @@ from schemas.counting import quantity
 
 MOST = 200
 """Rows of all tables of one page together; the UI slows down with more."""
-SHOWN = 80
+CELL_CHARACTERS = 80
 """Characters of one delivered text."""
 SHOW_ROW = "A row is shown by: recon row BATCH FILE --line LINE"
 
 _SPECIAL = re.compile(r"([\\`*_\[\]()<>|~&!#])")
 _ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
-_APART = "\N{WORD JOINER}"
+_JOINER = "\N{WORD JOINER}"
 
 
 class MarkdownPart(NamedTuple):
@@ -83,7 +83,7 @@ def rejects_table(report: BatchReport) -> list[dict[str, str]]:
             "Field": cell(line.field) or NOTHING,
             "Value": value_cell(line.value),
             "Record": cell(record_title(line.record)),
-            "Next": cell(line.remedy, 2 * SHOWN),
+            "Next": cell(line.remedy, 2 * CELL_CHARACTERS),
         }
         for line in report.reasons[:MOST]
     ]
@@ -95,7 +95,7 @@ def escape(text: str) -> str:
     Some renderers look for addresses after the marks are read, so an invisible word joiner keeps
     them apart: `https:` from `//`, `www` from its dot, a name from its `@`.
     """
-    return _SPECIAL.sub(r"\\\1", _ADDRESS.sub(_APART, visible(text)))
+    return _SPECIAL.sub(r"\\\1", _ADDRESS.sub(_JOINER, visible(text)))
 
 
 def _parts(report: BatchReport) -> Iterator[MarkdownPart]:
@@ -117,7 +117,7 @@ def _parts(report: BatchReport) -> Iterator[MarkdownPart]:
     notes = [
         (
             digits(line.rows),
-            cell(line.message, 2 * SHOWN),
+            cell(line.message, 2 * CELL_CHARACTERS),
             cell(line.file),
             str(line.line),
             str(line.record_number),
@@ -197,11 +197,11 @@ def markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def cell(text: str, most: int = SHOWN) -> str:
+def cell(text: str, most: int = CELL_CHARACTERS) -> str:
     """Delivered text for one table cell: short, visible, escaped, never a formula."""
     return escape(neutral(text, most))
 
 
 def value_cell(text: str) -> str:
     """A delivered value in quotes, so that blanks at its ends are seen."""
-    return f"“{escape(shortened(text, SHOWN))}”" if text else NOTHING
+    return f"“{escape(shortened(text, CELL_CHARACTERS))}”" if text else NOTHING

@@ -22,11 +22,12 @@ from connectors.postgres.batches.apply import (
 from connectors.postgres.batches.corrections import settle_corrections
 from connectors.postgres.batches.lease import Lease
 from connectors.postgres.batches.ledger import Receipt, State
+from connectors.postgres.batches.ranges import WholeExtracts
 from connectors.postgres.batches.undo import refuse_if_corrected
 from connectors.postgres.batches.written_over import note_second_records
 from connectors.postgres.database import analyse, summarise
 from connectors.recovery import reach
-from flows.stages.apply_ranges import ApplyGroup, ApplyRange, cut_ranges, in_groups
+from flows.stages.apply_ranges import ApplyRange, cut_ranges, in_groups, span_around
 from flows.stages.check import reject_taken
 from flows.stages.receiving.kept import prove_staged
 from flows.stages.receiving.terms import restored_profile
@@ -63,7 +64,12 @@ def apply(workspace: Workspace, lease: Lease, *, proven: bool = False) -> None:
     tables = [
         table for table in ledger.tables_of(staged) if only_listed or table is not INSERT_BATCH_DATA
     ]
-    apply_ranges = {table: _left(workspace, lease, table, staged) for table in tables}
+    apply_ranges = {}
+    for table in tables:
+        applied = ledger.list_receipts(
+            lease.connection, lease.batch_id, apply_stage(table), with_clues=False
+        )
+        apply_ranges[table] = [*cut_ranges(table, staged, applied, workspace.settings)]
     done = _Done(workspace, sum(one.rows for left in apply_ranges.values() for one in left))
     for table, left in apply_ranges.items():
         if only_listed:
@@ -77,15 +83,6 @@ def apply(workspace: Workspace, lease: Lease, *, proven: bool = False) -> None:
         lease.set_state(State.MERGED, detail=ledger_detail(connection, lease.batch_id, APPLIED))
         settle_corrections(connection, lease.batch_id)
     reach("applied")
-
-
-def _left(
-    workspace: Workspace, lease: Lease, table: Table, staged: Sequence[Receipt]
-) -> list[ApplyRange]:
-    applied = ledger.list_receipts(
-        lease.connection, lease.batch_id, apply_stage(table), with_clues=False
-    )
-    return list(cut_ranges(table, staged, applied, workspace.settings))
 
 
 @dataclass(slots=True)
@@ -116,7 +113,11 @@ def _apply_table(
 
     `guarded`: of what repairs rows, by which terms it may write over others.
     """
-    new = [one for one in apply_ranges if one.spooled and not _may_meet(lease, one)]
+    new = [
+        one
+        for one in apply_ranges
+        if one.spooled and not may_meet(lease.connection, table, one.span)
+    ]
     refused = []
     inserts = (partial(_insert, one, guarded) for one in new)
     for apply_range, inserted in side_by_side(workspace.database, lease, inserts):
@@ -128,47 +129,40 @@ def _apply_table(
     if len(left) > 1:
         summarise(lease.connection, staged_name(table))
     for group in in_groups(left):
-        if guarded or len(group.ranges) == 1 or not _apply_together(lease, table, group, done):
-            for apply_range in group.ranges:
-                _apply_range(lease, table, apply_range, done, guarded=guarded)
+        if guarded or len(group) == 1 or not _apply_together(lease, group, done):
+            for apply_range in group:
+                _apply_range(lease, apply_range, done, guarded)
 
 
 def _apply_range(
-    lease: Lease,
-    table: Table,
-    apply_range: ApplyRange,
-    done: _Done,
-    *,
-    guarded: Profile | None,
+    lease: Lease, apply_range: ApplyRange, done: _Done, guarded: Profile | None
 ) -> None:
+    table, where = apply_range.table, apply_range.where
     with lease.transaction() as connection:
         lock_target(connection, table)
         if guarded:
-            reject_taken(connection, table, lease.batch_id, guarded, apply_range.where)
-        applied = apply_rows(
-            connection, table, apply_range.where, apply_range.spooled, apply_range.span
-        )
+            reject_taken(connection, table, lease.batch_id, guarded, where)
+        applied = apply_rows(connection, table, where, apply_range.spooled, apply_range.span)
         _add_receipts(lease, [(apply_range, applied)])
     reach("apply-chunk")
     done.add(apply_range)
 
 
-def _apply_together(lease: Lease, table: Table, group: ApplyGroup, done: _Done) -> bool:
+def _apply_together(lease: Lease, group: Sequence[ApplyRange], done: _Done) -> bool:
     """Apply small ranges at once; false: the database refuses a row, and nothing is applied."""
+    table = group[0].table
+    where = WholeExtracts(lease.batch_id, tuple(one.where.extract_id for one in group))
+    span = span_around([one.span for one in group])
     try:
         with lease.transaction() as connection:
             lock_target(connection, table)
-            applied = apply_extracts(connection, table, group.where, group.span)
-            _add_receipts(lease, [(one, applied[one.where.extract_id]) for one in group.ranges])
+            applied = apply_extracts(connection, table, where, span)
+            _add_receipts(lease, [(one, applied[one.where.extract_id]) for one in group])
     except CONSTRAINT_ERRORS:
         return False
     reach("apply-chunk")
-    done.add(*group.ranges)
+    done.add(*group)
     return True
-
-
-def _may_meet(lease: Lease, apply_range: ApplyRange) -> bool:
-    return may_meet(lease.connection, apply_range.table, apply_range.span)
 
 
 def _insert(
@@ -190,27 +184,28 @@ def _insert(
 
 def _list(lease: Lease, apply_ranges: Iterable[ApplyRange], done: _Done) -> None:
     for group in in_groups(apply_ranges):
-        listed = [(one, Applied(Counter({LISTED: one.rows}), LISTED)) for one in group.ranges]
+        listed = [(one, Applied(Counter({LISTED: one.rows}), LISTED)) for one in group]
         with lease.transaction():
             _add_receipts(lease, listed)
         reach("apply-chunk")
-        done.add(*group.ranges)
+        done.add(*group)
 
 
 def _add_receipts(lease: Lease, applied: Iterable[tuple[ApplyRange, Applied]]) -> None:
     reach("apply")
-    lease.add_receipts([_receipt(*one) for one in applied])
-
-
-def _receipt(apply_range: ApplyRange, applied: Applied) -> Receipt:
-    return Receipt(
-        batch_id=apply_range.where.batch_id,
-        extract_id=apply_range.where.extract_id,
-        stage=apply_stage(apply_range.table),
-        chunk=apply_range.chunk,
-        first_record=apply_range.where.first,
-        last_record=apply_range.where.last,
-        counts=applied.counts,
-        totals={},
-        verdict=applied.verdict,
+    lease.add_receipts(
+        [
+            Receipt(
+                batch_id=one.where.batch_id,
+                extract_id=one.where.extract_id,
+                stage=apply_stage(one.table),
+                chunk=one.chunk,
+                first_record=one.where.first,
+                last_record=one.where.last,
+                counts=outcome.counts,
+                totals={},
+                verdict=outcome.verdict,
+            )
+            for one, outcome in applied
+        ]
     )

@@ -1,14 +1,14 @@
 """Apply ranges: consecutive chunks of an extract that are applied together, with one receipt."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from math import ceil
 from operator import attrgetter
 
 from connectors.files.disk.spool import Spooled, spool_path
 from connectors.postgres.batches.ledger import Receipt, by_extract
-from connectors.postgres.batches.ranges import Range, WholeExtracts
+from connectors.postgres.batches.ranges import Range
 from connectors.settings import Settings
 from flows.stages.side_by_side import CONNECTIONS
 from flows.steps.validate.states import READY
@@ -28,17 +28,12 @@ class ApplyRange:
     chunk: int
     where: Range
     rows: int
-    spooled: tuple[Spooled, ...] = ()
+    spooled: tuple[Spooled, ...]
     """Chunks whose rows were kept."""
-    spans: tuple[tuple[int, int] | None, ...] = ()
-    """Of each chunk: the least and the greatest value of the key's first column."""
-    whole: bool = False
+    span: tuple[int, int] | None
+    """The least and the greatest value of the key's first column; None: not known of each chunk."""
+    whole: bool
     """Whether these are all clean rows of the extract."""
-
-    @property
-    def span(self) -> tuple[int, int] | None:
-        """The same of all chunks; None where that of one is not known."""
-        return _around(self.spans)
 
     @property
     def is_small(self) -> bool:
@@ -46,26 +41,8 @@ class ApplyRange:
         return self.whole and not self.spooled and self.rows <= TOGETHER_ROWS
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyGroup:
-    """Ranges of one record kind that are applied in one transaction, in their order."""
-
-    ranges: tuple[ApplyRange, ...]
-
-    @property
-    def where(self) -> WholeExtracts:
-        """All of their records, where they are whole extracts."""
-        extracts = tuple(one.where.extract_id for one in self.ranges)
-        return WholeExtracts(self.ranges[0].where.batch_id, extracts)
-
-    @property
-    def span(self) -> tuple[int, int] | None:
-        """The least and the greatest value of the key's first column, where it is known."""
-        return _around([one.span for one in self.ranges])
-
-
-def in_groups(apply_ranges: Iterable[ApplyRange]) -> Iterator[ApplyGroup]:
-    """Ranges in their order: small ones that follow each other together, all others alone."""
+def in_groups(apply_ranges: Iterable[ApplyRange]) -> Iterator[list[ApplyRange]]:
+    """Ranges of a record kind in their order, by transactions: small ones share one."""
     group: list[ApplyRange] = []
     rows = 0
     for one in apply_ranges:
@@ -76,14 +53,14 @@ def in_groups(apply_ranges: Iterable[ApplyRange]) -> Iterator[ApplyGroup]:
             and rows <= TOGETHER_ROWS
             and len(group) < TOGETHER_EXTRACTS
         ):
-            yield ApplyGroup(tuple(group))
+            yield group
             group, rows = [], one.rows
         group.append(one)
     if group:
-        yield ApplyGroup(tuple(group))
+        yield group
 
 
-def _around(spans: Sequence[tuple[int, int] | None]) -> tuple[int, int] | None:
+def span_around(spans: Sequence[Sequence[int] | None]) -> tuple[int, int] | None:
     known = [span for span in spans if span is not None]
     if len(known) < len(spans):
         return None
@@ -111,32 +88,27 @@ def cut_ranges(
             # A chunk goes where its middle lies.
             share = (2 * before + rows) * number // (2 * total)
             before += rows
-            if not any(_covers(receipt, one) for receipt in done[extract]):
+            if not any(
+                receipt.first_record <= one.first_record and one.last_record <= receipt.last_record
+                for receipt in done[extract]
+            ):
                 shares.setdefault(share, []).append(one)
         for share_of in shares.values():
-            whole = len(share_of) == len(chunks)
-            yield replace(_apply_range(table, share_of, settings), whole=whole)
+            first, last = share_of[0], share_of[-1]
+            yield ApplyRange(
+                table,
+                first.chunk,
+                Range(first.batch_id, extract, first.first_record, last.last_record),
+                sum(clean_rows(table, one) for one in share_of),
+                tuple(spooled for one in share_of for spooled in _spooled(table, one, settings)),
+                span_around([one.clues.get(table.name, {}).get("span") for one in share_of]),
+                whole=len(share_of) == len(chunks),
+            )
 
 
 def clean_rows(table: Table, receipt: Receipt) -> int:
     """How many clean rows of a record kind are in a staged chunk."""
     return int(receipt.totals.get(table.name, {}).get(READY, {}).get("rows", 0))
-
-
-def _apply_range(table: Table, chunks: Sequence[Receipt], settings: Settings) -> ApplyRange:
-    first, last = chunks[0], chunks[-1]
-    return ApplyRange(
-        table,
-        first.chunk,
-        Range(first.batch_id, first.extract_id, first.first_record, last.last_record),
-        sum(clean_rows(table, one) for one in chunks),
-        tuple(spooled for one in chunks for spooled in _spooled(table, one, settings)),
-        tuple(_span(table, one) for one in chunks),
-    )
-
-
-def _covers(applied: Receipt, chunk: Receipt) -> bool:
-    return applied.first_record <= chunk.first_record and chunk.last_record <= applied.last_record
 
 
 def _spooled(table: Table, receipt: Receipt, settings: Settings) -> Iterator[Spooled]:
@@ -145,8 +117,3 @@ def _spooled(table: Table, receipt: Receipt, settings: Settings) -> Iterator[Spo
         path = spool_path(settings, receipt.batch_id, receipt.extract_id, receipt.chunk)
         rows = clean_rows(table, receipt)
         yield Spooled(path, sha256, receipt.first_record, receipt.last_record, rows)
-
-
-def _span(table: Table, receipt: Receipt) -> tuple[int, int] | None:
-    span = receipt.clues.get(table.name, {}).get("span")
-    return None if span is None else (span[0], span[1])

@@ -57,13 +57,13 @@ def selection_of(connection: psycopg.Connection, batch_id: int, chosen: ChosenSe
     unknown = sorted(set(chosen.states) - set(SendState))
     if unknown:
         raise BatchUnknown(f"{unknown[0]!r} is no state of a send: {', '.join(SendState)}.")
-    if chosen.places is not None:
-        return Selection(batch_id, chosen.operation, chosen.states, chosen.places)
-    files = ledger.list_extracts(connection, batch_id)
-    rows = tuple(
-        place for row in chosen.rows for place in _places(connection, files, batch_id, row)
-    )
-    return Selection(batch_id, chosen.operation, chosen.states, rows if chosen.rows else None)
+    rows = chosen.places
+    if rows is None and chosen.rows:
+        files = ledger.list_extracts(connection, batch_id)
+        rows = tuple(
+            place for row in chosen.rows for place in _places(connection, files, batch_id, row)
+        )
+    return Selection(batch_id, chosen.operation, chosen.states, rows)
 
 
 def _places(

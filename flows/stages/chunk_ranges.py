@@ -96,7 +96,7 @@ def _take_back(lease: Lease, extract: Extract, first: Receipt, left: dict[int, R
     with lease.transaction() as connection:
         for record in {record for receipt in left.values() for record in receipt.totals}:
             withdraw_staged(connection, EXTRACTS[record], extract.id, first.first_record)
-        ledger.withdraw_receipts(connection, STAGE, extract.id, first.chunk, first.first_record)
+        ledger.withdraw_receipts(connection, extract.id, first.chunk, first.first_record)
     log.info("%s: read again from record %s on", extract.name, f"{first.first_record:,}")
 
 

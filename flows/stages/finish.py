@@ -36,7 +36,7 @@ from connectors.postgres.batches.recount import DATABASE, Recount, Sum, recount,
 from connectors.postgres.database import summarise
 from connectors.postgres.heartbeat import ended_if_idle
 from connectors.postgres.push.sends import SETTLED, SendRefusal, recount_sends, refusals
-from connectors.postgres.trail import last_word, said_last
+from connectors.postgres.trail import last_detail, last_word
 from connectors.recovery import reach
 from flows.stages.batch_folder import write_report
 from flows.stages.witness import witness_trail
@@ -102,7 +102,8 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
             detail = answers_detail(connection, batch.id) if ends else {}
             lease.set_state(State(report.verdict), detail=detail or None)
         witness_trail(workspace, lease.connection)
-    report_corrected(workspace, lease.connection, batch)
+    for one in batches_to_report_again(lease.connection, batch.id):
+        report_if_written(workspace, lease.connection, one)
     reach("finish")
     return report
 
@@ -112,14 +113,6 @@ def report_taken_back(workspace: Workspace, lease: Lease) -> None:
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     report = build_report(workspace, lease.connection, batch.id)
     _write_noted(workspace, lease.connection, batch, report)
-
-
-def report_corrected(
-    workspace: Workspace, connection: psycopg.Connection, batch: ledger.Batch
-) -> None:
-    """Report the batches again of which it tells something else (`batches_to_report_again`)."""
-    for one in batches_to_report_again(connection, batch.id):
-        report_if_written(workspace, connection, one)
 
 
 def report_if_written(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
@@ -161,7 +154,10 @@ def build_report(
     tables = ledger.tables_of(receipts)
     found_in = findings(connection, tables, batch_id)
     for table in tables:
-        counted = _recount(connection, table, batch_id)
+        if table is INSERT_BATCH_DATA:  # It has no target.
+            counted = Recount(recount(connection, table, batch_id), [])
+        else:
+            counted = recount_both(connection, table, batch_id)
         staged = counted.staged
         for one in staged:
             sums[one.extract_id]["rows"] += one.rows
@@ -187,6 +183,7 @@ def build_report(
         )
     )
     noted = notes(connection, batch_id, MOST_NOTES)
+    is_cut = len(noted) == MOST_NOTES
     return BatchReport(
         feed=batch.feed,
         content_id=batch.content_id,
@@ -200,7 +197,7 @@ def build_report(
         service=batch.service,
         pushed=tuple(pushed),
         again=counted_elsewhere(connection, batch_id),
-        notes_beyond=_notes_beyond(connection, batch_id, len(noted)),
+        notes_beyond=count_notes(connection, batch_id) - len(noted) if is_cut else 0,
         **_taken_back(connection, batch),
     )
 
@@ -209,25 +206,15 @@ def _taken_back(connection: psycopg.Connection, batch: ledger.Batch) -> dict[str
     """By whom a batch was taken back, and what the service has of it all the same."""
     if batch.state not in TAKEN_BACK:
         return {}
-    said = last_word(connection, batch.id, (UNDO, DISCARDED))
-    left = said_last(connection, batch.id, UNDO).get("left_at_service", {})
-    return {"taken_back": said, "left_at_service": left}
+    return {
+        "taken_back": last_word(connection, batch.id, (UNDO, DISCARDED)),
+        "left_at_service": last_detail(connection, batch.id, UNDO).get("left_at_service", {}),
+    }
 
 
 def _note_line(note: Note, names: Mapping[int, str]) -> NoteLine:
     values = note._asdict()
     return NoteLine(file=names[values.pop("extract_id")], **values)
-
-
-def _notes_beyond(connection: psycopg.Connection, batch_id: int, noted: int) -> int:
-    """How many notes there are behind those that were read."""
-    return count_notes(connection, batch_id) - noted if noted == MOST_NOTES else 0
-
-
-def _recount(connection: psycopg.Connection, table: Table, batch_id: int) -> Recount:
-    if table is INSERT_BATCH_DATA:
-        return Recount(recount(connection, table, batch_id), [])  # It has no target.
-    return recount_both(connection, table, batch_id)
 
 
 def _chain(table: Table, receipts: Iterable[Receipt], counted: Recount, state: State) -> Chain:

@@ -1,6 +1,6 @@
 """Held: why somebody has to decide about a delivery, of a batch and of files that are examined."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from connectors.files.profiles.profile import Profile
@@ -62,19 +62,13 @@ def beyond_budget(
     )
 
 
-def would_be_held(verdicts: Iterable[FileVerdict], profile: Profile) -> str | None:
+def would_be_held(verdicts: Sequence[FileVerdict], profile: Profile) -> str | None:
     """Why an import of the files of a delivery is held, as it says it itself.
 
     What only a database knows may hold it as well.
     """
-    return because(_reasons([*verdicts], profile))
-
-
-def _reasons(verdicts: list[FileVerdict], profile: Profile) -> Iterator[str | None]:
-    for one in verdicts:
-        if one.unproven:
-            yield not_proven(one.name, one.unproven)
-    yield beyond_budget(
+    unproven = [not_proven(one.name, one.unproven) for one in verdicts if one.unproven]
+    over = beyond_budget(
         profile,
         rows=sum(one.rows_in for one in verdicts),
         errors=sum(len(one.rejects) for one in verdicts),
@@ -83,6 +77,7 @@ def _reasons(verdicts: list[FileVerdict], profile: Profile) -> Iterator[str | No
         headed=any(one.headed for one in verdicts),
         left_blank=sum(one.left_blank for one in verdicts),
     )
+    return because([*unproven, over])
 
 
 def left_blank(left_out: Iterable[Sequence[Any]], profile: Profile) -> int:

@@ -222,12 +222,12 @@ class Watch:
                 )
         except (OSError, ReconError) as error:
             return self._failed(waiting.names[0], error)
-        if not (since and all(since)):
-            if not (waiting.run and known):
-                return self._start(waiting)
-            self.inbox.unmark(waiting.key)
-            return None
+        is_over = bool(since) and all(since)
+        if not is_over and not (waiting.run and known):
+            return self._start(waiting)
         self.inbox.unmark(waiting.key)
+        if not is_over:
+            return None
         message = (
             "its batch was undone or discarded, or refused it, and it is not imported once more by "
             f"itself: deliver it again to have that. It is kept in {waiting.folder}."

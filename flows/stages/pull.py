@@ -28,7 +28,7 @@ from connectors.postgres.batches.ledger import TAKEN_BACK
 from connectors.postgres.runs.listings import ASKED, KEPT, PULLED, SERVICE, ZONE, clock
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
-from connectors.service import Listing, Service, open_service, read_credentials
+from connectors.service import Service, open_service, read_credentials
 from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.way_on import SAME_COMMAND, goes_on_by
@@ -134,7 +134,9 @@ def _pull(
                 content = b"".join(lines)
                 largest = max(largest, len(content))
                 write_file(folder / f"{name}.csv", content)
-                pulled.append(_pulled(name, listing, content, asked_at))
+                kept = hashlib.sha256(content).hexdigest()
+                rows, proof = len(listing.rows), listing.proof
+                pulled.append(PulledListing(name, rows, listing.sha256, proof, kept, asked_at))
                 reach("pulled")
         if not pulled:
             return None
@@ -310,11 +312,6 @@ def _cell(value: Any) -> str:
         case Moment():
             return datetime_text(value.wall, value.offset)
     return str(value)
-
-
-def _pulled(name: str, listing: Listing, content: bytes, asked_at: str) -> PulledListing:
-    kept = hashlib.sha256(content).hexdigest()
-    return PulledListing(name, len(listing.rows), listing.sha256, listing.proof, kept, asked_at)
 
 
 def _service(workspace: Workspace) -> AbstractContextManager[Service]:

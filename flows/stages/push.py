@@ -109,7 +109,6 @@ def push(
             with hold_lane(
                 lease,
                 PUSHES[table.name],
-                table,
                 wait_seconds=service.turn_seconds,
                 repeatable=service.idempotent,
             ) as lane:
@@ -151,15 +150,11 @@ def _unsent_text(why: str, lease: Lease, left: int, failing: _SendNumber | None)
     )
     if failing is None:
         return message
-    return f"{message} {_set_aside(lease, failing)}"
-
-
-def _set_aside(lease: Lease, failing: _SendNumber) -> str:
-    row = row_name(lease.connection, lease.batch_id, *failing)
+    row = row_name(lease.connection, batch_id, *failing)
     given = {"row": row, "as": "abandon", "reason": "..."}
     return (
-        f"The last row that the service answered and did not take is {row}. Where it is this row "
-        f"every time: `{advised('resolve', [lease.batch_id], given)}` sets it aside."
+        f"{message} The last row that the service answered and did not take is {row}. Where it is "
+        f"this row every time: `{advised('resolve', [batch_id], given)}` sets it aside."
     )
 
 

@@ -4,7 +4,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import psycopg
 
@@ -66,7 +66,7 @@ class Received:
     """False: the delivery was known, and `batch_id` is the batch that took it."""
     ended: bool
     """The known batch has ended; there is nothing left to do."""
-    messages: tuple[str, ...] = field(default=())
+    messages: tuple[str, ...] = ()
 
 
 def receive(

@@ -14,7 +14,7 @@ from connectors.postgres.batches.lease import Lease, hold_batch
 from connectors.postgres.batches.ledger import State
 from connectors.postgres.push.decisions import decide, decided_by, followers, settled_by
 from connectors.postgres.push.earlier import NUMBER
-from connectors.postgres.push.sends import Selection, SendDecision
+from connectors.postgres.push.sends import SendDecision
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
@@ -96,9 +96,8 @@ def resolve(
             detail = decided_by(connection, batch_id, tried, run)
             if detail is None:
                 refuse_if_taken_back(connection, batch_id)
-                selection = selection_of(connection, batch_id, chosen)
                 detail = _decide(
-                    lease, selection, chosen, decision, expected, tried, run, by=by, reason=reason
+                    lease, chosen, decision, expected, tried, run, by=by, reason=reason
                 )
             followed = _followed_by(connection, batch_id, detail[NUMBER])
             with goes_on_by(f"recon rerun {batch_id}"):
@@ -112,7 +111,6 @@ def resolve(
 
 def _decide(
     lease: Lease,
-    selection: Selection,
     chosen: ChosenSends,
     decision: SendDecision,
     expected: int | None,
@@ -124,6 +122,7 @@ def _decide(
 ) -> dict[str, Any]:
     """Settle the rows; what is tried is noted by its event before it is committed."""
     batch_id = lease.batch_id
+    selection = selection_of(lease.connection, batch_id, chosen)
     with lease.transaction() as connection:
         before = answers_detail(connection, batch_id, BEFORE)
         detail = decide(connection, selection, decision)

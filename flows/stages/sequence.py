@@ -90,12 +90,12 @@ def import_delivery(
 
 def run_batch(workspace: Workspace, batch_id: int) -> Ended:
     """Take a batch from where it is to its end; every stage goes on where a dead run stopped."""
-    return resumed(workspace.database, lambda: _run_batch(workspace, batch_id))
 
+    def go() -> Ended:
+        with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+            return _go_on(workspace, lease)
 
-def _run_batch(workspace: Workspace, batch_id: int) -> Ended:
-    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        return _go_on(workspace, lease)
+    return resumed(workspace.database, go)
 
 
 def _go_on(
@@ -110,12 +110,17 @@ def _go_on(
         check(workspace, lease)
         apply(workspace, lease, proven=proven)
         report = push_and_finish(workspace, lease)
-    return Ended(
-        ledger.find_batch(lease.connection, lease.batch_id),
-        report,
-        received.messages if received else (),
-        received.new if received else False,
-    )
+    return _ended(lease.connection, lease.batch_id, report, received)
+
+
+def _ended(
+    connection: psycopg.Connection,
+    batch_id: int,
+    report: BatchReport,
+    received: Received | None = None,
+) -> Ended:
+    messages, new = (received.messages, received.new) if received else ((), False)
+    return Ended(ledger.find_batch(connection, batch_id), report, messages, new)
 
 
 def push_batch(
@@ -127,7 +132,11 @@ def push_batch(
     """
 
     def go() -> Ended:
-        return _push_batch(workspace, batch_id, most, named=named)
+        with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+            refuse_if_taken_back(connection, batch_id)
+            ask_for_service(workspace, lease, named=named)
+            report = push_and_finish(workspace, lease, most=most, named=named)
+            return _ended(connection, batch_id, report)
 
     # Run again, it would send so many once more.
     return resumed(workspace.database, go) if most is None else go()
@@ -170,14 +179,6 @@ def hardly_waiting(workspace: Workspace) -> Workspace:
     service = workspace.settings.service
     hardly = replace(service, turn_seconds=min(service.turn_seconds, HARDLY_SECONDS))
     return replace(workspace, settings=replace(workspace.settings, service=hardly))
-
-
-def _push_batch(workspace: Workspace, batch_id: int, most: int | None, *, named: bool) -> Ended:
-    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        refuse_if_taken_back(connection, batch_id)
-        ask_for_service(workspace, lease, named=named)
-        report = push_and_finish(workspace, lease, most=most, named=named)
-        return Ended(ledger.find_batch(connection, batch_id), report, new=False)
 
 
 def push_and_finish(
@@ -264,16 +265,11 @@ def refuse_unless_held(workspace: Workspace, batch_id: int, *, released: bool = 
 def report_again(workspace: Workspace, batch_id: int) -> Ended:
     """Recount a batch and write its report, which a run that died may not have written."""
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        report = finish(workspace, lease)
-        return Ended(ledger.find_batch(connection, batch_id), report, new=False)
+        return _ended(connection, batch_id, finish(workspace, lease))
 
 
 def look(workspace: Workspace, batch_id: int, received: Received | None = None) -> Ended:
     """The report of a batch, computed anew; nothing is written and nobody is waited for."""
     with workspace.database.connect() as connection:
-        return Ended(
-            ledger.find_batch(connection, batch_id),
-            build_report(workspace, connection, batch_id),
-            received.messages if received else (),
-            received.new if received else False,
-        )
+        report = build_report(workspace, connection, batch_id)
+        return _ended(connection, batch_id, report, received)

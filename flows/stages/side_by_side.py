@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.batches.lease import Lease
-from connectors.postgres.cancelling import give_up
 from connectors.postgres.database import Database, errors_reported
+from connectors.postgres.one_moment import give_up
 
 CONNECTIONS = 2
 

@@ -64,7 +64,7 @@ def stage(workspace: Workspace, lease: Lease) -> bool:
         for extract in ledger.list_extracts(lease.connection, lease.batch_id)
         if extract.refused is None
     ]
-    begun = ledger.begun_extracts(lease.connection, lease.batch_id, STAGE)
+    begun = ledger.begun_extracts(lease.connection, lease.batch_id)
     whole = staged_whole(workspace, extracts, begun, profile)
     total = sum(extract.bytes or 0 for extract in extracts)
     done = 0

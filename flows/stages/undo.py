@@ -29,7 +29,7 @@ from connectors.postgres.database import analyse
 from connectors.postgres.push.reopen import may_reopen, reopen_restored
 from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
-from connectors.postgres.trail import add_event, committed, said_last
+from connectors.postgres.trail import add_event, committed, last_detail
 from connectors.recovery import reach
 from flows.report.text import left_text
 from flows.stages.check import leave_hold
@@ -177,8 +177,8 @@ def _undone_before(connection: psycopg.Connection, batch_id: int) -> Counts | No
     batch = ledger.find_batch(connection, batch_id)
     if batch.state is not State.UNDONE or not owed_by(connection, batch_id):
         return None
-    said = said_last(connection, batch_id, UNDO)
-    return {what: int(said.get(what, 0)) for what in TAKEN}
+    detail = last_detail(connection, batch_id, UNDO)
+    return {what: int(detail.get(what, 0)) for what in TAKEN}
 
 
 def _take_back(
@@ -233,8 +233,8 @@ def _take_back(
         event = add_event(connection, UNDO, batch_id=batch_id, by=by, reason=reason, detail=detail)
         tried[event] = dict(counts)
         for one, before in reopened.items():
-            said = {BY_UNDO: event} | before | answers_detail(connection, one)
-            add_event(connection, REOPENED, batch_id=one, by=by, detail=said)
+            answers = {BY_UNDO: event} | before | answers_detail(connection, one)
+            add_event(connection, REOPENED, batch_id=one, by=by, detail=answers)
         lease.set_state(State.UNDONE)
         settle_corrections(connection, batch_id)
         report_taken_back(workspace, lease)

@@ -58,7 +58,7 @@ def witnessed(workspace: Workspace, connection: psycopg.Connection) -> Iterator[
 
 
 @contextmanager
-def witnessed_apart(workspace: Workspace, connection: psycopg.Connection) -> Iterator[None]:
+def witnessed_either_way(workspace: Workspace, connection: psycopg.Connection) -> Iterator[None]:
     """Statements without a transaction: what is refused keeps its event, which gets a witness."""
     try:
         yield
@@ -89,14 +89,14 @@ def _next(
     from connectors.witness.keys import fingerprint, private_key  # noqa: PLC0415
 
     position = last_link(connection)
-    if not position:
-        if last is not None:
-            raise WitnessPlaceFailed(_other_trail(last))
-        return None
-    links = links_at(connection, {1, position, last.position if last else 1})
+    links = links_at(connection, {1, position, last.position if last else 1}) if position else {}
     if last is not None and (links.get(1), links.get(last.position)) != (last.trail, last.hash):
-        raise WitnessPlaceFailed(_other_trail(last))
-    if last is not None and last.position == position:
+        raise WitnessPlaceFailed(
+            f"the trail is not the one that was witnessed until link {last.position} at "
+            f"{last.time}. It was rewritten or cut off, or the database is another or an older "
+            "one: `recon audit verify` says where. Nothing is signed for it"
+        )
+    if not position or (last is not None and last.position == position):
         return None
     key = private_key(workspace.settings.audit)
     unsigned = Witness(
@@ -109,14 +109,6 @@ def _next(
         previous=last.sha256 if last else GENESIS,
     )
     return replace(unsigned, signature=key.sign(unsigned.signed_text.encode()).hex())
-
-
-def _other_trail(last: Witness) -> str:
-    return (
-        f"the trail is not the one that was witnessed until link {last.position} at {last.time}. "
-        "It was rewritten or cut off, or the database is another or an older one: "
-        "`recon audit verify` says where. Nothing is signed for it"
-    )
 
 
 def _adopt(workspace: Workspace, journal: "Journal") -> None:

@@ -132,12 +132,12 @@ class Pushed:
     @property
     def waits(self) -> int:
         """Rows that are still to go."""
-        return sum(self.states[state].rows for state in PUSH_LEFT if state in self.states)
+        return _sum(self.states, *PUSH_LEFT).rows
 
     @property
     def undecided(self) -> int:
         """Rows that somebody has to decide about."""
-        return sum(self.states[state].rows for state in SEND_ERRORS if state in self.states)
+        return _sum(self.states, *SEND_ERRORS).rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +158,10 @@ class ReasonLine:
     of_service: bool = False
     """What the service has against rows that were read and applied, in words of its own."""
 
-
-def _takes(reason: ReasonLine, record: str, amount: str) -> bool:
-    """Whether rows with a reason have no readable amount: it was not read, or no field was."""
-    unread = reason.code in OF_ROW or (reason.field == amount and reason.code in NOT_READ)
-    return unread and reason.record == record and not reason.of_service
+    def takes(self, record: str, amount: str) -> bool:
+        """Whether its rows have no readable amount: it was not read, or no field was."""
+        unread = self.code in OF_ROW or (self.field == amount and self.code in NOT_READ)
+        return unread and self.record == record and not self.of_service
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,6 @@ class BatchReport:
 
     @property
     def note_count(self) -> int:
-        """How many notes there are, listed or not."""
         return len(self.notes) + self.notes_beyond
 
     def unreadable(self, chain: Chain) -> tuple[str, ...]:
@@ -216,7 +214,7 @@ class BatchReport:
             f"{quantity(rows, 'rejected row')} {agree(rows, 'has', 'have')} no readable {name}: "
             "what was delivered there is in none of these sums."
             for name in chain.amounts
-            if (rows := sum(one.rows for one in self.reasons if _takes(one, chain.record, name)))
+            if (rows := sum(one.rows for one in self.reasons if one.takes(chain.record, name)))
         )
 
     @property
@@ -231,12 +229,8 @@ class BatchReport:
     @property
     def errors(self) -> int:
         """Rows that carry HasError."""
-        return sum(one.undecided for one in self.pushed) + sum(
-            chain.states[state].rows
-            for chain in self.chains
-            for state in ERRORS
-            if state in chain.states
-        )
+        rejected = sum(_sum(chain.states, *ERRORS).rows for chain in self.chains)
+        return sum(one.undecided for one in self.pushed) + rejected
 
 
 def build_chain(
@@ -267,16 +261,12 @@ def build_chain(
     back = ("taken back", written) if undone else ("read back by key", Totals())
     also = "".join(f", {state}" for state in ("excluded", "listed") if state in staged)
     in_error = "rejected, conflict and corrected" if corrected.rows else "rejected and conflict"
+    left = " and ".join((f"superseded, stale{also}", *waits))
     links = [
         ("read", everything_read, "", Totals()),
         ("staged", everything_staged, "every record is kept", Totals()),
         ("without errors", everything_staged - refused, in_error, refused),
-        (
-            "applied",
-            _sum(staged, *APPLIED),
-            " and ".join((f"superseded, stale{also}", *waits)),
-            not_applied,
-        ),
+        ("applied", _sum(staged, *APPLIED), left, not_applied),
         ("written", written, "unchanged: the database had them", _sum(found, "unchanged")),
         ("in the database", held, *back),
     ]
@@ -297,7 +287,7 @@ def build_pushed(
 
     Before the sends are planned, every applied row is unsent.
     """
-    applied = add(staged[name] for name in APPLIED if name in staged)
+    applied = _sum(staged, *APPLIED)
     found = sends if planned or sends else {UNSENT: applied}
     states = {state: found[state] for state in PUSH_STATES if state in found and found[state].rows}
     return Pushed(

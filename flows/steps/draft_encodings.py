@@ -50,14 +50,14 @@ def likely_encodings(text: bytes) -> list[str]:
     for encoding in (*wide, *WINDOWS, *OLDER):
         if not decodes(text, encoding):
             continue
-        said = b"\n".join(lines).decode(encoding, "replace")
-        if said not in read.values():
-            read[encoding] = said
+        decoded = b"\n".join(lines).decode(encoding, "replace")
+        if decoded not in read.values():
+            read[encoding] = decoded
     # Without a sign of two bytes an encoding that has them is not the likely one.
     size = sum(map(len, lines)) + len(lines) - 1
     odd = {
-        encoding: (odd_share(said, encoding), encoding in WIDE and len(said) == size)
-        for encoding, said in read.items()
+        encoding: (odd_share(decoded, encoding), encoding in WIDE and len(decoded) == size)
+        for encoding, decoded in read.items()
     }
     ranked = sorted(odd, key=odd.__getitem__)
     least = min((share for one, (share, _) in odd.items() if one in WINDOWS), default=1.0)
@@ -66,12 +66,10 @@ def likely_encodings(text: bytes) -> list[str]:
         for one in ranked
         if odd[one][0] <= MOST_ODD and (one not in OLDER or odd[one][0] < least)
     ]
-    offered = offered or ranked[:1]
-    return offered[:OFFERED] or [WINDOWS[0]]
+    return offered[:OFFERED] or ranked[:1] or [WINDOWS[0]]
 
 
 def decodes(text: bytes, encoding: str) -> bool:
-    """Whether all its bytes are signs of an encoding."""
     try:
         text.decode(encoding)
     except UnicodeDecodeError:

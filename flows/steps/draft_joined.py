@@ -30,19 +30,15 @@ def joined_time(
     zoned = next((at for at, cells in columns.items() if _are_zones(names[at], cells)), None)
     clocks = {at: form for at, cells in columns.items() if (form := _clock(cells))}
     for day, forms in days.items():
-        clock = (
-            next(iter(clocks), None)
-            if not any("%H" in one or "%I" in one for one in forms)
-            else None
-        )
+        has_clock = any("%H" in one or "%I" in one for one in forms)
+        clock = None if has_clock else next(iter(clocks), None)
         places = [at for at in (day, clock, zoned) if at is not None]
         if len(places) > 1 and forms:
             behind = [clocks[clock]] if clock is not None else []
             behind += ["%Z"] if zoned is not None else []
             zones = () if zoned is None else tuple(sorted({*columns[zoned]}))
-            return JoinedTime(
-                tuple(places), tuple(" ".join([form, *behind]) for form in forms), zones
-            )
+            joined = tuple(" ".join([form, *behind]) for form in forms)
+            return JoinedTime(tuple(places), joined, zones)
     return None
 
 

@@ -2,7 +2,7 @@
 
 import calendar
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -88,10 +88,5 @@ def _day(cell: str) -> _Day | None:
     marks = ["%B" if place == words[0].span() else "{}" for place in places]
     around = [(0, 0), *places, (len(cell), len(cell))]
     between = [cell[one[1] : other[0]] for one, other in pairwise(around)]
-    template = "".join(_alternating(between, marks))
+    template = "".join(map("".join, zip(between, [*marks, ""], strict=True)))
     return _Day(template, (found[2], found[4]), words[0][0], clock)
-
-
-def _alternating(texts: Sequence[str], marks: Sequence[str]) -> Iterator[str]:
-    for text, mark in zip(texts, [*marks, ""], strict=True):
-        yield from (text, mark)

@@ -200,10 +200,11 @@ class NumberSigns:
     @property
     def words(self) -> dict[str, Found]:
         """What stands around numbers and is neither a sign nor a currency."""
-        return self._examples(
-            lambda around: unsigned(bare(around)) not in ("1", "+1"),
-            lambda around: unsigned(bare(around)),
-        )
+
+        def word(around: str) -> str:
+            return unsigned(bare(around))
+
+        return self._examples(lambda around: word(around) not in ("1", "+1"), word)
 
     def _examples(
         self, holds: Callable[[str], bool], bare: Callable[[str], str]
@@ -308,11 +309,8 @@ def currencies_of(cells: Mapping[NumberCell, int]) -> tuple[set[Mark], set[Mark]
         (written,) = by_mark.values()
         often = sum(cells[cell] for cell in written) >= _USUAL * sum(cells.values())
         as_amounts = any(not cell.digits.isdigit() for cell in written)
-        if (
-            often
-            and as_amounts
-            and all(_may_be_sign(part) for mark in maybe for part in mark.parts)
-        ):
+        short = all(_may_be_sign(part) for mark in maybe for part in mark.parts)
+        if often and as_amounts and short:
             return sure, maybe
     return sure, set()
 
@@ -324,7 +322,6 @@ def unsigned(around: str) -> str:
 
 
 def is_negative(around: str) -> bool:
-    """Whether what stands around the 1 says that it is below zero."""
     return any(sign in around for sign in MINUS)
 
 

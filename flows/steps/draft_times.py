@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from functools import partial
 from itertools import chain, islice
@@ -68,8 +69,6 @@ def may_be_time(cell: str) -> bool:
 
 
 class TimesFound(NamedTuple):
-    """How the cells of a column are times."""
-
     forms: tuple[tuple[str, ...], ...]
     """What fits equally many, a form or several of one day; none: ISO 8601, which needs no form."""
     others: int
@@ -126,15 +125,18 @@ def _several_forms(cells: Collection[str]) -> tuple[tuple[str, ...], ...]:
 def _forms_of(day: str, cells: Iterable[str]) -> tuple[str, ...]:
     """The forms with this day by which the cells are times; none, if one of them is not."""
     found, left = [], {*cells}
-    for clock in CLOCKS:
-        try:
-            wall = date_form(f"{day}{clock}").wall
-        except NoForm:
-            continue
+    for form, wall in _walls([day]):
         read = {cell for cell in left if not isinstance(wall(cell), str)}
-        found += [f"{day}{clock}"] if read else []
+        found += [form] if read else []
         left -= read
     return () if left else tuple(found)
+
+
+def _walls(days: Iterable[str]) -> Iterator[tuple[str, Callable[[str], datetime | str]]]:
+    """The forms with these days, and what reads a time by each."""
+    for form in (f"{day}{clock}" for day in days for clock in CLOCKS):
+        with suppress(NoForm):
+            yield form, date_form(form).wall
 
 
 def _iso_times(counts: Counter[str]) -> TimesFound | None:
@@ -179,11 +181,7 @@ def time_forms(counts: Mapping[str, int]) -> dict[str, tuple[int, str]]:
     `counts` says how often each cell is there.
     """
     found, of, probed = {}, sum(counts.values()), [*islice(counts, _PROBED)]
-    for form in (f"{day}{clock}" for day in DAYS for clock in CLOCKS):
-        try:
-            wall = date_form(form).wall
-        except NoForm:
-            continue
+    for form, wall in _walls(DAYS):
         if sum(not isinstance(wall(cell), str) for cell in probed) * 3 < len(probed):
             continue
         others = [cell for cell in counts if isinstance(wall(cell), str)]

@@ -29,7 +29,7 @@ def publish_table(
     """Keep a table under a fixed key, so that the UI shows its versions after each other.
 
     Of a long one the first lines are kept, and it says so. `lines`: how many there are, where
-    `rows` are not all of them.
+    `rows` are not all of them. There is one at least: its columns are those of the table.
     """
     lines = max(lines, len(rows))
     if lines > MOST:

@@ -52,7 +52,6 @@ from schemas.derived.views import apply_stage
 
 MESSAGES_SHOWN = 20
 NO_REJECTS = [{"Reason": "none", "Rows": "0"}]
-"""A table without a line has no columns either; the UI takes those from the first line."""
 
 
 class Hold(BaseModel):

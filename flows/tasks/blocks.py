@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
-from typing import NamedTuple, Self, TypeVar, cast
+from typing import Self, TypeVar, cast
 from uuid import UUID
 
 import httpx
@@ -151,34 +151,20 @@ def find(block: type[Kind], name: str) -> Kind | None:
     An attempt at a run asks the server once: all of its tasks work with the same database and the
     same service. A task that is tried again asks again, for what was mended meanwhile.
     """
-    attempt = _attempt()
-    if attempt is None:
+    flow, task = FlowRunContext.get(), TaskRunContext.get()
+    if flow is None or flow.flow_run is None:
         return _load(block, name)
-    key = attempt.run, name
-    if all(run != attempt.run for run, _ in _found):
+    attempt = flow.flow_run.id, flow.flow_run.run_count
+    if all(one != attempt for one, _ in _found):
         _found.clear()
-    if attempt.tried_again or key not in _found:
-        _found[key] = _load(block, name)
-    return cast(Kind | None, _found[key])
-
-
-class _Attempt(NamedTuple):
-    """Which attempt at which run asks, and whether for a task that failed before."""
-
-    run: tuple[UUID, int]
-    tried_again: bool
+    tried_again = task is not None and task.task_run.run_count > 1
+    if tried_again or (attempt, name) not in _found:
+        _found[attempt, name] = _load(block, name)
+    return cast(Kind | None, _found[attempt, name])
 
 
 _found: dict[tuple[tuple[UUID, int], str], Block | None] = {}
 """Blocks by attempt and name: those of the attempt that asked last."""
-
-
-def _attempt() -> _Attempt | None:
-    flow, task = FlowRunContext.get(), TaskRunContext.get()
-    if flow is None or flow.flow_run is None:
-        return None
-    again = task is not None and task.task_run.run_count > 1
-    return _Attempt((flow.flow_run.id, flow.flow_run.run_count), again)
 
 
 def _load(block: type[Kind], name: str) -> Kind | None:

@@ -6,7 +6,8 @@ the worker, so they ask the ledger for everything they say, and nothing they mee
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypedDict
 
 import psycopg
@@ -26,7 +27,7 @@ from prefect.flows import FlowStateHook
 from prefect.states import Crashed
 
 from connectors.postgres.batches import ledger
-from connectors.postgres.batches.ledger import State
+from connectors.postgres.batches.ledger import RUN_BEGAN, State
 from connectors.postgres.database import open_database
 from connectors.postgres.push.sends import count_states
 from connectors.postgres.trail import add_event, events_of_run
@@ -42,7 +43,6 @@ from schemas.counting import agree, grouped, quantity
 
 log = logging.getLogger("recon.run")
 
-BEGAN = ledger.RUN_BEGAN
 NO_BATCH = "none"
 """What stands for the number of a batch in an event of a run that opened none."""
 CANCELLED, CRASHED, HELD, SKIPPED = "Cancelled", "Crashed", "Held", "Skipped"
@@ -66,28 +66,24 @@ def on_crash_above(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]
 
     One that has begun since is of a Retry, and goes on.
     """
-    try:
-        with get_client(sync_client=True) as client:
-            below = client.read_flow_runs(flow_run_filter=_running_below(flow_run))
-            for run in below:
-                if run.state is None or run.state.timestamp > state.timestamp:
-                    continue
-                answer: OrchestrationResult[Any] = client.set_flow_run_state(
-                    run.id, Crashed(message=KILLED_ABOVE)
-                )
-                if answer.status is not SetStateStatus.ACCEPT:
-                    continue  # It ended by itself meanwhile.
-                _tell(client.read_flow(run.flow_id).name, run, CRASHED)
-    except Exception as error:  # noqa: BLE001 -- a hook must never raise, whatever is the matter.
-        _warn("How the runs below this one ended was not told", flow_run, error)
-
-
-def _running_below(flow_run: FlowRun) -> FlowRunFilter:
     running = FlowRunFilterStateType(any_=[StateType.PENDING, StateType.RUNNING])
-    return FlowRunFilter(
+    below = FlowRunFilter(
         parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[flow_run.id]),
         state=FlowRunFilterState(type=running),
     )
+    with (
+        _never_raising("How the runs below this one ended was not told", flow_run),
+        get_client(sync_client=True) as client,
+    ):
+        for run in client.read_flow_runs(flow_run_filter=below):
+            if run.state is None or run.state.timestamp > state.timestamp:
+                continue
+            answer: OrchestrationResult[Any] = client.set_flow_run_state(
+                run.id, Crashed(message=KILLED_ABOVE)
+            )
+            if answer.status is not SetStateStatus.ACCEPT:
+                continue  # It ended by itself meanwhile.
+            _tell(client.read_flow(run.flow_id).name, run, CRASHED)
 
 
 def on_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:  # noqa: ARG001
@@ -125,13 +121,13 @@ HOOKS: Hooks = {
 
 def note_run(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -> None:
     """Write down which run works on a batch, so that its end can be told of the right one."""
-    _add(connection, BEGAN, batch_id, flow_run)
+    _add(connection, RUN_BEGAN, batch_id, flow_run)
 
 
 def attempts_at(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -> set[object]:
     """The attempts of a run in which it worked on a batch, as the trail of this database knows."""
-    begun = events_of_run(connection, BEGAN, str(flow_run.id))
-    return {said.get("attempt") for batch, said in begun if batch == batch_id}
+    begun = events_of_run(connection, RUN_BEGAN, str(flow_run.id))
+    return {detail.get("attempt") for batch, detail in begun if batch == batch_id}
 
 
 def who(flow_run: FlowRun) -> str:
@@ -150,17 +146,16 @@ def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int, hold: int)
     with open_database(run_settings()).connect() as connection:
         held = f"run {_spelled(HELD)}"
         holds = [
-            said.get("hold")
-            for about, said in events_of_run(connection, held, str(flow_run.id))
-            if (about, said.get("attempt")) == (batch_id, flow_run.run_count)
+            detail.get("hold")
+            for about, detail in events_of_run(connection, held, str(flow_run.id))
+            if (about, detail.get("attempt")) == (batch_id, flow_run.run_count)
         ]
         if None in holds or hold in holds:
             return None in holds
         _add(connection, held, batch_id, flow_run, hold=hold)
-    try:
+    # Whoever decides finds the run without it.
+    with _never_raising("That this run waits was not told as an event", flow_run):
         _emit(flow.name, flow_run, HELD, batch_id)
-    except Exception as error:  # noqa: BLE001 -- whoever decides finds the run without it.
-        _warn("That this run waits was not told as an event", flow_run, error)
     return False
 
 
@@ -170,18 +165,16 @@ def _tell(flow: str, flow_run: FlowRun, name: str) -> None:
         return
     flow_run = _as_named(flow_run)
     ends: dict[int | None, str] = {}
-    try:
-        with open_database(run_settings()).connect() as connection:
-            for batch_id, end in _ends_of(connection, flow_run, name).items():
-                ends[batch_id] = end
-                _add(connection, f"run {_spelled(end)}", batch_id, flow_run)
-    except Exception as error:  # noqa: BLE001 -- a hook must never raise, whatever is the matter.
-        _warn("The end of this run is not in the audit trail", flow_run, error)
-    try:
+    with (
+        _never_raising("The end of this run is not in the audit trail", flow_run),
+        open_database(run_settings()).connect() as connection,
+    ):
+        for batch_id, end in _ends_of(connection, flow_run, name).items():
+            ends[batch_id] = end
+            _add(connection, f"run {_spelled(end)}", batch_id, flow_run)
+    with _never_raising("The end of this run was not told as an event", flow_run):
         for about, end in (ends or {None: name}).items():
             _emit(flow, flow_run, end, about)
-    except Exception as error:  # noqa: BLE001 -- the same.
-        _warn("The end of this run was not told as an event", flow_run, error)
 
 
 def _as_named(flow_run: FlowRun) -> FlowRun:
@@ -210,24 +203,24 @@ def way_on(unsent: Mapping[int, int]) -> str:
 
 
 def _unsent(flow_run: FlowRun) -> dict[int, int]:
-    try:
-        with open_database(run_settings()).connect() as connection:
-            return {
-                batch: sum(
-                    states.get(state, 0)
-                    for states in count_states(connection, batch).values()
-                    for state in PUSH_LEFT
-                )
-                for batch in _batches_of(connection, flow_run)
-            }
-    except Exception as error:  # noqa: BLE001 -- a hook must never raise, whatever is the matter.
-        _warn("What is unsent was not counted", flow_run, error)
-        return {}
+    with (
+        _never_raising("What is unsent was not counted", flow_run),
+        open_database(run_settings()).connect() as connection,
+    ):
+        return {
+            batch: sum(
+                states.get(state, 0)
+                for states in count_states(connection, batch).values()
+                for state in PUSH_LEFT
+            )
+            for batch in _batches_of(connection, flow_run)
+        }
+    return {}
 
 
 def _summarise(flow_run: FlowRun, unsent: Mapping[int, int]) -> None:
     """Publish what is of the batch that the run was at: the summary there is tells of before."""
-    try:
+    with _never_raising("What the batch of this run comes to was not published", flow_run):
         settings = run_settings()
         place = Workspace(settings, open_database(settings))
         with place.database.connect() as connection:
@@ -240,12 +233,15 @@ def _summarise(flow_run: FlowRun, unsent: Mapping[int, int]) -> None:
                 about = f"Batch {batch}, {state}, as a cancelled run has left it. {left}"
                 report = build_report(place, connection, batch)
                 publish_summary(report, batch, about, flow_run=flow_run.id)
-    except Exception as error:  # noqa: BLE001 -- a hook must never raise, whatever is the matter.
-        _warn("What the batch of this run comes to was not published", flow_run, error)
 
 
-def _warn(text: str, flow_run: FlowRun, error: Exception) -> None:
-    _say(f"{text}: {type(error).__name__}", flow_run)
+@contextmanager
+def _never_raising(warning: str, flow_run: FlowRun) -> Iterator[None]:
+    """Say on the page of a run what a hook could not do, whatever is the matter."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
+        _say(f"{warning}: {type(error).__name__}", flow_run)
 
 
 def _say(text: str, flow_run: FlowRun) -> None:
@@ -291,7 +287,7 @@ def _ends_of(connection: psycopg.Connection, flow_run: FlowRun, name: str) -> di
 
 
 def _batches_of(connection: psycopg.Connection, flow_run: FlowRun) -> list[int]:
-    return sorted({batch for batch, _ in events_of_run(connection, BEGAN, str(flow_run.id))})
+    return sorted({batch for batch, _ in events_of_run(connection, RUN_BEGAN, str(flow_run.id))})
 
 
 def _own_ends(connection: psycopg.Connection, batches: list[int]) -> dict[int, str]:
@@ -299,7 +295,7 @@ def _own_ends(connection: psycopg.Connection, batches: list[int]) -> dict[int, s
     rows = connection.execute(
         "SELECT DISTINCT ON (batch_id) batch_id, what FROM event "
         "WHERE batch_id = ANY(%s) AND what = ANY(%s) ORDER BY batch_id, id DESC",
-        [batches, [BEGAN, *OWN_ENDS]],
+        [batches, [RUN_BEGAN, *OWN_ENDS]],
     )
     return {batch: OWN_ENDS[what] for batch, what in rows if what in OWN_ENDS}
 

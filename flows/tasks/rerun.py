@@ -1,6 +1,6 @@
 """The tasks of a rerun: find the batch, or open one of its failed rows, and compare row states."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import psycopg
 from prefect import get_run_logger, task
@@ -26,7 +26,6 @@ from flows.tasks.hooks import attempts_at
 Counts = Mapping[str, Mapping[str, int]]
 """Record kind -> state -> rows."""
 NO_CHANGE = {"Batch": "none", "Record": "", "State": "", "Before": "", "After": "", "Change": ""}
-"""A table without a line has no columns either; the UI takes those from the first line."""
 
 
 @task(name="receive correction", task_run_name="receive correction", **REMEMBERED)
@@ -82,10 +81,6 @@ def _has_rewound(connection: psycopg.Connection, batch_id: int, run: FlowRun | N
 @task(name="count rows", task_run_name="count rows of batch {batch_id}", **REMEMBERED)
 def count_rows(batch_id: int) -> Counts:
     """Rows by record kind and state before a rerun touches them; a Retry compares with the same."""
-    return rows_now(batch_id)
-
-
-def rows_now(batch_id: int) -> Counts:
     workspace = open_workspace()
     with workspace.database.connect() as connection:
         report = build_report(workspace, connection, batch_id)
@@ -99,17 +94,14 @@ def changes_table(
     before: Mapping[int, Counts], after: Mapping[int, Counts]
 ) -> list[dict[str, str]]:
     """One line per batch, record kind and state that has or had rows."""
-    return list(_lines(before, after)) or [NO_CHANGE]
-
-
-def _lines(before: Mapping[int, Counts], after: Mapping[int, Counts]) -> Iterator[dict[str, str]]:
+    lines = []
     for batch in sorted({*before, *after}):
         old, new = before.get(batch, {}), after.get(batch, {})
         for record in sorted({*old, *new}):
             was, now = old.get(record, {}), new.get(record, {})
             for state in sorted({*was, *now}, key=_place):
                 rows_before, rows_after = was.get(state, 0), now.get(state, 0)
-                yield {
+                line = {
                     "Batch": str(batch),
                     "Record": cell(record),
                     "State": cell(state),
@@ -117,6 +109,8 @@ def _lines(before: Mapping[int, Counts], after: Mapping[int, Counts]) -> Iterato
                     "After": digits(rows_after),
                     "Change": digits(rows_after - rows_before, signed=True),
                 }
+                lines.append(line)
+    return lines or [NO_CHANGE]
 
 
 def _place(state: str) -> tuple[int, str]:

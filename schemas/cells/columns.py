@@ -65,12 +65,12 @@ def _parts(field: Field) -> Sequence[pl.Expr]:
             wall = to_datetime(text.str.slice(0, _WALL_LENGTH), _WALL_FORMAT)
             offset = text.str.slice(_WALL_LENGTH)
             zone = _ZONE_OPTIONAL if field.kind is Kind.DATETIME else _ZONE_GIVEN
+            minutes = offset.replace_strict(OFFSETS, default=None, return_dtype=pl.Int16)
+            sound = text.str.contains(zone) & within_calendar(wall)
             return [
                 wall.alias(name + _WALL),
-                offset.replace_strict(OFFSETS, default=None, return_dtype=pl.Int16).alias(
-                    name + _ZONE
-                ),
-                (text.str.contains(zone) & within_calendar(wall)).alias(name + _SOUND),
+                minutes.alias(name + _ZONE),
+                sound.alias(name + _SOUND),
             ]
         case _:
             return []
@@ -153,8 +153,7 @@ _WORDS = ("true", "false", "1", "0")
 
 def why_unread(kind: Kind, texts: pl.Series) -> pl.DataFrame:
     """Code and detail of the `Unread` of texts, where they are certain."""
-    nothing = pl.lit(None, pl.String)
-    code: pl.Expr = nothing
+    code = nothing = pl.lit(None, pl.String)
     frame = texts.to_frame("text")
     match kind:
         case Kind.INTEGER | Kind.INTEGER64:

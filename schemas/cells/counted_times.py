@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
@@ -72,11 +73,11 @@ def time_at(number: Decimal, count: Count) -> datetime | str:
     if seconds is None:
         return "at midnight, and nobody knows of which day"
     days, rest = divmod(int(seconds * 1_000_000), _DAY * 1_000_000)
-    try:
+    with suppress(OverflowError):
         found = count.epoch + timedelta(days=days, microseconds=rest)
-    except OverflowError:
-        return "no such day exists"
-    return found if found.replace(tzinfo=None) <= _LAST else "no such day exists"
+        if found.replace(tzinfo=None) <= _LAST:
+            return found
+    return "no such day exists"
 
 
 def seconds_of(days: Decimal) -> Decimal | None:

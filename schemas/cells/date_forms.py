@@ -51,37 +51,37 @@ class DateForms:
 
     def wall(self, text: str) -> datetime | str:
         """The time that a text says, with its offset or zone if it has one; or why it says none."""
-        said = self._said(text)
-        first = next((wall for _, wall in said if isinstance(wall, datetime)), None)
+        walls = self._walls(text)
+        first = next((wall for _, wall in walls if isinstance(wall, datetime)), None)
         if first is None:
-            return "; ".join(str(why) for _, why in said)
-        return _two_times(said) or first
+            return "; ".join(str(why) for _, why in walls)
+        return _two_times(walls) or first
 
     def says_a_day(self, text: str) -> bool:
         """Whether a text says a day, and no time of it."""
         return any(
             isinstance(wall, datetime) and not _has_clock(form, text)
-            for form, wall in self._said(text)
+            for form, wall in self._walls(text)
         )
 
     def ambiguous(self) -> tuple[str, str] | None:
         """A text that two of the forms read as two times, and how; None: none was found."""
         for written_in in self.texts if len(self.texts) > 1 else ():
             for text in self._written(written_in):
-                if two := _two_times(self._said(text)):
+                if two := _two_times(self._walls(text)):
                     return text, two
         return None
 
-    def _said(self, text: str) -> list[tuple[str, datetime | str]]:
+    def _walls(self, text: str) -> list[tuple[str, datetime | str]]:
         """By form the time that a text says, or why it says none."""
         return [(form, self._wall(form, text)) for form in self.texts]
 
     def _wall(self, form: str, text: str) -> datetime | str:
         if form in EPOCHS:
             point = {ord(self.decimal): ".", ord("."): self.decimal}
-            said = counted_time(number := text.translate(point), form)
+            wall = counted_time(number := text.translate(point), form)
             is_other = "," in number and EPOCHS[form].form.fullmatch(number.replace(",", "."))
-            return f"{said}: decimal sign is {self.decimal!r}" if is_other else said
+            return f"{wall}: decimal sign is {self.decimal!r}" if is_other else wall
         return self.form(form).wall(text)
 
     def form(self, text: str) -> DateForm:
@@ -105,15 +105,15 @@ class DateForms:
         zones = [name for name, _ in self.zones] if "Z" in named else [""]
         for year, day, clock, offset, zone in product(_YEARS, _DAYS, _CLOCKS, offsets, zones):
             wall = datetime(year, *day, *clock)  # noqa: DTZ001
-            said = {"z": offset, "Z": zone}
+            own = {"z": offset, "Z": zone}
             if self.year_zero and (counted := year - self.year_zero) > 0:
-                said |= {"Y": f"{counted:03}", "y": f"{counted % 100:02}"}
+                own |= {"Y": f"{counted:03}", "y": f"{counted % 100:02}"}
             if self.months:
-                said |= dict.fromkeys("bB", self.months[wall.month - 1])
+                own |= dict.fromkeys("bB", self.months[wall.month - 1])
             text = "".join(
                 part.text
                 if part.directive is None
-                else said.get(part.directive) or wall.strftime(f"%{part.directive}")
+                else own.get(part.directive) or wall.strftime(f"%{part.directive}")
                 for part in parts
             )
             yield text
@@ -126,9 +126,9 @@ def _has_clock(form: str, text: str) -> bool:
     return any(part.directive in _CLOCK for part in date_parts(form) if part.directive)
 
 
-def _two_times(said: Sequence[tuple[str, datetime | str]]) -> str | None:
+def _two_times(walls: Sequence[tuple[str, datetime | str]]) -> str | None:
     """What is said of one text that two forms read as two times; None: all read the same one."""
-    read = [(form, wall) for form, wall in said if isinstance(wall, datetime)]
+    read = [(form, wall) for form, wall in walls if isinstance(wall, datetime)]
     for form, wall in read[1:]:
         first_form, first = read[0]
         # One moment with two offsets is two times too: the offset is kept.

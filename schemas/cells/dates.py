@@ -73,7 +73,7 @@ class DateForm:
         """The time that a text says, with its offset or zone if it has one; or why it says none."""
         match = self.pattern.fullmatch(self._filled(text))
         if match is None:
-            return f"not written as {self.text}{self._said_of_names}"
+            return f"not written as {self.text}{self._names_expected}"
         nothing = f"not written as {self.text}{NO_SUCH}"
         found = match.groupdict()
         for name in {"y", "Y"} & {*found} if self.year_zero else ():
@@ -83,23 +83,23 @@ class DateForm:
             found["Y"] = f"{year:04}"
         for name in {*_MONTHS} & {*found} if self.months else ():
             found["m"] = self._month(found.pop(name))
-        if _ZONE in found:
-            zone = dict(self.zones)[found.pop(_ZONE)]
-            wall = self._time_of_parts(found, nothing)
-            return wall if isinstance(wall, str) else wall.replace(tzinfo=zone)
-        return self._time_of_parts(found, nothing)
+        zone = dict(self.zones)[found.pop(_ZONE)] if _ZONE in found else None
+        wall = _time_of_parts(found)
+        if wall is None:
+            return nothing
+        return wall if zone is None else wall.replace(tzinfo=zone)
 
     @property
-    def _said_of_names(self) -> str:
+    def _names_expected(self) -> str:
         """Which names a text may have, as whoever corrects it is told."""
         stated = _stated(self.months, self.zones)
-        said = ["English names"] if {*self.directives} & {*"aAbB"} - {*stated} else []
-        said += [
+        names = ["English names"] if {*self.directives} & {*"aAbB"} - {*stated} else []
+        names += [
             f"{' or '.join(stated[name])} for %{name}" for name in self.directives if name in stated
         ]
         if self.year_zero:
-            said.append(f"year 0 being {self.year_zero}")
-        return f", with {' and '.join(said)}" if said else ""
+            names.append(f"year 0 being {self.year_zero}")
+        return f", with {' and '.join(names)}" if names else ""
 
     def _month(self, name: str) -> str:
         # As the pattern finds it: `casefold` keeps the two Turkish letters i apart.
@@ -108,23 +108,6 @@ class DateForm:
             for number, one in enumerate(self.months, 1)
             if re.fullmatch(re.escape(one), name, re.IGNORECASE)
         )
-
-    def _time_of_parts(self, found: Mapping[str, str], nothing: str) -> datetime | str:
-        """The time of its parts, as they are written, but for a zone."""
-        if _CLOCK.issuperset(found):
-            numbers = {name: int(_padded(name, text)) for name, text in found.items()}
-            try:
-                return datetime(*(numbers.get(name, 0) for name in "YmdHMSf"))  # type: ignore[arg-type] # noqa: DTZ001
-            except ValueError:
-                return nothing
-        padded = "".join(_padded(name, text) + "\n" for name, text in found.items())
-        form = "".join(f"%{name}\n" for name in found)
-        try:
-            wall = datetime.strptime(padded, form)  # noqa: DTZ007
-        except ValueError:
-            return nothing
-        agrees = all(_agrees(name, text, wall) for name, text in found.items())
-        return wall if agrees else nothing
 
     def _filled(self, text: str) -> str:
         """The text with the zeros that a feed drops."""
@@ -136,6 +119,19 @@ class DateForm:
             parts.append(match[0].zfill(width))
             at = match.end()
         return "".join(parts) + text[at:]
+
+
+def _time_of_parts(found: Mapping[str, str]) -> datetime | None:
+    """The time of its parts, as they are written, but for a zone; None: there is none."""
+    try:
+        if _CLOCK.issuperset(found):
+            numbers = {name: int(_padded(name, text)) for name, text in found.items()}
+            return datetime(*(numbers.get(name, 0) for name in "YmdHMSf"))  # type: ignore[arg-type] # noqa: DTZ001
+        padded = "".join(_padded(name, text) + "\n" for name, text in found.items())
+        wall = datetime.strptime(padded, "".join(f"%{name}\n" for name in found))  # noqa: DTZ007
+    except ValueError:
+        return None
+    return wall if all(_agrees(name, text, wall) for name, text in found.items()) else None
 
 
 def _padded(name: str, text: str) -> str:
@@ -173,16 +169,15 @@ def date_parts(text: str) -> Iterator[DatePart]:
 
 def outline(text: str) -> str:
     """A pattern that each text of a form fits, and maybe others; with nothing polars lacks."""
-    return "".join(
-        re.escape(literal) if name is None else _outline(name) for name, literal in _tokens(text)
-    )
-
-
-def _outline(name: str) -> str:
-    width = _WIDTHS.get(name)
-    if width is None:
-        return "(?s:.+)"
-    return f"[0-9]{{{width}}}" if name in _WHOLE else f"[0-9 ]{{1,{width}}}"
+    parts = []
+    for name, literal in _tokens(text):
+        if name is None:
+            parts.append(re.escape(literal))
+        elif (width := _WIDTHS.get(name)) is None:
+            parts.append("(?s:.+)")
+        else:
+            parts.append(f"[0-9]{{{width}}}" if name in _WHOLE else f"[0-9 ]{{1,{width}}}")
+    return "".join(parts)
 
 
 @cache
@@ -271,9 +266,7 @@ def _runs(tokens: Sequence[Token], stated: _Names) -> Iterator[tuple[re.Pattern[
     for numbers, group in groupby(tokens, key=lambda token: token[0] in _WIDTHS):
         run = list(group)
         if not numbers:
-            at = range(len(run))
-            plain = "".join(_part(run, one, stated) for one in at)
-            yield re.compile(plain), 0
+            yield re.compile("".join(_part(run, at, stated) for at in range(len(run)))), 0
         else:
             width = sum(_WIDTHS[name] for name, _ in run if name)
             filled = run[0][0] not in ("Y", "G") and all(name != "f" for name, _ in run)

@@ -19,8 +19,11 @@ class Guard:
     """
 
     def __init__(self, delimiter: str, quote: str) -> None:
-        self._delimiter, self._quote = delimiter, quote
         self.sign = "'" if quote != "'" else "`"
+        self._delimiter = re.escape(delimiter)
+        self._delimiters = re.escape("".join(sorted({*",;\t|", delimiter})))
+        self._quotes = re.escape("".join(sorted({'"', quote})))
+        self._place = rf"(?:^|[{self._delimiters}]|\r\n|\r|\n)[{self._quotes}]*"
 
     def put(self, text: str) -> str:
         """The text with the sign before all that would be run, and before the sign."""
@@ -41,25 +44,13 @@ class Guard:
         return cells.str.replace_all(f"({self._place}){self.sign}", "${1}")
 
     @cached_property
-    def _delimiters(self) -> str:
-        return re.escape("".join(sorted({*",;\t|", self._delimiter})))
-
-    @cached_property
-    def _quotes(self) -> str:
-        return re.escape("".join(sorted({'"', self._quote})))
-
-    @cached_property
-    def _place(self) -> str:
-        return rf"(?:^|[{self._delimiters}]|\r\n|\r|\n)[{self._quotes}]*"
-
-    @cached_property
     def _signed(self) -> re.Pattern[str]:
         return re.compile(f"({self._place}){self.sign}")
 
     @cached_property
     def _risky(self) -> re.Pattern[str]:
         # Runs are taken whole by what must not follow them: some 3.11 misread a possessive `*+`.
-        start, quotes, own = rf"\A|[{self._delimiters}]", self._quotes, re.escape(self._delimiter)
+        start, quotes, own = rf"\A|[{self._delimiters}]", self._quotes, self._delimiter
         run = rf"[{quotes}]*(?![{quotes}])"
         end = rf"(?=[{quotes}]*(?:[{self._delimiters}\r\n]|\Z))"
         number = rf"[+-][0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?{end}"

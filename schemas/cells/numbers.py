@@ -101,13 +101,12 @@ class NumberForm:
         if not self.is_of_digits:
             body = body.str.replace(rf"^([^{self.decimal}]*[0-9])[{self.decimal}]$", "$1")
         signs = _signs(self)
-        # Of `Rs.500` nobody knows whether its point is the end of a word, unless that is stated.
-        unknown = body.str.contains(rf"\p{{L}}{re.escape(self.decimal)}[0-9]")
         if words := "|".join(_ending_with_point(self)):
             body = body.str.replace(rf"(?:{words})([0-9])", f"{_STATED}$1")
             signs = {re.sub(rf"(?:{words})1", f"{_STATED}1", key): signs[key] for key in signs}
-            unknown = body.str.contains(rf"\p{{L}}{re.escape(self.decimal)}[0-9]")
-            unknown |= text.str.contains(_STATED)
+        # Of `Rs.500` nobody knows whether its point is the end of a word, unless that is stated.
+        unknown = body.str.contains(rf"\p{{L}}{re.escape(self.decimal)}[0-9]")
+        unknown |= text.str.contains(_STATED)
         around = body.str.replace(_core(self), "1").str.replace_all(f"[{BLANKS[1:]}]", " ")
         sign = around.replace_strict(signs, default=None, return_dtype=pl.String)
         sign = pl.when(~unknown).then(sign)
@@ -125,7 +124,7 @@ class NumberForm:
 
     def _marked(self, text: pl.Expr) -> pl.Expr:
         """What stands for a text that says no number, where that is not told by itself."""
-        marked = pl.concat_str(text, pl.lit(f"{UNFIT} ({self.said})"))
+        marked = pl.concat_str(text, pl.lit(f"{UNFIT} ({self.description})"))
         return pl.when(text.str.contains(_DIGIT)).then(marked).otherwise(text)
 
     @property
@@ -149,33 +148,34 @@ class NumberForm:
         return NumberForm(self.decimal, self.thousands, groups=self.groups)
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The form, as whoever corrects a number is told it."""
-        said = [f"decimal sign is {self.decimal!r}"]
+        parts = [f"decimal sign is {self.decimal!r}"]
+        if self.implied:
+            parts = [f"digits alone, the last {self.implied} of them decimals"]
+        elif self.is_of_digits:
+            parts = ["digits alone, no decimals"]
         if self.thousands:
-            said.append(f"thousands sign is {_named(self.thousands)}")
+            blank = self.thousands == BLANK
+            parts.append(f"thousands sign is {'a blank' if blank else repr(self.thousands)}")
         if self.groups != "thousands":
-            said.append(f"groups are those of {self.groups}")
+            parts.append(f"groups are those of {self.groups}")
         if self.negative != NEGATIVE:
             minus = f"minus one is {' or '.join(self.negative)}"
-            said.append(minus if self.negative else "no number is below zero")
+            parts.append(minus if self.negative else "no number is below zero")
         if self.positive != POSITIVE:
-            said.append(f"plus one is {' or '.join(self.positive)}")
+            parts.append(f"plus one is {' or '.join(self.positive)}")
         if self.currency:
-            said.append(f"with a currency it is {' or '.join(self.currency)}")
+            parts.append(f"with a currency it is {' or '.join(self.currency)}")
         if self.percent:
-            said.append("with a percent sign")
-        if self.implied:
-            said = [f"digits alone, the last {self.implied} of them decimals", *said[1:]]
-        elif self.is_of_digits:
-            said = ["digits alone, no decimals", *said[1:]]
-        elif self.decimals:
-            said.append(f"at most {quantity(self.decimals, 'decimal')}, no power of ten")
+            parts.append("with a percent sign")
+        if self.decimals and not self.is_of_digits:
+            parts.append(f"at most {quantity(self.decimals, 'decimal')}, no power of ten")
         if self.sign == OVERPUNCHED:
-            said.append("the last digit is overpunched with the sign")
+            parts.append("the last digit is overpunched with the sign")
         if self.zero:
-            said.append(f"zero is {' or '.join(self.zero)}")
-        return "; ".join(said)
+            parts.append(f"zero is {' or '.join(self.zero)}")
+        return "; ".join(parts)
 
     def _digits(self, core: pl.Expr) -> pl.Expr:
         if self.thousands:
@@ -211,14 +211,19 @@ def check_forms(form: NumberForm) -> None:
     """Refuse examples that state nothing, or of which one is both signs; raises NoNumberForm."""
     of_signs = [_around(one) for one in (*form.negative, *form.positive)]
     for one in form.currency:
-        if _around(one) == ("", ""):
+        text = "".join(_around(one))
+        if not text:
             raise NoNumberForm(f"{one!r} has no sign of a currency. Write '€1' or '1 EUR'")
-        if set("".join(_around(one))) & _NO_CURRENCY:
-            raise NoNumberForm(
-                f"{one!r} is no currency: what says the sign of a number is beside it"
-            )
+        if {*text} & _NO_CURRENCY:
+            why = "what says the sign of a number is beside it"
+            raise NoNumberForm(f"{one!r} is no currency: {why}")
     _check_overpunched(form)
-    _check_each_has_one_sign(form)
+    # By no two examples one text is below zero and above it.
+    sign_of: dict[str, str] = {}
+    examples = [(one, "-") for one in form.negative] + [(one, "") for one in form.positive]
+    for text, sign in (*((_plain_blanks(one), sign) for one, sign in examples), *_each_sign(form)):
+        if sign_of.setdefault(text, sign) != sign:
+            raise NoNumberForm(f"{text!r} is below zero and above it")
     signs = {form.decimal, form.thousands} - {"", BLANK, *BLANKS}
     if any(sign in before + behind for sign in signs for before, behind in of_signs):
         raise NoNumberForm("the decimal sign, or that between thousands, stands in an example")
@@ -231,24 +236,15 @@ def check_forms(form: NumberForm) -> None:
             )
 
 
-def _check_each_has_one_sign(form: NumberForm) -> None:
-    """Refuse examples by which one text is below zero and above it."""
-    signs: dict[str, str] = {}
-    examples = [(one, "-") for one in form.negative] + [(one, "") for one in form.positive]
-    for text, sign in (*((_plain_blanks(one), sign) for one, sign in examples), *_each_sign(form)):
-        if signs.setdefault(text, sign) != sign:
-            raise NoNumberForm(f"{text!r} is below zero and above it")
-
-
 def _check_overpunched(form: NumberForm) -> None:
     """Refuse one letter right beside digits alone, which may be the last of them and their sign.
 
     A brace is nothing else.
     """
     signs = form.is_of_digits
-    beside = [(one, _around(one)) for one in (*form.negative, *form.positive)]
-    beside += [(one, ("", _around(one)[1])) for one in form.currency]
-    for one, around in beside:
+    parts = [(one, _around(one)) for one in (*form.negative, *form.positive)]
+    parts += [(one, ("", _around(one)[1])) for one in form.currency]
+    for one, around in parts:
         if any(text in {*"{}"} or (signs and len(text) == 1 and text.isalpha()) for text in around):
             raise NoNumberForm(
                 f"{one!r} may be an overpunched sign, which is a digit too (0001234J is -123.41). "
@@ -328,7 +324,3 @@ def _ending_with_point(form: NumberForm) -> tuple[str, ...]:
 
 def _class(sign: str) -> str:
     return f"[{BLANKS}]" if sign == BLANK else re.escape(sign)
-
-
-def _named(thousands: str) -> str:
-    return "a blank" if thousands == BLANK else repr(thousands)

@@ -82,7 +82,6 @@ Value = int | Number | str | bool | Moment
 
 
 def limit_of(kind: Kind) -> str:
-    """What an integer of a kind has to fit."""
     return f"{INTEGER_BITS[kind]} bits"
 
 
@@ -122,23 +121,17 @@ def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:
     match = _TIME.fullmatch(text)
     if match is None:
         return Unread("DateTime", {"detail": NOT_ISO})
-    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    *parts, fraction, zone = match.groups(default="")
     offset = offset_minutes(zone)
     if isinstance(offset, Unread):
         return offset
+    numbers = [int(part or 0) for part in (*parts, fraction[:6].ljust(6, "0"))]
     try:
-        wall = datetime(  # noqa: DTZ001 -- the wall clock as written, the offset is kept beside it.
-            int(year),
-            int(month),
-            int(day),
-            int(hour or 0),
-            int(minute or 0),
-            int(second or 0),
-            int((fraction or "0")[:6].ljust(6, "0")),
-        )
+        # The wall clock as written, the offset is kept beside it.
+        wall = datetime(*numbers)  # type: ignore[arg-type] # noqa: DTZ001
     except ValueError:
         return Unread("DateTime", {"detail": NO_SUCH_TIME})
-    if (fraction or "")[6:].strip("0"):
+    if fraction[6:].strip("0"):
         return Unread("Precision", {"kept": "microseconds"})
     if offset is None and offset_required:
         return Unread("OffsetMissing")
@@ -149,7 +142,7 @@ def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:
 
 def offset_minutes(zone: str | None) -> int | Unread | None:
     """Minutes east of UTC of `Z`, `+02:00`, `+0200` or `+02`; None where no zone is given."""
-    if zone is None:
+    if not zone:
         return None
     if zone == "Z":
         return 0

@@ -9,8 +9,6 @@ from schemas.frame_types import Dtype
 
 
 class Reading(StrEnum):
-    """The kinds of values a column can have."""
-
     CELL = "text without a declared type"
     """A CSV cell: numbers and times in it are read where both sides have one."""
     NUMBER = "exact number"
@@ -38,12 +36,8 @@ class Column(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The type as reports name it."""
-        return (
-            "CSV text"
-            if self.reading is Reading.CELL
-            else ("numeric" if self.reading is Reading.NUMBER else str(self.dtype))
-        )
+        named = {Reading.CELL: "CSV text", Reading.NUMBER: "numeric"}
+        return named.get(self.reading, str(self.dtype))
 
 
 def column(name: str, dtype: Dtype) -> Column:
@@ -52,7 +46,6 @@ def column(name: str, dtype: Dtype) -> Column:
 
 
 def reading_of(dtype: Dtype) -> Reading:
-    """What values of a polars type are."""
     if dtype.is_integer():
         return Reading.INTEGER
     if dtype.is_decimal():

@@ -43,8 +43,14 @@ def push_key(
     read by another profile it is another record. `canonical` is the record's canonical JSON, `key`
     its business key.
     """
-    # A key is shown: it must not be what a guess at a secret can be held against.
-    content = asking.reading if operation.table.secrets else _content(operation, canonical)
+    if operation.table.secrets:
+        # A key is shown: it must not be what a guess at a secret can be held against.
+        content = asking.reading
+    else:
+        if operation.table.endpoint:  # A record of one's own: the same in any order of its fields.
+            members = json.loads(canonical, parse_float=str, parse_int=str)
+            canonical = json.dumps(members, sort_keys=True)
+        content = content_hash(canonical)
     facts: tuple[object, ...] = (operation.name, asking.extract, asking.record_number)
     if operation.keyed and None not in key:
         opened_at = asking.opened_at.astimezone(UTC).isoformat()
@@ -52,11 +58,3 @@ def push_key(
     else:
         facts += (content,)
     return str(uuid5(_NAMESPACE, json.dumps(facts, ensure_ascii=True)))
-
-
-def _content(operation: Operation, canonical: str) -> str:
-    """A hash of what is sent; of a record of one's own the same in any order of its fields."""
-    if operation.table.endpoint:
-        members = json.loads(canonical, parse_float=str, parse_int=str)
-        canonical = json.dumps(members, sort_keys=True)
-    return content_hash(canonical)

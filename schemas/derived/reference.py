@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from schemas.breaks import BREAKS, STATUSES, BreakCode
+from schemas.breaks import BREAKS, STATUSES
 from schemas.derived.json_text import csv_template
 from schemas.field import Field, Kind, Table
-from schemas.operations import OPERATIONS, Operation
+from schemas.operations import OPERATIONS
 from schemas.reasons import REASONS, REFUSALS, Reason
 from schemas.tables import EXTRACTS, TABLES
 
@@ -39,7 +39,7 @@ def page() -> str:
         "## Records\n",
         *(record_section(table) for table in TABLES.values()),
         "## Operations\n",
-        operations_table(OPERATIONS),
+        operations_table(),
         f"## Reject reasons\n\n{REJECTS}\n",
         reasons_table(REASONS),
         f"## File refusals\n\n{REFUSED}\n",
@@ -49,7 +49,10 @@ def page() -> str:
             ("Status", "Meaning"), ((f"`{one}`", meaning) for one, meaning in STATUSES.items())
         ),
         f"## Break codes\n\n{CODES}\n",
-        breaks_table(BREAKS),
+        _markdown_table(
+            ("Code", "Class", "Meaning", "What to do"),
+            ((f"`{one.code}`", one.group.value, one.title, one.action) for one in BREAKS.values()),
+        ),
     ]
     return "\n".join(parts)
 
@@ -64,8 +67,7 @@ def record_section(table: Table) -> str:
     return f"### {table.title}\n\n{_identity(table)}\n\n{fields}"
 
 
-def operations_table(operations: Iterable[Operation]) -> str:
-    """The operations of the service and who may call them."""
+def operations_table() -> str:
     rows = (
         (
             operation.name,
@@ -75,7 +77,7 @@ def operations_table(operations: Iterable[Operation]) -> str:
             f"{'list of ' if operation.returns_list else ''}`{operation.response}`",
             " or ".join(operation.roles) or "not shown",
         )
-        for operation in operations
+        for operation in OPERATIONS
     )
     return _markdown_table(("Operation", "Method", "Path", "Request", "Response", "Roles"), rows)
 
@@ -87,12 +89,6 @@ def reasons_table(reasons: Mapping[str, Reason]) -> str:
         for reason in reasons.values()
     )
     return _markdown_table(("Code", "Meaning", "Message", "What to do"), rows)
-
-
-def breaks_table(codes: Mapping[str, BreakCode]) -> str:
-    """Break codes, with what each says and what to do next."""
-    rows = ((f"`{one.code}`", one.group.value, one.title, one.action) for one in codes.values())
-    return _markdown_table(("Code", "Class", "Meaning", "What to do"), rows)
 
 
 def type_text(field: Field) -> str:

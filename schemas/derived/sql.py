@@ -83,6 +83,17 @@ def _target(table: Table) -> sa.Table:
     )
 
 
+def _range_index(table: sa.Table) -> None:
+    """Rows arrive in order, so a block range index finds a chunk and costs next to nothing."""
+    sa.Index(
+        f"{table.name}_range",
+        table.c.extract_id,
+        table.c.record_number,
+        postgresql_using="brin",
+        postgresql_with=BLOCK_RANGES,
+    )
+
+
 def _staged(table: Table) -> sa.Table:
     staged = sa.Table(
         staged_name(table),
@@ -91,14 +102,7 @@ def _staged(table: Table) -> sa.Table:
         *_columns(table, nullable=True),
         comment=f"Rows as delivered: {table.title}",
     )
-    # Rows arrive in order, so a block range index finds a chunk and costs next to nothing.
-    sa.Index(
-        f"{staged.name}_range",
-        staged.c.extract_id,
-        staged.c.record_number,
-        postgresql_using="brin",
-        postgresql_with=BLOCK_RANGES,
-    )
+    _range_index(staged)
     sa.Index(
         f"{staged.name}_rejected",
         staged.c.extract_id,
@@ -120,14 +124,7 @@ TARGETS = {name: _target(EXTRACTS[name]) for name in TARGET_NAMES}
 STAGED = {name: _staged(table) for name, table in EXTRACTS.items()}
 
 for _name in ("outcome", "before_image"):
-    _table = LEDGER_TABLES[_name]
-    sa.Index(
-        f"{_name}_range",
-        _table.c.extract_id,
-        _table.c.record_number,
-        postgresql_using="brin",
-        postgresql_with=BLOCK_RANGES,
-    )
+    _range_index(LEDGER_TABLES[_name])
 _send = LEDGER_TABLES["send"]
 # No index holds a column that a send changes, so a change stays on the row's own page.
 sa.Index("send_order", _send.c.batch_id, _send.c.operation, _send.c.number, unique=True)

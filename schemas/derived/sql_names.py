@@ -4,7 +4,7 @@ Every record has a target table (`payment`) and a staged table (`staged_payment`
 themselves are in `schemas.derived.sql`, which a statement need not wait for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from schemas.field import Table
 from schemas.kinds import stored_columns
@@ -14,6 +14,9 @@ from schemas.tables import EXTRACTS
 SCHEMA = "recon"
 SHOWN_SCHEMA = "recon_shown"
 """Where staged rows are as readers see them (`schemas.guards.shown_rows`)."""
+LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
+CONTROLLER, DESK = "recon_controller", "recon_desk"
+"""Roles of the database (`schemas.guards.roles`)."""
 SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 """A function acts as the owner of the schema, and finds nothing that its caller put in its way."""
 HASH_OF = "hashtextextended({}, 0)"
@@ -28,6 +31,13 @@ TARGET_NAMES = tuple(name for name in EXTRACTS if name != "insert_batch_data")
 def listed(words: Iterable[str]) -> str:
     """Words as SQL lists them."""
     return ", ".join(f"'{word}'" for word in words)
+
+
+def function_statements(functions: Mapping[str, str]) -> Iterator[str]:
+    """The statements that make functions, by head and rest of each, which nobody may call yet."""
+    for head, rest in functions.items():
+        yield f"CREATE OR REPLACE FUNCTION {SCHEMA}.{head} {rest}"
+        yield f"REVOKE ALL ON FUNCTION {SCHEMA}.{head} FROM PUBLIC"
 
 
 def place_number(of: str) -> str:

@@ -223,7 +223,7 @@ def apply_stage(table: Table) -> str:
 
 def json_expression(table: Table, alias: str) -> str:
     """SQL for the canonical JSON of a row, byte for byte what `json_text.canonical_json` writes."""
-    members = [_member(field, alias) for field in table.delivered]
+    members = [f"""'"{field.name}":' || {_json_value(field, alias)}""" for field in table.delivered]
     parts = [members[at : at + MOST_MEMBERS] for at in range(0, len(members), MOST_MEMBERS)]
     texts = [f"concat_ws(',', {', '.join(part)})" for part in parts]
     if len(texts) > 1:
@@ -232,12 +232,8 @@ def json_expression(table: Table, alias: str) -> str:
     return f"'{{' || {texts[0]} || '}}'"
 
 
-def _member(field: Field, alias: str) -> str:
+def _json_value(field: Field, alias: str) -> str:
     column = f"{alias}.{quoted(field.name)}"
-    return f"""'"{field.name}":' || {_json_value(field, column, alias)}"""
-
-
-def _json_value(field: Field, column: str, alias: str) -> str:
     match field.kind:
         case Kind.STRING:
             return f"to_json({column})::text"
@@ -250,22 +246,15 @@ def _json_value(field: Field, column: str, alias: str) -> str:
                 if field.kind is Kind.DATETIME
                 else f"(({column} AT TIME ZONE 'UTC') + {offset} * interval '1 minute')"
             )
-            return f"'\"' || {_wall_text(wall)} || {_offset_text(offset)} || '\"'"
+            return (
+                f"'\"' || to_char({wall}, 'YYYY-MM-DD\"T\"HH24:MI:SS')"
+                f" || rtrim(rtrim(to_char({wall}, '.US'), '0'), '.')"
+                f" || coalesce(CASE WHEN {offset} < 0 THEN '-' ELSE '+' END"
+                f" || lpad((abs({offset}) / 60)::text, 2, '0')"
+                f" || ':' || lpad(mod(abs({offset}), 60)::text, 2, '0'), '') || '\"'"
+            )
         case _:
             return f"{column}::text"
-
-
-def _wall_text(wall: str) -> str:
-    fraction = f"rtrim(rtrim(to_char({wall}, '.US'), '0'), '.')"
-    return f"""to_char({wall}, 'YYYY-MM-DD"T"HH24:MI:SS') || {fraction}"""
-
-
-def _offset_text(offset: str) -> str:
-    return (
-        f"coalesce(CASE WHEN {offset} < 0 THEN '-' ELSE '+' END"
-        f" || lpad((abs({offset}) / 60)::text, 2, '0')"
-        f" || ':' || lpad(mod(abs({offset}), 60)::text, 2, '0'), '')"
-    )
 
 
 _ERROR_DATA = f"""coalesce(CASE WHEN x.state IN ({listed(SEND_ERRORS)}) THEN x.error_data END,

@@ -17,7 +17,7 @@ from schemas.guards.accounts import NOT_ALLOWED, NOT_THERE, NOT_YOURS, array, re
 from schemas.guards.break_money import LARGEST, NO_AMOUNT
 from schemas.guards.decisions import BY_RULE, DECIDED, RULE_APPROVED, RULE_PROPOSED, plain_name
 from schemas.guards.readable import is_day, is_money
-from schemas.life import BESIDE, BreakState, Choice, Role
+from schemas.life import NO_CHANGE, BreakState, Choice, Role
 
 RULE_WITHDRAWN = "acceptance rule withdrawn"
 RULE_EVENTS = (RULE_PROPOSED, RULE_APPROVED, RULE_WITHDRAWN)
@@ -38,7 +38,7 @@ _COVERS = f"""b.state IN ({listed(COVERED)}) AND b.code = terms ->> 'code'
     AND NOT EXISTS (SELECT FROM {SCHEMA}.decision e
         JOIN {SCHEMA}.reconciliation r ON r.id = e.reconciliation_id
         WHERE e.break_id = b.break_id AND r.scope_hash = run.scope_hash
-        AND e.what NOT IN ({listed(BESIDE)}) AND (e."by" !~ '^{BY_RULE}$' OR r.id = run.id))"""
+        AND e.what NOT IN ({listed(NO_CHANGE)}) AND (e."by" !~ '^{BY_RULE}$' OR r.id = run.id))"""
 """SQL: whether a rule of these `terms` covers a break `b` as the run `run` left it."""
 
 _STILL = f"""{SCHEMA}.account_sees(one.person, one.detail::jsonb ->> 'scope')

@@ -55,7 +55,6 @@ BATCH_SCOPE = "'tenants ' || (b.profile::json ->> 'tenant')"
 
 
 def array(words: Iterable[str]) -> str:
-    """SQL for some words."""
     return f"ARRAY[{listed(words)}]"
 
 

@@ -21,7 +21,7 @@ _IN_PART = "an account, a login or a limit of acceptances is not what the trail 
 _PRESENT = {name: f"a.{name}" for name in ACCOUNT_FACTS} | {
     "password": f"{SCHEMA}.password_hash(a.name)"
 }
-_SAID = {name: f"l.said -> '{name}'" for name in _PRESENT}
+_STATED = {name: f"l.said -> '{name}'" for name in _PRESENT}
 
 
 def _last(of: str, *events: str) -> str:
@@ -39,9 +39,10 @@ def _facts(values: Mapping[str, str]) -> str:
     return f"jsonb_strip_nulls(jsonb_build_object({pairs}))"
 
 
-def _says(event: str, login: str) -> str:
+def _says(event: str) -> str:
+    """SQL for whether an event of this name has the hash of the login `o`."""
     return f"""EXISTS (SELECT FROM {SCHEMA}.event e
-        WHERE e.what = '{event}' AND e.detail::jsonb ->> 'sha256' = {login})"""
+        WHERE e.what = '{event}' AND e.detail::jsonb ->> 'sha256' = o.told)"""
 
 
 ALTERED_RIGHTS_OF: Mapping[str, str] = {
@@ -55,7 +56,7 @@ ALTERED_RIGHTS_OF: Mapping[str, str] = {
                     coalesce('link ' || l.position, 'any event')) END
             FROM {SCHEMA}.account a FULL JOIN {_last("name", *ACCOUNT_KEPT)} l
                 ON a.name = l.said ->> 'name'
-            WHERE a.name IS NULL OR a.event_id <> l.id OR {_facts(_PRESENT)} <> {_facts(_SAID)}
+            WHERE a.name IS NULL OR a.event_id <> l.id OR {_facts(_PRESENT)} <> {_facts(_STATED)}
             UNION ALL
             SELECT format('the limit of acceptances of the currency %L is not what %s says of it',
                 coalesce(a.currency, l.said ->> 'currency'),
@@ -70,8 +71,8 @@ ALTERED_RIGHTS_OF: Mapping[str, str] = {
                 o.opened_at)
             FROM (SELECT one.account, one.opened_at, one.ended_at, {LOGIN_HASH} AS told
                 FROM {SCHEMA}.login one) o
-            WHERE NOT {_says(LOGGED_IN, "o.told")}
-                OR o.ended_at IS NULL AND {_says(LOGGED_OUT, "o.told")})
+            WHERE NOT {_says(LOGGED_IN)}
+                OR o.ended_at IS NULL AND {_says(LOGGED_OUT)})
         SELECT DISTINCT CASE WHEN {SCHEMA}.sees_all() THEN f.fault ELSE '{_IN_PART}' END
         FROM faults f ORDER BY 1;
     END $$""",

@@ -10,12 +10,11 @@ once that may have carried out or has judged a row of it. The database numbers i
 came. Why it is held, and when it ended, is said with the state and stays so.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from schemas.derived.sql_names import SCHEMA, listed
+from schemas.derived.sql_names import MERGER, SAFE, SCHEMA, listed
 from schemas.derived.views import ENDS, LISTING_FEED
 
-MERGER = "recon_merger"
 PREFIX = "batch "
 """An event of this prefix and a state tells that the batch came to that state."""
 FIRST = "received"
@@ -76,16 +75,20 @@ OPERATED: Mapping[str, str] = {
 """The event of what an operator decides about a batch -> what is done, as a refusal names it."""
 
 
-def lacks_merger() -> str:
-    """SQL for whether the account that is signed in is one that applies no rows.
+LACKS_MERGER = (
+    f"(to_regrole('{MERGER}') IS NOT NULL "
+    f"AND NOT pg_has_role(session_user, to_regrole('{MERGER}'), 'MEMBER') "
+    "AND NOT pg_has_role(session_user, current_user, 'MEMBER'))"
+)
+"""SQL for whether the account that is signed in is one that applies no rows.
 
-    Whoever owns the schema may be everybody; where there are no roles, nobody else may write.
-    """
-    return (
-        f"(to_regrole('{MERGER}') IS NOT NULL "
-        f"AND NOT pg_has_role(session_user, to_regrole('{MERGER}'), 'MEMBER') "
-        "AND NOT pg_has_role(session_user, current_user, 'MEMBER'))"
-    )
+Whoever owns the schema may be everybody; where there are no roles, nobody else may write.
+"""
+IS_LISTED = (
+    f"(what IN ({listed([PREFIX + state for state in MERGED_STATES])}) AND EXISTS (SELECT "
+    f"FROM {SCHEMA}.batch b WHERE b.id = batch_id AND b.feed = '{LISTING_FEED}'))"
+)
+"""SQL for whether an event `what` of a batch `batch_id` says that a listing was all read."""
 
 
 def is_bound(batch: str) -> str:
@@ -124,30 +127,18 @@ def _same_row(one: str, other: str) -> str:
     return f"({one}.extract_id, {one}.record_number) = ({other}.extract_id, {other}.record_number)"
 
 
-def is_listed(what: str, batch_id: str) -> str:
-    """SQL for whether an event, which is a variable, tells that a listing was read to its end."""
-    return (
-        f"({what} IN ({listed([PREFIX + state for state in MERGED_STATES])}) AND EXISTS (SELECT "
-        f"FROM {SCHEMA}.batch b WHERE b.id = {batch_id} AND b.feed = '{LISTING_FEED}'))"
-    )
+def _kept(row: str) -> str:
+    return ", ".join(f"{row}.{column}" for column in KEPT)
 
 
-def _of(row: str, columns: Iterable[str]) -> str:
-    return ", ".join(f"{row}.{column}" for column in columns)
-
-
-def _decided() -> str:
-    return " ".join(
-        f"WHEN NEW.state = '{after}' AND '{before}' IN (OLD.state, '*') THEN '{event}'"
-        for (before, after), event in DECIDED_BY.items()
-    )
-
-
-def _out_of_turn() -> str:
-    return " OR ".join(
-        f"NEW.state = '{after}' AND OLD.state NOT IN ({listed([*before, after])})"
-        for after, before in COMES_AFTER.items()
-    )
+_DECIDED = " ".join(
+    f"WHEN NEW.state = '{after}' AND '{before}' IN (OLD.state, '*') THEN '{event}'"
+    for (before, after), event in DECIDED_BY.items()
+)
+_OUT_OF_TURN = " OR ".join(
+    f"NEW.state = '{after}' AND OLD.state NOT IN ({listed([*before, after])})"
+    for after, before in COMES_AFTER.items()
+)
 
 
 def not_numbered(table: str) -> str:
@@ -165,7 +156,7 @@ STATES: tuple[str, ...] = (
     END $$""",
     f"REVOKE ALL ON FUNCTION {SCHEMA}.is_drawn(text, bigint) FROM PUBLIC",
     f"""CREATE OR REPLACE FUNCTION {SCHEMA}.batch_state_checked() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         needed text;
     BEGIN
@@ -193,7 +184,7 @@ STATES: tuple[str, ...] = (
             NEW.ended_at := NULL;
             RETURN NEW;
         END IF;
-        IF ({_of("NEW", KEPT)}) IS DISTINCT FROM ({_of("OLD", KEPT)}) THEN
+        IF ({_kept("NEW")}) IS DISTINCT FROM ({_kept("OLD")}) THEN
             RAISE EXCEPTION 'batch % of feed % stays as it was received', OLD.id, OLD.feed;
         END IF;
         IF NEW.held_because IS DISTINCT FROM OLD.held_because
@@ -223,10 +214,10 @@ STATES: tuple[str, ...] = (
         IF OLD.state IN ({listed(ENDS)}) THEN
             RAISE EXCEPTION 'batch % is %, which is an end', OLD.id, OLD.state;
         END IF;
-        IF {_out_of_turn()} THEN
+        IF {_OUT_OF_TURN} THEN
             RAISE EXCEPTION 'batch % is %, and does not become %', OLD.id, OLD.state, NEW.state;
         END IF;
-        IF NEW.state IN ({listed(APPLIED_STATES)}) AND {lacks_merger()}
+        IF NEW.state IN ({listed(APPLIED_STATES)}) AND {LACKS_MERGER}
             AND NOT (NEW.feed = '{LISTING_FEED}' AND NEW.state IN ({listed(MERGED_STATES)}))
         THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
@@ -234,14 +225,14 @@ STATES: tuple[str, ...] = (
                 || ': the account ' || session_user || ' applies no rows';
         END IF;
         -- Read again from the start, it is judged by those who may decide about it.
-        IF NEW.state = 'checked' AND {lacks_merger()} AND EXISTS (SELECT FROM {SCHEMA}.event e
+        IF NEW.state = 'checked' AND {LACKS_MERGER} AND EXISTS (SELECT FROM {SCHEMA}.event e
             WHERE e.batch_id = OLD.id AND e.what = '{PREFIX}{HELD}')
         THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ''released'': batch ' || OLD.id
                 || ' was held, and the account ' || session_user || ' applies no rows';
         END IF;
-        needed := CASE {_decided()} END;
+        needed := CASE {_DECIDED} END;
         IF needed IS NOT NULL AND NOT EXISTS (
             SELECT FROM {SCHEMA}.event e WHERE e.batch_id = OLD.id AND e.what = needed
             AND e.id > coalesce((SELECT max(b.id) FROM {SCHEMA}.event b WHERE b.batch_id = OLD.id

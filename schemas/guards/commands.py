@@ -5,7 +5,8 @@ Of the roles that may do a thing it names the least one.
 
 from collections.abc import Mapping
 
-from schemas.guards.roles import CONTROLLER, LOADER, MAY_CALL, MERGER, READER
+from schemas.derived.sql_names import CONTROLLER, LOADER, MERGER, READER
+from schemas.guards.roles import MAY_CALL
 from schemas.jobs import JobKind
 
 ROLE_OF: Mapping[str, str] = {

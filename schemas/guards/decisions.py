@@ -26,7 +26,7 @@ from schemas.guards.accounts import (
 )
 from schemas.guards.break_money import LARGEST, LIMIT, NO_AMOUNT
 from schemas.guards.readable import is_day, is_money, or_none
-from schemas.life import BESIDE, RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
+from schemas.life import NO_CHANGE, RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
 
 DECIDED: Mapping[str, str] = {
     Choice.ACCEPT: "breaks accepted",
@@ -244,7 +244,7 @@ DECISIONS_OF: Mapping[str, str] = {
             -- What was decided after it has answered it, whatever that was.
             AND NOT EXISTS (SELECT FROM {SCHEMA}.decision n
                 WHERE (n.reconciliation_id, n.break_id) = (p.reconciliation_id, p.break_id)
-                AND n.id > p.id AND n.what NOT IN ({listed(BESIDE)}))
+                AND n.id > p.id AND n.what NOT IN ({listed(NO_CHANGE)}))
             AND e.person <> $1 AND {SCHEMA}.account_may(
                 e.person, {array(MAY_DECIDE[Choice.PROPOSE])}, b.tenant::text));
         IF larger > 0 THEN

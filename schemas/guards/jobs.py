@@ -19,16 +19,16 @@ from schemas.guards.accounts import (
     require,
     scope_within,
 )
-from schemas.guards.batch_states import lacks_merger
+from schemas.guards.batch_states import LACKS_MERGER
 from schemas.guards.decisions import as_the_person
 from schemas.guards.readable import hashed
 from schemas.jobs import (
     ARGUMENTS_LENGTH,
     COULD_NOT_RUN,
     MAY_ORDER,
+    MESSAGE_LENGTH,
     OF_MERGER_JOBS,
     ORDERING,
-    SAID_LENGTH,
     JobKind,
     JobState,
 )
@@ -209,7 +209,7 @@ JOBS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'job % is not held by this session', number;
         END IF;
-        IF {lacks_merger()} AND EXISTS (SELECT FROM {SCHEMA}.job j WHERE j.id = number
+        IF {LACKS_MERGER} AND EXISTS (SELECT FROM {SCHEMA}.job j WHERE j.id = number
             AND j.kind IN ({listed(OF_MERGER_JOBS)}))
         THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
@@ -244,7 +244,7 @@ JOBS_OF: Mapping[str, str] = {
         END IF;
         -- Batches that it names and did not work on: what it brought was there.
         UPDATE {SCHEMA}.job j SET state = '{JobState.ENDED}', ended_at = clock_timestamp(),
-            exit_code = $2, said = left($3, {SAID_LENGTH}), reconciliation_id = $5,
+            exit_code = $2, said = left($3, {MESSAGE_LENGTH}), reconciliation_id = $5,
             batches = (SELECT coalesce(string_agg(b.id::text, ' ' ORDER BY b.id), '')
                 FROM {SCHEMA}.batch b WHERE {names_batch("j")}
                 AND b.id = ANY (string_to_array(btrim(j.batches || ' ' || $4), ' ')::integer[]))

@@ -11,10 +11,10 @@ may be ended, so that what it holds is free. Whose session is ended is never for
 nor for the one who holds: it is the session that has the lock by the number of the lease.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 
-from schemas.derived.sql_names import SAFE, SCHEMA
+from schemas.derived.sql_names import LOADER, SAFE, SCHEMA, function_statements
 from schemas.guards.accounts import NOT_YOURS, refuse
 from schemas.guards.tenants import is_member
 
@@ -125,7 +125,7 @@ _KEPT = {
     "require_scope(hashed text)": f"""RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
     BEGIN
         -- Who only decides and signs begins no scope, and keeps nobody from one of others.
-        IF NOT ({SCHEMA}.sees_all() OR {is_member("recon_loader")}
+        IF NOT ({SCHEMA}.sees_all() OR {is_member(LOADER)}
             OR pg_has_role(session_user, current_user, 'MEMBER')
             OR EXISTS (SELECT FROM {SCHEMA}.reconciliation r WHERE r.scope_hash = hashed
                 AND r.id = ANY ({SCHEMA}.seen_runs(false))))
@@ -179,12 +179,5 @@ LEASES_OF: Mapping[str, str] = _KEPT | {
 }  # fmt: skip
 """Head -> rest of the definition."""
 
-
-def _statements() -> Iterator[str]:
-    for head, rest in LEASES_OF.items():
-        yield f"CREATE OR REPLACE FUNCTION {SCHEMA}.{head} {rest}"
-        yield f"REVOKE ALL ON FUNCTION {SCHEMA}.{head} FROM PUBLIC"
-
-
-LEASES = tuple(_statements())
+LEASES = tuple(function_statements(LEASES_OF))
 """Statements that put the functions in place; repeating them changes nothing."""

@@ -13,7 +13,7 @@ one that a table gets later is no part of it, but where a row has a value in it 
 
 from collections.abc import Mapping
 
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql_names import LOADER, SAFE, SCHEMA
 from schemas.derived.views import CORRECTED
 from schemas.guards.push_gate import BIRTH, epoch_hash
 from schemas.guards.readable import time_text
@@ -153,7 +153,7 @@ def _hashed(what: str) -> str:
 
 
 _READS_ALL = (
-    f"pg_has_role(session_user, current_user, 'MEMBER') OR {is_member('recon_loader')} "
+    f"pg_has_role(session_user, current_user, 'MEMBER') OR {is_member(LOADER)} "
     f"OR {SCHEMA}.sees_all()"
 )
 """SQL for whether no policy keeps rows from whoever asks."""
@@ -166,7 +166,7 @@ def _hex(content: str) -> str:
 LEDGER_DIGESTS_OF: Mapping[str, str] = {
     "ledger_digests(batches integer[], what text)": f"""
     RETURNS TABLE (batch_id integer, digest text) LANGUAGE plpgsql STABLE
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    {SAFE} AS $$
     #variable_conflict use_column
     BEGIN
         -- A hash says how many rows it is over: whoever reads asks of batches that they see.
@@ -178,7 +178,7 @@ LEDGER_DIGESTS_OF: Mapping[str, str] = {
         END CASE;
     END $$""",
     "ledger_digest(number integer, what text)": f"""RETURNS text LANGUAGE sql STABLE
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    {SAFE} AS $$
         SELECT d.digest FROM {SCHEMA}.ledger_digests(ARRAY[$1], $2) d
     $$""",
 }

@@ -5,8 +5,8 @@ a number or a home of its own choice would hold all pushes for good, and a resto
 declared would put rows in doubt. `connectors.postgres.push.gate` reads them.
 """
 
-from schemas.derived.sql_names import SCHEMA
-from schemas.guards.batch_states import RESTORED, lacks_merger
+from schemas.derived.sql_names import SAFE, SCHEMA
+from schemas.guards.batch_states import LACKS_MERGER, RESTORED
 from schemas.guards.readable import hashed
 
 BIRTH = 0
@@ -41,7 +41,7 @@ def _guard(table: str, body: str) -> tuple[str, ...]:
     name = f"{SCHEMA}.{table}_checked"
     return (
         f"""CREATE OR REPLACE FUNCTION {name}() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         newest bigint := (SELECT max(p.number) FROM {SCHEMA}.push_epoch p);
     BEGIN
@@ -57,7 +57,7 @@ def _guard(table: str, body: str) -> tuple[str, ...]:
 PUSH_GATE: tuple[str, ...] = (
     *_guard(
         "push_epoch",
-        f"""IF (NEW.number <> {BIRTH} OR newest IS NOT NULL OR NEW.home <> '') AND {lacks_merger()}
+        f"""IF (NEW.number <> {BIRTH} OR newest IS NOT NULL OR NEW.home <> '') AND {LACKS_MERGER}
         THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for an epoch of pushes: the account ' || session_user

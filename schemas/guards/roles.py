@@ -16,7 +16,18 @@ it, so run it as that user, and again after every upgrade: views are made anew, 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, TARGET_NAMES, staged_name, table_columns
+from schemas.derived.sql_names import (
+    CONTROLLER,
+    DESK,
+    LOADER,
+    MERGER,
+    READER,
+    SCHEMA,
+    SHOWN_SCHEMA,
+    TARGET_NAMES,
+    staged_name,
+    table_columns,
+)
 from schemas.derived.views import SHOWN, VIEWS, quoted
 from schemas.guards.batch_states import OF_MERGER
 from schemas.guards.decisions import DECIDED, SIGNED
@@ -29,8 +40,6 @@ from schemas.kinds import stored_names
 from schemas.ledger import LEDGER
 from schemas.tables import EXTRACTS
 
-LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
-CONTROLLER, DESK = "recon_controller", "recon_desk"
 OWNER = "owner"
 LOCK_WAIT = "10s"
 """How long granting waits for a table: who comes behind it waits as well."""
@@ -46,67 +55,37 @@ TRAIL = (
     "acceptance_limit", "login", "look", "job", "subscription", "report_mail",
 )  # fmt: skip
 """What only functions of the owner write."""
-MAY_CALL: Mapping[str, tuple[str, ...]] = {
-    "add_event": (LOADER,),
-    "chain_waiting": (LOADER, READER),
-    # A hash tells how many rows it is over, of batches that whoever asks sees.
-    "ledger_digests": (LOADER, READER),
-    # A draft is nothing yet: what is refused is to keep it.
-    "draft": (LOADER, READER),
-    "took_over": (MERGER, CONTROLLER),
-    "next_reconciliation": (MERGER,),
-    "conclude": (MERGER,),
-    "decide": (CONTROLLER,),
-    "sign": (CONTROLLER,),
-    "propose_rule": (CONTROLLER,),
-    "approve_rule": (CONTROLLER,),
-    "withdraw_rule": (CONTROLLER,),
-    "accept_by_rules": (MERGER,),
-    # What only reads holds nothing, so it keeps nobody from anything.
-    "keep_batch": (LOADER,),
-    "keep_receive": (LOADER,),
-    "keep_epoch": (MERGER,),
-    "keep_push": (MERGER,),
-    "keep_scope": (MERGER, CONTROLLER),
-    "keep_decision": (CONTROLLER,),
-    "renew_lease": (LOADER, CONTROLLER),
-    "drop_lease": (LOADER, CONTROLLER),
-    "end_holder": (LOADER, READER),
-    "lock_corrections": (LOADER,),
-    # Whoever acts shows a token or a key, so what they may do does not hang on this role.
-    "acting_as": (LOADER, READER),
-    "has_accounts": (LOADER, READER),
-    "sees_scope": (LOADER, READER),
-    "sees_all": (LOADER, READER),
-    "seen_tenants": (LOADER, READER),
-    "seen_batches": (LOADER, READER),
-    "seen_runs": (LOADER, READER),
-    "seen_rules": (LOADER, READER),
-    "acting_name": (LOADER, READER),
-    "login_salt": (LOADER, READER),
-    "log_in": (LOADER, READER),
-    "refused": (LOADER, READER),
-    "log_out": (LOADER, READER),
-    "altered_rights": (LOADER, READER),
-    "keep_account": (LOADER, READER),
-    "keep_subscription": (LOADER, READER),
-    "claim_mail": (MERGER,),
-    "mail_sent": (MERGER,),
-    "set_password": (LOADER, READER),
-    "choose_show_as": (LOADER, READER),
-    "keep_limit": (LOADER, READER),
-    "refuse_interested": (LOADER, READER),
-    "look_at": (LOADER, READER),
-    "vouch": (DESK,),
-    "order_job": (CONTROLLER,),
-    "order_again": (CONTROLLER,),
-    "keep_job": (LOADER,),
-    "take_job": (LOADER,),
-    "end_job": (LOADER,),
-    "job_lives": (LOADER, READER),
-    "job_ordered_by": (LOADER,),
-    "sees_job": (LOADER, READER),
+_CALLED_BY: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    (LOADER,): (
+        *("add_event", "lock_corrections", "take_job", "end_job", "job_ordered_by"),
+        # What only reads holds nothing, so it keeps nobody from anything.
+        *("keep_batch", "keep_receive", "keep_job"),
+    ),
+    (MERGER,): (
+        *("next_reconciliation", "conclude", "accept_by_rules", "claim_mail", "mail_sent"),
+        *("keep_epoch", "keep_push"),
+    ),
+    (CONTROLLER,): (
+        *("decide", "sign", "propose_rule", "approve_rule", "withdraw_rule"),
+        *("order_job", "order_again", "keep_decision"),
+    ),
+    (DESK,): ("vouch",),
+    (MERGER, CONTROLLER): ("took_over", "keep_scope"),
+    (LOADER, CONTROLLER): ("renew_lease", "drop_lease"),
+    (LOADER, READER): (
+        *("chain_waiting", "end_holder", "altered_rights", "job_lives", "sees_job"),
+        # A hash tells how many rows it is over, of batches that whoever asks sees.
+        "ledger_digests",
+        # A draft is nothing yet: what is refused is to keep it.
+        "draft",
+        # Whoever acts shows a token or a key, so what they may do does not hang on this role.
+        *("acting_as", "acting_name", "has_accounts", "sees_scope", "sees_all", "seen_tenants"),
+        *("seen_batches", "seen_runs", "seen_rules", "login_salt", "log_in", "refused", "log_out"),
+        *("keep_account", "keep_subscription", "set_password", "choose_show_as", "keep_limit"),
+        *("refuse_interested", "look_at"),
+    ),
 }
+MAY_CALL = {name: roles for roles, names in _CALLED_BY.items() for name in names}
 """Function of the trail or of leases -> who may call it; the others nobody may."""
 ENTERED = ("batch", "extract")
 """What a loader adds and changes, and nobody takes away: another one would have its number."""
@@ -155,10 +134,7 @@ def statements() -> Iterator[str]:
     yield _write(LOADER, loaded)
     yield f"REVOKE DELETE ON {_tables(ENTERED)} FROM {LOADER}"
     # Without fresh statistics the planner takes a million staged rows for a handful.
-    yield (
-        "DO $$ BEGIN IF current_setting('server_version_num')::int >= 170000 THEN "
-        f"GRANT MAINTAIN ON {_tables(loaded)} TO {LOADER}; END IF; END $$"
-    )
+    yield _maintain(loaded)
     for head in (*FUNCTIONS_OF, *LEASES_OF):
         for role in MAY_CALL.get(head.partition("(")[0], ()):
             yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{head} TO {role}"
@@ -166,7 +142,7 @@ def statements() -> Iterator[str]:
     for name, role in ADDED_TO.items():
         yield f"GRANT INSERT ON {_tables((name,))} TO {role}"
     # Whose rows are seen is said before anybody is let read: a view that was made anew has all.
-    yield from policies(READER, LOADER)
+    yield from policies()
     yield f"GRANT SELECT ON {_tables((SHOWN,))} TO {READER}"
     # Whoever grants: the owner of the schema makes its views anew with every upgrade.
     yield (
@@ -176,7 +152,7 @@ def statements() -> Iterator[str]:
         f"EXECUTE 'ALTER SCHEMA {SHOWN_SCHEMA} OWNER TO ' || owner; END $$"
     )
     yield f"GRANT USAGE ON SCHEMA {SHOWN_SCHEMA} TO {READER}"
-    yield from shown_rows(EXTRACTS.values(), READER)
+    yield from shown_rows(EXTRACTS.values())
     for name in (*TARGET_NAMES, *LEDGER):
         yield _read(name, _COLUMNS[name], _hidden(name))
     yield f"GRANT SELECT ON {SCHEMA}.alembic_version TO {READER}"
@@ -194,10 +170,7 @@ def grants_of(tables: Collection[str]) -> Iterator[str]:
         staged = staged_name(EXTRACTS[name])
         yield f"GRANT SELECT ON {_tables((name, staged))} TO {LOADER}"
         yield _write(LOADER, (staged,))
-        yield (
-            "DO $$ BEGIN IF current_setting('server_version_num')::int >= 170000 THEN "
-            f"GRANT MAINTAIN ON {_tables((staged,))} TO {LOADER}; END IF; END $$"
-        )
+        yield _maintain((staged,))
         yield _write(MERGER, (name,))
         yield _read(name, _COLUMNS[name], _hidden(name))
 
@@ -226,6 +199,13 @@ def _merged() -> list[str]:
 
 def _write(role: str, names: Iterable[str]) -> str:
     return f"GRANT INSERT, UPDATE, DELETE ON {_tables(names)} TO {role}"
+
+
+def _maintain(names: Iterable[str]) -> str:
+    return (
+        "DO $$ BEGIN IF current_setting('server_version_num')::int >= 170000 THEN "
+        f"GRANT MAINTAIN ON {_tables(names)} TO {LOADER}; END IF; END $$"
+    )
 
 
 def _read(name: str, columns: Iterable[str], hidden: Collection[str], role: str = READER) -> str:

@@ -8,7 +8,14 @@ of batches that are bound to these.
 
 from collections.abc import Iterable, Iterator
 
-from schemas.derived.sql_names import IDENTITY, SCHEMA, SHOWN_SCHEMA, staged_columns, staged_name
+from schemas.derived.sql_names import (
+    IDENTITY,
+    READER,
+    SCHEMA,
+    SHOWN_SCHEMA,
+    staged_columns,
+    staged_name,
+)
 from schemas.derived.views import bare_errors, quoted
 from schemas.field import NUMBERS, TIMES, Kind, Table
 from schemas.guards.tenants import SEES_BATCH
@@ -19,7 +26,7 @@ _VALUES = (*NUMBERS, Kind.BOOLEAN, *TIMES)
 """Kinds in which no record is inside another."""
 
 
-def shown_rows(tables: Iterable[Table], reader: str) -> Iterator[str]:
+def shown_rows(tables: Iterable[Table]) -> Iterator[str]:
     """The statements that make the views of some record kinds anew; each may be run again."""
     for table in tables:
         name = staged_name(table)
@@ -28,7 +35,7 @@ def shown_rows(tables: Iterable[Table], reader: str) -> Iterator[str]:
             f"CREATE VIEW {SHOWN_SCHEMA}.{name} WITH (security_barrier) AS "
             f"SELECT {', '.join(_columns(table))} FROM {SCHEMA}.{name} s WHERE {SEES_BATCH}"
         )
-        yield f"GRANT SELECT ON {SHOWN_SCHEMA}.{name} TO {reader}"
+        yield f"GRANT SELECT ON {SHOWN_SCHEMA}.{name} TO {READER}"
 
 
 def hidden_again(staged: str) -> str:

@@ -15,13 +15,13 @@ Each policy asks once a statement who is acting, and not for each row.
 
 from collections.abc import Collection, Iterator, Mapping
 
-from schemas.derived.sql_names import SAFE, SCHEMA, TARGET_NAMES, listed
+from schemas.derived.sql_names import DESK, LOADER, READER, SAFE, SCHEMA, TARGET_NAMES, listed
 from schemas.derived.views import SHOWN, VIEWS, quoted
+from schemas.field import TENANT
 from schemas.guards.accounts import NAMES_NO_LOGIN, NOT_ALLOWED, refuse, scope_within
 from schemas.own_definition import CHANGED, MADE, REMOVED
 from schemas.tables import EXTRACTS
 
-TENANT = "TenantsId"
 _BUSY = (
     "the first account that is bound to tenants shuts the rows of the targets for everybody else, "
     "and somebody is reading or writing these: do it again when no batch is being applied"
@@ -42,8 +42,8 @@ TENANTS_OF: Mapping[str, str] = {
         SELECT CASE WHEN a.name IS NOT NULL THEN coalesce(a.tenants, '') = ''
             WHEN NOT {NAMES_NO_LOGIN} THEN false
             WHEN pg_has_role(session_user, current_user, 'MEMBER') THEN true
-            WHEN {is_member("recon_loader")} THEN true
-            WHEN {is_member("recon_desk")} THEN NOT {SCHEMA}.has_accounts()
+            WHEN {is_member(LOADER)} THEN true
+            WHEN {is_member(DESK)} THEN NOT {SCHEMA}.has_accounts()
             ELSE NOT EXISTS (SELECT FROM {SCHEMA}.account o WHERE o.tenants <> '') END
         FROM {SCHEMA}.acting() a
     $$""",
@@ -166,27 +166,26 @@ def sees_target(name: str, row: str) -> str:
     return _sees(_of_target(name, f"{row}."))
 
 
-def policies(reader: str, loader: str) -> Iterator[str]:
+def policies() -> Iterator[str]:
     """The statements; each may be run again.
 
     A target has its policy enforced only where an account is bound to tenants: PostgreSQL lets
     nobody but the owner COPY into such a table, and inserting takes longer. The first such account
     enforces it (`shut_targets`).
     """
-    yield from policies_of((*SEEN, *SEEN_OF_TARGETS), reader, loader)
+    yield from policies_of((*SEEN, *SEEN_OF_TARGETS))
     yield SHOWN_VIEW
 
 
-def policies_of(names: Collection[str], reader: str, loader: str) -> Iterator[str]:
-    """The policies of some tables alone."""
+def policies_of(names: Collection[str]) -> Iterator[str]:
     for name in names:
         rows = {**SEEN, **SEEN_OF_TARGETS}[name]
         table = f"{SCHEMA}.{name}"
         for policy, terms in {
-            "loaded": f"TO {loader} USING (true) WITH CHECK (true)",
-            "seen": f"FOR SELECT TO {reader} USING {_sees(rows)}",
+            "loaded": f"TO {LOADER} USING (true) WITH CHECK (true)",
+            "seen": f"FOR SELECT TO {READER} USING {_sees(rows)}",
             # Whom somebody else gave a right has it still.
-            "granted": f"USING ((SELECT NOT pg_has_role(current_user, '{reader}', 'MEMBER')))",
+            "granted": f"USING ((SELECT NOT pg_has_role(current_user, '{READER}', 'MEMBER')))",
         }.items():
             yield f"DROP POLICY IF EXISTS {policy} ON {table}"
             yield f"CREATE POLICY {policy} ON {table} {terms}"

@@ -13,20 +13,20 @@ taken, so that no run waits for another run's work. A session that keeps the tur
 after TURN_SECONDS the event is noted as waiting, and the next one to get the turn links it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from schemas.derived.sql_names import SAFE, SCHEMA, listed
+from schemas.derived.sql_names import SAFE, SCHEMA, function_statements, listed
 from schemas.guards.acceptance_rules import ACCEPTANCE_RULES_OF, RULE_EVENTS
 from schemas.guards.accounts import ACCOUNT_EVENTS, ACCOUNTS_OF
 from schemas.guards.altered_rights import ALTERED_RIGHTS_OF
 from schemas.guards.batch_states import (
     HELD,
+    IS_LISTED,
+    LACKS_MERGER,
     OF_MERGER,
     OPERATED,
     PREFIX,
     STATE_EVENTS,
-    is_listed,
-    lacks_merger,
 )
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED
 from schemas.guards.held_against import HELD_AGAINST_OF
@@ -36,7 +36,7 @@ from schemas.guards.logins import LOGINS_OF
 from schemas.guards.push_gate import EPOCH, SEALED
 from schemas.guards.readable import is_amount, is_day, is_read, or_none, time_text
 from schemas.guards.tenants import TENANTS_OF
-from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
+from schemas.life import NO_CHANGE, OPEN, RECONCILED, BreakState, Choice
 
 GENESIS = "0" * 64
 """What the first link names as the hash before it."""
@@ -64,7 +64,7 @@ def breaks_digest(table: str) -> str:
 
 
 _FACTS = ", ".join(f"'{name}', run.{name}" for name in RUN_FACTS)
-_SAID = (
+_EVENT_VALUES = (
     f"place, before, one.id, one.batch_id, {time_text('one.at')}, "
     'one.what, one."by", one.reason, one.detail'
 )
@@ -161,7 +161,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
         IF EXISTS (SELECT FROM unnest(ARRAY[{listed(_HASHED)}], ARRAY[{listed(_HASHED.values())}])
                 one (name, part)
             WHERE (told = '{PREFIX}{HELD}' AND one.name IN ({listed(LEDGER)})
-                OR {lacks_merger()} AND detail::jsonb ? one.name)
+                OR {LACKS_MERGER} AND detail::jsonb ? one.name)
             AND detail::jsonb ->> one.name IS DISTINCT FROM
                 {SCHEMA}.ledger_digest(number, one.part))
         THEN
@@ -182,8 +182,8 @@ FUNCTIONS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'no event is named %', quote_literal(what);
         END IF;
-        IF what IN ({listed([*OF_MERGER])}) AND {lacks_merger()}
-            AND NOT {is_listed("what", "batch_id")}
+        IF what IN ({listed([*OF_MERGER])}) AND {LACKS_MERGER}
+            AND NOT {IS_LISTED}
         THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal(what) || ': the account '
@@ -323,7 +323,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
                 FROM {SCHEMA}.decision d
                 JOIN {SCHEMA}.reconciliation r ON r.id = d.reconciliation_id
                 WHERE r.scope_hash = run.scope_hash AND d.id <= run.decided_through
-                AND d.what NOT IN ({listed([*BESIDE])}) ORDER BY d.break_id, d.id DESC
+                AND d.what NOT IN ({listed([*NO_CHANGE])}) ORDER BY d.break_id, d.id DESC
             ) last ON last.break_id = b.break_id
             WHERE b.state = '{BreakState.ACCEPTED}' AND
                 (last.what, last."by", last.reason, last.until) IS DISTINCT FROM
@@ -361,11 +361,11 @@ FUNCTIONS_OF: Mapping[str, str] = {
             place := 1;
             before := '{GENESIS}';
         END IF;
-        said := json_build_array({_SAID});
+        said := json_build_array({_EVENT_VALUES});
         IF one.person IS NOT NULL THEN
-            said := json_build_array({_SAID}, one.account, one.person);
+            said := json_build_array({_EVENT_VALUES}, one.account, one.person);
         ELSIF one.account IS NOT NULL THEN
-            said := json_build_array({_SAID}, one.account);
+            said := json_build_array({_EVENT_VALUES}, one.account);
         END IF;
         INSERT INTO {SCHEMA}.event_chain (position, event_id, previous_hash, hash)
         VALUES (place, one.id, before,
@@ -404,13 +404,8 @@ FUNCTIONS_OF: Mapping[str, str] = {
 }
 """Head -> rest of the definition."""
 
-
-def _statements() -> Iterator[str]:
-    yield f"INSERT INTO {SCHEMA}.{TURN} (event_id) VALUES (0) ON CONFLICT DO NOTHING"
-    for head, rest in FUNCTIONS_OF.items():
-        yield f"CREATE OR REPLACE FUNCTION {SCHEMA}.{head} {rest}"
-        yield f"REVOKE ALL ON FUNCTION {SCHEMA}.{head} FROM PUBLIC"
-
-
-FUNCTIONS = tuple(_statements())
+FUNCTIONS = (
+    f"INSERT INTO {SCHEMA}.{TURN} (event_id) VALUES (0) ON CONFLICT DO NOTHING",
+    *function_statements(FUNCTIONS_OF),
+)
 """Statements that put the functions in place; repeating them changes nothing."""

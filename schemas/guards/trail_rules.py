@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import STATES
-from schemas.guards.corrected_rows import CORRECTED_ROWS
-from schemas.guards.delivered_files import DELIVERED_FILES
+from schemas.guards.delivered import CORRECTED_ROWS, DELIVERED_FILES
 from schemas.guards.leases import LEASES
 from schemas.guards.push_gate import PUSH_GATE
 from schemas.guards.trail_functions import FUNCTIONS, GENESIS
@@ -53,10 +52,10 @@ class Event(NamedTuple):
 def link_hash(position: int, previous_hash: str, event: Event) -> str:
     """The hash of a link; the database computes the same when it writes one."""
     at = event.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    said: tuple[object, ...] = event._replace(at=at)  # type: ignore[arg-type]
+    facts: tuple[object, ...] = event._replace(at=at)  # type: ignore[arg-type]
     if event.person is None:
-        said = said[:-1] if event.account is not None else said[:-2]
-    content = [position, previous_hash, *said]
+        facts = facts[:-1] if event.account is not None else facts[:-2]
+    content = [position, previous_hash, *facts]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
 
 

@@ -172,7 +172,7 @@ def trail_faults(
     """
     held = 0
     for one in sorted(seen, key=lambda one: (one.witness.position, one.witness.number)):
-        position, said = one.witness.position, one.witness.hash
+        position = one.witness.position
         if position > length:
             yield (
                 f"the trail ends at link {length}, and link {position} was witnessed at "
@@ -180,11 +180,11 @@ def trail_faults(
             )
             return
         found = links.get(position)
-        if found != said:
+        if found != one.witness.hash:
             between = f"; link {held} holds, so it was rewritten behind that" if held else ""
             yield (
                 f"link {position} is not what was witnessed at {one.witness.time} ({one.where}): "
-                f"its hash was {said} and is {found}{between}"
+                f"its hash was {one.witness.hash} and is {found}{between}"
             )
             return
         held = position

@@ -22,7 +22,7 @@ from connectors.postgres.runs.acceptance_rules import RuleTerms
 from connectors.postgres.runs.breaks import Decision
 from connectors.postgres.runs.reconciliations import scope_hash
 from connectors.postgres.runs.signatures import why_interested
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import read_detail
 from flows.stages.reconcile.acceptance_rules import propose_rule
 from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.reconcile.sign import prepare
@@ -280,7 +280,7 @@ LISTS: dict[str, Callable[[Workspace, psycopg.Connection], Iterable[object]]] = 
     "batches": lambda _, connection: (one.id for one in list_overview(connection, 9)),
     "events": lambda _, connection: (one.batch_id for one in list_events(connection, 99)),
     "runs of the trail": lambda _, connection: (
-        said_by(one.detail).get("id") for one in list_events(connection, 99, what="reconciled")
+        read_detail(one.detail).get("id") for one in list_events(connection, 99, what="reconciled")
     ),
     "breaks": lambda place, _: runs_with_breaks(place),
 }

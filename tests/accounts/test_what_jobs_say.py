@@ -16,7 +16,7 @@ from connectors.postgres.batches.lease import hold_batch
 from connectors.postgres.jobs import Job, find_job, list_jobs, order_job
 from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.sends import Selection, SendDecision, list_sends
-from connectors.postgres.trail import said_last
+from connectors.postgres.trail import last_detail
 from flows.commands.sent_lines import sent_lines
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.jobs.work import do_job
@@ -148,7 +148,7 @@ def test_a_decision_names_no_batch_of_others_whose_rows_follow(
             settled = resolve(logged_in(place, who), 1, chosen, decision, by=None, reason="looked")
             told[who.name] = next_text(1, settled.detail)
             with place.database.connect() as connection:
-                assert "followed_by" not in said_last(connection, 1, "resolve")
+                assert "followed_by" not in last_detail(connection, 1, "resolve")
     assert "Rows of a batch that is not of your tenants ended as these had" in told[OPAL.name]
     assert "batch 2" not in told[OPAL.name]
     assert "`recon push 2` lets them end as these do" in told[OTTO.name]
@@ -200,7 +200,7 @@ def test_a_push_that_waits_names_who_sends(
         with (
             place.database.connect() as connection,
             hold_batch(connection, 1) as lease,
-            hold_lane(lease, PUSHES[PAYMENT.name], PAYMENT, wait_seconds=1),
+            hold_lane(lease, PUSHES[PAYMENT.name], wait_seconds=1),
         ):
             told = said(place, who, JobKind.IMPORT, upload=upload, tenant=7, push=True)
     assert told[0] == 3

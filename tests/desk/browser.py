@@ -13,7 +13,7 @@ import httpx
 from connectors.desk_settings import DeskSettings
 from connectors.oidc import Provider
 from flows.desk.app import NOTHING_SET, Desk
-from flows.desk.server import DeskServer
+from flows.desk.server import serving
 from flows.stages.jobs.work import do_job
 from flows.stages.workspace import Workspace
 from tests.accounts.people import PASSWORD
@@ -139,5 +139,5 @@ def desk_of(
     """The address of a desk over a workspace."""
     provider = Provider(settings.provider) if settings.provider else None
     desk = Desk(workspace, settings, provider, start=start)
-    with DeskServer(desk, "127.0.0.1", 0).running() as url:
+    with serving(desk, "127.0.0.1", 0) as url:
         yield url

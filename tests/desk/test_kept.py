@@ -18,7 +18,7 @@ from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.desk.app import Desk
 from flows.desk.kept import LOOK_SECONDS, Kept, LastUsed, warm
 from flows.desk.review import review_of
-from flows.desk.server import DeskServer
+from flows.desk.server import serving
 from flows.stages.reconcile.breaks import Chosen, breaks_now, decide_breaks
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import REMEMBERED
@@ -203,6 +203,6 @@ def test_the_last_run_of_each_scope_is_read_before_it_is_asked_for(workspace: Wo
 def test_a_desk_that_reads_ahead_ends_at_once(workspace: Workspace) -> None:
     reconcile(workspace, many_breaks(100))
     begun = time.monotonic()
-    with DeskServer(Desk(workspace), "127.0.0.1", 0, ahead=True).running() as url:
+    with serving(Desk(workspace), "127.0.0.1", 0, ahead=True) as url:
         assert httpx.get(url).status_code == 200
     assert time.monotonic() - begun < LOOK_SECONDS

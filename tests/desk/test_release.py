@@ -157,5 +157,5 @@ def test_a_worker_decides_about_nothing_else_than_what_was_seen(
 ) -> None:
     desk_of_reader.send(DECIDE, what="release", reason="agreed with treasury")
     hold_again(acting(LOADER))
-    assert "was worked on since that page was loaded" in do_job(acting(MERGER), 1).said
+    assert "was worked on since that page was loaded" in do_job(acting(MERGER), 1).message
     assert state(workspace) is State.HELD

@@ -80,7 +80,7 @@ def test_every_key(tmp_path: Path) -> None:
 
 
 def test_keys_and_profile_are_the_same_facts() -> None:
-    filled = [name for name, _ in KEYS.values()]
+    filled = [*KEYS]
     filled += [name for section in SECTIONS.values() for name, _ in section.values()]
     kept = {"change_records", "kept_settings"}  # What no feed says, but whoever opens a batch.
     assert sorted(filled) == sorted({field.name for field in fields(Profile)} - kept)

@@ -195,5 +195,5 @@ def test_a_job_whose_import_was_cancelled_says_so(name: str) -> None:
 
     done = _done(getattr(states, name)())
     assert (done.exit_code, done.held) == (2, False)
-    assert "was cancelled" in done.said
-    assert "start the job again" in done.said
+    assert "was cancelled" in done.message
+    assert "start the job again" in done.message

@@ -15,7 +15,6 @@ from flows.stages.receiving.batch_service import ask_for_service
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
-from schemas.tables import MESSAGE_TONE
 from tests.flows.runs import artifact, run
 from tests.ports import LOOPBACK, own_port
 from tests.push.conftest import USER, sandbox_at
@@ -231,7 +230,7 @@ def test_what_another_run_is_sending_fails_no_run_and_holds_up_no_other_batch(
         with (
             workspace.database.connect() as other,
             hold_batch(other, 1) as lease,
-            hold_lane(lease, PUSHES["message_tone"], MESSAGE_TONE, wait_seconds=1),
+            hold_lane(lease, PUSHES["message_tone"], wait_seconds=1),
         ):
             swept = push_batch(return_state=True)
         assert swept.type.value == "COMPLETED", swept.message

@@ -22,7 +22,6 @@ from connectors.postgres.batches import ledger
 from connectors.postgres.runs.reconciliations import Reconciliation, latest_run
 from flows.stages.receiving.terms import stored_profile
 from flows.stages.reconcile import method
-from flows.stages.reconcile.as_of import scope_as_of
 from flows.stages.reconcile.held_against import Base, of_same_records
 from flows.stages.reconcile.method import Method, method_of, setting_changes
 from flows.stages.reconcile.profile_changes import profile_changes
@@ -557,7 +556,7 @@ def test_what_an_earlier_report_does_not_tell_is_not_passed_over(
 ) -> None:
     _as_written(workspace, run(workspace, FIRST), json.dumps(totals))
     with workspace.database.connect() as connection:
-        earlier = latest_run(connection, scope_as_of("everything", FIRST, None))
+        earlier = latest_run(connection, "everything")
         assert earlier is not None
         before = method_of(workspace, connection, replace(earlier, version=None))
     assert [(one.key, one.old) for one in setting_changes(before, now)] == told

@@ -16,7 +16,7 @@ from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.auditing.audit import VerifiedTrail, verify
 from connectors.postgres.auditing.evidence import altered_ledger, check_evidence
 from connectors.postgres.push.sends import SendDecision
-from connectors.postgres.trail import said_last
+from connectors.postgres.trail import last_detail
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
@@ -350,7 +350,7 @@ def as_told_before(
     connection: psycopg.Connection, after: str | None = None
 ) -> Iterator[tuple[int, Event]]:
     """The trail as an earlier version wrote it: an undo told of other batches in its own event."""
-    said = said_last(connection, 1, "sends reopened")
+    said = last_detail(connection, 1, "sends reopened")
     pair = [said["answers_before"], after or said["answers"]]
     columns = ", ".join(Event._fields)
     for row in connection.execute(f"SELECT {columns} FROM event ORDER BY id").fetchall():  # type: ignore[call-overload]
@@ -372,7 +372,7 @@ def test_a_pushed_batch_that_was_undone_leaves_the_others_as_they_were_answered(
         undo_batch(place, 2, **SAID)
         assert holds(place)
         with place.database.connect() as connection:
-            said = said_last(connection, 1, "sends reopened")
+            said = last_detail(connection, 1, "sends reopened")
             assert {*BEFORE, *BEFORE.values(), "undo"} == {*said}
             assert check_evidence(connection, as_told_before(connection)).faults == ()
             (fault,) = check_evidence(connection, as_told_before(connection, "0" * 64)).faults

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg.rows import tuple_row
 
-from connectors.postgres.auditing.streaming import streamed
+from connectors.postgres.query import streamed
 from flows.stages.workspace import Workspace
 
 

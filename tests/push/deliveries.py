@@ -85,7 +85,7 @@ def claimed(place: Workspace, table: Table, most: int) -> Iterator[Lane]:
         ask_for_service(place, lease)
         with lease.transaction():
             plan_sends(lease, table)
-        with hold_lane(lease, PUSHES[table.name], table, wait_seconds=1) as lane:
+        with hold_lane(lease, PUSHES[table.name], wait_seconds=1) as lane:
             requests = [row.request for row in next_rows(lane, 0, most)]
             with lane.transaction():
                 claim(lane, requests)

@@ -44,7 +44,7 @@ def test_a_run_waits_for_its_turn_and_reports_what_is_unsent(
         with workspace.database.connect() as connection, hold_batch(connection, 1) as lease:
             ask_for_service(place, lease)
             with (
-                hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1),
+                hold_lane(lease, TONES, wait_seconds=1),
                 pytest.raises(OperationBusy, match=r"pushed for batch 1 by .*pid \d+") as held,
             ):
                 deliver(place, tones(tmp_path / "b.csv", 4))
@@ -76,7 +76,7 @@ def test_a_busy_operation_keeps_no_batch_of_another_from_being_pushed(
         with (
             workspace.database.connect() as connection,
             hold_batch(connection, 1) as lease,
-            hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1),
+            hold_lane(lease, TONES, wait_seconds=1),
         ):
             told = dict(push_waiting(place))
         assert isinstance(told[1], BatchHeldElsewhere)
@@ -112,7 +112,7 @@ def test_a_run_goes_on_as_soon_as_its_turn_comes(
             hold_batch(connection, 1) as lease,
         ):
             ask_for_service(place, lease)
-            with hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1):
+            with hold_lane(lease, TONES, wait_seconds=1):
                 second = threads.submit(deliver, place, tones(tmp_path / "b.csv", 4))
                 while not (second.done() or waits(rows)):
                     pass
@@ -153,7 +153,7 @@ def test_a_run_that_was_taken_over_writes_nothing_about_its_rows(
         # A lease is free without its session; what goes on in a frozen process does not.
         lane.lease.connection.execute("SELECT pg_advisory_unlock_all()")
         with workspace.database.connect() as other, hold_batch(other, 1) as taken:
-            with hold_lane(taken, operation, table, wait_seconds=1):
+            with hold_lane(taken, operation, wait_seconds=1):
                 pass
             assert sent(1) == {1: left, 2: left, 3: "unsent"}
             with pytest.raises(BatchHeldElsewhere, match="taken over"), lane.transaction():
@@ -223,7 +223,7 @@ def test_an_answer_is_recorded_for_no_row_but_its_own(
         ask_for_service(place, lease)
         with lease.transaction():
             plan_sends(lease, MESSAGE_TONE)
-        with hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1) as lane:
+        with hold_lane(lease, TONES, wait_seconds=1) as lane:
             requests = [row.request for row in next_rows(lane, 0, 4)]
             assert len({request.push_key for request in requests}) == 4
             with lane.transaction():

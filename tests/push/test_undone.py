@@ -270,4 +270,4 @@ def planned(place: Workspace, lease: Any, table: Table = PAYMENT_GATEWAY) -> Any
     ask_for_service(place, lease)
     with lease.transaction():
         plan_sends(lease, table)
-    return hold_lane(lease, PUSHES[table.name], table, wait_seconds=1)
+    return hold_lane(lease, PUSHES[table.name], wait_seconds=1)

@@ -274,7 +274,7 @@ def test_a_job_says_that_subscribers_wait_and_not_who(place: Workspace) -> None:
     add(place, OTTO)
     with logged_in(place, OTTO).database.connect() as connection:
         number = order_job(connection, JobKind.RECONCILE, {"run": 1}, None)
-    said = do_job(place, number).said
+    said = do_job(place, number).message
     assert "Subscribers wait for it: `recon report mail 2` sends it" in said
     assert "anna" not in said
 

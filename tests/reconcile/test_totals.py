@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks
 from flows.steps.breaks.severity import severities
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
-from flows.steps.reconcile.break_figures import BreakFigures
+from flows.steps.reconcile.break_lines import BreakFigures
 from flows.steps.reconcile.report import PreviousLine
 from flows.steps.reconcile.roll_forward import RUN_OUT, RollForward
 from flows.steps.reconcile.self_test import SelfTest

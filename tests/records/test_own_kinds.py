@@ -247,7 +247,7 @@ def test_rows_are_proven_that_were_staged_by_an_earlier_definition(
     for text in (REFUND, REFUND + FEE, moved + FEE + SCORE.replace("datetime", "double")):
         define(tmp_path, text)
         shown = run(*row)
-        assert "the hash of all rows that were staged with it proves the rest" in " ".join(
+        assert "the hash of the rows that were staged with it proves the rest" in " ".join(
             shown.stdout.split()
         ), shown.stderr
 

@@ -105,8 +105,8 @@ def test_what_is_ordered_is_done_in_the_name_of_who_asked(
     assert (job.state, job.exit_code, job.batches, job.asked_by) == (
         JobState.ENDED, 0, (1,), "otto"
     )  # fmt: skip
-    assert job.said == done.said
-    assert "Batch 1: complete" in done.said
+    assert job.said == done.message
+    assert "Batch 1: complete" in done.message
     events = rows("SELECT what, by, person, detail FROM event WHERE batch_id = 1 ORDER BY id")
     assert {by for _, by, _, _ in events} == {"otto"}
     assert {json.loads(detail)["job"] for _, _, _, detail in events} == {number}
@@ -152,7 +152,7 @@ def test_what_was_uploaded_is_what_is_taken_in(
     alter(uploads_folder(workspace.settings) / upload.token)
     done = do_job(workspace, number)
     assert (done.exit_code, rows("SELECT id FROM batch")) == (2, [])
-    assert "Upload them again" in done.said
+    assert "Upload them again" in done.message
 
 
 @pytest.mark.long
@@ -221,8 +221,8 @@ def test_a_run_is_not_made_again_by_an_exclusion_that_is_called_as_a_state(
     made = reconcile_scope(workspace, Asked(Scope(), date(2026, 1, 9), rules)).run
     done = do_job(workspace, ordered(otto, JobKind.RECONCILE, run=made.id))
     assert done.exit_code >= COULD_NOT_RUN
-    assert "an exclusion 'stale'" in done.said
-    assert "Give the exclusion an id of its own" in done.said
+    assert "an exclusion 'stale'" in done.message
+    assert "Give the exclusion an id of its own" in done.message
 
 
 @pytest.mark.long
@@ -282,7 +282,7 @@ def test_a_job_is_done_once_and_by_one_process(workspace: Workspace, rows: Rows)
         assert seen(workspace, number).lives
     assert seen(workspace, number).has_stopped
     done = do_job(workspace, number)
-    assert (done.said, done.exit_code) == ("Nothing is unsent.", 0)
+    assert (done.message, done.exit_code) == ("Nothing is unsent.", 0)
     with pytest.raises(JobHeldElsewhere, match="has ended already"):
         do_job(workspace, number)
     with pytest.raises(AccountRefused, match="is ended, and is not started again"):
@@ -389,7 +389,7 @@ def test_what_was_done_before_its_process_was_gone_is_not_done_twice(
     assert seen(workspace, number).has_stopped
     again(workspace, number)
     done = do_job(workspace, number)
-    assert said in done.said
+    assert said in done.message
     assert rows("SELECT count(*) FROM event WHERE what = %s", [event]) == [(1,)]
 
 
@@ -450,7 +450,7 @@ def test_a_job_is_asked_again_who_ordered_it_when_it_is_taken(
     with pytest.raises(JobHeldElsewhere, match="has ended already"):
         do_job(workspace, number)
     again(olga, number)
-    assert do_job(workspace, number).said == "Nothing is unsent."
+    assert do_job(workspace, number).message == "Nothing is unsent."
     with workspace.database.connect() as connection:
         assert verify(connection).broken is None
 
@@ -564,7 +564,7 @@ def test_a_job_is_about_a_batch_that_is_there(
     if is_refused:
         add(workspace, OTTO)
     with pytest.raises(JobRefused, match="ordered by nobody") if is_refused else nullcontext():
-        assert "There is no batch 9" in do_job(acting(LOADER), number).said
+        assert "There is no batch 9" in do_job(acting(LOADER), number).message
     assert seen(workspace, number).state is JobState.ENDED
     assert rows("SELECT count(*) FROM event WHERE batch_id IS NOT NULL") == [(0,)]
 
@@ -637,7 +637,7 @@ def test_a_run_that_was_saved_when_its_process_was_gone_is_accepted_by_the_rules
     assert rows("SELECT count(*) FROM decision") == [(0,)]
     again(workspace, number)
     done = do_job(workspace, number)
-    assert "is not done twice" in done.said
+    assert "is not done twice" in done.message
     assert rows('SELECT reconciliation_id, "by" FROM decision') == [
         (done.reconciliation, f"rule {rule}")
     ]

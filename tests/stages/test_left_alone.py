@@ -43,7 +43,7 @@ def test_what_may_hold_records_is_named(
     assert callable(make)
     path = str(make(tmp_path / "in"))
     (verdict,) = examine(workspace.settings, [path], DEFAULT)
-    assert verdict.said == (said,)
+    assert verdict.remarks == (said,)
     for new in (True, False):
         run = import_delivery(workspace, [path], DEFAULT)
         assert (run.new, run.messages[-1]) == (new, said)
@@ -51,5 +51,5 @@ def test_what_may_hold_records_is_named(
 
 def test_a_file_that_is_named_stands_for_itself(workspace: Workspace, tmp_path: Path) -> None:
     path = str(folder(tmp_path / "in") / "a.csv")
-    assert examine(workspace.settings, [path], DEFAULT)[0].said == ()
+    assert examine(workspace.settings, [path], DEFAULT)[0].remarks == ()
     assert import_delivery(workspace, [path], DEFAULT).messages == ()

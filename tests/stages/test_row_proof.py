@@ -11,6 +11,7 @@ import pytest
 
 from connectors.errors import EvidenceBroken
 from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.batches.digests import SPAN
 from flows.stages.rows.locate import locate
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.rows.spots import Spot
@@ -132,12 +133,26 @@ def test_the_answer_to_a_row_is_not_shown_once_it_was_altered(
             show(workspace, 1, connection)
 
 
+def test_a_row_is_proven_by_the_rows_around_it(workspace: Workspace, tmp_path: Path) -> None:
+    """Whoever looks at rows of a large file does not wait each time until all are hashed."""
+    rows = SPAN + 10
+    path = write(tmp_path / "a.csv", *(line(number) for number in range(1, rows + 1)))
+    import_delivery(workspace, [str(path)], DEFAULT)
+    altered = f'UPDATE staged_payment SET "PaidAmount" = 0 WHERE record_number = {SPAN + 2}'
+    with workspace.database.connect() as connection:
+        alter(connection, altered)
+        assert "staged with it proves the rest" in show(workspace, SPAN - 1, connection).proof
+        for near in (SPAN + 1, SPAN + 2, rows):
+            with pytest.raises(EvidenceBroken, match=f"around record {near} are not those that"):
+                show(workspace, near, connection)
+
+
 @pytest.mark.parametrize(
     ("keep", "kept", "hashed", "told"),
     [
-        ("text", True, True, "The kept file proves its text and place; the hash of all rows that"),
+        ("text", True, True, "The kept file proves its text and place; the hash of the rows that"),
         ("text", True, False, "The kept file proves its text and place; nothing proves the rest."),
-        ("text", False, True, "The hash of all rows that were staged with it proves it. House"),
+        ("text", False, True, "The hash of the rows that were staged with it proves it. House"),
         ("text", False, False, "Nothing proves it. Housekeeping removed the kept file on"),
     ],
 )

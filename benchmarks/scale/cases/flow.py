@@ -22,13 +22,13 @@ def main(path: str) -> None:
         with temporary_settings({PREFECT_API_URL: server.api_url}):
             begin = time.time()
             state = run_import(Delivery(paths=[path]))
-            told = {"begin": begin, "wall": time.time() - begin, "state": state.name}
+            ended = {"begin": begin, "wall": time.time() - begin, "state": state.name}
     finally:
         # What Prefect's threads have not sent yet would be tried again and again without a server.
         EventsWorker.drain_all()
         APILogWorker.drain_all()
         server.stop()
-    print(json.dumps(told))
+    print(json.dumps(ended))
 
 
 if __name__ == "__main__":

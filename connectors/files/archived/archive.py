@@ -22,6 +22,7 @@ from connectors.files.disk.atomic import (
     locked_file,
     private_folder,
     sweep_files,
+    sync_folder,
 )
 from connectors.files.disk.system_errors import most_open, too_many_open
 from connectors.files.incoming.delivery import Source
@@ -196,7 +197,6 @@ def _draft(archive: Path) -> Iterator[tuple[BinaryIO, Path]]:
 
 
 def kept_path(archive: Path, sha256: str) -> Path:
-    """Where the content of this hash is kept."""
     return archive / sha256[:2] / f"{sha256}.csv"
 
 
@@ -270,11 +270,7 @@ def _sync_folders(archive: Path, folders: Collection[Path]) -> None:
 
     def sync(folder: Path) -> None:
         with _archiving(archive, "what was delivered"), suppress(FileNotFoundError):
-            descriptor = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_folder(folder)
 
     _side_by_side(sync, folders)
 

@@ -52,7 +52,7 @@ def forget_long_removed(archive: Path, now: datetime) -> None:
     try:
         with _alone(archive):
             lines = _lines(archive)
-            left = {sha256: at for sha256, at in _last_said(lines).items() if at > now - LISTED}
+            left = {sha256: at for sha256, at in _last_removals(lines).items() if at > now - LISTED}
             if len(left) < lines.count("\n"):
                 write_file(path, b"".join(_line(sha256, at) for sha256, at in left.items()))
     except (OSError, ReconError) as error:
@@ -60,8 +60,8 @@ def forget_long_removed(archive: Path, now: datetime) -> None:
 
 
 def _line(sha256: str, at: datetime, *, kept: bool = False) -> bytes:
-    said = {"sha256": sha256, "at": at.isoformat()} | ({"kept": True} if kept else {})
-    return json.dumps(said).encode() + b"\n"
+    entry = {"sha256": sha256, "at": at.isoformat()} | ({"kept": True} if kept else {})
+    return json.dumps(entry).encode() + b"\n"
 
 
 @contextmanager
@@ -81,14 +81,14 @@ def listed_as_removed(archive: Path) -> dict[str, datetime]:
 
     What cannot be read says nothing.
     """
-    return _last_said(_lines(archive))
+    return _last_removals(_lines(archive))
 
 
 def listed_among(archive: Path, contents: Collection[str]) -> set[str]:
     """Those of some contents that are listed as removed; quick where the list names none."""
     lines = _lines(archive)
     named = {*contents}.intersection(_HASH.findall(lines))
-    return named & _last_said(lines).keys() if named else named
+    return named & _last_removals(lines).keys() if named else named
 
 
 def _lines(archive: Path) -> str:
@@ -98,7 +98,7 @@ def _lines(archive: Path) -> str:
         return ""
 
 
-def _last_said(lines: str) -> dict[str, datetime]:
+def _last_removals(lines: str) -> dict[str, datetime]:
     found: dict[str, datetime] = {}
     for line in _LINE.finditer(lines):
         try:

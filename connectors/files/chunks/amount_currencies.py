@@ -4,9 +4,7 @@ import polars as pl
 
 from connectors.files.chunks.chunk import Chunk
 from connectors.files.layout.header import Header
-from connectors.files.layout.unpivot import Unpivot
 from connectors.files.profiles.profile import Profile, written_of
-from connectors.files.text.dialect import RecordFault
 
 NOWHERE = -1
 
@@ -19,7 +17,7 @@ def amount_currencies(chunk: Chunk, header: Header, profile: Profile) -> dict[st
     table = header.table
     if chunk.currencies is None or table.currency is None:
         return {}
-    is_sound = chunk.records.fault == RecordFault.NONE
+    is_sound = chunk.records.is_sound
     starts = pl.Series("byte", chunk.records.start[is_sound] + chunk.start.byte, dtype=pl.Int64)
     found: dict[str, list[pl.Series]] = {}
     for name in table.amounts:
@@ -41,23 +39,12 @@ def amount_currencies(chunk: Chunk, header: Header, profile: Profile) -> dict[st
 
 def _column(chunk: Chunk, header: Header, place: int) -> pl.Series:
     """The column of the sheet that a cell of each sound record comes from."""
-    height = chunk.height - len(chunk.faults)
-    unpivot = header.unpivot
-    if unpivot is None:
-        return _repeated(place, height)
-    if place < len(unpivot.kept):
-        return _repeated(unpivot.kept[place], height)
-    if place == len(unpivot.kept):
-        return _repeated(NOWHERE, height)  # It is the name of a column.
-    return _labelled(chunk, unpivot)
-
-
-def _labelled(chunk: Chunk, unpivot: Unpivot) -> pl.Series:
-    width = len(unpivot.kept) + 2
-    named = chunk.cells(width)[str(width - 2)]
-    columns = {name: column for column, name in unpivot.labels}
-    return named.replace_strict(columns, default=NOWHERE, return_dtype=pl.Int64)
-
-
-def _repeated(column: int, height: int) -> pl.Series:
-    return pl.repeat(column, height, dtype=pl.Int64, eager=True)
+    if unpivot := header.unpivot:
+        kept = len(unpivot.kept)
+        if place > kept:
+            names = chunk.cells(kept + 2)[str(kept)]
+            columns = {name: column for column, name in unpivot.labels}
+            return names.replace_strict(columns, default=NOWHERE, return_dtype=pl.Int64)
+        # Behind those that are kept is the name of a column.
+        place = unpivot.kept[place] if place < kept else NOWHERE
+    return pl.repeat(place, chunk.height - len(chunk.faults), dtype=pl.Int64, eager=True)

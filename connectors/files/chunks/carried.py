@@ -15,7 +15,7 @@ import polars as pl
 
 from connectors.files.chunks.chunk import Chunk
 from connectors.files.chunks.parts import in_parts
-from connectors.files.layout.carried_columns import CarriedColumns, Said, behind, groups_of_lines
+from connectors.files.layout.carried_columns import Carried, CarriedColumns, behind, groups_of_lines
 from connectors.files.text.bitmask import Bytes, Flags, Places
 from connectors.files.text.comments import NO_COMMENTS
 from connectors.files.text.dialect import Dialect, RecordFault
@@ -31,56 +31,47 @@ _FEW = 200
 """Up to so many records with the same cells, as a rule, are written one by one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CarryingChunk(Chunk):
     """Records with the cells that lines above them say."""
 
-    written: Chunk | None = None
+    written: Chunk
     """The same records as they are with these cells, in a text of their own."""
-    own_fault: Bytes | None = None
+    own_fault: Bytes
     """What is wrong with the record of each line, without these cells."""
 
-    @property
-    def _with_cells(self) -> Chunk:
-        assert self.written is not None
-        return self.written
-
     def only(self, chosen: Flags) -> Self:
-        assert self.own_fault is not None
-        written, own_fault = self._with_cells.only(chosen), self.own_fault[chosen]
+        written, own_fault = self.written.only(chosen), self.own_fault[chosen]
         return replace(super().only(chosen), written=written, own_fault=own_fault)
 
     @property
     def own_lines(self) -> Chunk:
-        """The same records without these cells."""
         return Chunk(self.block, self.records, self.start, self.dialect)
 
     @property
     def faulty_above(self) -> Flags:
-        """The records whose fault is that of one of these cells."""
         found: Flags = self.records.fault != self.own_fault
         return found
 
     @property
     def utf8(self) -> Utf8 | None:
-        """All records with these cells as UTF-8."""
-        return self._with_cells.utf8
+        return self.written.utf8
 
     @property
     def not_plain_csv(self) -> Flags:
-        return self._with_cells.not_plain_csv
+        return self.written.not_plain_csv
 
     def cells(self, width: int) -> pl.DataFrame:
-        return self._with_cells.cells(width)
+        return self.written.cells(width)
 
     def texts(self, rows: Sequence[int]) -> pl.DataFrame:
-        return self._with_cells.texts(rows)
+        return self.written.texts(rows)
 
     def _texts(self) -> pl.Series:
-        return self._with_cells._texts()
+        return self.written._texts()
 
     def _raw(self) -> pl.Series:
-        return self._with_cells._raw()
+        return self.written._raw()
 
 
 def carrying(
@@ -123,7 +114,7 @@ def lines_above(chunks: Iterator[Chunk], columns: CarriedColumns, byte: int) -> 
 class _Taken:
     """What the records of a chunk have of those above them."""
 
-    numbers: dict[Said, int]
+    numbers: dict[Carried, int]
     """What is said, numbered."""
     of: Places
     """By record the number of what it has."""
@@ -134,8 +125,8 @@ class _Above:
 
     def __init__(self, columns: CarriedColumns) -> None:
         self._columns, self._of_lines = columns, columns.names[: len(columns.above)]
-        self._said = columns.above
-        self._held: Said = (None,) * (len(columns.names) - len(columns.above))
+        self._values = columns.above
+        self._held: Carried = (None,) * (len(columns.names) - len(columns.above))
         """Of a group that has begun."""
         self._group: str | None = None
         self._number: list[int | None] = [None] * len(columns.names)
@@ -151,24 +142,24 @@ class _Above:
             telling = [one for one in telling if one[0] < size]
         # By record: how many of the lines are above it.
         above = np.searchsorted(np.array([at for at, *_ in telling], np.int64), starts, "right")
-        said, numbers = [self._said], []
+        values = [self._values]
         for _, groups, line in telling:
-            said.append(self._behind(said[-1], groups, line))
-        self._said = said[-1]
+            values.append(self._behind(values[-1], groups, line))
+        self._values = values[-1]
         if self._columns.filled is None:
-            found = dict[Said, int]()
-            numbers = [found.setdefault(one, len(found)) for one in said]
+            found = dict[Carried, int]()
+            numbers = [found.setdefault(one, len(found)) for one in values]
             self.lines = [*self._number]
             return _Taken(found, np.array(numbers, np.int64)[above])
-        return self._with_filled(chunk, said, above.tolist())
+        return self._with_filled(chunk, values, above.tolist())
 
-    def _behind(self, said: Said, groups: Groups, line: int) -> Said:
+    def _behind(self, values: Carried, groups: Groups, line: int) -> Carried:
         for place, name in enumerate(self._of_lines):
             if name in groups:
                 self._number[place] = line
-        return behind(said, groups, self._of_lines)
+        return behind(values, groups, self._of_lines)
 
-    def _with_filled(self, chunk: Chunk, said: Sequence[Said], above: Sequence[int]) -> _Taken:
+    def _with_filled(self, chunk: Chunk, values: Sequence[Carried], above: Sequence[int]) -> _Taken:
         filled = self._columns.filled
         assert filled is not None
         records = chunk.records
@@ -182,7 +173,7 @@ class _Above:
         )
         ends = fitting(cells["group"], filled.ends).to_list()
         rows = zip(cells.rows(), ends, strict=True)
-        found, numbers, has = dict[Said, int](), list[int](), self._held
+        found, numbers, has = dict[Carried, int](), list[int](), self._held
         faults, lines = records.fault.tolist(), records.first_line.tolist()
         for at, fault, line in zip(above, faults, lines, strict=False):
             if fault != RecordFault.NONE:
@@ -192,10 +183,10 @@ class _Above:
             else:
                 (name, *own), is_end = next(rows)
                 has = self._filled(name, tuple(own), line, is_end=is_end)
-            numbers.append(found.setdefault((*said[at], *has), len(found)))
+            numbers.append(found.setdefault((*values[at], *has), len(found)))
         return _Taken(found, np.array(numbers, np.int64))
 
-    def _filled(self, name: str, own: Said, line: int, *, is_end: bool) -> Said:
+    def _filled(self, name: str, own: Carried, line: int, *, is_end: bool) -> Carried:
         """What a record has that has these cells."""
         first = len(self._of_lines)
         if is_end:
@@ -203,11 +194,11 @@ class _Above:
         elif name and name != self._group:
             self._group, self._held = name, (None,) * len(own)
         has = tuple(mine or held for mine, held in zip(own, self._held, strict=True))
-        self.lines = [
-            line if mine else self._number[first + at] if held else None
-            for at, (mine, held) in enumerate(zip(own, self._held, strict=True))
-        ]
-        self.lines = [*self._number[:first], *self.lines]
+        here = (
+            line if mine else number if held else None
+            for mine, held, number in zip(own, self._held, self._number[first:], strict=True)
+        )
+        self.lines = [*self._number[:first], *here]
         if self._group is not None:
             self._held = has
             self._number[first:] = self.lines[first:]
@@ -223,16 +214,16 @@ def _stating_lines(chunk: Chunk) -> Iterator[tuple[int, Groups, int]]:
     return ((at, groups, line) for at, groups, line in found if groups)
 
 
-def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:
+def _tail(values: Carried, dialect: Dialect) -> tuple[bytes, RecordFault]:
     """These cells as they are written behind those of a record, and what is wrong with them.
 
     A fault of theirs is one of each record that has them.
     """
-    cells = [(one or "").encode(dialect.encoding, "surrogateescape") for one in said]
+    cells = [(one or "").encode(dialect.encoding, "surrogateescape") for one in values]
     fault = RecordFault.NONE
     if any(b"\0" in cell for cell in cells):
         fault = RecordFault.NUL_CHARACTER
-    elif _NO_TEXT.search("".join(filter(None, said))):
+    elif _NO_TEXT.search("".join(filter(None, values))):
         fault = RecordFault.ENCODING
     elif any(cell.startswith(dialect.quote) and has_open_quote(cell, dialect) for cell in cells):
         # A pattern took the begin of a quoted cell alone.

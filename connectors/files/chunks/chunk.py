@@ -25,7 +25,7 @@ from connectors.files.text.utf8 import Utf8, as_utf8
 MARK = codecs.BOM_UTF8
 FEW = 8
 """Up to one byte in so many, single records are cheaper to cut out than all of them."""
-APART = 8192
+ONE_BY_ONE = 8192
 """From so many bytes for each record on, each is looked at rather than all bytes."""
 
 
@@ -160,13 +160,12 @@ class Chunk:
         records = self.records
         if len(self.dialect.delimiter) > 1:
             return np.zeros(self.height, np.bool_)
-        is_sound = (records.fault == RecordFault.NONE) & (records.first_line == records.last_line)
-        found: Flags = is_sound & ~self.not_plain_csv
-        return found
+        is_line: Flags = records.first_line == records.last_line
+        return records.is_sound & is_line & ~self.not_plain_csv
 
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
-        sound_ones = self.records.fault == RecordFault.NONE
+        sound_ones = self.records.is_sound
         not_plain = sound_ones & self.not_plain_csv
         if not not_plain.any():
             return self._csv_cells(self.records, width)
@@ -199,7 +198,7 @@ class Chunk:
         several = signs.delimiter != self.dialect.delimiter
         if several:
             text = text.replace(self.dialect.delimiter, signs.delimiter)
-        height = int((records.fault == RecordFault.NONE).sum())
+        height = int(records.is_sound.sum())
         frame = read_cells(text, height, width, signs)
         if several and signs.quote in text:
             # One within quotes is text.
@@ -277,7 +276,7 @@ class Chunk:
         records = self.records
         # A record's fault is its first one: bytes that are no text may hide behind another.
         broken = np.flatnonzero(records.fault)
-        if len(broken) > records.consumed // APART:
+        if len(broken) > records.consumed // ONE_BY_ONE:
             # As a number with a sign, NUL or a byte beyond ASCII is not above zero.
             odd = np.flatnonzero(np.frombuffer(self.block, np.int8, records.consumed) <= 0)
             ends = records.start[broken], records.end[broken]
@@ -318,8 +317,22 @@ def _agreed_cells(
 
     Then the slow and obvious reader decides: a shifted row would be worse than a slow one.
     """
-    frame = _cells(text, names, dialect)
+    # polars would take such a first character for a byte-order mark and leave it out.
+    lead = b"0" + dialect.delimiter * (len(names) - 1) + b"\n" if text.startswith(MARK) else b""
+    frame = pl.read_csv(
+        lead + text if lead else text,
+        has_header=False,
+        new_columns=names,
+        infer_schema=False,
+        separator=dialect.delimiter.decode(),
+        quote_char=dialect.quote.decode(),
+    )[bool(lead) :]
     return frame if (frame.height, frame.width) == (height, len(names)) else None
+
+
+def skipped(numbers: Places) -> SkippedLines:
+    """The lines of these numbers, in their order."""
+    return SkippedLines(len(numbers), int(numbers[0]) if len(numbers) else 0)
 
 
 def shown_text(record: bytes, encoding: str) -> str:
@@ -372,19 +385,6 @@ def joined_positions(chunks: Sequence[Chunk]) -> pl.DataFrame:
 
 def _column_names(width: int) -> list[str]:
     return [str(column) for column in range(width)]
-
-
-def _cells(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:
-    # polars would take such a first character for a byte-order mark and leave it out.
-    lead = b"0" + dialect.delimiter * (len(names) - 1) + b"\n" if text.startswith(MARK) else b""
-    return pl.read_csv(
-        lead + text if lead else text,
-        has_header=False,
-        new_columns=names,
-        infer_schema=False,
-        separator=dialect.delimiter.decode(),
-        quote_char=dialect.quote.decode(),
-    )[bool(lead) :]
 
 
 def _slow_cells(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:

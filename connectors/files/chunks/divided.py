@@ -28,8 +28,8 @@ def fields_counted(chunk: Chunk) -> pl.Series:
     texts = chunk.own_lines.texts(rows.tolist())["data"]
     counts = texts.str.count_matches(dialect.delimiter.decode(), literal=True).cast(pl.Int64) + 1
     signs = [sign.decode() for sign in (dialect.quote, dialect.escape) if sign]
-    apart = texts.str.contains_any(signs).arg_true()
-    counts = counts.scatter(apart, [_fields_of(text, dialect) for text in texts[apart]])
+    quoted = texts.str.contains_any(signs).arg_true()
+    counts = counts.scatter(quoted, [_fields_of(text, dialect) for text in texts[quoted]])
     return found.scatter(rows, counts)
 
 

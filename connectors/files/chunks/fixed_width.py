@@ -1,7 +1,7 @@
 """Lines of a fixed width as records: a line is a record, and its cells are cut from it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -17,16 +17,16 @@ ASCII = 0x7F
 """The last byte of it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FixedWidthChunk(Chunk):
     """Lines whose cells are at the same places; one that is too short or too long is broken."""
 
-    at: CellRanges = field(default_factory=CellRanges)
+    at: CellRanges
 
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; an empty cell is null."""
         names = [str(column) for column in range(width)]
-        line = self._texts().filter(self.records.fault == RecordFault.NONE)
+        line = self._texts().filter(self.records.is_sound)
         own = width == len(self.at.ranges)  # Nothing is added behind the line yet.
         cut = (replace(self.at, behind=0) if own else self.at).cut(pl.col("data"))
         return line.to_frame("data").select(

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from connectors.files.archived.blocks import CellCurrencies, blocks
 from connectors.files.chunks.carried import carrying, lines_above
-from connectors.files.chunks.chunk import Chunk, Place
+from connectors.files.chunks.chunk import Chunk, Place, skipped
 from connectors.files.chunks.fixed_width import of_fixed_width
-from connectors.files.chunks.skipped_lines import NO_LINES, of_lines
+from connectors.files.chunks.skipped_lines import NO_LINES
 from connectors.files.chunks.unpivoted import unpivoted
 from connectors.files.layout.header import Header
 from connectors.files.layout.header_again import HeaderColumns, OtherHeader
@@ -65,7 +65,6 @@ class _Headers:
         self._found: OtherHeader | None = None
 
     def looked_for(self, settled: Iterator[Chunk]) -> Iterator[Chunk]:
-        """The same chunks."""
         for chunk in settled:
             if self._columns and self._found is None:
                 self._found = self._columns.first_in(chunk.block, chunk.records, chunk.start.byte)
@@ -83,11 +82,9 @@ class _Headers:
 
 def _lines(text: Iterator[bytes], header: Header, place: Place) -> Iterator[Chunk]:
     """What is settled of a text from a place on, by the cells that lines have themselves."""
-    if header.positions:
-        return of_fixed_width(
-            settled_chunks(Pieces(text), 1, header.dialect, place), header.positions
-        )
-    return settled_chunks(Pieces(text), header.line_width, header.dialect, place)
+    width = 1 if header.positions else header.line_width
+    settled = settled_chunks(Pieces(text), width, header.dialect, place)
+    return of_fixed_width(settled, header.positions) if header.positions else settled
 
 
 def _body(
@@ -102,7 +99,9 @@ def _body(
     return _up_to(text, header.footer.start - place.byte) if header.footer else text
 
 
-def said_on(content: Content, header: Header, byte: int, block_bytes: int) -> list[int | None]:
+def lines_above_record(
+    content: Content, header: Header, byte: int, block_bytes: int
+) -> list[int | None]:
     """By column that stands above: the line that says what the record has that begins there."""
     if header.carried is None:
         return []
@@ -148,7 +147,7 @@ def with_records(found: Iterator[Chunk], dialect: Dialect) -> Iterator[Chunk]:
     chunk: Chunk | None = None
     above = NO_LINES
     for chunk in found:
-        above = above.with_more(of_lines(chunk.records.comments.line))
+        above = above.with_more(skipped(chunk.records.comments.line))
         if chunk.height:
             if last is not None:
                 yield last

@@ -76,7 +76,7 @@ def may_stay_open(texts: pl.Expr, header: Header) -> pl.Expr:
 def names_in_front(texts: pl.Series, header: Header) -> pl.Series:
     """The names of rows that lines without cells begin with, as we wrote them; null: none."""
     place = header.parent_column
-    if place is None or _own_places(header)[: place + 1] != tuple(range(place + 1)):
+    if place is None or _own_places(header.names)[: place + 1] != tuple(range(place + 1)):
         return pl.repeat(None, len(texts), dtype=pl.String, eager=True)
     signs = header.dialect.signs
     front = texts.str.splitn(signs["delimiter"], place + 2).struct.field(f"field_{place}")
@@ -91,8 +91,8 @@ def cells_left_out(text: str, header: Header, places: Collection[int]) -> str:
     cells = _raw_cells(text, header)
     if len(cells) != len(kept):
         cells = [""] * len(kept)
-    shown = ("" if place in places else cell for place, cell in zip(kept, cells, strict=True))
-    return header.dialect.delimiter.decode().join(shown)
+    left = ("" if place in places else cell for place, cell in zip(kept, cells, strict=True))
+    return header.dialect.delimiter.decode().join(left)
 
 
 def write_lines(
@@ -105,8 +105,8 @@ def write_lines(
     """Write a file of rows as they come, which is itself a delivery; `own` names their own columns.
 
     They are asked for once more where one of them needs a sign: then every row says whether it has
-    one, and the header does so before them. `frames` are the same rows, their own columns and TEXT,
-    where all are written as they were delivered; a frame has a null where one is not.
+    one, and the header does so before them. `frames` are the same rows, their own columns and TEXT;
+    a frame has a null where a row is no text.
     """
     header = header.written
     names = _row([header.names[place] for place in _delivered_places(header)], header)
@@ -141,7 +141,7 @@ def needs_nothing(header: Header) -> bool:
     signs = header.dialect.signs
     return (
         not header.positions
-        and not _own_places(header)
+        and not _own_places(header.names)
         and signs == header.rows_file.dialect.signs
         and _IDS.isdisjoint(signs.values())
     )
@@ -200,24 +200,20 @@ def _row(cells: list[str], header: Header) -> str:
     return text.getvalue().removesuffix("\r\n")
 
 
-def _own_places(header: Header) -> tuple[int, ...]:
-    """Columns of our own that were delivered, and are written anew."""
-    return _own_among(header.names)
-
-
 @lru_cache(maxsize=64)
-def _own_among(names: tuple[str, ...]) -> tuple[int, ...]:
+def _own_places(names: tuple[str, ...]) -> tuple[int, ...]:
+    """Columns of our own that were delivered, and are written anew."""
     own = {name.casefold() for name in OWN_COLUMNS}
     return tuple(place for place, name in enumerate(names) if name.casefold() in own)
 
 
 def _delivered_places(header: Header) -> list[int]:
-    own = set(_own_places(header))
+    own = set(_own_places(header.names))
     return [place for place in range(header.width) if place not in own]
 
 
 def _without_own(text: str, header: Header) -> str:
-    own = _own_places(header)
+    own = _own_places(header.names)
     if not own:
         return text
     delimiter = header.dialect.delimiter.decode()

@@ -1,6 +1,6 @@
 """Lines of a file that become no record."""
 
-from typing import NamedTuple, Protocol, SupportsInt
+from typing import NamedTuple
 
 
 class SkippedLines(NamedTuple):
@@ -10,20 +10,7 @@ class SkippedLines(NamedTuple):
     first: int = 0
 
     def with_more(self, later: "SkippedLines") -> "SkippedLines":
-        """These and those behind them."""
         return SkippedLines(self.lines + later.lines, self.first or later.first)
 
 
 NO_LINES = SkippedLines()
-
-
-class LineNumbers(Protocol):
-    """Numbers of lines in their order."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, at: int, /) -> SupportsInt: ...
-
-
-def of_lines(numbers: LineNumbers) -> SkippedLines:
-    return SkippedLines(len(numbers), int(numbers[0]) if len(numbers) else 0)

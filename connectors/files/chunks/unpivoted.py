@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 import polars as pl
 
-from connectors.files.chunks.chunk import Chunk, Place, read_cells
+from connectors.files.chunks.chunk import Chunk, Place, read_cells, skipped
 from connectors.files.chunks.parts import in_parts
-from connectors.files.chunks.skipped_lines import NO_LINES, SkippedLines, of_lines
+from connectors.files.chunks.skipped_lines import NO_LINES, SkippedLines
 from connectors.files.layout.unpivot import Unpivot
 from connectors.files.text.bitmask import Flags, Places
 from connectors.files.text.dialect import Dialect, RecordFault
@@ -27,18 +27,17 @@ _ROW_BYTES = 32
 """What a record takes beside its text, or nearly: so that a chunk is no larger than of others."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class UnpivotedChunk(Chunk):
     """Lines of a table as the records they become; one that is broken stays one record."""
 
-    of_lines: Records | None = None
+    of_lines: Records
     """The lines as they are, those without a value too."""
-    written: Utf8 = NOTHING
+    written: Utf8
     """The records as they are written, each on its line; of a broken one it has nothing."""
 
     def conserved(self) -> bool:
         """Of the lines: a byte is in as many records as its line becomes."""
-        assert self.of_lines is not None
         settled = memoryview(self.block)[: self.records.consumed]
         return conserved(settled, self.of_lines, self.dialect)
 
@@ -128,7 +127,7 @@ def _of_named_columns(lines: Chunk, unpivot: Unpivot) -> Chunk:
     if not unpivot.nameless:
         return lines
     records, fault = lines.records, lines.records.fault
-    asked = (fault == RecordFault.NONE) & ~_end_or_begin_empty(lines, unpivot)
+    asked = records.is_sound & ~_end_or_begin_empty(lines, unpivot)
     if not asked.any():
         return lines
     cells = lines.only(asked).cells(unpivot.width)
@@ -177,7 +176,7 @@ def _parts(
         yield _part(lines, np.zeros(0, np.int64), NOTHING)
         return
     table = _lines_of_table(lines, unpivot, strict_bytes)
-    at_sound = np.flatnonzero(records.fault == RecordFault.NONE)
+    at_sound = np.flatnonzero(records.is_sound)
     counts, sizes = np.ones(len(records), np.int64), records.end - records.start
     counts[at_sound] = table.counts
     sizes[at_sound] += table.counts * (table.kept + _ROW_BYTES)
@@ -191,17 +190,16 @@ def _part(lines: Chunk, counts: Places, written: Utf8) -> UnpivotedChunk:
     """The records of these lines, of which there are so many of each; those of sound ones."""
     records = lines.records
     of = np.repeat(np.arange(len(records)), counts)
-    is_sound = records.fault[of] == RecordFault.NONE
+    is_sound = records.is_sound[of]
     start, end = np.zeros((2, len(of)), np.int64)
     start[is_sound], end[is_sound] = written.start, written.end
-    without = records.first_line[counts == 0]
     return UnpivotedChunk(
         lines.block,
         records.only(of),
         lines.start,
         lines.dialect,
-        valueless=of_lines(without),
-        comments=of_lines(records.comments.line),
+        valueless=skipped(records.first_line[counts == 0]),
+        comments=skipped(records.comments.line),
         currencies=lines.currencies,
         of_lines=records,
         written=Utf8(written.text, start, end),
@@ -258,7 +256,6 @@ class _LinesByCell:
         return Utf8(text, np.append(np.int64(0), ends)[:-1], ends - 1)
 
     def _makes(self, place: int) -> pl.Expr:
-        """Whether a cell makes a record."""
         text = pl.col(str(place))
         if self._unpivot.blanks_dropped:
             text = text.str.strip_chars(AROUND)
@@ -274,7 +271,7 @@ class _LinesByByte:
     def __init__(self, lines: Chunk, of: Utf8, unpivot: Unpivot) -> None:
         from connectors.files.text.unpivot_loops import TableShape, count_records  # noqa: PLC0415
 
-        is_sound = lines.records.fault == RecordFault.NONE
+        is_sound = lines.records.is_sound
         self._text = np.frombuffer(of.text, np.uint8)
         self._start, self._end = of.start[is_sound], of.end[is_sound]
         names = pl.select(

@@ -129,6 +129,15 @@ def write_file(path: Path, content: bytes) -> None:
     write_files(path.parent, {path.name: write})
 
 
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def close_flushed(file: IO[bytes]) -> None:
     """Close a file that was flushed: what it could not write was raised then, and comes again."""
     with suppress(OSError):

@@ -25,7 +25,9 @@ def scratch_folder(place: Path | None = None) -> Iterator[Path]:
     `place` may be shared with others, as the folder of the system is that is the default.
     """
     place = Path(tempfile.gettempdir()) if place is None else private_folder(place)
-    _sweep(place)
+    for left in place.glob(f"{PREFIX}*{LOCK}"):
+        with suppress(OSError):
+            _remove(left)
     lock, held = locked_file(place, prefix=PREFIX, suffix=LOCK)
     folder = _folder_of(lock)
     try:
@@ -37,12 +39,6 @@ def scratch_folder(place: Path | None = None) -> Iterator[Path]:
     finally:
         lock.unlink()
         held.close()
-
-
-def _sweep(place: Path) -> None:
-    for lock in place.glob(f"{PREFIX}*{LOCK}"):
-        with suppress(OSError):
-            _remove(lock)
 
 
 def _remove(lock: Path) -> None:

@@ -37,7 +37,6 @@ class Spooled:
 
 
 def spool_path(settings: Settings, batch_id: int, extract_id: int, chunk: int) -> Path:
-    """Where the rows of a chunk wait."""
     return _folder(settings, batch_id) / f"{extract_id}-{chunk}"
 
 

@@ -76,7 +76,7 @@ def line_kinds(
             rules.append(lines[at])
         elif lines[at] != header and (head := _head(lines[at])):
             heads.setdefault(head, []).append(at)
-    taken, said = {*map(folded, (*OWN_COLUMNS, *names))}, dict[str, dict[str, str]]()
+    taken, spellings = {*map(folded, (*OWN_COLUMNS, *names))}, dict[str, dict[str, str]]()
     kinds = [LineKind(literal(header), again)] * bool(again)
     for head, of in heads.items():
         over = [line for line in above if _head(line) == head]
@@ -86,7 +86,7 @@ def line_kinds(
         # What is first below a row, and last above none, is a sum.
         is_sum = not over and bool(places) and of[0] > places[0] and of[-1] > places[-1]
         # What one kind of lines says no other one says, but one with the same head.
-        spelled = said.setdefault(folded(head), {})
+        spelled = spellings.setdefault(folded(head), {})
         by_others = taken - spelled.keys()
         says = None if is_sum else heading(head, [*over, *found], delimiter, by_others, spelled)
         taken.update(spelled)

@@ -217,11 +217,8 @@ def _header(records: Sequence[TextRecord], width: int) -> _Header:
 
     Where there is none, it is the first as wide, as far as that does not begin as a record does.
     """
-    at = _header_of_width(records, width)
-    if at is None:
-        at = _header_unlike_rows(records, width)
-    if at is None:
-        at = _widest_header(records, width)
+    ways = (_header_of_width, _header_unlike_rows, _widest_header)
+    at = next((found for way in ways if (found := way(records, width)) is not None), None)
     if at is None:
         return _first_as_header(records, width)
     end = at + 1

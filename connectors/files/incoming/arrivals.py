@@ -52,7 +52,7 @@ class Arrival:
     """The first one names the delivery."""
     seen: tuple[Seen | None, ...] = ()
     """As they were when they were found complete, in the order of the names."""
-    beside: Mapping[str, Seen | None] = field(default_factory=dict)
+    marks: Mapping[str, Seen | None] = field(default_factory=dict)
     """All marks and manifests that were in the inbox then."""
 
 
@@ -94,7 +94,7 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
     broken = {name: why for name, why in manifests.items() if isinstance(why, str)}
     awaited_marks = _marks([*unfinished, *broken], _bearers(there, named))
     otherwise = _named_otherwise(folder, first, named)
-    beside = {name: one for name, one in there.items() if is_beside(_final(name))}
+    marks = {name: one for name, one in there.items() if is_beside(_final(name))}
     complete = []
     for group in groups:
         absent = [name for name in group.names if name not in seen]
@@ -105,7 +105,7 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
             unfinished[group.names[0]] = f"may be {shown(meant)}, which {named[meant]} names"
         else:
             as_seen = tuple(seen[name] for name in group.names)
-            complete.append(replace(group, seen=as_seen, beside=beside))
+            complete.append(replace(group, seen=as_seen, marks=marks))
     changing = [name for name in manifests if name in first and name not in seen]
     unfinished |= {name: "is changing" for name in changing if name in broken}
     unreadable = {name: why for name, why in broken.items() if name not in unfinished}
@@ -150,7 +150,7 @@ def arrived_beside(folder: Path, arrival: Arrival) -> list[str]:
         final = _final(name)
         if not is_beside(final) or final in arrival.names or (has_manifest and _is_common(final)):
             continue
-        if name not in arrival.beside or arrival.beside[name] != seen_at(folder / name):
+        if name not in arrival.marks or arrival.marks[name] != seen_at(folder / name):
             found.append(name)
     return found
 

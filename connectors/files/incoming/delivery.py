@@ -134,9 +134,9 @@ def find_extracts(paths: Sequence[str], limits: Limits) -> OpenedDelivery:
     for path in paths:
         _look(path, found)
     if not found.sources:
-        beside = f" Left alone: {', '.join(sorted(found.left_alone))}." if found.left_alone else ""
+        also = f" Left alone: {', '.join(sorted(found.left_alone))}." if found.left_alone else ""
         raise DeliveryError(
-            f"{', '.join(shown(path) for path in paths) or 'No path'}: no extract found.{beside} "
+            f"{', '.join(shown(path) for path in paths) or 'No path'}: no extract found.{also} "
             "Name .csv or .tsv files, packed ones (.gz, .zst, .xz, .bz2, .zip), or a folder that "
             "holds some."
         )
@@ -246,9 +246,9 @@ def _look(path: str, found: _Found) -> None:
         elif matches := place.matching(location):
             named = states_ending(path.lower())
             for entry in matches:
-                beside = is_companion(entry.rpartition("/")[2].lower())
+                is_other = is_companion(entry.rpartition("/")[2].lower())
                 sort_of = place.sort(entry) or "other"
-                _take(entry, sort_of, found, named=named and not beside)
+                _take(entry, sort_of, found, named=named and not is_other)
                 _take_neighbour(entry, place, found, (location.rpartition("/")[2],))
         else:
             raise DeliveryError(
@@ -295,9 +295,9 @@ def _take_neighbour(
     if place.sort(sidecar) == "file":
         name = sidecar.rpartition("/")[2]
         found.add_control(Control(Source(shown(name), sidecar, folder, name), of_file=file_name))
-    beside = f"{folder}/{CONTROL_NAME}"
-    if place.sort(beside) == "file":
-        control = Source(CONTROL_NAME, beside, folder, CONTROL_NAME)
+    manifest = f"{folder}/{CONTROL_NAME}"
+    if place.sort(manifest) == "file":
+        control = Source(CONTROL_NAME, manifest, folder, CONTROL_NAME)
         found.add_control(Control(control, whole=False, patterns=patterns))
 
 
@@ -311,9 +311,9 @@ def _take_members(archive: Source, found: _Found) -> None:
                 raise zipfile.BadZipFile("its members overlap")
     except Exception as error:
         # Of an end that the disk does not give the zip reader says that it is no zip.
-        said = error.__context__
-        if isinstance(said, OSError) and not is_broken_zip(said):
-            raise said from None
+        cause = error.__context__
+        if isinstance(cause, OSError) and not is_broken_zip(cause):
+            raise cause from None
         unknown = isinstance(error, NotImplementedError)
         if not unknown and not is_broken_zip(error):
             raise

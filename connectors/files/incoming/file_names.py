@@ -35,7 +35,6 @@ def is_extract_like(lower_name: str) -> bool:
 
 
 def is_control(lower_name: str) -> bool:
-    """Whether it is a control manifest."""
     return lower_name == CONTROL_NAME or lower_name.endswith(".manifest.json")
 
 

@@ -153,7 +153,6 @@ class Inbox:
             yield
 
     def look(self, settle_seconds: float, wait: Wait) -> Arrivals:
-        """The deliveries that are complete."""
         return look_at(self.folder, settle_seconds, wait)
 
     def take(self, arrival: Arrival) -> Path | None:

@@ -163,7 +163,6 @@ def _same_number(one: str, other: str) -> bool:
 
 
 def _covers(control: Control, source: Source) -> bool:
-    """Whether the manifest speaks about this source."""
     if control.prefix:
         within = source.key.startswith(control.prefix)
         here = within and source.location == control.source.location
@@ -184,8 +183,8 @@ def _file_key(source: Source) -> str:
 
 def _delivered_names(control: Control, delivery: OpenedDelivery) -> set[str]:
     """What the manifest may list without a loss: extracts, and files that are left alone."""
-    beside = [source for source in delivery.sources if source.folder == control.source.folder]
-    return {_called(control, source) for source in beside}.union(
+    there = [source for source in delivery.sources if source.folder == control.source.folder]
+    return {_called(control, source) for source in there}.union(
         name.removeprefix(control.prefix) for name in delivery.left_alone
     )
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from difflib import get_close_matches
@@ -104,43 +104,34 @@ def _entry(source: Source, name: str, stated: object) -> ManifestEntry:
     where = f"files.{shown(name)}"
     if not isinstance(stated, dict):
         raise _unusable(source, f"{where} is not an object")
-    allowed = ("rows", "sha256", "bytes", "sums", "hash_total")
     for key in stated:
-        if key not in allowed:
-            close = get_close_matches(key, allowed, n=1)
+        if key not in _READERS:
+            close = get_close_matches(key, _READERS, n=1)
             guess = f"; did you mean {close[0]}" if close else ""
-            raise _unusable(source, f"{where}.{shown(key)} is none of {', '.join(allowed)}{guess}")
-    return ManifestEntry(
-        manifest=source.name,
-        rows=_count(source, f"{where}.rows", stated.get("rows")),
-        sha256=_sha256(source, f"{where}.sha256", stated.get("sha256")),
-        bytes=_count(source, f"{where}.bytes", stated.get("bytes")),
-        sums=_sums(source, f"{where}.sums", stated.get("sums")),
-        hash_total=_hashtotal_of(source, f"{where}.hash_total", stated.get("hash_total")),
-    )
+            raise _unusable(source, f"{where}.{shown(key)} is none of {', '.join(_READERS)}{guess}")
+    found = {
+        key: read(source, f"{where}.{key}", stated[key])
+        for key, read in _READERS.items()
+        if stated.get(key) is not None
+    }
+    return ManifestEntry(source.name, **found)
 
 
-def _count(source: Source, where: str, value: object) -> int | None:
-    if value is None:
-        return None
+def _count(source: Source, where: str, value: object) -> int:
     text = str(value)
     if not re.fullmatch(r"[0-9]{1,18}", text):
         raise _unusable(source, f"{where} is not a whole number: {shown(text, 60)}")
     return int(text)
 
 
-def _sha256(source: Source, where: str, value: object) -> str | None:
-    if value is None:
-        return None
+def _sha256(source: Source, where: str, value: object) -> str:
     text = str(value).strip().lower()
     if not re.fullmatch(r"[0-9a-f]{64}", text):
         raise _unusable(source, f"{where} is not 64 hexadecimal digits: {shown(text, 80)}")
     return text
 
 
-def _sums(source: Source, where: str, value: object) -> Sums | None:
-    if value is None:
-        return None
+def _sums(source: Source, where: str, value: object) -> Sums:
     if not isinstance(value, dict):
         raise _unusable(source, f"{where} is not an object of fields")
     return {
@@ -160,9 +151,7 @@ def _by_currency(source: Source, where: str, stated: object) -> dict[str, Decima
     }
 
 
-def _hashtotal_of(source: Source, where: str, value: object) -> str | None:
-    if value is None:
-        return None
+def _hash_total(source: Source, where: str, value: object) -> str:
     text = str(value).strip()
     if isinstance(value, dict | list | bool) or not _can_be_kept(text):
         raise _unusable(source, f"{where} is no number and no short text: {shown(text, 60)}")
@@ -188,6 +177,16 @@ def _amount(source: Source, where: str, value: object) -> Decimal:
     if number is None:
         raise _unusable(source, f"{where} is not a plain decimal number: {shown(text, 60)}")
     return number
+
+
+_READERS: dict[str, Callable[[Source, str, object], Any]] = {
+    "rows": _count,
+    "sha256": _sha256,
+    "bytes": _count,
+    "sums": _sums,
+    "hash_total": _hash_total,
+}
+"""What is read of each key of an entry."""
 
 
 def _unusable(source: Source, why: str) -> DeliveryError:

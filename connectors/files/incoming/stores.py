@@ -41,7 +41,6 @@ FileState = tuple[int, ...] | tuple[int, str]
 
 
 def place_of(location: str) -> "FileStore":
-    """The place that holds `location`."""
     scheme, separator, _ = location.partition("://")
     if not separator:
         return Disk()
@@ -87,13 +86,12 @@ def package_needed(location: str) -> str:
     )
 
 
-def unreadable(location: str, error: Exception) -> ReconError:
+def unreadable(location: str, error: OSError | ImportError) -> ReconError:
     """The error of a file that exists by name but cannot be read; never the store's own text."""
     if isinstance(error, ImportError):
         return DeliveryError(package_needed(location))
-    why = getattr(error, "strerror", None) or type(error).__name__
-    what = f"{shown(location)}: cannot be read: {why}."
-    if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+    what = f"{shown(location)}: cannot be read: {error.strerror or type(error).__name__}."
+    if error.errno in OF_THE_MACHINE:
         todo = too_many_open(error) or "Nothing is said against the file. Run again."
         return MachineFailed(f"{what} {todo}")
     return DeliveryError(f"{what} Check that it exists and may be read.")

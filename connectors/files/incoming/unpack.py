@@ -85,8 +85,7 @@ def _unzstd(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
             rest = piece[begin : begin + ZSTD_FEED_BYTES]
             while rest:
                 frame = frame or decompressor.decompressobj()
-                block = frame.decompress(rest)
-                if block:
+                if block := frame.decompress(rest):
                     yield block
                 rest = frame.unused_data if frame.eof else b""
                 if frame.eof:
@@ -116,8 +115,7 @@ def _streams(
         rest = piece
         while rest or (stream is not None and not stream.needs_input):
             stream = stream or begin()
-            block = stream.decompress(rest, READ_BYTES)
-            if block:
+            if block := stream.decompress(rest, READ_BYTES):
                 yield block
             rest = stream.unused_data if stream.eof else b""
             if stream.eof:

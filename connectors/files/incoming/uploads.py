@@ -45,7 +45,6 @@ class Upload:
 
     @classmethod
     def begin(cls, settings: Settings) -> "Upload":
-        """An empty one."""
         token = secrets.token_hex(16)
         return cls(private_folder(uploads_folder(settings) / token), settings.limits)
 
@@ -56,7 +55,6 @@ class Upload:
 
     @property
     def is_open(self) -> bool:
-        """Whether a file is being written."""
         return self._file is not None
 
     def open(self, delivered: str) -> None:
@@ -120,7 +118,6 @@ class Upload:
 
 
 def uploads_folder(settings: Settings) -> Path:
-    """Where uploads wait for their import."""
     return settings.home / "uploads"
 
 
@@ -133,6 +130,5 @@ def upload_paths(settings: Settings, token: str) -> list[str]:
 
 
 def drop_upload(settings: Settings, token: str) -> None:
-    """Remove an upload whose files were taken in."""
     if re.fullmatch(UPLOAD_NAMED, token) is not None:
         shutil.rmtree(uploads_folder(settings) / token, ignore_errors=True)

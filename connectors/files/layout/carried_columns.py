@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connectors.files.layout.first_record import first_lines, folded
-from connectors.files.layout.unpivot import Unpivot, record_names
+from connectors.files.layout.unpivot import Unpivot
 from connectors.files.profiles.profile import Profile
 from connectors.files.text.content import Content
 from connectors.files.text.dialect import Dialect
 from connectors.files.text.linear_patterns import Groups, decoded, group_names, groups_of
 from connectors.settings import Limits
 
-Said = tuple[str | None, ...]
+Carried = tuple[str | None, ...]
 """What the lines so far say, by column; None: nothing."""
 
 
@@ -25,7 +25,7 @@ class CarriedColumns:
     """The columns that stand in lines above the records."""
 
     names: tuple[str, ...]
-    above: Said
+    above: Carried
     """What the lines above the header say, of the columns that lines say."""
     filled: "FilledColumns | None" = None
     """The others, which are last: what records above have."""
@@ -48,17 +48,17 @@ def groups_of_lines(lines: Sequence[bytes], dialect: Dialect) -> list[Groups | N
     """What each of these lines says, which are given without their ends; None: nothing."""
     # Rules, and headers of pages, are the same again and again.
     texts = {line: decoded(line, dialect.encoding) for line in set(lines)}
-    said = dict(zip(texts, groups_of([*texts.values()], dialect.skip_lines), strict=True))
-    return [said[line] for line in lines]
+    groups = dict(zip(texts, groups_of([*texts.values()], dialect.skip_lines), strict=True))
+    return [groups[line] for line in lines]
 
 
-def behind(said: Said, groups: Groups | None, names: Sequence[str]) -> Said:
+def behind(values: Carried, groups: Groups | None, names: Sequence[str]) -> Carried:
     """What is said behind a line that says this."""
     if not groups:
-        return said
+        return values
     return tuple(
         groups[name] or None if name in groups else before
-        for name, before in zip(names, said, strict=True)
+        for name, before in zip(names, values, strict=True)
     )
 
 
@@ -66,8 +66,10 @@ def record_columns(
     names: Sequence[str], unpivot: Unpivot | None, profile: Profile
 ) -> tuple[str, ...]:
     """The names above the cells of a record, those of lines above it behind those of its own."""
-    own = record_names(names, unpivot, profile) if unpivot else names
-    return (*own, *profile.carried_names)
+    if unpivot:
+        kept = [names[place] for place in unpivot.kept]
+        names = (*kept, profile.unpivot_name or "", profile.unpivot_value or "")
+    return (*names, *profile.carried_names)
 
 
 def carried_columns(
@@ -86,11 +88,11 @@ def carried_columns(
     names = group_names(profile.skip_lines)
     if not profile.carried_names:
         return None
-    said: Said = (None,) * len(names)
+    values: Carried = (None,) * len(names)
     lines = [line.rstrip(b"\r\n") for line in first_lines(content, limits, above)]
     for groups in groups_of_lines(lines, dialect):
-        said = behind(said, groups, names)
-    return CarriedColumns(profile.carried_names, said, _filled(profile, own))
+        values = behind(values, groups, names)
+    return CarriedColumns(profile.carried_names, values, _filled(profile, own))
 
 
 def _filled(profile: Profile, own: Sequence[str]) -> FilledColumns | None:

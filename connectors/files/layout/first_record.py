@@ -142,8 +142,8 @@ def _separated(
         )
     else:
         return [replace(feed, delimiter=sign)]
-    said = shown(sign.decode(content.encoding, "backslashreplace"))
-    detail = f"the file says that its delimiter is '{said}', {why}"
+    written = shown(sign.decode(content.encoding, "backslashreplace"))
+    detail = f"the file says that its delimiter is '{written}', {why}"
     raise refused("malformed_header", content.name, line=line, detail=detail)
 
 
@@ -278,6 +278,11 @@ def _cells_of_line(line: str, dialect: Dialect) -> list[str]:
     if is_plain_text(line, dialect):
         return next(csv.reader([line], **dialect.signs), [])
     return [cell or "" for cell in cells_of(line, dialect)]
+
+
+def last_named(names: Sequence[str]) -> int:
+    """The number of the last column with a name."""
+    return max((place for place, name in enumerate(names, 1) if name.strip()), default=0)
 
 
 def folded(name: str) -> str:

@@ -96,25 +96,27 @@ def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -
 
     Raises ExtractRefused `incomplete_file` where the two differ.
     """
-    said = {name: footer.by_currency.get(name, {ALL: total}) for name, total in footer.sums.items()}
+    by_footer = {
+        name: footer.by_currency.get(name, {ALL: total}) for name, total in footer.sums.items()
+    }
     if entry is None:
-        return ManifestEntry(OWN_FOOTER, footer.rows, sums=said)
+        return ManifestEntry(OWN_FOOTER, footer.rows, sums=by_footer)
     stated = dict(entry.sums or {})
     details = [
         f"sum of {field}: {total:f} by {entry.manifest}, {footer.sums[field]:f} by the footer"
-        for field in said
+        for field in by_footer
         if field in stated and (total := total_of(stated[field])) != footer.sums[field]
     ]
-    for amount in sorted(stated.keys() & said.keys()):
+    for amount in sorted(stated.keys() & by_footer.keys()):
         if ALL in stated[amount]:
-            stated[amount] = said[amount]  # The same total, and more where it is by currency.
-        elif ALL not in said[amount]:
+            stated[amount] = by_footer[amount]  # The same total, and more where it is by currency.
+        elif ALL not in by_footer[amount]:
             details += [
                 f"sum of {amount} in currency {currency}: {one:f} by {entry.manifest}, {own:f} by "
                 "the footer"
-                for currency in sorted({*stated[amount], *said[amount]})
+                for currency in sorted({*stated[amount], *by_footer[amount]})
                 if (one := stated[amount].get(currency, Decimal(0)))
-                != (own := said[amount].get(currency, Decimal(0)))
+                != (own := by_footer[amount].get(currency, Decimal(0)))
             ]
     if None not in (entry.rows, footer.rows) and entry.rows != footer.rows:
         details.append(f"rows: {entry.rows} by {entry.manifest}, {footer.rows} by the footer")
@@ -124,7 +126,7 @@ def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -
         entry,
         manifest=f"{entry.manifest} and {OWN_FOOTER}",
         rows=footer.rows if entry.rows is None else entry.rows,
-        sums={**said, **stated},
+        sums={**by_footer, **stated},
     )
 
 

@@ -137,7 +137,7 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
         form = form.count
     number = exact_number(_plain(written, form, text).strip(AROUND).removesuffix("."))
     if number is None or (name == ROWS and (number < 0 or number != number.to_integral_value())):
-        what = "no count of rows" if name == ROWS else f"no number: {form.said}"
+        what = "no count of rows" if name == ROWS else f"no number: {form.description}"
         raise incomplete(
             content, f"its footer states {name} as {shown(text, 100)!r}, which is {what}"
         )
@@ -165,12 +165,12 @@ def _part_of(written: Mapping[str, Any], cell: str) -> str | None:
 
 
 def _stated_twice(name: str, *texts: str) -> str:
-    said = f"its footer states {name} as {' and as '.join(map(repr, texts))}"
+    stated = f"its footer states {name} as {' and as '.join(map(repr, texts))}"
     if name == ROWS:
-        return said
+        return stated
     return (
-        f"{said}. A footer has one sum of a field, over all currencies and columns: where each is "
-        "that of a currency, name that by a group of its field; or leave the group out of the "
+        f"{stated}. A footer has one sum of a field, over all currencies and columns: where each "
+        "is that of a currency, name that by a group of its field; or leave the group out of the "
         "other patterns"
     )
 

@@ -3,18 +3,21 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 from connectors.errors import ExtractRefused
 from connectors.files.layout.carried_columns import CarriedColumns, carried_columns, record_columns
 from connectors.files.layout.first_record import (
     FirstRecord,
     candidates,
+    cells,
     first_lines,
     first_record,
+    last_named,
     of_text,
 )
 from connectors.files.layout.footer import ExtractFooter, read_footer
-from connectors.files.layout.header_above import by_positions, by_signs, check_above
+from connectors.files.layout.header_above import check_above
 from connectors.files.layout.header_again import HeaderColumns, header_columns, positioned_columns
 from connectors.files.layout.header_elsewhere import LOOKED_FOR, HeaderSearch
 from connectors.files.layout.header_names import HeaderNames, known_names, listed
@@ -31,7 +34,7 @@ from connectors.files.text.positions import (
     QUOTE,
     CellRanges,
     in_order,
-    positions_of,
+    range_of,
 )
 from connectors.settings import Limits
 from schemas.counting import agree, quantity
@@ -169,20 +172,8 @@ def _read_header(
     if profile.names:
         line = _named(content, dialects[0], profile, limits, taken=taken)
     else:
-        line = first_record(
-            content,
-            dialects,
-            limits,
-            known_names(profile),
-            line=HeaderSearch(content, dialects, table, profile, limits).line(),
-            rows=profile.header_lines,
-            titles=profile.header_titles,
-        )
-        if profile.header_titles == SPREAD and not taken:
-            check_titles(content.name, line.number, line.rows)
-        named = last_named(line.names)
-        unnamed = max(profile.unnamed_columns, len(line.names) - named)
-        line = replace(line, names=(*line.names[:named], *[""] * unnamed))
+        search = HeaderSearch(content, dialects, table, profile, limits)
+        line = _found(search, taken=taken)
     if len(line.names) > limits.columns:
         detail = f"{quantity(len(line.names), 'column')}; RECON_LIMIT_COLUMNS is {limits.columns}"
         raise refused("too_large", content.name, line=line.number, detail=detail)
@@ -225,13 +216,34 @@ def _read_header(
     )
 
 
+def _found(search: HeaderSearch, *, taken: bool) -> FirstRecord:
+    """The header of a file that has one."""
+    content, profile = search.content, search.profile
+    record = first_record(
+        content,
+        search.dialects,
+        search.limits,
+        known_names(profile),
+        line=search.line(),
+        rows=profile.header_lines,
+        titles=profile.header_titles,
+    )
+    if profile.header_titles == SPREAD and not taken:
+        check_titles(content.name, record.number, record.rows)
+    named = last_named(record.names)
+    unnamed = max(profile.unnamed_columns, len(record.names) - named)
+    return replace(record, names=(*record.names[:named], *[""] * unnamed))
+
+
 def _named(
     content: Content, dialect: Dialect, profile: Profile, limits: Limits, *, taken: bool
 ) -> FirstRecord:
     """The header that the profile says, of a file that has none."""
     above = first_lines(content, limits, profile.first_line - 1)
     if not taken:
-        check_above(content.name, above, profile.names, by_signs(dialect), dialect)
+        check_above(
+            content.name, above, profile.names, lambda line: cells([line], 0, dialect), dialect
+        )
     start = content.text_start + sum(map(len, above))
     line, rows = profile.first_line, (profile.names,)
     return FirstRecord(profile.names, dialect, line, start, line, rows)
@@ -264,19 +276,23 @@ def _fixed_width(
     carried = carried_columns(content, profile, dialect, limits, tuple(stated), above=above)
     reading = HeaderNames(content.name, profile.first_line, names, profile, taken=taken)
     fields = reading.fields_of(table)
-    entire = [
-        place for place in range(len(profile.positions)) if reading.is_no_text(table, fields, place)
-    ]
-    positions = positions_of(
-        profile.positions,
+    ranges = tuple(map(range_of, stated.values()))
+    entire = (reading.is_no_text(table, fields, place) for place in range(len(ranges)))
+    positions = CellRanges(
+        ranges,
         short_filled=profile.short_lines == "filled",
-        entire=entire,
+        entire=tuple(compress(ranges, entire)),
         behind=len(carried.names) if carried else 0,
         encoding=_counted(content, profile),
     )
     if not taken:
-        divided = by_positions(positions, content.encoding)
-        check_above(content.name, lines, [*stated], divided, dialect)
+        check_above(
+            content.name,
+            lines,
+            [*stated],
+            lambda line: positions.pieces(line.decode(content.encoding, "replace")),
+            dialect,
+        )
     return Header(
         table=table,
         fields=fields,
@@ -360,11 +376,6 @@ def _as_delivered(names: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
 def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:
     """Whether a column can hold a line break; where none can, a record is one line."""
     return any(name is None or table.by_name[name].kind not in ONE_LINE for name in fields)
-
-
-def last_named(names: Sequence[str]) -> int:
-    """The number of the last column with a name."""
-    return max((place for place, name in enumerate(names, 1) if name.strip()), default=0)
 
 
 def remarks_on_unnamed(

@@ -5,20 +5,21 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from connectors.errors import ExtractRefused
-from connectors.files.layout.first_record import cells, folded
+from connectors.files.layout.first_record import folded
 from connectors.files.text.content import refused
 from connectors.files.text.dialect import Dialect
-from connectors.files.text.positions import CellRanges
 from connectors.printable import shown
 
 _NEAREST = 3
 """Lines with a text that are looked at: names may have units below them."""
-Divided = Callable[[bytes], Sequence[str]]
-"""The cells of a line."""
 
 
 def check_above(
-    extract: str, above: Sequence[bytes], stated: Sequence[str], divided: Divided, dialect: Dialect
+    extract: str,
+    above: Sequence[bytes],
+    stated: Sequence[str],
+    cells_of: Callable[[bytes], Sequence[str]],
+    dialect: Dialect,
 ) -> None:
     """Refuse a file whose own header has a column where the profile says that another one is.
 
@@ -29,22 +30,12 @@ def check_above(
         line = above[number - 1]
         signs = next(filter(line.startswith, dialect.comment), b"")
         with suppress(csv.Error):
-            names = divided(line.removeprefix(signs))
+            names = cells_of(line.removeprefix(signs))
             if not _is_header(names, stated):
                 continue
             if refusal := _refusal(extract, number, names, stated):
                 raise refusal
             return
-
-
-def by_signs(dialect: Dialect) -> Divided:
-    """Cells that have a sign between them."""
-    return lambda line: cells([line], 0, dialect)
-
-
-def by_positions(positions: CellRanges, encoding: str) -> Divided:
-    """Cells at the positions that the feed profile says."""
-    return lambda line: positions.pieces(line.decode(encoding, "replace"))
 
 
 def _is_header(names: Sequence[str], stated: Sequence[str]) -> bool:

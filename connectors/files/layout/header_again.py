@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import zip_longest
+from operator import eq
 from typing import NamedTuple
 
 import numpy as np
 
 from connectors.errors import ExtractRefused
-from connectors.files.layout.first_record import FirstRecord, cells, folded
+from connectors.files.layout.first_record import FirstRecord, cells, folded, last_named
 from connectors.files.layout.header_names import DATA_CELL, HeaderNames
 from connectors.files.layout.likely_headers import MARK, LikelyHeaders
 from connectors.files.text.bitmask import Places
@@ -140,22 +141,21 @@ class HeaderColumns:
         One that is `hidden`, or may be a record of texts, has at least half as many columns: it may
         be above other lines that are no records either.
         """
-        found = [name.strip() for name in line]
-        while found and not found[-1]:
-            found.pop()
+        found = [name.strip() for name in line[: last_named(line)]]
         names = tuple(map(folded, found))
         meant = self._meant(names)
         filled = [name for name in names if name]
         if self.parent is not None and names[self.parent : self.parent + 1] != _PARENT:
             return None
         may_be_few = bool(self.stated) or self._is_no_record(names)
-        if (hidden or not may_be_few) and 2 * len(filled) < max(map(_filled, self._folded_rows)):
+        most = max(sum(map(bool, row)) for row in self._folded_rows)
+        if (hidden or not may_be_few) and 2 * len(filled) < most:
             return None
         if any(self._is_same(meant, row) for row in self._meant_rows) or not self._is_header(names):
             return None
         first = "the feed profile names" if self.line is None else f"line {self.line} has"
         rows = zip(self.rows, self._meant_rows, strict=True)
-        row, of = max(rows, key=lambda one: _alike(one[1], meant))
+        row, of = max(rows, key=lambda one: sum(map(eq, one[1], meant)))
         place = next(at for at, (a, b) in enumerate(zip_longest(of, meant)) if a != b)
         here, there = (shown(one[place], 60) if place < len(one) else "" for one in (found, row))
         if not self.quotable and folded(here) not in self.known:
@@ -209,7 +209,7 @@ class HeaderColumns:
 
     @cached_property
     def _folded_rows(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(_without_end(tuple(map(folded, row))) for row in self.rows)
+        return tuple(tuple(map(folded, row[: last_named(row)])) for row in self.rows)
 
     @cached_property
     def _meant_rows(self) -> tuple[tuple[str, ...], ...]:
@@ -293,16 +293,3 @@ def positioned_columns(
 
 
 _PARENT = (folded(PARENT_COLUMN),)
-
-
-def _without_end(names: tuple[str, ...]) -> tuple[str, ...]:
-    size = max((at for at, name in enumerate(names, 1) if name), default=0)
-    return names[:size]
-
-
-def _filled(names: Sequence[str]) -> int:
-    return sum(map(bool, names))
-
-
-def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    return sum(a == b for a, b in zip(one, other, strict=False))

@@ -33,18 +33,14 @@ class KnownHeaders:
     def read(self, content: Content, record: Table | None) -> Header:
         """The header of a content; raises what `read_header` raises."""
         line = self._line(content)
-        if line is None:
-            return self._read(content, record)
         encodings = content.encoding, content.delivered_encoding, content.mark_bytes
         alike = line, encodings, record and record.name
-        found = self._found.get(alike)
+        found = self._found.get(alike) if line else None
         if found is None:
-            found = self._read(content, record)
-            self._found[alike] = found
+            found = read_header(content, record, self._profile, self._limits, taken=self._taken)
+            if line:
+                self._found[alike] = found
         return found
-
-    def _read(self, content: Content, record: Table | None) -> Header:
-        return read_header(content, record, self._profile, self._limits, taken=self._taken)
 
     def _line(self, content: Content) -> bytes | None:
         """The first line, where that is the header, and whatever follows it changes nothing."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from connectors.files.layout.first_record import folded
 from connectors.files.layout.header_names import listed
 from connectors.files.profiles.profile import DEFAULT, Profile, written_of
+from connectors.files.profiles.profile_made import kinds_of
 from connectors.files.text.content import refused
 from schemas.field import Kind
-from schemas.tables import EXTRACTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +52,16 @@ def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
     written = written_of(profile, field)
     null, dropped = tuple(written["null"]), written["blanks"] == "dropped"
     is_usual = null == DEFAULT.null  # A bare empty cell alone.
+    is_text = kinds_of(profile, field) == {Kind.STRING}
     return Unpivot(
         width=len(names),
         kept=tuple(sorted(kept)),
         labels=tuple((place, names[place]) for place in sorted(unpivoted)),
         null=null,
         blanks_dropped=dropped,
-        empty_text=_is_text(profile, field) and not dropped and (is_usual or "" not in null),
+        empty_text=is_text and not dropped and (is_usual or "" not in null),
         nameless=tuple(place for place, name in enumerate(names) if not name),
     )
-
-
-def record_names(names: Sequence[str], unpivot: Unpivot, profile: Profile) -> tuple[str, ...]:
-    """The names above the cells of a record."""
-    kept = (names[place] for place in unpivot.kept)
-    return (*kept, profile.unpivot_name or "", profile.unpivot_value or "")
 
 
 def check_unpivots(
@@ -94,13 +89,6 @@ def check_unpivots(
     if profile.unpivot_keep and "" in names and profile.unknown_columns == "refuse":
         nameless = f"column {names.index('') + 1} without a name"
         raise refused("inconsistent_columns", extract, line=line, columns=nameless)
-
-
-def _is_text(profile: Profile, field: str) -> bool:
-    """Whether a field is a text, of the record or of any that has it."""
-    tables = [EXTRACTS[profile.record]] if profile.record else EXTRACTS.values()
-    kinds = {table.by_name[field].kind for table in tables if field in table.by_name}
-    return kinds == {Kind.STRING}
 
 
 def _field_of(profile: Profile, column: str) -> str:

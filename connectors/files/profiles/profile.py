@@ -292,19 +292,12 @@ def _is_of_field(key: str, stated: Mapping[str, Any]) -> bool:
 
 def number_form(written: Mapping[str, Any]) -> NumberForm:
     """How numbers are written, by the keys of `WRITTEN`."""
-    said = _in_width_of_values(written)
+    keys = _in_width_of_values(written)
+    same = ("decimal", "negative", "positive", "currency", "percent", "groups")
     return NumberForm(
-        said["decimal"],
-        said["thousands"] or "",
-        said["negative"],
-        said["positive"],
-        said["currency"],
-        said["percent"],
-        said["implied_decimals"],
-        said["groups"],
-        said["decimals"],
-        said["zero"],
-        said["sign"],
+        thousands=keys["thousands"] or "",
+        implied=keys["implied_decimals"],
+        **{name: keys[name] for name in (*same, "decimals", "zero", "sign")},
     )
 
 
@@ -315,27 +308,27 @@ def width_of(written: Mapping[str, Any]) -> Callable[[str], str]:
 
 def date_forms(written: Mapping[str, Any]) -> DateForms:
     """How times are written, by the keys of `WRITTEN`; but for what a time without offset means."""
-    said = _in_width_of_values(written)
-    stated = said["date_format"]
+    keys = _in_width_of_values(written)
+    stated = keys["date_format"]
     texts = (stated,) if isinstance(stated, str) else stated or ()
-    zones = tuple((name, _meaning(text)) for name, text in said["zones"].items())
-    dropped = said["date_zeros"] == "dropped"
-    forms = DateForms(texts, dropped, said["months"], zones, said["year_zero"])
-    return replace(forms, decimal=said["decimal"]) if forms.counted else forms
+    zones = tuple((name, _meaning(text)) for name, text in keys["zones"].items())
+    dropped = keys["date_zeros"] == "dropped"
+    forms = DateForms(texts, dropped, keys["months"], zones, keys["year_zero"])
+    return replace(forms, decimal=keys["decimal"]) if forms.counted else forms
 
 
 def _in_width_of_values(written: Mapping[str, Any]) -> dict[str, Any]:
     """The keys with all that they state in the width that numbers and times are read in."""
     width = width_of(written)
 
-    def said(value: Any) -> Any:
+    def folded(value: Any) -> Any:
         if isinstance(value, str):
             return width(value)
         if isinstance(value, Mapping):
             return {width(name): meaning for name, meaning in value.items()}
         return tuple(map(width, value)) if isinstance(value, tuple | list) else value
 
-    return {key: said(value) for key, value in written.items() if key in WRITTEN}
+    return {key: folded(value) for key, value in written.items() if key in WRITTEN}
 
 
 def _meaning(text: str) -> tzinfo:

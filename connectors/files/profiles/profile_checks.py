@@ -23,6 +23,7 @@ from connectors.files.profiles.profile_made import (
     currencies_of,
     fields_of,
     needed_by,
+    tables_of,
 )
 from connectors.files.profiles.profile_values import choice
 from connectors.files.text.content import canonical_encoding
@@ -34,7 +35,6 @@ from connectors.printable import shown
 from schemas.cells.counted_times import INSTANTS
 from schemas.cells.numbers import AROUND
 from schemas.own_columns import OWN_COLUMNS
-from schemas.tables import EXTRACTS
 
 TENANT = "TenantsId"
 SIGN = DELIMITER.decode()
@@ -71,14 +71,12 @@ def check_together(profile: Profile) -> None:
         check_made(profile, name, made)
     check_tenant(profile)
     _check_has_effect(profile)
-    both = set(profile.columns.values()) & set(profile.constants)
-    if both:
+    if both := set(profile.columns.values()) & set(profile.constants):
         raise ProfileError(
             f"constants.{min(both)} is also the target of a column. "
             "A field is delivered or constant; keep one."
         )
-    folded = [theirs.strip().casefold() for theirs in profile.columns]
-    if len(set(folded)) != len(folded):
+    if len({*map(folded, profile.columns)}) != len(profile.columns):
         raise ProfileError("columns names a column twice (case and blanks around do not count).")
 
 
@@ -177,8 +175,7 @@ def _check_comment(profile: Profile, comment: str, delimiters: Sequence[str]) ->
             "kind with a whole cell, and the delimiter that the profile states behind it."
         )
     for name in (None, *profile.fields):
-        form = number_form(written_of(profile, name) if name else written_of(profile))
-        for before, _ in form.around:
+        for before, _ in number_form(written_of(profile, name)).around:
             behind = comment.removeprefix(before) if comment.startswith(before) else ""
             if before.startswith(comment) or behind[:1].isdigit():
                 raise ProfileError(
@@ -209,8 +206,7 @@ def _check_around(profile: Profile) -> None:
             "unnamed_columns are cells that no field is made of, and unknown_columns refuses such. "
             'State unknown_columns = "ignore".'
         )
-    tables = [EXTRACTS[profile.record]] if profile.record else [*EXTRACTS.values()]
-    amounts = [name for table in tables for name in table.amounts]
+    amounts = [name for table in tables_of(profile.record) for name in table.amounts]
     currencies = currencies_of(profile.record)
     for line in profile.footer:
         names = _of_fields(profile, line, group_names([line]))
@@ -425,10 +421,9 @@ def _check_left_out(profile: Profile) -> None:
         for name, cells in getattr(profile, key).items():
             if not cells:
                 raise ProfileError(f"{key}.{name} is an empty list. Take it out.")
-    left = {name.strip().casefold(): cells for name, cells in profile.leave_out.items()}
+    left = {folded(name): cells for name, cells in profile.leave_out.items()}
     for name, cells in profile.keep_only.items():
-        both = sorted({*cells} & {*left.get(name.strip().casefold(), ())})
-        if both:
+        if both := sorted({*cells} & {*left.get(folded(name), ())}):
             raise ProfileError(
                 f"keep_only.{name} and leave_out both have {shown(both[0])!r}. Keep one of them."
             )

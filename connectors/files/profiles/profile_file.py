@@ -43,8 +43,8 @@ def load_profile(path: Path) -> Profile:
     try:
         return read_profile(_with_lookups(document, path.parent))
     except ProfileError as error:
-        said = _message_of_lookup(str(error), document, path.parent)
-        raise ProfileError(f"{path}{_line_of(said, text)}: {said}") from error
+        message = _message_of_lookup(str(error), document, path.parent)
+        raise ProfileError(f"{path}{_line_of(message, text)}: {message}") from error
 
 
 def _line_of(error: str, text: str) -> str:
@@ -71,14 +71,12 @@ def read_profile(document: Mapping[str, Any]) -> Profile:
     values: dict[str, Any] = {}
     _refuse_nul(document)
     for key, value in document.items():
-        if key in SECTIONS:
-            readers = SECTIONS[key]
-            for inner, inner_value in as_section(key, value).items():
-                name, reader = known(f"{key}.{inner}", inner, readers)
-                values[name] = reader(f"{key}.{inner}", inner_value)
-        else:
-            name, reader = known(key, key, KEYS, also=SECTIONS)
-            values[name] = reader(key, value)
+        if key not in SECTIONS:
+            values[key] = known(key, key, KEYS, SECTIONS)(key, value)
+            continue
+        for inner, inner_value in as_section(key, value).items():
+            name, reader = known(f"{key}.{inner}", inner, SECTIONS[key])
+            values[name] = reader(f"{key}.{inner}", inner_value)
     profile = Profile(**values)
     check_together(profile)
     if profile.positions or profile.names:
@@ -117,7 +115,7 @@ def _check_columns(profile: Profile) -> None:
 def with_terms(profile: Profile, terms: Mapping[str, Any]) -> Profile:
     """The profile with what is stated for one delivery; None is not stated. Raises ProfileError."""
     given = {name: value for name, value in terms.items() if value is not None}
-    readers = dict(chain(KEYS.values(), *(section.values() for section in SECTIONS.values())))
+    readers = KEYS | dict(chain(*(section.values() for section in SECTIONS.values())))
     stated = {name: readers[name](name, value) for name, value in given.items()}
     profile = replace(profile, **stated)
     check_tenant(profile)

@@ -37,8 +37,8 @@ def check_written(written: Mapping[str, Any], key: Called) -> None:
         )
     limit, implied = key("decimals"), key("implied_decimals")
     # A field of digits alone has no decimals to count, whatever the feed says of the others.
-    beside = limit.startswith("fields.") or not implied.startswith("fields.")
-    if written["decimals"] is not None and written["implied_decimals"] and beside:
+    of_same = limit.startswith("fields.") or not implied.startswith("fields.")
+    if written["decimals"] is not None and written["implied_decimals"] and of_same:
         raise ProfileError(
             f"{limit} would change nothing: {implied} says that no decimal sign is written. Keep "
             "one of them."
@@ -52,10 +52,7 @@ def check_written(written: Mapping[str, Any], key: Called) -> None:
         )
     if bool(written["true"]) != bool(written["false"]):
         raise ProfileError(f"{key('true')} and false are stated together, or neither.")
-    both = {one.casefold() for one in written["true"]} & {
-        one.casefold() for one in written["false"]
-    }
-    if both:
+    if both := {*map(str.casefold, written["true"])} & {*map(str.casefold, written["false"])}:
         raise ProfileError(f"{key('true')} and {key('false')} both have the word {min(both)!r}.")
     try:
         check_forms(number_form(written))

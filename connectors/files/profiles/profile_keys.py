@@ -15,8 +15,8 @@ from connectors.files.profiles.profile_values import (
     as_section,
     choice,
     flag,
-    known,
     one_of,
+    read_keys,
     text_of,
     texts_of,
     typed,
@@ -120,19 +120,14 @@ def _encoding(key: str, value: object) -> str:
 
 
 def _fields(key: str, value: object) -> dict[str, dict[str, Any]]:
-    return {name: _written(f"{key}.{name}", one) for name, one in as_section(key, value).items()}
-
-
-def _written(section: str, value: object) -> dict[str, Any]:
-    written = {}
-    for key, one in as_section(section, value).items():
-        name, reader = known(f"{section}.{key}", key, OF_FIELD, also=_BESIDE_FIELD)
-        written[name] = reader(f"{section}.{key}", one)
-    return written
+    return {
+        name: read_keys(f"{key}.{name}", one, OF_FIELD, _OF_FIELD_IN_FILE)
+        for name, one in as_section(key, value).items()
+    }
 
 
 def _header_line(key: str, value: object) -> int | str:
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_LINES:
+    if type(value) is int and 1 <= value <= MOST_LINES:
         return value
     if value == FOUND:
         return FOUND
@@ -143,7 +138,7 @@ def _header_line(key: str, value: object) -> int | str:
 
 
 def _header_titles(key: str, value: object) -> int | str:
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TITLED:
+    if type(value) is int and 1 <= value <= MOST_TITLED:
         return value
     if value in (KEPT, SPREAD):
         return str(value)
@@ -154,10 +149,10 @@ def _header_titles(key: str, value: object) -> int | str:
 
 
 def _sheet(key: str, value: object) -> str | int:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+    if type(value) is int:
+        if value < 1:
+            raise ProfileError(f"{key} = {value} is no sheet: they are counted from 1 on.")
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        raise ProfileError(f"{key} = {value} is no sheet: they are counted from 1 on.")
     text = text_of(key, value).strip()
     if not text:
         raise ProfileError(f"{key} is empty. Write the name of the sheet, or its number.")
@@ -214,14 +209,6 @@ def _scale(key: str, value: object) -> str:
             f'{key} = {shown(text)!r} is not a number to multiply by. Write it plainly: "0.01".'
         )
     return f"{number:f}"
-
-
-def _per(key: str, value: object) -> dict[str, Any]:
-    per = {}
-    for one, text in as_section(key, value).items():
-        name, reader = known(f"{key}.{one}", one, OF_UNITS)
-        per[name] = reader(f"{key}.{one}", text)
-    return per
 
 
 def _units(key: str, value: object) -> str:
@@ -319,73 +306,72 @@ def _constant(key: str, value: object) -> str:
     if isinstance(value, bool | int):
         return str(value)
     # 1.50 would lose its last digit on the way through a float.
-    text: str = typed(key, value, str, "a text in quotes, a whole number, true or false")
-    return text
+    return typed(key, value, str, "a text in quotes, a whole number, true or false")
 
 
-OF_UNITS: dict[str, tuple[str, Reader]] = {
-    "column": ("column", _column_name),
-    "part": ("part", _part),
-    "map": ("map", _map_of_units),
-    "others": ("others", _units),
+OF_UNITS: dict[str, Reader] = {
+    "column": _column_name,
+    "part": _part,
+    "map": _map_of_units,
+    "others": _units,
 }
 """Keys of what says for how many units a number is."""
-OF_FIELD: dict[str, tuple[str, Reader]] = {
+OF_FIELD: dict[str, Reader] = {
     **WRITTEN,
-    "from": ("from", _column_names),
-    "join": ("join", text_of),
-    "sum": ("sum", _column_names),
-    "minus": ("minus", _column_names),
-    "scale": ("scale", _scale),
-    "filled": ("filled", one_of("any", "one")),
-    "per": ("per", _per),
-    "part": ("part", _part),
-    "prefix": ("prefix", _affix),
-    "suffix": ("suffix", _affix),
-    "map": ("map", _map),
-    "default": ("default", _constant),
-    "key": ("key", _field_names),
-    "namespace": ("namespace", _name),
+    "from": _column_names,
+    "join": text_of,
+    "sum": _column_names,
+    "minus": _column_names,
+    "scale": _scale,
+    "filled": one_of("any", "one"),
+    "per": lambda key, value: read_keys(key, value, OF_UNITS),
+    "part": _part,
+    "prefix": _affix,
+    "suffix": _affix,
+    "map": _map,
+    "default": _constant,
+    "key": _field_names,
+    "namespace": _name,
 }
 """Keys of a field in `fields`: how it is written, and what it is made of."""
-_BESIDE_FIELD = {"lookup": "a map from a file"}
+_OF_FIELD_IN_FILE = ("lookup",)
 """A key of a field in a file, which is a `map` when it was loaded."""
-KEYS: dict[str, tuple[str, Reader]] = {
-    "feed": ("feed", _name),
-    "record": ("record", _record),
-    "delimiter": ("delimiter", _delimiter),
-    "quote": ("quote", _quote),
-    "escape": ("escape", one_of("\\")),
-    "comment": ("comment", _comment),
-    "skip_lines": ("skip_lines", _lines(r"['Page \d+']")),
-    "header_line": ("header_line", _header_line),
-    "header_lines": ("header_lines", whole(1, 5)),
-    "header_titles": ("header_titles", _header_titles),
-    "unnamed_columns": ("unnamed_columns", whole(1, MOST_UNNAMED)),
-    "footer": ("footer", _lines("['Total,,,(?P<PaidAmount>[^,]*),.*']")),
-    "totals": ("totals", one_of("all", "kept")),
-    "sheet": ("sheet", _sheet),
-    "formulas": ("formulas", one_of(COMPUTED, SAVED)),
-    "names": ("names", _column_names),
-    "first_line": ("first_line", whole(1, MOST_LINES)),
-    "position_unit": ("position_unit", one_of(CHARACTERS, BYTES)),
-    "short_lines": ("short_lines", one_of("refused", "filled")),
-    "encoding": ("encoding", _encoding),
+KEYS: dict[str, Reader] = {
+    "feed": _name,
+    "record": _record,
+    "delimiter": _delimiter,
+    "quote": _quote,
+    "escape": one_of("\\"),
+    "comment": _comment,
+    "skip_lines": _lines(r"['Page \d+']"),
+    "header_line": _header_line,
+    "header_lines": whole(1, 5),
+    "header_titles": _header_titles,
+    "unnamed_columns": whole(1, MOST_UNNAMED),
+    "footer": _lines("['Total,,,(?P<PaidAmount>[^,]*),.*']"),
+    "totals": one_of("all", "kept"),
+    "sheet": _sheet,
+    "formulas": one_of(COMPUTED, SAVED),
+    "names": _column_names,
+    "first_line": whole(1, MOST_LINES),
+    "position_unit": one_of(CHARACTERS, BYTES),
+    "short_lines": one_of("refused", "filled"),
+    "encoding": _encoding,
     **WRITTEN,
-    "unknown_columns": ("unknown_columns", one_of("refuse", "ignore")),
-    "tenant": ("tenant", whole(-(2**31), 2**31 - 1)),
-    "inner_record": ("inner_record", _record),
-    "push": ("push", flag),
-    "compare_only": ("compare_only", flag),
-    "keep": ("keep", one_of("text", "reference")),
-    "positions": ("positions", _positions),
-    "columns": ("columns", _columns),
-    "fields": ("fields", _fields),
-    "constants": ("constants", _constants),
-    "leave_out": ("leave_out", _cells),
-    "keep_only": ("keep_only", _cells),
+    "unknown_columns": one_of("refuse", "ignore"),
+    "tenant": whole(-(2**31), 2**31 - 1),
+    "inner_record": _record,
+    "push": flag,
+    "compare_only": flag,
+    "keep": one_of("text", "reference"),
+    "positions": _positions,
+    "columns": _columns,
+    "fields": _fields,
+    "constants": _constants,
+    "leave_out": _cells,
+    "keep_only": _cells,
 }
-"""Each top-level key with the Profile field it fills and how it is read."""
+"""Each top-level key, which is a field of Profile, and how it is read."""
 
 SECTIONS: dict[str, dict[str, tuple[str, Reader]]] = {
     "unpivot": {
@@ -411,4 +397,4 @@ SECTIONS: dict[str, dict[str, tuple[str, Reader]]] = {
         "read": ("budget_read", _rate),
     },
 }
-"""Sections with keys of their own."""
+"""Sections with keys of their own, each with the field of Profile that it fills."""

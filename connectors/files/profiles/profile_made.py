@@ -17,7 +17,7 @@ from schemas.cells.numbers import AROUND, BLANK
 from schemas.cells.numbers import BLANKS as ANY_BLANK
 from schemas.cells.reading import Unread, read
 from schemas.derived.nested import read_nested
-from schemas.field import NESTED, NUMBERS, TIMES, Kind
+from schemas.field import NESTED, NUMBERS, TIMES, Kind, Table
 from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS, SECRETS
 
@@ -65,7 +65,7 @@ def check_made(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     if "join" in stated and len(stated.get("from", ())) < 2:
         raise ProfileError(f"fields.{name}.join is for several columns. Name them in from.")
     _check_is_read(profile, name, stated)
-    if Kind.DOUBLE in _kinds(profile, name):
+    if Kind.DOUBLE in kinds_of(profile, name):
         check_zero(written_of(profile, name), partial(key_of, profile, name))
     _check_join(profile, name, stated)
     _check_affixes(profile, name, stated)
@@ -88,7 +88,7 @@ def check_made(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
 
 def _check_is_read(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     """Refuse a key about how values are written that those of the field are not."""
-    kinds = _kinds(profile, name)
+    kinds = kinds_of(profile, name)
     counted = bool(kinds & _TIMES) and date_forms(written_of(profile, name)).counted
     for key in (key for key in stated if key in WRITTEN):
         why = ""
@@ -117,7 +117,7 @@ def _check_sum(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
                 )
         return
     at = f"fields.{name}.{summed[0]}"
-    if not _kinds(profile, name) <= _NUMBERS:
+    if not kinds_of(profile, name) <= _NUMBERS:
         raise ProfileError(f"{at} is for amounts and other numbers, and {name} is none.")
     if others := sorted(stated.keys() & {"from", "join", "part", "map", "key", *AFFIXES}):
         raise ProfileError(f"{at} and fields.{name}.{others[0]} both say what {name} is. Keep one.")
@@ -155,7 +155,8 @@ def _check_join(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     """Refuse to join texts to a number or a time that none of them is a part of."""
     if len(stated.get("from", ())) < 2 or stated.keys() & {"part", "map"}:
         return
-    written, kinds, join = written_of(profile, name), _kinds(profile, name), stated.get("join", "")
+    written, kinds = written_of(profile, name), kinds_of(profile, name)
+    join = stated.get("join", "")
     thousands = ANY_BLANK if written["thousands"] == BLANK else written["thousands"] or ""
     if {*join} & {*_OF_NUMBERS, *thousands, written["decimal"]} and kinds & _NUMBERS:
         raise ProfileError(
@@ -192,7 +193,7 @@ def _check_affixes(profile: Profile, name: str, stated: Mapping[str, Any]) -> No
     at = f"fields.{name}.{affixes[0]}"
     if "map" in stated:
         raise ProfileError(f"{at}: a cell that is mapped is looked up as it is. Take {at} out.")
-    kinds = _kinds(profile, name)
+    kinds = kinds_of(profile, name)
     counted = date_forms(written_of(profile, name)).counted
     if kinds & {Kind.DOUBLE, Kind.BOOLEAN} or (kinds & _TIMES and counted):
         raise ProfileError(
@@ -229,18 +230,24 @@ def _check_key(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
         raise ProfileError(f"{at} and fields.{name}.{others[0]} both say what {name} is. Keep one.")
     if name in profile.columns.values():
         raise ProfileError(f"columns and {at} both say what {name} is. Keep one.")
-    if _kinds(profile, name) != {Kind.INTEGER64}:
+    if kinds_of(profile, name) != {Kind.INTEGER64}:
         raise ProfileError(f"{at}: only a 64-bit integer can be made of a key.")
     for one in stated["key"]:
         choice(at, one, fields_of(profile.record), f"a field of {profile.record or 'any record'}")
-        if one in profile.keys or one in SECRETS or _kinds(profile, one) & {*NESTED}:
+        if one in profile.keys or one in SECRETS or kinds_of(profile, one) & {*NESTED}:
             raise ProfileError(f"{at} names {one}, which cannot be part of a key.")
     if all(one in profile.constants for one in stated["key"]):
         raise ProfileError(f"{at} is the same in each record. Name what tells them apart.")
 
 
-def _kinds(profile: Profile, name: str) -> set[Kind]:
-    tables = [EXTRACTS[profile.record]] if profile.record else EXTRACTS.values()
+def tables_of(record: str | None) -> list[Table]:
+    """The table of a record; None: those of all."""
+    return [EXTRACTS[record]] if record else [*EXTRACTS.values()]
+
+
+def kinds_of(profile: Profile, name: str) -> set[Kind]:
+    """What a field may be: of the record, or of any that has it."""
+    tables = tables_of(profile.record)
     return {table.by_name[name].kind for table in tables if name in table.by_name}
 
 
@@ -254,7 +261,7 @@ def needed_by(profile: Profile, name: str) -> str | None:
 
 def check_constant(profile: Profile, at: str, name: str, text: str) -> None:
     """Refuse a text that is no value, as the service document writes them: whatever files do."""
-    tables = [EXTRACTS[profile.record]] if profile.record else EXTRACTS.values()
+    tables = tables_of(profile.record)
     fields = [table.by_name[name] for table in tables if name in table.by_name]
     if not text or any(of.kind in (*NESTED, Kind.STRING) for of in fields):
         return
@@ -277,12 +284,10 @@ def check_constant(profile: Profile, at: str, name: str, text: str) -> None:
 
 def fields_of(record: str | None) -> tuple[str, ...]:
     """The fields of a record; None: of any."""
-    if record:
-        return EXTRACTS[record].columns
-    return tuple(dict.fromkeys(chain(*(table.columns for table in EXTRACTS.values()))))
+    return tuple(dict.fromkeys(chain(*(table.columns for table in tables_of(record)))))
 
 
 def currencies_of(record: str | None) -> tuple[str, ...]:
     """The field that names the currency of a record's amounts; None: those of any record."""
-    tables = [EXTRACTS[record]] if record else EXTRACTS.values()
-    return tuple(dict.fromkeys(table.currency for table in tables if table.currency))
+    found = (table.currency for table in tables_of(record))
+    return tuple(dict.fromkeys(filter(None, found)))

@@ -3,8 +3,8 @@
 Whatever cannot be meant is refused with a ProfileError that names the key and what is allowed.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
 
 from connectors.errors import ProfileError
 from connectors.printable import shown
@@ -14,19 +14,25 @@ from schemas.toml_text import suggestion
 
 Reader = Callable[[str, Any], Any]
 """From a key, as messages name it, and its value to what the profile holds."""
+T = TypeVar("T")
 
 
-def known(
-    shown_key: str,
-    key: str,
-    readers: Mapping[str, tuple[str, Reader]],
-    also: Mapping[str, Any] | None = None,
-) -> tuple[str, Reader]:
-    """The Profile field a key fills and its reader; a key nobody knows is refused."""
-    allowed = (*readers, *(also or {}))
+def known(at: str, key: str, readers: Mapping[str, T], also: Collection[str] = ()) -> T:
+    """What reads a key; one that nobody knows is refused, and those of `also` are suggested too."""
     if key not in readers:
-        raise ProfileError(f"{shown(shown_key)} is not a key. {suggestion(key, allowed)}")
+        raise ProfileError(f"{shown(at)} is not a key. {suggestion(key, (*readers, *also))}")
     return readers[key]
+
+
+def read_keys(
+    section: str, value: object, readers: Mapping[str, Reader], also: Collection[str] = ()
+) -> dict[str, Any]:
+    """What the keys of a section say."""
+    found = {}
+    for key, one in as_section(section, value).items():
+        at = f"{section}.{key}"
+        found[key] = known(at, key, readers, also)(at, one)
+    return found
 
 
 def choice(key: str, value: str, allowed: tuple[str, ...], what: str) -> str:
@@ -38,10 +44,10 @@ def choice(key: str, value: str, allowed: tuple[str, ...], what: str) -> str:
     return value
 
 
-def typed(key: str, value: object, kind: type, what: str) -> Any:
+def typed(key: str, value: object, kind: type[T], what: str) -> T:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        said = NOT_SHOWN if _is_of_secret(key) else repr(shown(str(value)))
-        raise ProfileError(f"{key} = {said} is not {what}.")
+        text = NOT_SHOWN if _is_of_secret(key) else repr(shown(str(value)))
+        raise ProfileError(f"{key} = {text} is not {what}.")
     return value
 
 
@@ -51,8 +57,7 @@ def _is_of_secret(key: str) -> bool:
 
 
 def text_of(key: str, value: object) -> str:
-    text: str = typed(key, value, str, "a text in quotes")
-    return text
+    return typed(key, value, str, "a text in quotes")
 
 
 def texts_of(key: str, value: object, such_as: str) -> list[str]:
@@ -62,9 +67,7 @@ def texts_of(key: str, value: object, such_as: str) -> list[str]:
 
 
 def as_section(key: str, value: object) -> dict[str, Any]:
-    """What a section of the file holds."""
-    held: dict[str, Any] = typed(key, value, dict, f"a section; write [{key}]")
-    return held
+    return typed(key, value, dict, f"a section; write [{key}]")
 
 
 def one_of(*allowed: str) -> Reader:
@@ -73,7 +76,7 @@ def one_of(*allowed: str) -> Reader:
 
 def whole(least: int, most: int) -> Reader:
     def read(key: str, value: object) -> int:
-        number: int = typed(key, value, int, "a whole number")
+        number = typed(key, value, int, "a whole number")
         if not least <= number <= most:
             raise ProfileError(f"{key} = {number} is out of range. Use {least} to {most}.")
         return number
@@ -82,5 +85,4 @@ def whole(least: int, most: int) -> Reader:
 
 
 def flag(key: str, value: object) -> bool:
-    flag: bool = typed(key, value, bool, "true or false")
-    return flag
+    return typed(key, value, bool, "true or false")

@@ -143,7 +143,7 @@ def _months(key: str, value: object) -> tuple[str, ...]:
 
 
 def _year_zero(key: str, value: object) -> int:
-    year: int = typed(key, value, int, "a whole number")
+    year = typed(key, value, int, "a whole number")
     if year not in _YEAR_ZEROS:
         raise ProfileError(
             f"{key} = {year} is the year 0 of no era with our months and days. Write the year of "
@@ -159,29 +159,29 @@ def _words(key: str, value: object) -> tuple[str, ...]:
     return words
 
 
-WRITTEN: dict[str, tuple[str, Reader]] = {
-    "blanks": ("blanks", one_of("kept", "dropped")),
-    "decimal": ("decimal", one_of(".", ",")),
-    "thousands": ("thousands", one_of(*_THOUSANDS)),
-    "groups": ("groups", one_of(*GROUPS)),
-    "negative": ("negative", _examples('["1-", "(1)"]', may_be_none=True)),
-    "positive": ("positive", _examples('["1", "1+"]')),
-    "currency": ("currency", _examples('["€1", "1 EUR"]')),
-    "percent": ("percent", one_of("share", "points")),
-    "implied_decimals": ("implied_decimals", whole(0, 6)),
-    "decimals": ("decimals", whole(0, 18)),
-    "zero": ("zero", _zeros),
-    "sign": ("sign", one_of(BESIDE, OVERPUNCHED)),
-    "width": ("width", one_of("kept", FOLDED)),
-    "date_format": ("date_format", _date_formats),
-    "date_zeros": ("date_zeros", one_of("kept", "dropped")),
-    "months": ("months", _months),
-    "year_zero": ("year_zero", _year_zero),
-    "offset": ("offset", _offset),
-    "zone": ("zone", _zone),
-    "zones": ("zones", _zones),
-    "null": ("null", _nulls),
-    "true": ("true", _words),
-    "false": ("false", _words),
+WRITTEN: dict[str, Reader] = {
+    "blanks": one_of("kept", "dropped"),
+    "decimal": one_of(".", ","),
+    "thousands": one_of(*_THOUSANDS),
+    "groups": one_of(*GROUPS),
+    "negative": _examples('["1-", "(1)"]', may_be_none=True),
+    "positive": _examples('["1", "1+"]'),
+    "currency": _examples('["€1", "1 EUR"]'),
+    "percent": one_of("share", "points"),
+    "implied_decimals": whole(0, 6),
+    "decimals": whole(0, 18),
+    "zero": _zeros,
+    "sign": one_of(BESIDE, OVERPUNCHED),
+    "width": one_of("kept", FOLDED),
+    "date_format": _date_formats,
+    "date_zeros": one_of("kept", "dropped"),
+    "months": _months,
+    "year_zero": _year_zero,
+    "offset": _offset,
+    "zone": _zone,
+    "zones": _zones,
+    "null": _nulls,
+    "true": _words,
+    "false": _words,
 }
 """How values are written: keys of the whole feed, and of a field in `fields`."""

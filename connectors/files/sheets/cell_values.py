@@ -48,9 +48,9 @@ def number_text(text: str) -> str:
         return str(int(number))
     if len(number.normalize().as_tuple().digits) > DIGITS:
         double = float(number)
-        shown = f"{double:.{DIGITS}g}"
-        if abs(Decimal(shown) - number) < _LEFT_OUT:
-            return shown
+        rounded = f"{double:.{DIGITS}g}"
+        if abs(Decimal(rounded) - number) < _LEFT_OUT:
+            return rounded
         if Decimal(f"{double:.{_ALL_DIGITS}g}") == number:
             return repr(double)
     return text if _PLAIN.fullmatch(text) else str(number)
@@ -129,8 +129,8 @@ def _in_micros(text: str, day: str, clock: str, offset: str) -> str:
     seconds = seconds_of(days + _days_of(clock))
     if seconds is None:
         return remarked(text, NO_DAY)
-    shown = _clock_of(seconds - days * _DAY)
-    return moment_text(f"{day}T{shown}{offset}") if day else shown
+    time_of_day = _clock_of(seconds - days * _DAY)
+    return moment_text(f"{day}T{time_of_day}{offset}") if day else time_of_day
 
 
 def _days_of(clock: str) -> Decimal:

@@ -36,18 +36,13 @@ class CellFormat(NamedTuple):
 
 
 # Source: ECMA-376, Part 1, 18.8.30; those from 27 on are days and times where East Asia counts.
-_BUILT_IN = {
+BUILT_IN = {
     **dict.fromkeys((*range(14, 23), *range(27, 37), 45, 47), CellFormat(is_time=True)),
     **dict.fromkeys((*range(50, 59), *range(71, 82)), CellFormat(is_time=True)),
     46: CellFormat(is_time=True, is_duration=True),
 }
 """By number: the formats of days and times that a workbook does not write down."""
 PLAIN = CellFormat()
-
-
-def built_in(number: int) -> CellFormat:
-    """The format of a number that every workbook knows."""
-    return _BUILT_IN.get(number, PLAIN)
 
 
 @lru_cache(maxsize=1024)

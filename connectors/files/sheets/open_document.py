@@ -158,9 +158,9 @@ class _Reader:
             kind = cell.get(f"{_OFFICE}value-type")
             if kind is None and cell.get(f"{_TABLE}formula") is not None:
                 self.notes.note_formula(f"{letters(column + 1)}{before + 1}", has_value=False)
-            shown = _shown(cell)
-            if text := _text(cell, kind, shown):
-                if kind == "float" and _ZEROS.match(shown):
+            displayed = "\n".join(_paragraphs(cell))
+            if text := _text(cell, kind, displayed):
+                if kind == "float" and _ZEROS.match(displayed):
                     self.notes.zeros.update(range(column + 1, column + count + 1))
                 size += count * len(text)
                 if column + count > MOST_COLUMNS or size > MOST_BYTES:
@@ -179,12 +179,12 @@ def _repeated(one: ElementTree.Element, name: str) -> int:
     return count
 
 
-def _text(cell: ElementTree.Element, kind: str | None, shown: str) -> str:
-    """What a cell says, as text that the readers of cells know; `shown` is what a person sees."""
+def _text(cell: ElementTree.Element, kind: str | None, displayed: str) -> str:
+    """What a cell says, as text that the readers of cells know; `displayed`: what a person sees."""
     if cell.get(f"{_CALC}value-type") == "error" or (
-        cell.get(f"{_TABLE}formula") is not None and _ERROR.match(shown)
+        cell.get(f"{_TABLE}formula") is not None and _ERROR.match(displayed)
     ):
-        return shown
+        return displayed
     if kind in {"float", "currency", "percentage"}:
         return number_text(cell.attrib[f"{_OFFICE}value"])
     if kind == "date":
@@ -195,12 +195,8 @@ def _text(cell: ElementTree.Element, kind: str | None, shown: str) -> str:
         return {"true": "True", "false": "False"}[cell.attrib[f"{_OFFICE}boolean-value"]]
     if kind not in {None, "string"}:
         return remarked(kind, NOT_READ)
-    said = cell.get(f"{_OFFICE}string-value")
-    return shown if said is None else said
-
-
-def _shown(cell: ElementTree.Element) -> str:
-    return "\n".join(_paragraphs(cell))
+    stated = cell.get(f"{_OFFICE}string-value")
+    return displayed if stated is None else stated
 
 
 def _paragraphs(cell: ElementTree.Element) -> Iterator[str]:

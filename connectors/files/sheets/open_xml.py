@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from connectors.errors import ExtractRefused
 from connectors.files.sheets.cell_values import duration_text, moment_text, number_text, serial_text
-from connectors.files.sheets.number_formats import PLAIN, CellFormat, built_in, cell_format
+from connectors.files.sheets.number_formats import BUILT_IN, PLAIN, CellFormat, cell_format
 from connectors.files.sheets.sheet_rows import (
     MOST_COLUMNS,
     MOST_ROWS,
@@ -164,7 +164,7 @@ def _formats(parts: zipfile.ZipFile, name: str | None) -> dict[str, CellFormat]:
         elif tag == "cellXfs":
             for style in one:
                 number = style.get("numFmtId", "0")
-                styles.append(own.get(number) or built_in(int(number)))
+                styles.append(own.get(number) or BUILT_IN.get(int(number), PLAIN))
     return {str(at): style for at, style in enumerate(styles)}
 
 
@@ -221,7 +221,8 @@ class _Reader:
             kind = cell.get("t", "n")
             form = self._formats.get(cell.get("s") or "0", PLAIN) if kind == "n" else PLAIN
             if "f" in parts:
-                has_value = _has_value(kind, parts.get("v"))
+                value = parts.get("v")  # That of a text may be nothing.
+                has_value = value is not None and bool(value.text or kind == "str")
                 self.notes.note_formula(f"{letters(column)}{number}", has_value=has_value)
             text = self._text(kind, parts, form)
             if not text:
@@ -266,11 +267,6 @@ class _Reader:
         if number < 0:
             raise IndexError(f"no text has the number {number}")
         return self._texts[number]
-
-
-def _has_value(kind: str, value: ElementTree.Element | None) -> bool:
-    """Whether a formula is saved with a value; that of a text may be nothing."""
-    return value is not None and bool(value.text or kind == "str")
 
 
 def _column(place: str | None, before: int) -> int:

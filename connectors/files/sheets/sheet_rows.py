@@ -106,8 +106,8 @@ class SheetNotes:
                 letters(column) for column in sorted(self.zeros)
             ],
         }
-        said = (f"{what}: {first_of(places, SHOWN)}" for what, places in noted.items() if places)
-        return SheetFacts(width, tuple(said), self.may_be_stale if stale else "")
+        remarks = (f"{what}: {first_of(places, SHOWN)}" for what, places in noted.items() if places)
+        return SheetFacts(width, tuple(remarks), self.may_be_stale if stale else "")
 
 
 def written(rows: Iterable[Row], width: int) -> Iterator[SheetLine]:
@@ -127,7 +127,6 @@ def written(rows: Iterable[Row], width: int) -> Iterator[SheetLine]:
 
 
 def line_of(cells: Sequence[str]) -> bytes:
-    """The cells of a row as a line of CSV."""
     text = io.StringIO()
     # It quotes a cell with a sign of its own line end, and a lone CR would end the line as well.
     csv.writer(text, lineterminator="\r\n").writerow(cells)

@@ -27,21 +27,18 @@ def sheet_lines(content: Content) -> Iterator[SheetLine]:
     """The rows of a sheet that was checked, each with as many cells as its widest row has."""
     # What was taken in is read as it was, whatever a later version would have said of it.
     content = replace(content, formulas=SAVED)
-    book = open_document if _is_open_document(content) else open_xml
+    with opened(content) as file, zipfile.ZipFile(file) as parts:
+        is_document = _has_parts(parts.namelist(), open_document.PART)
+    book = open_document if is_document else open_xml
     width = book.facts_of(content).width
     with book.reading(content) as reader:
         yield from written(reader.rows(), width)
 
 
-def _is_open_document(content: Content) -> bool:
-    with opened(content) as file, zipfile.ZipFile(file) as parts:
-        return _has_parts(parts.namelist(), open_document.PART)
-
-
 def _has_parts(names: Collection[str], part: str) -> bool:
     """Whether an archive is a workbook of the format that has its content in this part."""
-    beside = "mimetype" if part == open_document.PART else "[Content_Types].xml"
-    return {part, beside} <= {*names}
+    other = "mimetype" if part == open_document.PART else "[Content_Types].xml"
+    return {part, other} <= {*names}
 
 
 def _check_size(content: Content, limits: Limits) -> bool:

@@ -4,7 +4,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 from xml.etree import ElementTree
 
 from connectors.files.incoming.unpack import is_broken_zip
@@ -71,37 +71,4 @@ def broken_refused(content: Content) -> Iterator[None]:
 def opened(content: Content) -> BinaryIO:
     """The file, as the readers of archives want one."""
     file = content.open()
-    if not isinstance(file, ProvenFile):
-        return file
-    return cast("BinaryIO", io.BufferedReader(_Proven(file, content.size)))
-
-
-class _Proven(io.RawIOBase):
-    """A proven file as the readers of archives want one."""
-
-    def __init__(self, file: ProvenFile, size: int) -> None:
-        self._file, self._size = file, size
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._file.tell(), io.SEEK_END: self._size}[whence]
-        self._file.seek(max(0, begin + offset))
-        return self._file.tell()
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self._file.read(len(buffer))
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.__exit__()
-        super().close()
+    return cast("BinaryIO", io.BufferedReader(file)) if isinstance(file, ProvenFile) else file

@@ -7,11 +7,12 @@ two of them, and reading all of it proves all.
 
 import errno
 import hashlib
+import io
 import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 from connectors.errors import EvidenceBroken
 from schemas.counting import quantity
@@ -69,38 +70,52 @@ class PieceHashes:
                 self._digest, self._left = hashlib.sha256(), PIECE_BYTES
 
     def hexdigests(self) -> str:
-        """The hashes of everything so far."""
         last = [self._digest.hexdigest()] if self._left < PIECE_BYTES else []
         return "".join((*self._done, *last))
 
 
-class ProvenFile:
+class ProvenFile(io.RawIOBase):
     """A kept content, read like a file; raises EvidenceBroken before it gives a wrong byte."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence, self._position = evidence, 0
         self._begin, self._held = 0, b""
+        self._file = -1
         self._file = _opened(evidence)
         try:
             self._pieces = evidence.pieces or self._hashed_whole()
         except BaseException:
-            os.close(self._file)
+            self.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+        super().close()
 
-    def __exit__(self, *_: object) -> None:
-        os.close(self._file)
+    def readable(self) -> bool:
+        return True
 
-    def seek(self, position: int) -> None:
-        self._position = position
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        begin = {io.SEEK_CUR: self._position, io.SEEK_END: self._evidence.bytes}.get(whence, 0)
+        self._position = max(0, begin + offset)
+        return self._position
 
     def tell(self) -> int:
         return self._position
 
-    def read(self, size: int) -> bytes:
-        """At most so many bytes, fewer only at the end."""
+    def readinto(self, buffer: Any) -> int:
+        piece = self.read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def read(self, size: int = -1) -> bytes:
+        """At most so many bytes, fewer only at the end; below 0: all that are left."""
+        size = size if size >= 0 else self._evidence.bytes
         begin, end = self._position, min(self._position + size, self._evidence.bytes)
         if begin >= end:
             return b""
@@ -148,39 +163,28 @@ class ProvenFile:
 
 def prove(evidence: Evidence) -> None:
     """Hash all of a kept content; raises EvidenceBroken where it is not what was delivered."""
-    fault = difference(evidence.path, evidence.sha256, evidence.bytes)
-    if fault:
+    if fault := difference(evidence.path, evidence.sha256, evidence.bytes):
         raise evidence.broken(fault)
 
 
 def difference(path: Path, sha256: str, size: int | None = None) -> str | None:
     """In what a file is not the content of this hash; None: it is, every byte was hashed."""
-    try:
-        file = _regular(path)
-    except OSError as error:
-        return _NO_FILE.get(error.errno or 0, f"it cannot be read: {error.strerror}")
+    file = _regular(path)
     if isinstance(file, str):
         return file
     try:
-        found = os.fstat(file).st_size
-        if size is not None and found != size:
-            return f"it has {quantity(found, 'byte')} and not {size}"
-        digest = hashlib.sha256()
-        while block := os.read(file, PIECE_BYTES):
-            digest.update(block)
+        with os.fdopen(file, "rb", buffering=0) as opened:
+            found = os.fstat(file).st_size
+            if size is not None and found != size:
+                return f"it has {quantity(found, 'byte')} and not {size}"
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
-    finally:
-        os.close(file)
-    return None if digest.hexdigest() == sha256 else f"its hash is {digest.hexdigest()}"
+    return None if digest == sha256 else f"its hash is {digest}"
 
 
 def _opened(evidence: Evidence) -> int:
-    try:
-        file = _regular(evidence.path)
-    except OSError as error:
-        why = _NO_FILE.get(error.errno or 0, f"it cannot be read: {error.strerror}")
-        raise evidence.broken(why) from None
+    file = _regular(evidence.path)
     if isinstance(file, str):
         raise evidence.broken(file)
     size = os.fstat(file).st_size
@@ -191,9 +195,12 @@ def _opened(evidence: Evidence) -> int:
 
 
 def _regular(path: Path) -> int | str:
-    """The file opened, or what is in its place; a pipe is not waited for, a link not followed."""
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    mode = os.fstat(file).st_mode
+    """The file opened, or why it is not; a pipe is not waited for, a link not followed."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        mode = os.fstat(file).st_mode
+    except OSError as error:
+        return _NO_FILE.get(error.errno or 0, f"it cannot be read: {error.strerror}")
     if stat.S_ISREG(mode):
         return file
     os.close(file)

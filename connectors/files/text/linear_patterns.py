@@ -101,12 +101,10 @@ def groups_of(texts: Sequence[str], patterns: Sequence[str]) -> list[Groups | No
         held = asked.gather(fit).str.extract_groups(_whole(pattern))
         for at, groups in zip(fit.to_list(), held.to_list(), strict=True):
             own = {name: groups[name] for name in names}
-            found[at] = own if plain[at] == texts[at] else _with_bytes(own)
+            if plain[at] != texts[at]:
+                own = {name: text and text.translate(_IS_BYTE) for name, text in own.items()}
+            found[at] = own
     return found
-
-
-def _with_bytes(groups: Groups) -> Groups:
-    return {name: text and text.translate(_IS_BYTE) for name, text in groups.items()}
 
 
 def as_series(texts: Sequence[str]) -> pl.Series:

@@ -21,8 +21,8 @@ def not_plain_csv(block: bytes, records: Records, dialect: Dialect) -> Flags:
     if dialect.blanks:
         blank = np.isin(text, [*dialect.blanks])
         quote = text == ord(dialect.quote)
-        beside = quote[1:] & blank[:-1], quote[:-1] & blank[1:]
-        places = np.concatenate([places, *map(np.flatnonzero, beside)])
+        blanked = quote[1:] & blank[:-1], quote[:-1] & blank[1:]
+        places = np.concatenate([places, *map(np.flatnonzero, blanked)])
     if len(places):
         holder = np.searchsorted(records.start, places, "right") - 1
         found[holder[holder >= 0]] = True

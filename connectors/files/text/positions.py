@@ -1,7 +1,7 @@
 """Columns of a fixed width: the cells of a line where a layout says that they are."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,7 +24,7 @@ CHARACTERS, BYTES = "characters", "bytes"
 class CellRanges:
     """Where the cells of a line are, in signs, or in the bytes that the sender writes."""
 
-    ranges: tuple[tuple[int, int], ...] = ()
+    ranges: tuple[tuple[int, int], ...]
     """First sign, counted from 0, and the one behind the last."""
     short_filled: bool = False
     """Whether a line may lack the blanks at its end."""
@@ -113,31 +113,16 @@ class CellRanges:
         return [pl.when(cell != "").then(cell) for cell in (*stripped, *others)]
 
 
-def positions_of(
-    stated: Mapping[str, str],
-    *,
-    short_filled: bool,
-    entire: Collection[int],
-    behind: int,
-    encoding: str | None,
-) -> CellRanges:
-    """The positions that a profile states by column: `1-10`, or `11` for a single sign.
-
-    `entire` are the places of columns whose cells are not told by a part of them; `encoding` is
-    that whose bytes are counted.
-    """
-    ranges = tuple(range_of(text) for text in in_order(stated).values())
-    whole = tuple(ranges[place] for place in entire)
-    return CellRanges(ranges, short_filled, whole, behind, encoding)
-
-
 def in_order(stated: Mapping[str, str]) -> dict[str, str]:
-    """The same by their places in a line, whatever order they are written in."""
+    """Positions by column, by their places in a line, whatever order they are written in."""
     return dict(sorted(stated.items(), key=lambda one: range_of(one[1])))
 
 
 def range_of(text: str) -> tuple[int, int]:
-    """First sign, counted from 0, and the one behind the last; ValueError for what is no range."""
+    """First sign, counted from 0, and the one behind the last, of `1-10`, or `11` for a single one.
+
+    Raises ValueError for what is no range.
+    """
     found = RANGE.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no range")

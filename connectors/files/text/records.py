@@ -58,6 +58,12 @@ class Records:
     def __len__(self) -> int:
         return len(self.start)
 
+    @property
+    def is_sound(self) -> Flags:
+        """Which of them have no fault."""
+        found: Flags = self.fault == RecordFault.NONE
+        return found
+
     def only(self, chosen: Flags | Places) -> Records:
         """Some of them, where they are; by their places one may be there several times."""
         return replace(
@@ -145,7 +151,7 @@ def sound(block: bytes | memoryview, records: Records) -> bytes:
     That is the block itself, not copied, when nothing has to be left out or changed.
     """
     data = block if isinstance(block, bytes) else bytes(block)
-    keep = records.fault == RecordFault.NONE
+    keep = records.is_sound
     start, end = records.start[keep], records.end[keep]
     if not len(start):
         return b""

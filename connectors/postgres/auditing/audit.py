@@ -22,8 +22,8 @@ from connectors.postgres.auditing.audit_checks import (
 )
 from connectors.postgres.auditing.evidence import EVENTS as EVIDENCE
 from connectors.postgres.auditing.evidence import check_evidence
-from connectors.postgres.auditing.streaming import streamed
 from connectors.postgres.batches.corrections import unread_repairs, unrepaired
+from connectors.postgres.query import one_value, streamed
 from connectors.postgres.schema.completeness import (
     altered_rules,
     switched_off,
@@ -41,8 +41,6 @@ MOST_FAULTS = 20
 
 @dataclass(frozen=True, slots=True)
 class VerifiedTrail:
-    """What the proof came to."""
-
     events: int
     """Links that hold, from the first on."""
     head: str
@@ -129,9 +127,8 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
 
 def last_link(connection: psycopg.Connection) -> int:
     """Position of the last link; 0: there is none."""
-    row = connection.execute("SELECT coalesce(max(position), 0) FROM event_chain").fetchone()
-    assert row is not None
-    return int(row[0])
+    asked = "SELECT coalesce(max(position), 0) FROM event_chain"
+    return int(one_value(connection.execute(asked)))
 
 
 def links_at(connection: psycopg.Connection, positions: Collection[int]) -> dict[int, str]:

@@ -15,12 +15,16 @@ from psycopg.rows import dict_row, tuple_row
 
 from connectors.postgres.accounts import is_shown_part
 from connectors.postgres.auditing.evidence import EVENTS as EVIDENCE
-from connectors.postgres.auditing.streaming import streamed
 from connectors.postgres.batches.ledger import State
-from connectors.postgres.runs.break_digests import breaks_hash, decisions_hash
-from connectors.postgres.runs.reconciliations import Reconciliation, scope_hash
+from connectors.postgres.query import one_value, streamed
+from connectors.postgres.runs.reconciliations import (
+    Reconciliation,
+    breaks_hash,
+    decisions_hash,
+    scope_hash,
+)
 from connectors.postgres.schema.completeness import altered_rules
-from connectors.postgres.trail import linked_events, said_by
+from connectors.postgres.trail import linked_events, read_detail
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import SUBSCRIBED, UNSUBSCRIBED
 from schemas.guards.batch_states import PREFIX, RESTORED
@@ -57,7 +61,7 @@ def altered_run(
             if one[1].get("scope_hash") == scope_hash(scope)
         }
         named = "event_id = ANY(%s) OR id = %s", [[*saved], run.id if run else 0]
-        for row in _rows(connection, "reconciliation", where=named):
+        for row in _rows(connection, "reconciliation", named):
             position, detail = saved.pop(row["event_id"], (None, {}))
             if run is not None and row["id"] == run.id:
                 yield from _of_run(connection, row, position, detail)
@@ -74,25 +78,19 @@ def _events_of(connection: psycopg.Connection, run: Reconciliation | None) -> Ev
         "e.what = ANY(%s) OR (e.what = ANY(%s) AND e.id >= %s)",
         [[*SIGNED.values()], [SAVED, *DECIDED.values()], run.event_id if run else 0],
     )
-    shown = _runs_shown(connection)
+    # Whoever is shown a part is shown what they did besides, also under runs that they do not see.
+    is_part = is_shown_part(connection)
+    seen = one_value(connection.execute(f"SELECT {SCHEMA}.seen_runs(true)")) if is_part else ()
     by_kind: EventsByKind = {}
     for position, event in events:
-        about = said_by(event.detail).get("reconciliation")
+        about = read_detail(event.detail).get("reconciliation")
         if event.what in SIGNED.values():
-            is_meant = shown is None or about in shown
+            is_meant = not is_part or about in seen
         else:
             is_meant = event.what == SAVED or (run is not None and about == run.id)
         if is_meant:
             by_kind.setdefault(event.what, []).append((position, event))
     return by_kind
-
-
-def _runs_shown(connection: psycopg.Connection) -> Collection[int] | None:
-    """The runs whose rows whoever is shown a part sees; what they did is shown to them besides."""
-    if not is_shown_part(connection):
-        return None
-    row = connection.execute(f"SELECT {SCHEMA}.seen_runs(true)").fetchone()
-    return row[0] if row else ()
 
 
 def _decisions(
@@ -127,8 +125,8 @@ def _signatures(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterat
     names = ("reconciliation_id", "role", "report_hash", "by", "comment")
     for row in _rows(connection, "signature"):
         position, detail = events.pop(row["event_id"], (None, {}))
-        said = [detail.get(name) for name in ("reconciliation", *names[1:3], "by", "reason")]
-        if [row[name] for name in names] != said:
+        stated = [detail.get(name) for name in ("reconciliation", *names[1:3], "by", "reason")]
+        if [row[name] for name in names] != stated:
             yield (
                 f"the signature {row['role']!r} under reconciliation {row['reconciliation_id']} "
                 f"is not what {_link(position)} says of it"
@@ -189,8 +187,8 @@ def _batches(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[
     ).fetchall():
         found = last.get(number)
         if found is None or found[1].what != PREFIX + state:
-            said = f"{_link(found[0])} says {found[1].what!r}" if found else "no event says so"
-            yield f"batch {number} is {state}, and {said}: it was changed outside of the program"
+            words = f"{_link(found[0])} says {found[1].what!r}" if found else "no event says so"
+            yield f"batch {number} is {state}, and {words}: it was changed outside of the program"
         elif state == State.HELD and found[1].reason != because:
             yield f"batch {number} is held for another reason than {_link(found[0])} says"
         elif state != State.HELD and because is not None:
@@ -205,18 +203,18 @@ def _rights(connection: psycopg.Connection, _: EventsByKind) -> Iterator[str]:
 
 def _subscriptions(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
     """Who is sent which reports, at which address, is what the last event of each says."""
-    said: dict[tuple[str, str], tuple[int, tuple[str, str, int] | None]] = {}
+    stated: dict[tuple[str, str], tuple[int, tuple[str, str, int] | None]] = {}
     for position, event in in_order(by_kind, (SUBSCRIBED, UNSUBSCRIBED)):
-        detail = said_by(event.detail)
+        detail = read_detail(event.detail)
         name, scope = str(detail.get("name")), str(detail.get("scope"))
         kept = (scope_hash(scope), str(detail.get("address")), event.id)
-        said[name, scope] = position, kept if event.what == SUBSCRIBED else None
+        stated[name, scope] = position, kept if event.what == SUBSCRIBED else None
     there = {
         (row["account"], row["scope"]): (row["scope_hash"], row["address"], row["event_id"])
         for row in _rows(connection, "subscription")
     }
-    for name, scope in sorted({*said, *there}):
-        last, wanted = said.get((name, scope), (None, None))
+    for name, scope in sorted({*stated, *there}):
+        last, wanted = stated.get((name, scope), (None, None))
         if there.get((name, scope)) != wanted:
             of = f"the subscription of {name!r} to the scope {scope!r}"
             yield f"{of} is not what {_link(last)} says of it"
@@ -228,7 +226,7 @@ def _jobs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str
     ends = _ends_of_jobs(by_kind)
     # From the first on, each job that ends has an event of that; an earlier version wrote none.
     since = min((position for position, _ in by_kind.get(JOB_ENDED, [])), default=None)
-    refused = {str(said_by(one.detail).get("job")) for _, one in by_kind.get(JOB_REFUSED, [])}
+    refused = {str(read_detail(one.detail).get("job")) for _, one in by_kind.get(JOB_REFUSED, [])}
     for number, event, state, fact, end in connection.execute(
         f"SELECT j.id, j.event_id, j.state, {job_hash('j')}, {job_hash('j', JOB_END)} FROM job j "
         "ORDER BY j.id"
@@ -252,7 +250,7 @@ def _ends_of_jobs(by_kind: EventsByKind) -> dict[str, tuple[int, object]]:
     """The last end of each job that was not ordered again since: its link, and the hash it says."""
     ends: dict[str, tuple[int, object]] = {}
     for position, event in in_order(by_kind, (JOB_ENDED, JOB_REFUSED, JOB_AGAIN)):
-        detail = said_by(event.detail)
+        detail = read_detail(event.detail)
         job = str(detail.get("job"))
         ends.pop(job, None)
         if event.what == JOB_ENDED or (event.what == JOB_REFUSED and "sha256" in detail):
@@ -266,9 +264,9 @@ def _restores(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator
     for row in _rows(connection, "push_restore"):
         position, detail = events.pop(row["event_id"], (None, {}))
         lost = hashlib.sha256(row["lost"].encode()).hexdigest()
-        said = [detail.get(name) for name in ("unsent", "last_batch")]
+        stated = [detail.get(name) for name in ("unsent", "last_batch")]
         # Events of an earlier version do not say which contents were lost.
-        if [row["unsent"], row["last_batch"]] != said or detail.get(LOST_HASH, lost) != lost:
+        if [row["unsent"], row["last_batch"]] != stated or detail.get(LOST_HASH, lost) != lost:
             yield f"the restore of event {row['event_id']} is not what {_link(position)} says of it"
     hashed = {number: one for number, one in events.items() if LOST_HASH in one[1]}
     yield from _missing(hashed, "restore")
@@ -280,20 +278,20 @@ def _epochs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[s
         (EPOCH, "push_epoch", epoch_hash("p")),
         (SEALED, "push_seal", seal_hash("p")),
     ):
-        said = {
+        stated = {
             number: (position, detail.get("sha256"))
             for position, event in by_kind.get(what, [])
-            if isinstance(number := (detail := said_by(event.detail)).get("epoch"), int)
+            if isinstance(number := (detail := read_detail(event.detail)).get("epoch"), int)
         }
         # An earlier version wrote none, and the first batch tells of the first epoch.
-        since = min(said, default=None)
+        since = min(stated, default=None)
         there: dict[int, str] = dict(
             connection.execute(
                 f"SELECT p.number, {hashed} FROM {table} p WHERE p.number >= %s", [since]
             ).fetchall()
         )
-        for number in sorted({*said, *there}):
-            position, found = said.get(number, (None, None))
+        for number in sorted({*stated, *there}):
+            position, found = stated.get(number, (None, None))
             if there.get(number) != found:
                 yield f"epoch {number} of pushes (table {table}) is not what {_link(position)} says"
 
@@ -306,7 +304,7 @@ def _by_id(
     by_kind: EventsByKind, kinds: Collection[str]
 ) -> dict[int, tuple[int | None, dict[str, Any]]]:
     return {
-        event.id: (position, said_by(event.detail) | {"by": event.by, "reason": event.reason})
+        event.id: (position, read_detail(event.detail) | {"by": event.by, "reason": event.reason})
         for what in kinds
         for position, event in by_kind.get(what, [])
     }
@@ -315,12 +313,10 @@ def _by_id(
 def _rows(
     connection: psycopg.Connection,
     table: str,
-    what: str = "*",
-    *,
     where: tuple[str, Sequence[object]] = ("TRUE", ()),
 ) -> list[dict[str, Any]]:
     condition, parameters = where
-    statement = f"SELECT {what} FROM {table} WHERE {condition} ORDER BY event_id"
+    statement = f"SELECT * FROM {table} WHERE {condition} ORDER BY event_id"
     with connection.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(statement, parameters).fetchall()
 

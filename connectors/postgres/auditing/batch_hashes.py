@@ -13,7 +13,7 @@ import psycopg
 
 from connectors.postgres.batches.digests import STAGED
 from connectors.postgres.batches.ledger import State
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import read_detail
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import APPLIED_STATES, PREFIX
 from schemas.guards.ledger_digests import (
@@ -100,7 +100,8 @@ def _is_altered(
         "SELECT detail FROM event WHERE batch_id = %s AND what = ANY(%s) ORDER BY id",
         [batch_id, [*events]],
     ).fetchall()
-    recorded = next((one[part] for (text,) in rows if part in (one := said_by(text))), None)
+    details = (read_detail(text) for (text,) in rows)
+    recorded = next((detail[part] for detail in details if part in detail), None)
     return recorded is not None and recorded != _digest(connection, batch_id, part)
 
 
@@ -114,7 +115,7 @@ def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
         "WHERE e.batch_id = %s AND e.what = %s ORDER BY e.id LIMIT 1",
         [batch_id, RECEIVED],
     ).fetchone()
-    return row is not None and said_by(row[0]).get(PROFILE, row[1]) != row[1]
+    return row is not None and read_detail(row[0]).get(PROFILE, row[1]) != row[1]
 
 
 def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[str]:
@@ -127,14 +128,17 @@ def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[st
     ).fetchone()
     if row is None:
         return ["the event by which it was held"]
-    recorded, present = said_by(row[0]), ledger_detail(connection, batch_id)
+    recorded, present = read_detail(row[0]), ledger_detail(connection, batch_id)
     return [NAMES[part] for part in LEDGER if recorded.get(part, present[part]) != present[part]]
 
 
 def altered_since_applied(connection: psycopg.Connection, batch_id: int) -> list[str]:
     """What of files, receipts and outcomes is another than once the rows were applied; in words."""
-    parts = (FILES, RECEIPTS, OUTCOMES)
-    return [NAMES[one] for one in parts if _is_altered(connection, batch_id, one, FINAL)]
+    return [
+        NAMES[part]
+        for part in (FILES, RECEIPTS, OUTCOMES)
+        if _is_altered(connection, batch_id, part, FINAL)
+    ]
 
 
 def answers_detail(

@@ -13,7 +13,7 @@ be true still, and compares them with the ledger.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -22,7 +22,7 @@ import psycopg
 from connectors.postgres.auditing.batch_hashes import FINAL, HELD, NAMES, RECEIVED, digests_of
 from connectors.postgres.batches.digests import CLUES, STAGED, clues_digests
 from connectors.postgres.batches.ledger import ENDED, State
-from connectors.postgres.trail import linked_events, said_by
+from connectors.postgres.trail import linked_events, read_detail
 from schemas.counting import agree, first_of, quantity
 from schemas.guards.batch_states import (
     ASKED_FOR,
@@ -143,8 +143,6 @@ class _Record:
 
 @dataclass(frozen=True, slots=True)
 class LedgerProof:
-    """The ledger compared with the trail."""
-
     faults: tuple[str, ...]
     unchecked: tuple[str, ...]
 
@@ -184,7 +182,7 @@ def _read(records: defaultdict[int, _Record], position: int, event: Event) -> It
 
     Of the answers an event may have a hash from before it, one from after it, or both.
     """
-    detail = said_by(event.detail)
+    detail = read_detail(event.detail)
     if event.what == RESTORED:
         for record in records.values():
             record.answers = {} if record.reopened else record.answers
@@ -282,33 +280,24 @@ def _altered_terms(connection: psycopg.Connection, records: Mapping[int, _Record
 
 
 def _unchecked(records: Mapping[int, _Record]) -> Iterator[str]:
-    batches = records.items()
-    under_way = [number for number, one in batches if one.state in _BEGUN]
-    older = [number for number, one in batches if one.state in (*FINAL, HELD) and not one.ledger]
-    sending = [number for number, one in batches if one.state == _MERGED]
-    in_doubt = [number for number, one in batches if one.reopened and not one.answers]
-    if under_way:
-        yield (
-            f"the ledger of {_batches(under_way)}, which {agree(len(under_way), 'is', 'are')} "
-            "under way"
-        )
-    if older:
-        yield (
-            f"the ledger of {_batches(older)}, of which no event has a hash: an earlier version "
-            "took them in, or nothing was applied of them"
-        )
-    if sending:
-        yield f"what the service answered to {_batches(sending)}, whose pushes are not at their end"
-    if in_doubt:
-        yield (
-            f"what the service answered to {_batches(in_doubt)}: rows of them were put in doubt "
-            "by a restore"
-        )
+    for text, applies in _UNCHECKED.items():
+        if numbers := sorted(number for number, one in records.items() if applies(one)):
+            word, verb = agree(len(numbers), "batch", "batches"), agree(len(numbers), "is", "are")
+            batches = f"{word} {first_of(numbers, _MOST_LISTED)}"
+            yield text.format(batches=batches, verb=verb)
 
 
-def _batches(numbers: Collection[int]) -> str:
-    word = agree(len(numbers), "batch", "batches")
-    return f"{word} {first_of(sorted(numbers), _MOST_LISTED)}"
+_UNCHECKED: Mapping[str, Callable[[_Record], bool]] = {
+    "the ledger of {batches}, which {verb} under way": lambda one: one.state in _BEGUN,
+    "the ledger of {batches}, of which no event has a hash: an earlier version took them in, or "
+    "nothing was applied of them": lambda one: one.state in (*FINAL, HELD) and not one.ledger,
+    "what the service answered to {batches}, whose pushes are not at their end": (
+        lambda one: one.state == _MERGED
+    ),
+    "what the service answered to {batches}: rows of them were put in doubt by a restore": (
+        lambda one: one.reopened and not one.answers
+    ),
+}
 
 
 def _difference(recorded: str, found: str) -> str:

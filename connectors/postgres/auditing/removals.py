@@ -13,7 +13,8 @@ from operator import itemgetter
 import psycopg
 
 from connectors.postgres.accounts import sees_part
-from connectors.postgres.trail import add_event, said_by
+from connectors.postgres.query import one_value
+from connectors.postgres.trail import add_event, read_detail
 
 REMOVED, KEPT_AGAIN, PUT_BACK = ("content removed", "content kept again", "kept content put back")
 REMOVED_AT, LISTED_AT = "removed_at", "listed_at"
@@ -35,17 +36,16 @@ def note_removal(
     `listed_at`: it was removed then, which the home alone knows.
     """
     with connection.transaction():
-        row = connection.execute("SELECT coalesce(%s, now())", [listed_at]).fetchone()
-        assert row is not None
-        moment: datetime = row[0]
-        said = {"sha256": sha256, LISTED_AT if listed_at else REMOVED_AT: _moment_text(moment)}
+        asked = "SELECT coalesce(%s, now())"
+        moment: datetime = one_value(connection.execute(asked, [listed_at]))
+        detail = {"sha256": sha256, LISTED_AT if listed_at else REMOVED_AT: _moment_text(moment)}
         marked = connection.execute(
             "UPDATE extract SET cleared_at = %s WHERE sha256 = %s RETURNING batch_id",
             [moment, sha256],
         ).fetchall()
         batches: list[int | None] = [*sorted({batch_id for (batch_id,) in marked})]
         for batch_id in batches or [None]:
-            add_event(connection, REMOVED, batch_id=batch_id, detail=said)
+            add_event(connection, REMOVED, batch_id=batch_id, detail=detail)
     return moment
 
 
@@ -65,7 +65,7 @@ def take_over(connection: psycopg.Connection, listed: Mapping[str, datetime]) ->
         "SELECT detail, at FROM event WHERE what = %s AND batch_id = ANY(%s) ORDER BY at",
         [REMOVED, [batch for _, batches in rows for batch in batches]],
     )
-    known: dict[tuple[str, str | None], datetime] = {_removal_of(said): at for said, at in events}
+    known: dict[tuple[str, str | None], datetime] = {_removal_of(text): at for text, at in events}
     taken = [
         sha256
         for sha256, _ in rows
@@ -82,11 +82,11 @@ def _moment_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat()
 
 
-def _removal_of(detail: str | None) -> tuple[str, str | None]:
+def _removal_of(text: str | None) -> tuple[str, str | None]:
     """Which content was removed, and when: no two removals of one are at one time."""
-    said = said_by(detail)
-    moment = said.get(REMOVED_AT, said.get(LISTED_AT))
-    return _content_of(detail), None if moment is None else str(moment)
+    detail = read_detail(text)
+    moment = detail.get(REMOVED_AT, detail.get(LISTED_AT))
+    return _content_of(text), None if moment is None else str(moment)
 
 
 def contents_are_back(connection: psycopg.Connection, contents: Collection[str]) -> list[str]:
@@ -121,7 +121,7 @@ def removed_contents(
     ).fetchall()
     if not cleared:
         return {}
-    last = _last_said(connection, {batch for _, batches, _, _ in cleared for batch in batches})
+    last = _last_events(connection, {batch for _, batches, _, _ in cleared for batch in batches})
     counted: _Counted | None = None
     found = {}
     for sha256, batches, at, opened in cleared:
@@ -143,10 +143,10 @@ def expected_of(connection: psycopg.Connection, contents: Collection[str]) -> se
     return brought - removed_contents(connection, brought).keys() if brought else brought
 
 
-def _last_said(
+def _last_events(
     connection: psycopg.Connection, batches: Collection[int]
 ) -> dict[tuple[int, str], str]:
-    """What was said last of each content of these batches."""
+    """The name of the last event about each content of these batches."""
     rows = connection.execute(
         "SELECT batch_id, detail, what FROM event "
         "WHERE what = ANY(%s) AND batch_id = ANY(%s) ORDER BY id",
@@ -156,7 +156,7 @@ def _last_said(
 
 
 def _content_of(detail: str | None) -> str:
-    return str(said_by(detail).get("sha256"))
+    return str(read_detail(detail).get("sha256"))
 
 
 class _Counted:
@@ -168,9 +168,9 @@ class _Counted:
             "SELECT at, what, detail FROM event WHERE what = ANY(%s) ORDER BY at, id",
             [[BEGINS, SWEPT, VERIFIED]],
         )
-        events = [
-            (at, what, ONE_BY_ONE.keys() <= said_by(detail).keys()) for at, what, detail in rows
-        ]
+        events = (
+            (at, what, ONE_BY_ONE.keys() <= read_detail(detail).keys()) for at, what, detail in rows
+        )
         self._looks = [
             (at, not one_by_one)
             for at, what, one_by_one in events

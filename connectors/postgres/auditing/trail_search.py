@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from connectors.postgres.auditing.audit import TrailEntry
-from connectors.postgres.auditing.streaming import streamed
+from connectors.postgres.query import streamed
 from schemas.derived.sql_names import listed
 from schemas.guards.acceptance_rules import RULE_EVENTS
 from schemas.guards.decisions import BY_RULE, DECIDED, RULE_PROPOSED

@@ -48,8 +48,6 @@ VERDICTS = (INSERTED, "updated", "unchanged", "stale")
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of a range."""
-
     counts: Counter[str]
     verdict: str
     """Of every clean row of the range without an outcome of its own."""
@@ -123,7 +121,7 @@ def apply_extracts(
 
 
 def _applied(counts: Counter[str]) -> Applied:
-    return Applied(counts, max(VERDICTS, key=lambda name: counts[name]))
+    return Applied(counts, max(VERDICTS, key=counts.__getitem__))
 
 
 def _analyse_present(connection: psycopg.Connection, work: Work) -> None:
@@ -275,35 +273,29 @@ def _insert_exceptions(
 
 def _change(connection: psycopg.Connection, table: Table, rows: AppliedTogether) -> None:
     """Update what the target has otherwise, with what was there before."""
-    for statement in (_keep_images(table, rows), _update(table, rows)):
-        connection.execute(statement, rows.parameters())
-
-
-def _keep_images(table: Table, rows: AppliedTogether) -> str:
-    return f"""INSERT INTO before_image (batch_id, extract_id, record_number, record, image)
-        SELECT %(batch)s, s.extract_id, s.record_number, '{table.name}', row_to_json(t)::text
-        FROM {_changed(table, rows)} JOIN {table.name} t ON {joined(table)}"""
-
-
-def _update(table: Table, rows: AppliedTogether) -> str:
-    written = (*content_columns(table), *stored_columns(LINEAGE))
-    values = ", ".join(f"{quoted(name)} = s.{quoted(name)}" for name in written)
-    return f"""UPDATE {table.name} t SET {values} FROM {_changed(table, rows)}
-        WHERE {joined(table)}"""
-
-
-def _changed(table: Table, rows: AppliedTogether) -> str:
-    return f"""(SELECT s.* FROM {staged_name(table)} s
+    changed = f"""(SELECT s.* FROM {staged_name(table)} s
         JOIN present p ON {same("p", "s")} AND p.verdict = 'updated'
         WHERE {rows.within("s")}) s"""
+    connection.execute(
+        f"""INSERT INTO before_image (batch_id, extract_id, record_number, record, image)
+        SELECT %(batch)s, s.extract_id, s.record_number, '{table.name}', row_to_json(t)::text
+        FROM {changed} JOIN {table.name} t ON {joined(table)}""",
+        rows.parameters(),
+    )
+    written = (*content_columns(table), *stored_columns(LINEAGE))
+    values = ", ".join(f"{quoted(name)} = s.{quoted(name)}" for name in written)
+    connection.execute(
+        f"UPDATE {table.name} t SET {values} FROM {changed} WHERE {joined(table)}",
+        rows.parameters(),
+    )
 
 
 def _refuse(
     connection: psycopg.Connection, table: Table, rows: Range, error: psycopg.Error
 ) -> None:
     # Even its first line may quote a value.
-    said = "" if table.unquotable else error.diag.message_primary or ""
-    reason = f"{error.sqlstate} {said}".strip()
+    message = "" if table.unquotable else error.diag.message_primary or ""
+    reason = f"{error.sqlstate} {message}".strip()
     parameters = {
         **rows.parameters(),
         "field": error.diag.column_name or "",

@@ -168,7 +168,8 @@ def _repairs(
             if place := read_name(parent):
                 named[row] = AttemptRow(corrected, *place)
                 kinds[row], states[row] = table, state
-    known = kinds | _kinds(connection, {*named.values()} - kinds.keys())
+    others = {*named.values()} - kinds.keys()
+    known = kinds | {row: table for table, row in _rows_at(connection, others)}
     repairs = {
         row: of for row, of in named.items() if known.get(of) in (kinds[row], INSERT_BATCH_DATA)
     }
@@ -341,11 +342,6 @@ def _rows_repaired(
         row: _Repaired(*known)
         for table, row, *known in _rows_at(connection, rows, columns, outcome_joins)
     }
-
-
-def _kinds(connection: psycopg.Connection, rows: Collection[AttemptRow]) -> dict[AttemptRow, Table]:
-    """Of which kind rows are; of those that are there."""
-    return {row: table for table, row in _rows_at(connection, rows)}
 
 
 def _rows_at(

@@ -12,6 +12,7 @@ from connectors.postgres.batches.attempts import checked_of, standing_batches
 from connectors.postgres.batches.ledger import batch_span
 from connectors.postgres.batches.ranges import ready
 from connectors.postgres.database import nested_loops
+from connectors.postgres.query import one_value
 from schemas.derived.sql_names import key_columns, listed, place_number, place_of, staged_name
 from schemas.derived.views import (
     COUNTS_NOT,
@@ -189,9 +190,10 @@ def check_reference(
             WHERE {READY}"""
         return connection.execute(statement, span).rowcount
 
-    def said(code: str) -> str:
-        return _message(code, reference.field, "value", reference.table)
-
+    elsewhere, nowhere = (
+        _message(code, reference.field, "value", reference.table)
+        for code in ("ReferenceTenant", "ReferenceMissing")
+    )
     statement = f"""
         WITH named AS (
             SELECT m.value, m.elsewhere, count(*) AS rows,
@@ -204,13 +206,11 @@ def check_reference(
             SELECT %(batch)s, {place_of("first")}, '{table.name}',
                 CASE WHEN elsewhere THEN 'ReferenceTenant' ELSE 'ReferenceMissing' END,
                 '{reference.field}', value::text, rows,
-                CASE WHEN elsewhere THEN {said("ReferenceTenant")}
-                    ELSE {said("ReferenceMissing")} END
+                CASE WHEN elsewhere THEN {elsewhere} ELSE {nowhere} END
             FROM named RETURNING rows
         )
         SELECT coalesce(sum(rows), 0) FROM noted"""
-    row = connection.execute(statement, span).fetchone()
-    return int(row[0]) if row else 0
+    return int(one_value(connection.execute(statement, span)))
 
 
 def _find_missing(

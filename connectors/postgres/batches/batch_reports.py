@@ -16,7 +16,7 @@ from connectors.postgres.auditing.evidence import reopened_batches
 from connectors.postgres.batches.deliveries import batches_of_delivery, batches_to_report_again
 from connectors.postgres.batches.ledger import ENDED
 from connectors.postgres.heartbeat import ended_if_idle
-from connectors.postgres.trail import add_event, last_of_batch, said_by, said_last
+from connectors.postgres.trail import add_event, last_detail, last_of_batch, read_detail
 from schemas.guards.batch_states import BY_UNDO, REOPENED, UNDO
 
 WRITTEN, REMOVED = "report written", "report removed"
@@ -30,7 +30,6 @@ FILES = (*RENDERINGS, MANIFEST)
 
 
 def folder_of(reports: Path, batch_id: int) -> Path:
-    """The folder of a batch's report, below that of all reports."""
     return reports / f"batch-{batch_id}"
 
 
@@ -113,7 +112,7 @@ def _reopened_by(connection: psycopg.Connection, batch_id: int) -> Iterator[int]
     undo = last_of_batch(connection, UNDO, batch_id)
     if not undo:
         return
-    yield from (number for number, *_ in reopened_batches(said_last(connection, batch_id, UNDO)))
+    yield from (number for number, *_ in reopened_batches(last_detail(connection, batch_id, UNDO)))
     for (number,) in connection.execute(
         "SELECT batch_id FROM event WHERE id > %s AND what = %s "
         f"AND detail::jsonb -> '{BY_UNDO}' = to_jsonb(%s)",
@@ -163,12 +162,9 @@ def noted_reports(
             "batches": None if batches is None else [*batches],
         },
     )
-    return [
-        Noted(batch, _hashes(detail), what == REMOVED, owed) for batch, detail, what, owed in rows
-    ]
-
-
-def _hashes(detail: str | None) -> Mapping[str, str]:
-    """The hash of each file, as an event says it."""
-    said = said_by(detail).get("sha256")
-    return {name: str(one) for name, one in said.items()} if isinstance(said, dict) else {}
+    noted = []
+    for batch, detail, what, owed in rows:
+        hashes = read_detail(detail).get("sha256")
+        by_file = hashes.items() if isinstance(hashes, dict) else ()
+        noted.append(Noted(batch, {name: str(one) for name, one in by_file}, what == REMOVED, owed))
+    return noted

@@ -14,6 +14,7 @@ from connectors.postgres.batches.batch_reports import note_owed
 from connectors.postgres.batches.deliveries import batches_to_report_again
 from connectors.postgres.batches.ledger import IN_DATABASE, State, batch_span, staged_tables
 from connectors.postgres.database import nested_loops
+from connectors.postgres.query import one_value
 from connectors.postgres.trail import add_event
 from schemas.counting import agree, first_of, quantity
 from schemas.derived.sql_names import SCHEMA, key_columns, listed, staged_name
@@ -46,11 +47,18 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
         lock_corrections(connection, current)
         corrections = corrections_of(connection, current)
         some = bool(corrections) and _gather(connection, current, corrections)
-        withdrawn = _withdraw(
-            connection, current, f"AND NOT {_REPAIRED_AS_RECORDED}" if some else ""
-        )
+        withdrawn = connection.execute(
+            f"DELETE FROM outcome o WHERE {of_batch('o')} AND o.verdict = '{CORRECTED}' "
+            + (f"AND NOT {_REPAIRED_AS_RECORDED}" if some else ""),
+            batch_span(connection, current),
+        ).rowcount
         corrected = sum(
-            _mark_corrected(connection, table, current)
+            connection.execute(
+                f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+                SELECT s.batch_id, s.extract_id, s.record_number, '{CORRECTED}', {_MATCHED}
+                {_in_error_and_repaired(table)}""",
+                batch_span(connection, current),
+            ).rowcount
             for table in (staged_tables(connection, current) if some else ())
         )
         # What is repaired by another row instead is in no error meanwhile.
@@ -194,14 +202,6 @@ def _with_same_key(table: Table, among: str) -> str:
         AND {same} AND s.parent IS NULL AND {repair_state(table)} IN ({listed(SETTLING)}))"""
 
 
-def _withdraw(connection: psycopg.Connection, batch_id: int, unless: str) -> int:
-    """Take back what is true no longer; returns of how many rows."""
-    return connection.execute(
-        f"""DELETE FROM outcome o WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}' {unless}""",
-        batch_span(connection, batch_id),
-    ).rowcount
-
-
 def _end_with_errors(connection: psycopg.Connection, batch_id: int) -> None:
     """Let a batch that ended without errors, for they were repaired by then, end once more.
 
@@ -220,16 +220,6 @@ def _end_with_errors(connection: psycopg.Connection, batch_id: int) -> None:
         detail = {ENDED_AT: moved[0]}
         add_event(connection, f"batch {state}", batch_id=batch_id, reason=reason, detail=detail)
         before = state
-
-
-def _mark_corrected(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
-    """Let rows end as corrected that are repaired; returns how many."""
-    return connection.execute(
-        f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
-        SELECT s.batch_id, s.extract_id, s.record_number, '{CORRECTED}', {_MATCHED}
-        {_in_error_and_repaired(table)}""",
-        batch_span(connection, batch_id),
-    ).rowcount
 
 
 def _in_error_and_repaired(table: Table) -> str:
@@ -308,7 +298,7 @@ def _without_keys(connection: psycopg.Connection, batch_id: int) -> list[Table]:
 def reads_staged(connection: psycopg.Connection, name: str = "staged_row") -> bool:
     """Whether this account of the database is shown rows as delivered: of a table, or of all."""
     asked = "SELECT has_table_privilege(%s, 'SELECT')"
-    return (connection.execute(asked, [f"{SCHEMA}.{name}"]).fetchone() or (False,))[0] is True
+    return bool(one_value(connection.execute(asked, [f"{SCHEMA}.{name}"])))
 
 
 def _misrecorded(connection: psycopg.Connection, batch_id: int) -> str:

@@ -18,7 +18,7 @@ from psycopg import sql
 from connectors.postgres.batches.lease import Lease
 from connectors.postgres.batches.ledger import Receipt, State
 from connectors.postgres.schema.own_kinds import defined_so_far
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import read_detail
 from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name
 from schemas.field import Table
 from schemas.guards.batch_states import PREFIX
@@ -41,6 +41,8 @@ _ROW_HASHES = {
     FIELDS: "hash_record_extended(ROW({}), 0)",
 }
 """What is hashed of a row: all bytes of it at once; in an earlier version, each field."""
+SPAN = 65_536
+"""Numbers of records with a receipt of their own, so that one row is proven by few others."""
 
 
 class Digest(NamedTuple):
@@ -59,8 +61,21 @@ Digests = dict[tuple[int, str], Digest]
 """By extract and record kind."""
 
 
-def row_digests(connection: psycopg.Connection, table: Table, batches: Collection[int]) -> Digests:
-    """Every staged row of some batches hashed: place, text, reasons and all values.
+class RecordSpan(NamedTuple):
+    """Records of one extract by their numbers, the first and the last of them."""
+
+    extract: int
+    first: int
+    last: int
+
+
+def row_digests(
+    connection: psycopg.Connection,
+    table: Table,
+    batches: Collection[int],
+    within: RecordSpan | None = None,
+) -> Digests:
+    """Every staged row of some batches hashed, or those of a span: place, text, reasons, values.
 
     A batch is hashed as it was when it was staged: by an earlier version, or when a kind of our own
     was defined otherwise.
@@ -76,11 +91,11 @@ def row_digests(connection: psycopg.Connection, table: Table, batches: Collectio
     known = {form: kept[form] for form in kept.keys() & forms.keys()}
     others = {*batches}.difference(*known.values())
     return {
-        (one, table.name): Digest(rows, total)
+        (extract, table.name): Digest(rows, total)
         for hashed, of in ((_now(table), others), *((forms[one], known[one]) for one in known))
         if of
-        for one, rows, total, *_ in connection.execute(
-            _digests_of(table, hashed), {"batches": sorted(of)}
+        for extract, rows, total in connection.execute(
+            _digests_of(table, hashed, within), {"batches": sorted(of)}
         )
     }
 
@@ -93,21 +108,21 @@ def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
     for table in tables:
         # Read first: of a statement that writes, the server reads with one process alone.
         found = lease.connection.execute(
-            _digests_of(table, _now(table)), {"batches": [lease.batch_id]}
+            _SPANS.format(_now(table), _staged(table)), {"batches": [lease.batch_id]}
         )
         lease.add_receipts(
             Receipt(
                 batch_id=lease.batch_id,
                 extract_id=extract,
                 stage=KEEP + table.name,
-                chunk=0,
+                chunk=span,
                 first_record=first,
                 last_record=last,
                 counts={"rows": rows},
                 totals={},
                 sha256=f"{_form(BYTES, _hashed(table))} {total}",
             )
-            for extract, rows, total, first, last in found.fetchall()
+            for extract, span, rows, total, first, last in found.fetchall()
         )
     receipts = _hash_of_receipts(lease.connection, [lease.batch_id])
     clues = clues_digests(lease.connection, [lease.batch_id])
@@ -127,14 +142,23 @@ def clues_digests(connection: psycopg.Connection, batches: Collection[int]) -> d
 
 def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Digests:
     """What the receipts say of the rows of some batches."""
-    rows = connection.execute(
-        f"SELECT extract_id, stage, counts, sha256 FROM receipt WHERE stage LIKE '{KEEP}%%' "
-        "AND batch_id = ANY(%s)",
-        [list(batches)],
+    return _stated(
+        connection,
+        connection.execute(
+            "SELECT extract_id, stage, counts, sha256 FROM receipt "
+            f"WHERE stage LIKE '{KEEP}%%' AND batch_id = ANY(%s)",
+            [list(batches)],
+        ),
     )
+
+
+def _stated(
+    connection: psycopg.Connection, receipts: Iterable[tuple[int, str, str, str]]
+) -> Digests:
+    """What receipts say, added up by extract and record kind."""
     stated = [
         (extract, stage.removeprefix(KEEP), counts, text.partition(" ")[::2])
-        for extract, stage, counts, text in rows
+        for extract, stage, counts, text in receipts
     ]
     forms: dict[str, set[str]] = {}
     for _, record, _, (form, _) in stated:
@@ -145,12 +169,22 @@ def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Di
         if record in EXTRACTS
         for form in _forms(connection, EXTRACTS[record], kept)
     }
-    return {
-        (extract, record): Digest(
-            json.loads(counts)["rows"], total if (record, form) in known else None
-        )
-        for extract, record, counts, (form, total) in stated
-    }
+    found: Digests = {}
+    for extract, record, counts, (form, total) in stated:
+        rows, added = found.get((extract, record), Digest(0, "0"))
+        rows += json.loads(counts)["rows"]
+        if added is None or (record, form) not in known:
+            found[extract, record] = Digest(rows, None)
+        else:
+            found[extract, record] = Digest(rows, _added(added, total))
+    return found
+
+
+def _added(one: str, other: str) -> str:
+    try:
+        return str(int(one) + int(other))
+    except ValueError:
+        return f"{one} {other}"  # Not written by us, and so no sum of rows.
 
 
 def differing(
@@ -168,10 +202,10 @@ def differing(
             yield of, (before, after)
 
 
-def are_as_staged(
-    connection: psycopg.Connection, table: Table, batch_id: int, extract_id: int
+def is_as_staged(
+    connection: psycopg.Connection, table: Table, batch_id: int, extract_id: int, number: int
 ) -> bool | None:
-    """Whether the rows of an extract are those that were hashed once all were staged.
+    """Whether the rows around a record of an extract are those that were hashed with it.
 
     None: nothing is kept to tell by. They are being staged, or an earlier version staged them, or
     other columns were hashed than there are now.
@@ -179,13 +213,17 @@ def are_as_staged(
     hashes = recorded(connection, [batch_id])
     if hashes[batch_id] is None:
         return None
-    of = extract_id, table.name
-    then = kept_digests(connection, [batch_id]).get(of, Digest(0, ""))
-    now = row_digests(connection, table, [batch_id]).get(of, Digest(0, ""))
-    altered = next(differing({of: then}, {of: now}), None)
-    if altered is not None or changed_receipts(connection, hashes):
+    receipts = connection.execute(
+        "SELECT extract_id, stage, counts, sha256, first_record, last_record FROM receipt "
+        "WHERE extract_id = %s AND stage = %s AND %s BETWEEN first_record AND last_record",
+        [extract_id, KEEP + table.name, number],
+    ).fetchall()
+    first, last = receipts[0][-2:] if receipts else (number, number)
+    then = _stated(connection, (one[:-2] for one in receipts))
+    now = row_digests(connection, table, [batch_id], RecordSpan(extract_id, first, last))
+    if [*differing(then, now)] or changed_receipts(connection, hashes):
         return False
-    return None if then.sum is None else True
+    return None if any(one.sum is None for one in then.values()) else True
 
 
 def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str | None]:
@@ -202,15 +240,15 @@ def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[i
         if what == _RECEIVED:
             found[batch] = None
         elif found[batch] is None:
-            found[batch] = said_by(detail).get(ROWS)
+            found[batch] = read_detail(detail).get(ROWS)
     return found
 
 
 def changed_receipts(connection: psycopg.Connection, hashes: dict[int, str | None]) -> list[int]:
     """The batches whose receipts of staged rows are not those the audit trail tells of."""
-    said = {batch: rows for batch, rows in hashes.items() if rows is not None}
-    there = _hash_of_receipts(connection, said)
-    return sorted(batch for batch, rows in said.items() if there.get(batch, "") != rows)
+    known = {batch: rows for batch, rows in hashes.items() if rows is not None}
+    there = _hash_of_receipts(connection, known)
+    return sorted(batch for batch, rows in known.items() if there.get(batch, "") != rows)
 
 
 def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
@@ -218,7 +256,7 @@ def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) 
     for batch, *receipt in connection.execute(
         f"SELECT batch_id, stage, counts, sha256 FROM receipt "
         f"WHERE stage LIKE '{KEEP}%%' AND batch_id = ANY(%s) "
-        'ORDER BY extract_id, stage COLLATE "C"',
+        'ORDER BY extract_id, stage COLLATE "C", chunk',
         [list(batches)],
     ):
         found.setdefault(batch, []).append(json.dumps(receipt))
@@ -228,15 +266,33 @@ def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) 
     }
 
 
-def _digests_of(table: Table, hashed: sql.Composed) -> sql.Composed:
-    """SQL for the digests by extract; the range of extracts is what the range indexes know."""
-    return sql.SQL(
-        "SELECT s.extract_id, count(*), sum({})::text, "
-        "min(s.record_number), max(s.record_number) FROM {} s "
-        "WHERE s.batch_id = ANY(%(batches)s) AND s.extract_id "
-        "BETWEEN (SELECT min(id) FROM extract WHERE batch_id = ANY(%(batches)s)) "
-        "AND (SELECT max(id) FROM extract WHERE batch_id = ANY(%(batches)s)) GROUP BY 1"
-    ).format(hashed, sql.Identifier(SCHEMA, staged_name(table)))
+_OF_BATCHES = (
+    "{} s WHERE s.batch_id = ANY(%(batches)s) AND s.extract_id "
+    "BETWEEN (SELECT min(id) FROM extract WHERE batch_id = ANY(%(batches)s)) "
+    "AND (SELECT max(id) FROM extract WHERE batch_id = ANY(%(batches)s))"
+)
+"""SQL for the staged rows of batches; the range of extracts is what the range indexes know."""
+_SPANS = sql.SQL(
+    f"SELECT s.extract_id, (s.record_number / {SPAN})::int, count(*), sum({{}})::text, "
+    f"min(s.record_number), max(s.record_number) FROM {_OF_BATCHES} GROUP BY 1, 2"
+)
+
+
+def _digests_of(table: Table, hashed: sql.Composed, within: RecordSpan | None) -> sql.Composed:
+    """SQL for the digests by extract, of the rows of a span or all."""
+    of_span: sql.Composable = sql.SQL("")
+    if within is not None:
+        of_span = sql.SQL(" AND s.extract_id = {} AND s.record_number BETWEEN {} AND {}").format(
+            *within
+        )
+    rows = sql.SQL(_OF_BATCHES).format(_staged(table))
+    return sql.SQL("SELECT s.extract_id, count(*), sum({})::text FROM {}{} GROUP BY 1").format(
+        hashed, rows, of_span
+    )
+
+
+def _staged(table: Table) -> sql.Identifier:
+    return sql.Identifier(SCHEMA, staged_name(table))
 
 
 def _forms(

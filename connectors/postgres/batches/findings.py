@@ -22,7 +22,8 @@ from connectors.postgres.batches.ledger import (
     tables_of_extract,
 )
 from connectors.postgres.batches.written_over import OF_OTHERS, SECOND_RECORD
-from connectors.postgres.trail import said_by
+from connectors.postgres.query import one_value
+from connectors.postgres.trail import read_detail
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import (
     AT_PLACES,
@@ -40,6 +41,8 @@ REASONS_OF = "reasons"
 """The clue of a chunk that counts them."""
 SEARCHED = 4_096
 """Records looked through at first for the one a line is in; eight times as many each next time."""
+
+_BROKEN = frozenset(fault.code for fault in RecordFault)
 
 
 class Finding(NamedTuple):
@@ -108,8 +111,8 @@ def _findings(
             SELECT extract_id, record_number, first_line, reason ->> 'ErrorCode' AS code,
                 reason ->> 'FieldName' AS field, reason -> 'Meta' ->> 'value' AS value, 1 AS rows
             FROM reasons
-            UNION ALL SELECT * FROM unnest(%(extracts)s::int[], %(numbers)s::bigint[],
-                %(lines)s::bigint[], %(codes)s::text[], %(fields)s::text[], %(values)s::text[],
+            UNION ALL SELECT * FROM unnest(%(extract_id)s::int[], %(record_number)s::bigint[],
+                %(line)s::bigint[], %(code)s::text[], %(field)s::text[], %(value)s::text[],
                 %(rows)s::int[])
         )
         SELECT '{table.name}', code, field, sum(rows)::bigint,
@@ -120,18 +123,7 @@ def _findings(
         FROM named GROUP BY code, field
         ORDER BY sum(rows) DESC, code COLLATE "C", field COLLATE "C" """,
         batch_span(connection, batch_id)
-        | {
-            name: [getattr(one, of) for one in counted or ()]
-            for name, of in (
-                ("extracts", "extract_id"),
-                ("numbers", "record_number"),
-                ("lines", "line"),
-                ("codes", "code"),
-                ("fields", "field"),
-                ("values", "value"),
-                ("rows", "rows"),
-            )
-        },
+        | {name: [getattr(one, name) for one in counted or ()] for name in Finding._fields},
     ).fetchall()
     return [Finding(*row) for row in rows]
 
@@ -151,7 +143,7 @@ def _counted(
                 ORDER BY id DESC LIMIT 1)""",
         batch_span(connection, batch_id),
     ).fetchone() or (True, None)
-    digest = said_by(staged).get(CLUES)
+    digest = read_detail(staged).get(CLUES)
     if corrected or digest not in (None, clues_digests(connection, [batch_id]).get(batch_id, "")):
         return None
     by_record = defaultdict[str, list[Receipt]](list)
@@ -188,7 +180,12 @@ def rejected_rows(
     `after` is the extract and record number of the last one that is not wanted.
     """
     limit = "" if most is None else f"LIMIT {int(most)}"
-    every = " UNION ALL ".join(_rejected(table, limit) for table in tables)
+    every = " UNION ALL ".join(
+        f"""(SELECT *, '{table.name}' AS record FROM ({_erroneous(table)}) e
+        WHERE (extract_id, record_number) > (%(extract)s, %(number)s)
+        ORDER BY extract_id, record_number {limit})"""
+        for table in tables
+    )
     if not every:
         return
     with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
@@ -196,12 +193,6 @@ def rejected_rows(
             f"SELECT * FROM ({every}) r ORDER BY extract_id, record_number {limit}",
             batch_span(connection, batch_id) | {"extract": after[0], "number": after[1]},
         )
-
-
-def _rejected(table: Table, limit: str) -> str:
-    return f"""(SELECT *, '{table.name}' AS record FROM ({_erroneous(table)}) e
-        WHERE (extract_id, record_number) > (%(extract)s, %(number)s)
-        ORDER BY extract_id, record_number {limit})"""
 
 
 def rows_at(
@@ -261,8 +252,7 @@ def notes(connection: psycopg.Connection, batch_id: int, most: int) -> list[Note
 
 
 def count_notes(connection: psycopg.Connection, batch_id: int) -> int:
-    row = connection.execute(f"SELECT count(*) FROM {_NOTED}", [batch_id]).fetchone()
-    return int(row[0]) if row else 0
+    return int(one_value(connection.execute(f"SELECT count(*) FROM {_NOTED}", [batch_id])))
 
 
 def note_left_out(
@@ -330,8 +320,7 @@ def wrong_fields(error_data: str) -> frozenset[str]:
 
 def is_broken(error_data: str | None) -> bool:
     """Whether a row has no cells, because its line could not be divided into them."""
-    codes = {fault.code for fault in RecordFault}
-    return any(error["ErrorCode"] in codes for error in json.loads(error_data or "[]"))
+    return any(error["ErrorCode"] in _BROKEN for error in json.loads(error_data or "[]"))
 
 
 def find_row(connection: psycopg.Connection, extract_id: int, record_number: int) -> list[Any]:

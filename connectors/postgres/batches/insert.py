@@ -27,7 +27,12 @@ NO_COPY = -1
 
 def insert_staged(connection: psycopg.Connection, table: Table, rows: AppliedTogether) -> int:
     """Insert what is new of some records from their staged rows."""
-    return connection.execute(_insert(table, rows), rows.parameters()).rowcount
+    names = ", ".join(map(quoted, inserted_columns(table)))
+    return connection.execute(
+        f"""INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged_name(table)} s
+        WHERE {ready(rows.within)} AND {absent()}""",
+        rows.parameters(),
+    ).rowcount
 
 
 def insert_new(
@@ -94,9 +99,3 @@ def _between(rows: Range, parts: Sequence[Spooled]) -> Iterator[Range]:
         free = part.last + 1
     if free <= rows.last:
         yield replace(rows, first=free)
-
-
-def _insert(table: Table, rows: AppliedTogether) -> str:
-    names = ", ".join(map(quoted, inserted_columns(table)))
-    return f"""INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged_name(table)} s
-        WHERE {ready(rows.within)} AND {absent()}"""

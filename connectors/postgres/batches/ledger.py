@@ -19,7 +19,7 @@ from psycopg.rows import class_row, dict_row
 from connectors.addresses import service_address
 from connectors.errors import BatchUnknown, ExtractRefused
 from connectors.postgres.batches.clues import readable_clues
-from connectors.postgres.trail import add_event, said_by
+from connectors.postgres.trail import add_event, read_detail
 from schemas.derived.sql_names import listed
 from schemas.derived.views import LISTING_FEED
 from schemas.field import Table
@@ -79,7 +79,7 @@ class Batch:
     @property
     def tenant(self) -> int | None:
         """The tenant that it is bound to; None: it may hold rows of any."""
-        bound = said_by(self.profile).get("tenant")
+        bound = read_detail(self.profile).get("tenant")
         return bound if isinstance(bound, int) else None
 
 
@@ -168,18 +168,18 @@ def find_content(
     `stated` is what a manifest says now, by SHA-256: a batch that has ended and refused one of
     these for what another one said has not taken it.
     """
-    said = stated or {}
+    stated = stated or {}
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
         return cursor.execute(
             f"SELECT * FROM batch b WHERE content_id = %s AND state NOT IN ({listed(TAKEN_BACK)}) "
             "AND NOT EXISTS (SELECT FROM unnest(%s::text[]) AS file WHERE NOT EXISTS (SELECT FROM "
             "extract e WHERE e.batch_id = b.id AND file IN (e.sha256, e.name))) "
             f"AND NOT ({REFUSED_AS_STATED} AND EXISTS (SELECT FROM extract e "
-            "JOIN unnest(%s::text[], %s::text[]) AS now (sha256, said) ON e.sha256 = now.sha256 "
+            "JOIN unnest(%s::text[], %s::text[]) AS now (sha256, stated) ON e.sha256 = now.sha256 "
             "WHERE e.batch_id = b.id AND e.refused = 'incomplete_file' "
-            "AND e.manifest::jsonb - 'manifest' <> now.said::jsonb - 'manifest')) "
+            "AND e.manifest::jsonb - 'manifest' <> now.stated::jsonb - 'manifest')) "
             "ORDER BY id DESC LIMIT 1",
-            [content_id, list(missing), list(said), list(said.values())],
+            [content_id, list(missing), list(stated), list(stated.values())],
         ).fetchone()
 
 
@@ -233,12 +233,9 @@ def in_force_after(connection: psycopg.Connection, batch_id: int) -> list[int]:
 
 def batches_of(connection: psycopg.Connection, numbers: Iterable[int]) -> list[Batch]:
     """The batches of these numbers, the first one first."""
-    named = list(numbers)
-    if not named:
-        return []
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
         return cursor.execute(
-            "SELECT * FROM batch WHERE id = ANY(%s) ORDER BY id", [named]
+            "SELECT * FROM batch WHERE id = ANY(%s) ORDER BY id", [[*numbers]]
         ).fetchall()
 
 
@@ -290,7 +287,6 @@ def add_secret_constants(
 
 
 def list_secret_constants(connection: psycopg.Connection, batch_id: int) -> dict[str, str]:
-    """The secrets of a batch's profile by their field."""
     rows = connection.execute(
         "SELECT field, value FROM secret_constant WHERE batch_id = %s", [batch_id]
     ).fetchall()
@@ -407,35 +403,32 @@ def tables_of(receipts: Iterable[Receipt]) -> list[Table]:
 
 
 def by_extract(receipts: Iterable[Receipt]) -> defaultdict[int, list[Receipt]]:
-    """Receipts by their extract, in their order."""
     found: defaultdict[int, list[Receipt]] = defaultdict(list)
     for receipt in receipts:
         found[receipt.extract_id].append(receipt)
     return found
 
 
-def begun_extracts(
-    connection: psycopg.Connection, batch_id: int, stage: str
-) -> dict[int, int | None]:
-    """The extracts that have a receipt of a stage, with the end of the first chunk if it is alone.
+def begun_extracts(connection: psycopg.Connection, batch_id: int) -> dict[int, int | None]:
+    """The extracts of which rows are staged, with the end of the first chunk if it is alone.
 
     It is None where there are receipts of other chunks.
     """
     rows = connection.execute(
         "SELECT extract_id, CASE WHEN max(chunk) = 0 THEN max(byte_end) END FROM receipt "
-        "WHERE batch_id = %s AND stage = %s GROUP BY 1",
-        [batch_id, stage],
+        "WHERE batch_id = %s AND stage = 'stage' GROUP BY 1",
+        [batch_id],
     )
     return dict(rows.fetchall())
 
 
 def withdraw_receipts(
-    connection: psycopg.Connection, stage: str, extract_id: int, chunk: int, record: int
+    connection: psycopg.Connection, extract_id: int, chunk: int, record: int
 ) -> None:
-    """Forget what is said of an extract from a chunk, which begins with this record, on."""
+    """Forget what staging says of an extract from a chunk, which begins with this record, on."""
     connection.execute(
-        "DELETE FROM receipt WHERE extract_id = %s AND stage = %s AND chunk >= %s",
-        [extract_id, stage, chunk],
+        "DELETE FROM receipt WHERE extract_id = %s AND stage = 'stage' AND chunk >= %s",
+        [extract_id, chunk],
     )
     connection.execute(
         "DELETE FROM outcome WHERE extract_id = %s AND record_number >= %s", [extract_id, record]

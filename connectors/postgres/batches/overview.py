@@ -26,8 +26,6 @@ from schemas.own_columns import PARENT_COLUMN
 
 
 class BatchSummary(NamedTuple):
-    """One batch as lists show it."""
-
     id: int
     feed: str
     state: State
@@ -67,17 +65,16 @@ def list_overview(
     asked: dict[str, object] = {"most": most, "since": since, "ended": list(ENDED), "state": state}
     asked |= {"before": before, "only": only, "file": file}
     with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
-        lines = cursor.execute(_OVERVIEW, asked)
-        listed = [line._replace(state=State(line.state)) for line in lines]
-    standing = _standing(connection, [line.id for line in listed])
+        batches = cursor.execute(_OVERVIEW, asked).fetchall()
+    standing = _standing(connection, [one.id for one in batches])
     again = Counter(row.batch_id for row in delivered_again(connection, standing))
-    counted = [line._replace(errors=line.errors - again[line.id]) for line in listed]
-    return [
-        line._replace(repaired=_repaired(connection, line.id))
-        if line.state is State.COMPLETE_WITH_ERRORS and not line.errors
-        else line
-        for line in counted
-    ]
+    summaries = []
+    for one in batches:
+        summary = one._replace(state=State(one.state), errors=one.errors - again[one.id])
+        if summary.state is State.COMPLETE_WITH_ERRORS and not summary.errors:
+            summary = summary._replace(repaired=_repaired(connection, one.id))
+        summaries.append(summary)
+    return summaries
 
 
 def _repaired(connection: psycopg.Connection, batch_id: int) -> dict[int, int]:

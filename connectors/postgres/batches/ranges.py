@@ -21,7 +21,6 @@ class Range:
     last: int
 
     def halves(self) -> tuple["Range", "Range"]:
-        """The range in two."""
         middle = (self.first + self.last) // 2
         return replace(self, last=middle), replace(self, first=middle + 1)
 

@@ -80,11 +80,11 @@ def target_row(
         if key
         else f"{of}.extract_id = %(extract_id)s AND {of}.record_number = %(record_number)s"
     )
-    shown = replace(
+    public = replace(
         table, fields=tuple(one for one in table.fields if not one.secret), references=()
     )
     row = connection.execute(
-        f"SELECT {json_expression(shown, 't')}, t.extract_id, t.record_number "
+        f"SELECT {json_expression(public, 't')}, t.extract_id, t.record_number "
         f"FROM {source} WHERE {where} AND {sees_target(table.name, 't')} LIMIT 1",
         key or (by._asdict() if by else {}),
     ).fetchone()
@@ -122,12 +122,10 @@ def row_beginning_at(
 
     A line may have become several records: it is the one with the key, where one has it.
     """
-    extracts = [
-        row[0]
-        for row in connection.execute(
-            "SELECT id FROM extract WHERE batch_id = %s AND name = %s ORDER BY id", [batch_id, file]
-        )
-    ]
+    found = connection.execute(
+        "SELECT id FROM extract WHERE batch_id = %s AND name = %s ORDER BY id", [batch_id, file]
+    )
+    extracts = [number for (number,) in found]
     first = None
     # Nearly always a record's number is just below its line; where records have several lines it is
     # far below, and above it where a line became several.

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.postgres.batches.ledger import batch_span
+from connectors.postgres.query import one_value
 from connectors.postgres.trail import through_before
 from schemas.amounts import EXACT
 from schemas.derived.sql_names import IDENTITY, key_columns, listed, staged_name
@@ -30,7 +31,7 @@ from schemas.derived.views import (
 from schemas.field import Table
 
 DATABASE, SINCE_CHANGED, UNCHANGED = "database", "since_changed", "unchanged"
-_MOST_BESIDE = 8
+_MOST_TIMES = 8
 """With more rows than so many for each of the batch, a target takes longer to read than to ask."""
 _PRIME = 1_000_003
 
@@ -83,22 +84,17 @@ def recount_both(connection: psycopg.Connection, table: Table, batch_id: int) ->
 
 
 def _both_of_written(connection: psycopg.Connection, table: Table, batch_id: int) -> Recount:
-    if _is_much(connection, table, batch_id):
+    is_good_part = connection.execute(
+        """SELECT coalesce(sum(last_record - first_record + 1), 0) * %s >=
+            (SELECT reltuples FROM pg_class WHERE oid = %s::regclass)
+        FROM receipt WHERE batch_id = %s AND stage = %s""",
+        [_MOST_TIMES, table.name, batch_id, apply_stage(table)],
+    )
+    if one_value(is_good_part):
         staged, held = recount(connection, table, batch_id), _held(connection, table, batch_id)
         if _together(one for one in staged if one.state in WRITTEN) == _together(held):
             return Recount(staged, held)
     return _by_key(connection, table, batch_id)
-
-
-def _is_much(connection: psycopg.Connection, table: Table, batch_id: int) -> bool:
-    """Whether the rows of the batch are a good part of the target."""
-    row = connection.execute(
-        """SELECT coalesce(sum(last_record - first_record + 1), 0) * %s >=
-            (SELECT reltuples FROM pg_class WHERE oid = %s::regclass)
-        FROM receipt WHERE batch_id = %s AND stage = %s""",
-        [_MOST_BESIDE, table.name, batch_id, apply_stage(table)],
-    ).fetchone()
-    return row is not None and bool(row[0])
 
 
 def _held(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Sum]:

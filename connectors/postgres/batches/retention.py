@@ -206,8 +206,10 @@ def unneeded_reports(
     for batch, manifest in sorted(closed.items()):
         folder = folder_of(reports, batch)
         try:
-            if manifest is not None and _hash(folder / MANIFEST) != manifest:
-                continue
+            if manifest is not None:
+                content = (folder / MANIFEST).read_bytes()
+                if hashlib.sha256(content).hexdigest() != manifest:
+                    continue
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -303,10 +305,6 @@ def _old(path: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
         onerror(error)
         return
     yield Unneeded(path, size, status.st_mtime)
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _folder_bytes(folder: Path) -> int:

@@ -9,6 +9,7 @@ from connectors.errors import BatchStateError
 from connectors.postgres.accounts import OF_OTHERS, batch_label
 from connectors.postgres.batches.ledger import TAKEN_BACK, batch_span
 from connectors.postgres.database import nested_loops
+from connectors.postgres.query import one_value
 from connectors.postgres.trail import through_before
 from schemas.derived.sql_names import (
     SCHEMA,
@@ -43,14 +44,14 @@ def refuse_if_corrected(
     Without what it repairs, a row of it would lead back to none: the row that was delivered first
     would be in error again beside it, and be repaired a second time, with other values.
     """
-    row = connection.execute(
+    found = connection.execute(
         "SELECT max(id) FROM batch WHERE corrects = %s AND id > corrects "
         f"AND state NOT IN ({listed(TAKEN_BACK)})",
         [batch_id],
-    ).fetchone()
-    if row is not None and row[0] is not None:
+    )
+    if (other := one_value(found)) is not None:
         raise BatchStateError(
-            f"Batch {batch_id} cannot be {done}: batch {row[0]} corrects it. Undo batch {row[0]} "
+            f"Batch {batch_id} cannot be {done}: batch {other} corrects it. Undo batch {other} "
             "first, or discard it where it is held; nothing was changed."
         )
 
@@ -110,23 +111,23 @@ def _applied_since(
 
 def _images_of(connection: psycopg.Connection, table: Table, batch_id: int, other: int) -> int:
     """How many records another batch wrote over that were as this one had written them."""
-    row = connection.execute(
+    found = connection.execute(
         f"""SELECT count(*) FROM before_image i WHERE {of_batch("i")} AND i.record = %(record)s
             AND (i.image::json ->> 'batch_id')::int = %(undone)s""",
         batch_span(connection, other) | {"undone": batch_id, "record": table.name},
-    ).fetchone()
-    return row[0] if row else 0
+    )
+    return int(one_value(found))
 
 
 def _found_there(connection: psycopg.Connection, table: Table, batch_id: int, other: int) -> int:
     """How many rows of another batch wrote nothing because of one that this batch wrote."""
-    row = connection.execute(
+    found = connection.execute(
         f"""SELECT count(*) FROM {staged_name(table)} s {outcome_joins(table)}
         JOIN {table.name} t ON {joined(table)} AND t.batch_id = %(undone)s
         WHERE {of_batch("s")} AND {STATE} IN ({listed(FOUND)})""",
         batch_span(connection, other) | {"undone": batch_id},
-    ).fetchone()
-    return row[0] if row else 0
+    )
+    return int(one_value(found))
 
 
 def changed_by_hand(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
@@ -137,12 +138,12 @@ def changed_by_hand(connection: psycopg.Connection, table: Table, batch_id: int)
     content = content_columns(table)
     mine = ", ".join(f"s.{quoted(name)}" for name in content) or "TRUE"
     theirs = ", ".join(f"t.{quoted(name)}" for name in content) or "TRUE"
-    row = connection.execute(
+    found = connection.execute(
         f"""SELECT count(*) FROM ({_written(table)}) s LEFT JOIN {table.name} t ON {joined(table)}
         WHERE t.batch_id IS NULL OR ROW({mine}) IS DISTINCT FROM ROW({theirs})""",
         batch_span(connection, batch_id),
-    ).fetchone()
-    return row[0] if row else 0
+    )
+    return int(one_value(found))
 
 
 def take_back(

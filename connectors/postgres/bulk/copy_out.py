@@ -125,42 +125,34 @@ def refusal(connection: PGconn, result: PGresult) -> psycopg.Error:
     return error_from_result(result)
 
 
-def _read_lines(block: bytes, schema: Mapping[str, Dtype]) -> pl.DataFrame:
-    """A block of COPY's text form, its escapes not undone: a line per row, tabs between columns."""
+def parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
+    """A block of rows as a frame; times and booleans come as `copied` has them."""
     # A mark at the beginning is no part of a file, and here it is part of a text.
     if block.startswith(codecs.BOM_UTF8):
         block = codecs.BOM_UTF8 + block
-    return pl.read_csv(
+    frame = pl.read_csv(
         block,
         has_header=False,
         separator="\t",
         quote_char=None,
         null_values=NULL,
-        schema=schema,
+        schema={name: _delivered_as(dtype) for name, dtype in types.items()},
         empty_string_is_null=False,
     )
-
-
-def parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
-    """A block of rows as a frame; times and booleans come as `copied` has them."""
-    frame = _read_lines(block, {name: _delivered_as(dtype) for name, dtype in types.items()})
     nulls = frame.null_count().row(0, named=True)
-    # A text that is not there takes as much room as one that is.
-    texts = [
-        name for name, dtype in types.items() if dtype == pl.String and nulls[name] < frame.height
-    ]
-    nothing = [name for name, dtype in types.items() if dtype == pl.String and name not in texts]
-    booleans = [name for name, dtype in types.items() if dtype == pl.Boolean]
-    return frame.with_columns(
-        *(pl.lit(None, pl.String).alias(name) for name in nothing),
-        *(_unescaped(frame[name]) for name in texts),
-        *(pl.col(name) == "true" for name in booleans),
-        *(
-            pl.col(name).cast(dtype)
-            for name, dtype in types.items()
-            if isinstance(dtype, pl.Datetime)
-        ),
-    )
+    columns: list[pl.Expr | pl.Series] = []
+    for name, dtype in types.items():
+        if dtype == pl.String:
+            # A text that is not there takes as much room as one that is.
+            nothing = nulls[name] == frame.height
+            columns.append(
+                pl.lit(None, pl.String).alias(name) if nothing else _unescaped(frame[name])
+            )
+        elif dtype == pl.Boolean:
+            columns.append(pl.col(name) == "true")
+        elif isinstance(dtype, pl.Datetime):
+            columns.append(pl.col(name).cast(dtype))
+    return frame.with_columns(columns)
 
 
 def _delivered_as(dtype: Dtype) -> Dtype:

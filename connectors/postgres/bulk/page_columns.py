@@ -15,6 +15,7 @@ from psycopg.pq import ExecStatus
 
 from connectors.postgres.bulk.copy_out import refusal
 from connectors.postgres.one_moment import in_turn
+from connectors.postgres.query import one_value
 from schemas.derived.views import quoted
 from schemas.frame_types import AMOUNT, WORD, Dtype
 
@@ -69,14 +70,8 @@ def paged(
     none; `by_rows` reads such rows that do not fit columns, and may have more of these. The
     connections have to see one moment; each of them reads some pages at the same time.
     """
-    found = (
-        connections[0]
-        .execute(
-            "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int", [relation]
-        )
-        .fetchone()
-    )
-    assert found is not None
+    asked = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
+    size = int(one_value(connections[0].execute(asked, [relation])))
     mixed: set[str] = set()
 
     def read(connection: psycopg.Connection, first: int) -> pl.DataFrame | None:
@@ -91,7 +86,7 @@ def paged(
         except _NotAsColumnsError:
             return by_rows(connection, rows)
 
-    for part in in_turn(connections, read, range(0, int(found[0]), PAGES)):
+    for part in in_turn(connections, read, range(0, size, PAGES)):
         if part is not None:
             yield part
 
@@ -105,8 +100,8 @@ def texts_fit(connection: psycopg.Connection, rows: str, alias: str, columns: Co
     ]
     if not sizes:
         return True
-    found = connection.execute(f"SELECT sum({' + '.join(sizes)}) FROM {rows}").fetchone()
-    return found is None or found[0] is None or found[0] <= MOST_TEXT
+    size = one_value(connection.execute(f"SELECT sum({' + '.join(sizes)}) FROM {rows}"))
+    return size is None or size <= MOST_TEXT
 
 
 def _read(

@@ -35,7 +35,7 @@ _LATER = f"""(o.writer_extract_id, o.writer_record_number) =
 """SQL for whether a later row `o` found the record of a row `x` unchanged."""
 _WRITER = "x.writer_"
 """Before the names of the columns that say which row wrote the record of a row `x`."""
-_BESIDE = "somebody has written what it says into the database, beside all batches"
+_WRITTEN_BY_HAND = "somebody has written what it says into the database, beside all batches"
 
 
 def same_stored(table: Table, row: str = "t") -> str:
@@ -57,8 +57,8 @@ def part_from_changed(
     change = "twin = FALSE"
     if not operation.keyed:
         change += ", state = 'in_doubt', error_data = %(error)s, changed_at = now()"
-    given = {**values, "error": unanswered_error(operation, _BESIDE)}
-    _change(connection, table, change, f"{_OWN} AND {_FOLLOWER}", _WRITER, given)
+    values = {**values, "error": unanswered_error(operation, _WRITTEN_BY_HAND)}
+    _change(connection, table, change, f"{_OWN} AND {_FOLLOWER}", _WRITER, values)
 
 
 def part_decided(connection: psycopg.Connection, table: Table, batch_id: int, number: int) -> None:
@@ -72,7 +72,7 @@ def supersede_changed(connection: psycopg.Connection, table: Table, batch_id: in
     """End rows whose record says otherwise by now, as a later row has found it."""
     values = {"batch": batch_id, "operation": PUSHES[table.name].name}
     change = "state = 'superseded', changed_at = now()"
-    _change(connection, table, change, f"{_OWN} AND {_LATER}", "o.", values, beside="send o,")
+    _change(connection, table, change, f"{_OWN} AND {_LATER}", "o.", values, "send o,")
 
 
 def _change(
@@ -82,11 +82,13 @@ def _change(
     which: str,
     other: str,
     values: Mapping[str, object],
-    *,
-    beside: str = "",
+    others: str = "",
 ) -> None:
-    """Change rows `x` where another one says otherwise; its place is in the columns `other`."""
-    asked = f"SELECT DISTINCT x.extract_id, {other}extract_id FROM {beside} send x WHERE {which}"
+    """Change rows `x` where another one, of `others`, says otherwise.
+
+    Its place is in the columns `other`.
+    """
+    asked = f"SELECT DISTINCT x.extract_id, {other}extract_id FROM {others} send x WHERE {which}"
     found = connection.execute(asked, values).fetchall()
     if not found:
         return
@@ -95,7 +97,7 @@ def _change(
     with nested_loops(connection, on=False):
         connection.execute(
             f"""UPDATE send x SET {change}
-            FROM {beside} {staged_name(table)} s, {staged_name(table)} w
+            FROM {others} {staged_name(table)} s, {staged_name(table)} w
             WHERE {which} AND s.extract_id = ANY(%(mine)s) AND w.extract_id = ANY(%(theirs)s)
                 AND (s.extract_id, s.record_number) = (x.extract_id, x.record_number)
                 AND (w.extract_id, w.record_number) = ({other}extract_id, {other}record_number)

@@ -15,6 +15,7 @@ import psycopg
 
 from connectors.errors import ReconError
 from connectors.files.disk.atomic import PRIVATE_FILE, room_left
+from connectors.postgres.query import one_value
 
 _PREFIX, _SUFFIX = "push-", ".windows"
 _DIGITS = 20
@@ -23,13 +24,12 @@ _DIGITS = 20
 
 def count_window(connection: psycopg.Connection, operation: str) -> int:
     """Count a window that is claimed, inside the open transaction; gives the new count."""
-    row = connection.execute(
+    counted = connection.execute(
         "UPDATE push_lane SET windows = coalesce(windows, 0) + 1 WHERE operation = %s "
         "RETURNING windows",
         [operation],
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    )
+    return int(one_value(counted))
 
 
 def note_window(home: Path, operation: str, count: int) -> None:

@@ -5,6 +5,7 @@ known of the attempts, stays beside it; and where the row is sent again, in `ear
 to decide about are listed page by page, each with its evidence.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,6 +37,7 @@ from connectors.postgres.push.sends import (
     list_sends,
     where_chosen,
 )
+from connectors.postgres.query import one_value
 from connectors.postgres.trail import committed, events_of_run
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import joined, of_batch
@@ -117,10 +119,9 @@ def decide(
             "number": number,
         },
     ).fetchall()
-    counts: dict[str, dict[str, int]] = {}
+    counts: dict[str, Counter[str]] = {}
     for operation, state, *_ in rows:
-        of_operation = counts.setdefault(operation, {})
-        of_operation[state] = of_operation.get(state, 0) + 1
+        counts.setdefault(operation, Counter())[state] += 1
     for operation in counts:
         part_decided(connection, _table_of(operation, chosen.batch_id), chosen.batch_id, number)
     named = sorted((extract_id, number) for *_, extract_id, number in rows)[:MOST_NAMED]
@@ -180,16 +181,15 @@ def followers(connection: psycopg.Connection, batch_id: int, number: int) -> lis
 def _overwritten(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> int:
     """How many rows of a decision to send them again a later batch has overwritten: none is."""
     table = _table_of(operation, batch_id)
-    row = connection.execute(
+    found = connection.execute(
         f"""SELECT count(*) FROM send x JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
         LEFT JOIN {table.name} t ON {joined(table)}
         WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state = 'unsent'
             AND x.decision_number = %(number)s AND {of_batch("s")} AND NOT {CURRENT}""",
         batch_span(connection, batch_id) | {"operation": operation, "number": number},
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    )
+    return int(one_value(found))
 
 
 def decided_by(
@@ -206,7 +206,7 @@ def decided_by(
     if event is not None:
         return tried[event]
     events = events_of_run(connection, RESOLVE, run) if run else []
-    return next((dict(said) for batch, said in events if batch == batch_id), None)
+    return next((dict(detail) for batch, detail in events if batch == batch_id), None)
 
 
 _UNSETTLED = tuple(dict.fromkeys(state for states in DECIDABLE.values() for state in states))
@@ -230,7 +230,6 @@ class SendPlace(NamedTuple):
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """Why it is not settled."""
         return errors_in(self.error_data)
 
 

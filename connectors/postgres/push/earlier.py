@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from connectors.postgres.trail import said_by
+from connectors.postgres.query import one_value
+from connectors.postgres.trail import read_detail
 from schemas.guards.batch_states import RESOLVE, UNDO
 
 NUMBER = "number"
@@ -39,16 +40,11 @@ def count_earlier(kept: str = SAYS) -> str:
 
 def next_decision(connection: psycopg.Connection, batch_id: int) -> int:
     """Which decision of a batch the next one is; whoever takes it holds the batch."""
-    row = connection.execute(
-        "SELECT count(*) + 1 FROM event WHERE batch_id = %s AND what = %s", [batch_id, RESOLVE]
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    asked = "SELECT count(*) + 1 FROM event WHERE batch_id = %s AND what = %s"
+    return int(one_value(connection.execute(asked, [batch_id, RESOLVE])))
 
 
 class WhoseWord(NamedTuple):
-    """Who decided something, when and why."""
-
     by: str
     at: datetime
     reason: str | None
@@ -85,12 +81,11 @@ def words_of(connection: psycopg.Connection, batch_id: int) -> dict[int, WhoseWo
     return {
         place: WhoseWord(by, at, reason)
         for place, (by, at, reason, detail) in enumerate(rows, 1)
-        if said_by(detail).get(NUMBER) == place
+        if read_detail(detail).get(NUMBER) == place
     }
 
 
 def undone_by(connection: psycopg.Connection, batch_id: int) -> WhoseWord | None:
-    """Who undid a batch."""
     row = connection.execute(
         'SELECT "by", at, reason FROM event WHERE batch_id = %s AND what = %s ORDER BY id LIMIT 1',
         [batch_id, UNDO],

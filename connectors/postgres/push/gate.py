@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
-from psycopg.rows import namedtuple_row
+from psycopg.rows import class_row
 
 from connectors.errors import PushHeld, ReconError
 from connectors.files.disk.atomic import file_alone, private_folder, room_left
@@ -32,6 +32,7 @@ from connectors.postgres.push.count import (
     unreadable,
     windows_at_home,
 )
+from connectors.postgres.query import one_value
 from connectors.recovery import reach
 from schemas.guards.leases import Held
 from schemas.guards.push_gate import BIRTH
@@ -192,8 +193,8 @@ def held_text(why: str) -> str:
 
 def held_text_for_sender(connection: psycopg.Connection, home: Path) -> str | None:
     """The same for whoever may send with this account; None: nothing is held, or others send."""
-    row = connection.execute("SELECT has_table_privilege('push_seal', 'INSERT')").fetchone()
-    why = why_held(connection, home) if row and row[0] else None
+    may = one_value(connection.execute("SELECT has_table_privilege('push_seal', 'INSERT')"))
+    why = why_held(connection, home) if may else None
     return held_text(why) if why else None
 
 
@@ -272,8 +273,8 @@ def _insert(connection: psycopg.Connection, number: int, home: str) -> str:
 
 def _epochs(connection: psycopg.Connection, marker: Marker | None) -> Sequence[_Epoch]:
     """The first one, the latest, the latest that was sealed, and from that of the marker on."""
-    with connection.cursor(row_factory=namedtuple_row) as cursor:
-        rows = cursor.execute(
+    with connection.cursor(row_factory=class_row(_Epoch)) as cursor:
+        return cursor.execute(
             "SELECT p.number, p.token, p.home, (p.system, p.timeline, p.database_oid) = "
             "(%(system)s::text, %(timeline)s::text, %(database_oid)s::bigint) "
             "AND p.xmin::text::bigint = p.xid %% 4294967296 "
@@ -284,7 +285,6 @@ def _epochs(connection: psycopg.Connection, marker: Marker | None) -> Sequence[_
             "(SELECT max(number) FROM push_epoch)) ORDER BY p.number",
             _identity(connection)._asdict() | {"marker": marker.number if marker else None},
         ).fetchall()
-    return [_Epoch(*row) for row in rows]
 
 
 def _identity(connection: psycopg.Connection) -> _Identity:
@@ -297,8 +297,8 @@ def _identity(connection: psycopg.Connection) -> _Identity:
     database_oid, timeline, may_read_system = row
     system = ""
     if may_read_system:
-        control = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
-        system = str(control[0]) if control else ""
+        asked = "SELECT system_identifier FROM pg_control_system()"
+        system = str(one_value(connection.execute(asked)))
     return _Identity(system, timeline, database_oid)
 
 

@@ -8,7 +8,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import psycopg
@@ -17,6 +17,7 @@ from connectors.errors import BatchHeldElsewhere, OperationBusy
 from connectors.postgres.accounts import batch_label
 from connectors.postgres.batches.lease import Lease
 from connectors.postgres.heartbeat import holder_text, let_go, take
+from connectors.postgres.query import one_value
 from connectors.process import holding
 from schemas.field import Table
 from schemas.guards.leases import Held
@@ -39,7 +40,6 @@ class Lane:
 
     lease: Lease
     operation: Operation
-    table: Table
     epoch: int
     held: bool
     """Whether a run left POSTs in doubt and none went well since, so that the service is asked."""
@@ -63,24 +63,12 @@ class Lane:
 
     def over(self, connection: psycopg.Connection) -> "Lane":
         """The same turn over another connection: while nobody has taken it or the batch since."""
-        return Lane(
-            Lease(connection, self.lease.batch_id, self.lease.epoch),
-            self.operation,
-            self.table,
-            self.epoch,
-            held=self.held,
-            repeatable=self.repeatable,
-        )
+        return replace(self, lease=Lease(connection, self.lease.batch_id, self.lease.epoch))
 
 
 @contextmanager
 def hold_lane(
-    lease: Lease,
-    operation: Operation,
-    table: Table,
-    *,
-    wait_seconds: float,
-    repeatable: bool = False,
+    lease: Lease, operation: Operation, *, wait_seconds: float, repeatable: bool = False
 ) -> Iterator[Lane]:
     """Send to an operation alone; raises OperationBusy, naming who does, after the wait.
 
@@ -103,7 +91,7 @@ def hold_lane(
         with lease.transaction():
             epoch, held = _take(lease, operation)
         # What the session of the batch holds is renewed with the batch.
-        yield Lane(lease, operation, table, epoch, held, repeatable)
+        yield Lane(lease, operation, epoch, held, repeatable)
     finally:
         let_go(connection, taken)
 
@@ -135,16 +123,15 @@ def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:
     if before is not None:
         doubtful = settle_unanswered(lease.connection, operation, before[0])
         held = held or before[1] or doubtful > 0
-    row = lease.connection.execute(
+    taken = lease.connection.execute(
         "INSERT INTO push_lane (operation, batch_id, owner, epoch) VALUES (%s, %s, %s, 1) "
         "ON CONFLICT (operation) DO UPDATE SET batch_id = EXCLUDED.batch_id, "
         "owner = EXCLUDED.owner, epoch = push_lane.epoch + 1 RETURNING epoch",
         [operation.name, lease.batch_id, holding()],
-    ).fetchone()
-    assert row is not None
+    )
     if held:
         _set_held(lease.connection, operation, held)
-    return int(row[0]), held
+    return int(one_value(taken)), held
 
 
 def _is_news(lease: Lease, operation: Operation) -> bool:

@@ -29,19 +29,11 @@ from schemas.operations import PUSHES, Operation
 
 def plan_sends(lease: Lease, table: Table) -> int:
     """Plan a record kind of the batch, inside the open transaction; planned once, it stays so."""
-    operation = PUSHES[table.name]
-    values = batch_span(lease.connection, lease.batch_id) | {"operation": operation.name}
     planned = lease.connection.execute(
-        "SELECT 1 FROM send WHERE batch_id = %(batch)s AND operation = %(operation)s LIMIT 1",
-        values,
-    ).fetchone()
-    if planned:
-        return 0
-    lock_sends(lease.connection)
-    rows = lease.connection.execute(_plan(table), values).rowcount
-    if rows:
-        _mark_by_others(lease.connection, table, values)
-    return rows
+        "SELECT FROM send WHERE batch_id = %s AND operation = %s LIMIT 1",
+        [lease.batch_id, PUSHES[table.name].name],
+    )
+    return 0 if planned.fetchone() is not None else _planned(lease, table, _plan(table))
 
 
 def plan_again(lease: Lease, table: Table) -> int:
@@ -49,25 +41,24 @@ def plan_again(lease: Lease, table: Table) -> int:
 
     Of none of its rows anything is known but what others told, and that was of the former service.
     """
-    operation = PUSHES[table.name].name
-    values = batch_span(lease.connection, lease.batch_id) | {"operation": operation}
-    lock_sends(lease.connection)
-    rows = lease.connection.execute(_FORGET, values).rowcount
-    if rows:
-        _mark_by_others(lease.connection, table, values)
-    return rows
+    return _planned(lease, table, _FORGET)
 
 
-def _mark_by_others(
-    connection: psycopg.Connection, table: Table, values: Mapping[str, object]
-) -> None:
-    """Let planned rows end as others that have sent their content, or are to send it."""
+def _planned(lease: Lease, table: Table, statement: str) -> int:
+    """Plan rows by a statement; they end as others that have sent their content, or are to."""
+    connection, operation = lease.connection, PUSHES[table.name]
+    values = batch_span(connection, lease.batch_id) | {"operation": operation.name}
+    lock_sends(connection)
+    rows = connection.execute(statement, values).rowcount
+    if not rows:
+        return 0
     connection.execute(_MARK_SENT_BY_TWINS, values)
-    if not PUSHES[table.name].keyed:
+    if not operation.keyed:
         mark_sent_before(connection, table, values)
     part_from_changed(connection, table, values)
-    if not PUSHES[table.name].keyed:
+    if not operation.keyed:
         _note_doubts(connection, table, values)
+    return rows
 
 
 def settle_duplicates(connection: psycopg.Connection, operation: Operation, batch_id: int) -> None:
@@ -79,16 +70,12 @@ def settle_duplicates(connection: psycopg.Connection, operation: Operation, batc
     lock_sends(connection)
     supersede_changed(connection, operation.table, batch_id)
     values = {"operation": operation.name, "batch": batch_id}
-    known = _KEYED if operation.keyed else _POSTED
-    connection.execute(_settle(known), values)
-    if operation.keyed:
-        waiting = ""
-    else:
-        waiting = f"AND NOT EXISTS (SELECT 1 FROM ({_KNOWN}) o WHERE o.number = x.number)"
+    connection.execute(_settle(_KEYED if operation.keyed else _POSTED), values)
+    if not operation.keyed:
         connection.execute(_KEEP_OWN, values)
     connection.execute(
         f"UPDATE send x SET twin = FALSE, state = 'unsent', error_data = NULL, changed_at = now() "
-        f"WHERE {_WAITING} {waiting}",
+        f"WHERE {_WAITING} {'' if operation.keyed else f'AND {_UNKNOWN}'}",
         values,
     )
 
@@ -166,11 +153,11 @@ def _note_doubts(
             JOIN batch b ON b.id = o.batch_id AND b.service = mine.service
             WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state = 'unsent'
         ) beside GROUP BY earlier""",
-        {**values, "message": _BESIDE},
+        {**values, "message": _BOTH_MAY_BE_THERE},
     )
 
 
-_BESIDE = (
+_BOTH_MAY_BE_THERE = (
     "An earlier version of the record was posted by batch 0 and was in doubt there when this one "
     "was to be posted: the service may have both. `recon sends 0 --state in_doubt` lists those "
     "that still are."
@@ -266,9 +253,9 @@ _KNOWN = f"""
     WHERE tells AND (here OR o.state IN ({listed(AT_SERVICE)}))"""
 """What the others say of this batch's service."""
 
+_UNKNOWN = f"NOT EXISTS (SELECT 1 FROM ({_KNOWN}) o WHERE o.number = x.number)"
 _KEEP_OWN = f"""UPDATE send x SET twin = FALSE
-    WHERE {_WAITING} AND x.state <> 'unsent' AND x.follows IS NOT TRUE
-        AND NOT EXISTS (SELECT 1 FROM ({_KNOWN}) o WHERE o.number = x.number)"""
+    WHERE {_WAITING} AND x.state <> 'unsent' AND x.follows IS NOT TRUE AND {_UNKNOWN}"""
 """What no other row has told is the twin's own: by a restore, or sent before an undo."""
 
 

@@ -19,6 +19,7 @@ from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
 from connectors.postgres.push.plan import ALONE
+from connectors.postgres.query import one_value
 from connectors.postgres.trail import add_event
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, of_batch
@@ -46,12 +47,11 @@ def declare(connection: psycopg.Connection, restore: Restore) -> Mapping[str, in
     whichever clock says when. What is planned behind this one, `doubt_planned` looks at.
     """
     lock_sends(connection)
-    row = connection.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
-    assert row is not None
+    last_batch = one_value(connection.execute("SELECT coalesce(max(id), 0) FROM batch"))
     lost = json.dumps(sorted(restore.lost))
     detail = {
         "unsent": restore.unsent,
-        "last_batch": row[0],
+        "last_batch": last_batch,
         "lost_contents": len(restore.lost),
         LOST_HASH: hashlib.sha256(lost.encode()).hexdigest(),
     }
@@ -59,7 +59,7 @@ def declare(connection: psycopg.Connection, restore: Restore) -> Mapping[str, in
     connection.execute(
         "INSERT INTO push_restore (event_id, unsent, last_batch, lost, at) "
         "VALUES (%s, %s, %s, %s, now())",
-        [event, restore.unsent, row[0], lost],
+        [event, restore.unsent, last_batch, lost],
     )
     return _put(connection, _POSTS, "TRUE") if restore.unsent == IN_DOUBT else {}
 
@@ -76,7 +76,7 @@ def doubt_planned(
     and may have been resolved since.
     """
     posts = [one for one in planned if not one.keyed]
-    for rows in (_DELIVERED, _SAID_ONCE_MORE):
+    for rows in (_DELIVERED, _REPEATED):
         doubted = f"""x.batch_id = %(batch)s
             AND EXISTS (SELECT FROM ({DOUBTFUL}) d WHERE {rows})"""
         _put(connection, posts, doubted, batch=batch_id, in_doubt=IN_DOUBT)
@@ -86,10 +86,10 @@ def doubt_planned(
         if undone := [extract_id for (extract_id,) in found]:
             # As for what was sent before: no statistics know the rows that were planned just now.
             with nested_loops(connection, on=False):
-                _put(connection, [operation], _said_before(operation), undone=undone, **values)
+                _put(connection, [operation], _same_as_undone(operation), undone=undone, **values)
 
 
-def _said_before(operation: Operation) -> str:
+def _same_as_undone(operation: Operation) -> str:
     """SQL for the planned rows that say what a row of some extracts `undone` said."""
     table = operation.table
     return f"""x.batch_id = %(batch)s AND (x.extract_id, x.record_number) IN (
@@ -100,7 +100,7 @@ def _said_before(operation: Operation) -> str:
 
 
 _DELIVERED = "x.extract_id = d.id"
-_SAID_ONCE_MORE = f"x.twin AND x.writer_extract_id = d.id AND {ALONE}"
+_REPEATED = f"x.twin AND x.writer_extract_id = d.id AND {ALONE}"
 
 
 DOUBTFUL = """SELECT e.id FROM push_restore r JOIN extract e ON r.lost::jsonb ? e.sha256
@@ -138,6 +138,5 @@ def _put(
 
 
 def known_contents(connection: psycopg.Connection) -> set[str]:
-    """Hashes of every content a batch knows."""
     rows = connection.execute("SELECT DISTINCT sha256 FROM extract WHERE sha256 IS NOT NULL")
     return {str(row[0]) for row in rows}

@@ -16,6 +16,7 @@ from connectors.postgres.batches.recount import Sum, key_number
 from connectors.postgres.push.earlier import EarlierSend, WhoseWord, earlier_of, undone_by, words_of
 from connectors.postgres.push.lane import asking_columns
 from connectors.postgres.push.plan import FOLLOWS, LEFT_BEHIND, WAITS
+from connectors.postgres.query import one_value
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
@@ -121,7 +122,6 @@ class SentBefore(NamedTuple):
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """Why it was not settled."""
         return errors_in(self.error_data)
 
 
@@ -149,22 +149,17 @@ def is_unsettled(connection: psycopg.Connection, batch_id: int, *, repeatable: b
 
     `repeatable`: the host lets POSTs in doubt be sent once more.
     """
-    return (
-        connection.execute(
-            f"SELECT 1 FROM send x WHERE batch_id = %(batch)s AND ({WAITS} OR {FOLLOWS}) LIMIT 1",
-            {"batch": batch_id, "repeatable": repeatable},
-        ).fetchone()
-        is not None
+    found = connection.execute(
+        f"SELECT 1 FROM send x WHERE batch_id = %(batch)s AND ({WAITS} OR {FOLLOWS}) LIMIT 1",
+        {"batch": batch_id, "repeatable": repeatable},
     )
+    return found.fetchone() is not None
 
 
 def is_bound_to_service(connection: psycopg.Connection, batch_id: int) -> bool:
     """Whether the service of a batch has a row of it, or may have or has judged one."""
-    row = connection.execute(
-        f"SELECT {is_bound('b.id')} FROM batch b WHERE b.id = %s", [batch_id]
-    ).fetchone()
-    assert row is not None
-    return bool(row[0])
+    asked = f"SELECT {is_bound('b.id')} FROM batch b WHERE b.id = %s"
+    return bool(one_value(connection.execute(asked, [batch_id])))
 
 
 def row_name(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> str:
@@ -413,9 +408,9 @@ def where_chosen(chosen: Selection) -> tuple[str, dict[str, object]]:
     return " AND ".join(parts), values
 
 
-def _masked(jsondata: str, secret: Sequence[str]) -> str:
-    if not any(f'"{name}":' in jsondata for name in secret):
+def _masked(jsondata: str, hidden: Sequence[str]) -> str:
+    if not any(f'"{name}":' in jsondata for name in hidden):
         return jsondata
     record = json.loads(jsondata)
-    shown = {name: "***" if name in secret else value for name, value in record.items()}
-    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+    masked = {name: "***" if name in hidden else value for name, value in record.items()}
+    return json.dumps(masked, ensure_ascii=False, separators=(",", ":"))

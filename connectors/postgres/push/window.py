@@ -16,6 +16,7 @@ from connectors.postgres.push.lane import (
     unanswered_error,
 )
 from connectors.postgres.push.plan import CURRENT, TO_SEND
+from connectors.postgres.query import one_value
 from connectors.service.contract import Answer, Request, Verdict
 from schemas.derived.nested import sound_text
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
@@ -27,7 +28,12 @@ from schemas.reasons import REASONS
 FAR_APART = 2_000
 """Records between two rows of a block from which on they are looked up separately."""
 PLAIN_STATUS = 200
-
+_CODES = {
+    Verdict.IN_DOUBT: "InDoubt",
+    Verdict.DIFFERS: "EchoDiffers",
+    Verdict.REFUSED: "Refused",
+}
+"""Why a row is not settled of which the service gave no reason."""
 
 _OWN_TO_SEND = f"""x.batch_id = %(batch)s AND x.operation = %(operation)s AND NOT x.twin
     AND {TO_SEND}"""
@@ -35,11 +41,8 @@ _OWN_TO_SEND = f"""x.batch_id = %(batch)s AND x.operation = %(operation)s AND NO
 
 def count_to_send(lane: Lane) -> int:
     """Rows of the batch that this run may send."""
-    row = lane.lease.connection.execute(
-        f"SELECT count(*) FROM send x WHERE {_OWN_TO_SEND}", _lane_values(lane)
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    asked = f"SELECT count(*) FROM send x WHERE {_OWN_TO_SEND}"
+    return int(one_value(lane.lease.connection.execute(asked, _lane_values(lane))))
 
 
 class OutgoingWindow(NamedTuple):
@@ -54,9 +57,8 @@ class OutgoingWindow(NamedTuple):
 
 def next_transaction(connection: psycopg.Connection) -> str:
     """The number of the next transaction of the server that changes something."""
-    row = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text").fetchone()
-    assert row is not None
-    return str(row[0])
+    asked = "SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text"
+    return str(one_value(connection.execute(asked)))
 
 
 def next_rows(
@@ -94,8 +96,8 @@ def _runs(places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
     """Neighbours of one extract together: a range of staged rows is read as one."""
     start = 0
     for end, (one, next_one) in enumerate(pairwise(places), 1):
-        apart = next_one.record_number - one.record_number > FAR_APART
-        if apart or one.extract_id != next_one.extract_id:
+        is_far = next_one.record_number - one.record_number > FAR_APART
+        if is_far or one.extract_id != next_one.extract_id:
             yield places[start:end]
             start = end
     if places:
@@ -103,7 +105,7 @@ def _runs(places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
 
 
 def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
-    table = lane.table
+    table = lane.operation.table
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
     rows = lane.lease.connection.execute(
         f"""SELECT x.number, {asking_columns(table)},
@@ -262,20 +264,14 @@ def _carried_out(answer: Answer) -> CarriedOut | None:
 def _error_text(answer: Answer) -> str | None:
     if answer.errors:
         return _sound(json.dumps(answer.errors, ensure_ascii=False))
-    if answer.verdict is Verdict.IN_DOUBT:
-        return json.dumps([_error_entry("InDoubt", answer)])
-    if answer.verdict is Verdict.DIFFERS:
-        return json.dumps([_error_entry("EchoDiffers", answer)])
-    if answer.verdict is Verdict.REFUSED:
-        return json.dumps([_error_entry("Refused", answer)])
-    return None
-
-
-def _error_entry(code: str, answer: Answer) -> dict[str, object]:
-    said = f"HTTP {answer.status}" if answer.status else "no answer"
-    message = REASONS[code].message(value=said)
-    meta = {"stage": "push", "value": said}
-    return {"ErrorCode": code, "FieldName": "", "Message": message, "Meta": meta}
+    code = _CODES.get(answer.verdict)
+    if code is None:
+        return None
+    value = f"HTTP {answer.status}" if answer.status else "no answer"
+    message = REASONS[code].message(value=value)
+    meta = {"stage": "push", "value": value}
+    error = {"ErrorCode": code, "FieldName": "", "Message": message, "Meta": meta}
+    return json.dumps([error])
 
 
 def _sound(text: str | None) -> str | None:

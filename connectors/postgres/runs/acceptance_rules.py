@@ -10,7 +10,8 @@ import psycopg
 from psycopg.rows import dict_row
 
 from connectors.postgres.accounts import has_accounts, scopes_seen, who
-from connectors.postgres.trail import detail_text, said_by, write_trail
+from connectors.postgres.query import one_value
+from connectors.postgres.trail import detail_text, read_detail, write_trail
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.acceptance_rules import RULE_EVENTS, RULE_WITHDRAWN
 from schemas.guards.decisions import RULE_APPROVED, RULE_PROPOSED
@@ -46,8 +47,6 @@ class RuleTerms:
 
 @dataclass(frozen=True, slots=True)
 class RuleStep:
-    """What somebody did with a rule."""
-
     by: str
     person: str | None
     at: datetime
@@ -118,7 +117,7 @@ def withdraw_rule(connection: psycopg.Connection, number: int, by: str | None, r
 
 def accept_by_rules(connection: psycopg.Connection, number: int) -> list[RuleOutcome]:
     """Accept the breaks of a run that its scope's rules cover; the next run acts on it."""
-    row = connection.execute(f"SELECT {SCHEMA}.accept_by_rules(%s)", [number]).fetchone()
+    outcomes = one_value(connection.execute(f"SELECT {SCHEMA}.accept_by_rules(%s)", [number]))
     return [
         RuleOutcome(
             one["rule"],
@@ -127,7 +126,7 @@ def accept_by_rules(connection: psycopg.Connection, number: int) -> list[RuleOut
             Decimal(one["total"]),
             one["accepted"],
         )
-        for one in (row and row[0]) or ()
+        for one in outcomes
     ]
 
 
@@ -142,14 +141,14 @@ def list_rules(connection: psycopg.Connection) -> list[AcceptanceRule]:
     steps: dict[tuple[int, str], RuleStep] = {}
     proposals = []
     for one in events:
-        said = said_by(one["detail"])
-        if not said:
+        detail = read_detail(one["detail"])
+        if not detail:
             continue  # An earlier version kept what cannot be read here, and nobody puts it right.
         proposed = one["what"] == RULE_PROPOSED
-        number = one["id"] if proposed else said["rule"]
+        number = one["id"] if proposed else detail["rule"]
         steps[number, one["what"]] = RuleStep(one["by"], one["person"], one["at"], one["reason"])
         if proposed:
-            proposals.append((number, _terms(said, one["reason"])))
+            proposals.append((number, _terms(detail, one["reason"])))
     accounts = has_accounts(connection)
     seen = scopes_seen(connection, {terms.scope for _, terms in proposals})
     return [
@@ -166,15 +165,15 @@ def list_rules(connection: psycopg.Connection) -> list[AcceptanceRule]:
     ]
 
 
-def _terms(said: dict[str, Any], reason: str) -> RuleTerms:
+def _terms(detail: dict[str, Any], reason: str) -> RuleTerms:
     return RuleTerms(
-        said["scope"],
-        said["code"],
-        said["currency"],
-        Decimal(said["each"]),
-        Decimal(said["total"]),
-        date.fromisoformat(said["until"]),
+        detail["scope"],
+        detail["code"],
+        detail["currency"],
+        Decimal(detail["each"]),
+        Decimal(detail["total"]),
+        date.fromisoformat(detail["until"]),
         reason,
-        said.get("record"),
-        said.get("tenant"),
+        detail.get("record"),
+        detail.get("tenant"),
     )

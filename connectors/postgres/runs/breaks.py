@@ -11,14 +11,14 @@ import psycopg
 
 from connectors.postgres.accounts import who
 from connectors.postgres.bulk.copy_out import copied
-from connectors.postgres.runs.break_digests import decisions_hash
+from connectors.postgres.runs.reconciliations import decisions_hash
 from connectors.postgres.trail import detail_text, write_trail
 from connectors.process import whoami
 from schemas.field import Kind, Table
-from schemas.frame_types import AMOUNT, Dtype, frame_columns
+from schemas.frame_types import AMOUNT, FRAME_TYPES, Dtype
 from schemas.guards.decisions import DECIDED
 from schemas.ledger import BREAK_STATE, DECISION
-from schemas.life import BESIDE, RESOLVED, Choice
+from schemas.life import NO_CHANGE, RESOLVED, Choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +109,15 @@ def proposals_on(
 
     `ids`: of these alone.
     """
-    beside = [one.value for one in BESIDE if one is not Choice.PROPOSE]
+    no_answer = [one.value for one in NO_CHANGE if one is not Choice.PROPOSE]
     last = connection.execute(
         "SELECT DISTINCT ON (break_id) break_id, by, what FROM decision WHERE id > %(after)s "
-        f"AND reconciliation_id = %(run)s AND what <> ALL(%(beside)s){_only(ids)} "
+        f"AND reconciliation_id = %(run)s AND what <> ALL(%(no_answer)s){_only(ids)} "
         "ORDER BY break_id, id DESC",
         {
             "after": decided_through,
             "run": number,
-            "beside": beside,
+            "no_answer": no_answer,
             "ids": None if ids is None else list(ids),
         },
     ).fetchall()
@@ -225,22 +225,14 @@ def _only(ids: Sequence[str] | None) -> str:
     return "" if ids is None else " AND break_id = ANY(%(ids)s::text[])"
 
 
-def _types(table: Table) -> dict[str, Dtype]:
-    # Money is exact here; the ledger has no other numbers of this kind.
-    return {
-        field.name: AMOUNT if field.kind is Kind.DOUBLE else frame_columns(field)[field.name]
-        for field in table
-    }
-
-
 def _frame(
     connection: psycopg.Connection, table: Table, condition: str, parameters: dict[str, Any]
 ) -> pl.DataFrame:
-    columns = {name: (_sql(name, dtype), dtype) for name, dtype in _types(table).items()}
+    columns: dict[str, tuple[str, Dtype]] = {}
+    for name, field in table.by_name.items():
+        # Money is exact here; the ledger has no other numbers of this kind.
+        dtype: Dtype = AMOUNT if field.kind is Kind.DOUBLE else FRAME_TYPES[field.kind]
+        is_time = isinstance(dtype, pl.Datetime)
+        sql = f"(extract(epoch FROM {name}) * 1000000)::bigint" if is_time else name
+        columns[name] = sql, dtype
     return copied(connection, columns, f"{table.name} WHERE {condition}", parameters)
-
-
-def _sql(name: str, dtype: Dtype) -> str:
-    if isinstance(dtype, pl.Datetime):
-        return f"(extract(epoch FROM {name}) * 1000000)::bigint"
-    return name

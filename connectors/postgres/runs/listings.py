@@ -14,7 +14,8 @@ from psycopg.rows import class_row
 
 from connectors.addresses import service_address
 from connectors.postgres.batches.ledger import TAKEN_BACK, Extract
-from connectors.postgres.trail import said_by
+from connectors.postgres.query import one_value
+from connectors.postgres.trail import read_detail
 from connectors.settings import zone_of
 from schemas.derived.sql_names import SCHEMA, listed, staged_name
 from schemas.derived.views import ERRORS, LISTING_FEED
@@ -46,9 +47,7 @@ class ListingPulled:
 
 def clock(connection: psycopg.Connection) -> datetime:
     """The time by the clock that stamps what is sent."""
-    row = connection.execute("SELECT clock_timestamp()").fetchone()
-    assert row is not None
-    moment: datetime = row[0]
+    moment: datetime = one_value(connection.execute("SELECT clock_timestamp()"))
     return moment
 
 
@@ -117,9 +116,9 @@ def _answered(
         "SELECT at, batch_id, detail FROM event WHERE what = %s", [PULLED]
     ).fetchall()
     for at, batch, detail in events:
-        said = said_by(detail)
-        listings, zone = said.get("listings"), _zone(said.get(ZONE))
-        of_another = service is not None and _address(said.get(SERVICE, service)) != service
+        pull = read_detail(detail)
+        listings, zone = pull.get("listings"), _zone(pull.get(ZONE))
+        of_another = service is not None and _address(pull.get(SERVICE, service)) != service
         entries = [*listings.values()] if isinstance(listings, dict) else []
         kept = [one for one in entries if isinstance(one, dict) and KEPT in one]
         asked = [(str(one[KEPT]), _moment(one[ASKED]) if ASKED in one else at) for one in kept]

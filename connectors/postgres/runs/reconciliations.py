@@ -5,7 +5,7 @@ written before, so that what is saved names files that are there.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -15,10 +15,14 @@ from psycopg.rows import class_row
 
 from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
 from connectors.postgres.heartbeat import Taken, end_if_idle, holder_text, renewed, take
-from connectors.postgres.trail import detail_text, said_by, write_trail
+from connectors.postgres.query import one_value
+from connectors.postgres.trail import detail_text, read_detail, write_trail
 from connectors.process import whoami
 from schemas.counting import quantity
 from schemas.guards.leases import Held
+from schemas.guards.trail_functions import breaks_digest
+from schemas.guards.trail_rules import content_hash
+from schemas.ledger import BREAK_STATE
 
 MANIFEST_NOTED = "manifest_sha256"
 """What the event of a run keeps of its manifest."""
@@ -58,6 +62,17 @@ class Reconciliation(RunFacts):
     def __post_init__(self) -> None:
         if isinstance(self.as_of, str):
             object.__setattr__(self, "as_of", date.fromisoformat(self.as_of))
+
+
+def breaks_hash(connection: psycopg.Connection, number: int, table: str = BREAK_STATE.name) -> str:
+    """The hash of everything the ledger keeps of a run's breaks, or is about to keep."""
+    asked = f"SELECT {breaks_digest(table)} WHERE reconciliation_id = %s"
+    return str(one_value(connection.execute(asked, [number])))
+
+
+def decisions_hash(lines: Iterable[Sequence[object]]) -> str:
+    """The hash of decisions, a ceiling last; one without is hashed as before there were any."""
+    return content_hash(line if line[-1] is not None else line[:-1] for line in lines)
 
 
 def scope_hash(scope: str) -> str:
@@ -117,7 +132,6 @@ def keep_scope(connection: psycopg.Connection, run: Reconciliation) -> Iterator[
 
 
 def _frozen(run: Reconciliation, began: datetime, seconds: int, now: str) -> str:
-    """What became of a decision whose process was frozen."""
     return (
         f"This decision about reconciliation {run.id} of {run.scope!r}, by {whoami()} since "
         f"{began:%Y-%m-%d %H:%M:%S} UTC, did nothing for longer than its lease of "
@@ -134,11 +148,10 @@ def _note_former(connection: psycopg.Connection, taken: Taken) -> None:
 
 
 def run_of_event(connection: psycopg.Connection, event: int) -> Reconciliation:
-    row = connection.execute(
-        "SELECT id FROM reconciliation WHERE event_id = %s", [event]
-    ).fetchone()
-    assert row is not None, "a run is saved with its event"
-    return find_run(connection, row[0])
+    found = connection.execute("SELECT id FROM reconciliation WHERE event_id = %s", [event])
+    number = one_value(found)
+    assert number is not None, "a run is saved with its event"
+    return find_run(connection, number)
 
 
 def find_run(connection: psycopg.Connection, number: int | None = None) -> Reconciliation:
@@ -187,8 +200,8 @@ def manifest_noted(connection: psycopg.Connection, run: Reconciliation) -> str |
 
     None: of a run of an earlier version, or for an account that does not see the event.
     """
-    row = connection.execute("SELECT detail FROM event WHERE id = %s", [run.event_id]).fetchone()
-    noted = said_by(row[0]).get(MANIFEST_NOTED) if row else None
+    detail = connection.execute("SELECT detail FROM event WHERE id = %s", [run.event_id])
+    noted = read_detail(one_value(detail)).get(MANIFEST_NOTED)
     return None if noted is None else str(noted)
 
 
@@ -245,6 +258,4 @@ def first_run(
 
 def next_number(connection: psycopg.Connection) -> int:
     """A number for a run that is under way, to name its folder; one that dies leaves a gap."""
-    row = connection.execute("SELECT next_reconciliation()").fetchone()
-    assert row is not None
-    return int(row[0])
+    return int(one_value(connection.execute("SELECT next_reconciliation()")))

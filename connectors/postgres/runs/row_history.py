@@ -9,9 +9,10 @@ import psycopg
 
 from connectors.postgres.batches.record_rows import RowPlace, row_beginning_at
 from connectors.postgres.push.earlier import WhoseWord
+from connectors.postgres.query import one_value
 from connectors.postgres.runs.break_history import decisions_about, states_of
 from connectors.postgres.runs.signatures import signatures_of
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import read_detail
 from schemas.counting import agree
 from schemas.derived.sql_names import SCHEMA, staged_name
 from schemas.derived.views import ENDS, STATE, outcome_joins
@@ -33,7 +34,6 @@ class BatchDecision:
 
     @property
     def word(self) -> WhoseWord:
-        """Whose it is."""
         return WhoseWord(self.by, self.at, self.reason)
 
     @property
@@ -62,8 +62,6 @@ class BreakInRun:
 
 @dataclass(frozen=True, slots=True)
 class DecidedBreak:
-    """One decision about a break."""
-
     what: str
     by: str
     at: datetime
@@ -104,9 +102,8 @@ def verdict_before(connection: psycopg.Connection, row: Any) -> str | None:
         f"SELECT {STATE} FROM {SCHEMA}.{staged_name(table)} s {outcome_joins(table, batch=False)} "
         "WHERE s.extract_id = %s AND s.record_number = %s",
         [row.extract_id, row.record_number],
-    ).fetchone()
-    assert found is not None
-    return str(found[0])
+    )
+    return str(one_value(found))
 
 
 def may_be_at_service(connection: psycopg.Connection, row: Any) -> bool:
@@ -115,8 +112,8 @@ def may_be_at_service(connection: psycopg.Connection, row: Any) -> bool:
         "SELECT carried_out IS NOT NULL OR state IN ('acknowledged', 'differs', 'in_doubt', "
         "'sending') FROM send WHERE extract_id = %s AND record_number = %s",
         [row.extract_id, row.record_number],
-    ).fetchone()
-    return bool(found and found[0])
+    )
+    return bool(one_value(found))
 
 
 def decisions_of_row(connection: psycopg.Connection, row: Any) -> list[BatchDecision]:
@@ -130,17 +127,17 @@ def decisions_of_row(connection: psycopg.Connection, row: Any) -> list[BatchDeci
         "WHERE batch_id = %s AND what = ANY(%s) ORDER BY id",
         [row.batch_id, list(OPERATED)],
     ).fetchall()
-    events = [(what, said_by(detail), rest) for what, detail, *rest in found]
+    events = [(what, read_detail(text), rest) for what, text, *rest in found]
     return [
-        BatchDecision(f"{what} as {said['decision']}" if "decision" in said else what, *rest)
-        for what, said, rest in events
-        if _is_about(said, name)
+        BatchDecision(f"{what} as {detail['decision']}" if "decision" in detail else what, *rest)
+        for what, detail, rest in events
+        if _is_about(detail, name)
     ]
 
 
-def _is_about(said: dict[str, Any], name: str) -> bool:
+def _is_about(detail: dict[str, Any], name: str) -> bool:
     """Whether a decision is about a row; one that does not name all its rows may be."""
-    named, rows = said.get("named"), said.get("rows", 0)
+    named, rows = detail.get("named"), detail.get("rows", 0)
     if not isinstance(named, list) or not isinstance(rows, int):
         return True
     return name in named or len(named) < rows

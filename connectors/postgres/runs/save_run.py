@@ -10,11 +10,11 @@ from psycopg import sql
 from connectors.postgres.batches.staging import copy_text
 from connectors.postgres.bulk.binary_copy import pieces
 from connectors.postgres.database import COPY_BYTES
-from connectors.postgres.runs.break_digests import breaks_hash
 from connectors.postgres.runs.reconciliations import (
     MANIFEST_NOTED,
     Reconciliation,
     RunFacts,
+    breaks_hash,
     find_run,
     latest_run,
     scope_hash,

@@ -8,6 +8,7 @@ from collections.abc import Collection
 import polars as pl
 import psycopg
 
+from connectors.postgres.query import one_value
 from connectors.settings import MIB
 from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, listed, staged_name
 from schemas.derived.views import quoted
@@ -67,6 +68,4 @@ def bytes_of_sides(connection: psycopg.Connection, table: Table) -> int:
 
 
 def _bytes_of(connection: psycopg.Connection, relation: str) -> int:
-    found = connection.execute("SELECT pg_table_size(%s::regclass)", [relation]).fetchone()
-    assert found is not None
-    return int(found[0])
+    return int(one_value(connection.execute("SELECT pg_table_size(%s::regclass)", [relation])))

@@ -11,8 +11,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row, dict_row
 
+from connectors.postgres.query import one_value
 from connectors.postgres.runs.reconciliations import Reconciliation
-from connectors.postgres.trail import detail_text, said_by, write_trail
+from connectors.postgres.trail import detail_text, read_detail, write_trail
 from schemas.accounts import approval
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import NOT_ALLOWED
@@ -73,7 +74,6 @@ class NewSignature:
 def add_signature(
     connection: psycopg.Connection, run: Reconciliation, signature: NewSignature
 ) -> None:
-    """Keep a signature under the report of a run."""
     role, by, comment = signature.role, signature.by, signature.comment
     detail: dict[str, object] = {
         "reconciliation": run.id,
@@ -81,12 +81,12 @@ def add_signature(
         "report_hash": run.report_hash,
         "process": signature.process,
     }
-    beside = {
+    more = {
         ACCEPTED: signature.accepted_changes,
         "said_by": signature.said_by,
         "not_opened": signature.not_opened,
     }
-    detail |= {name: value for name, value in beside.items() if value and value != by}
+    detail |= {name: value for name, value in more.items() if value and value != by}
     connection.execute("SELECT draft('signature')")
     connection.execute(
         "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "
@@ -103,13 +103,12 @@ def why_interested(connection: psycopg.Connection, person: str, number: int) -> 
     except psycopg.Error as error:
         if error.sqlstate != NOT_ALLOWED:
             raise
-        said = error.diag.message_primary or ""
-        return f"{said[:1].upper()}{said[1:]}."
+        message = error.diag.message_primary or ""
+        return f"{message[:1].upper()}{message[1:]}."
     return None
 
 
 def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Signature]:
-    """The signatures under the report of a run."""
     with connection.cursor(row_factory=dict_row) as cursor:
         found = cursor.execute(
             "SELECT s.reconciliation_id, s.role, s.by, s.comment, coalesce(e.at, s.at) AS at, "
@@ -122,9 +121,9 @@ def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Sig
 
 
 def _signature(row: dict[str, Any]) -> Signature:
-    said = said_by(row.pop("detail"))
-    account = row.pop("account") or said.get("process") or ""
-    accepted = said.get(ACCEPTED) or said.get(ACCEPTED_RULES) or ""
+    detail = read_detail(row.pop("detail"))
+    account = row.pop("account") or detail.get("process") or ""
+    accepted = detail.get(ACCEPTED) or detail.get(ACCEPTED_RULES) or ""
     return Signature(**row, account=str(account), accepted_changes=str(accepted))
 
 
@@ -136,9 +135,7 @@ def signed_reports(connection: psycopg.Connection) -> set[tuple[str, str, str]]:
 
 def newest_signature(connection: psycopg.Connection) -> int:
     """The event of the last signature of all; 0: nobody has signed anything."""
-    row = connection.execute("SELECT coalesce(max(event_id), 0) FROM signature").fetchone()
-    assert row is not None
-    return int(row[0])
+    return int(one_value(connection.execute("SELECT coalesce(max(event_id), 0) FROM signature")))
 
 
 def last_approved(
@@ -206,7 +203,6 @@ def look_at(connection: psycopg.Connection, number: int, what: str) -> None:
 
 
 def looked_at(connection: psycopg.Connection, account: str, number: int) -> frozenset[str]:
-    """What an account has opened of a run."""
     rows = connection.execute(
         "SELECT what FROM look WHERE account = %s AND reconciliation_id = %s", [account, number]
     ).fetchall()

@@ -58,9 +58,7 @@ def extract_rows(
     place: dict[str, tuple[str, Dtype]] = {
         "state": (row_state(f"CASE WHEN {by_key} THEN '{BY_KEY}' ELSE {STATE} END"), WORD),
         "line": (position("first_line"), pl.Int64()),
-        "row": ("s.record_number", pl.Int64()),
-        "extract_id": ("s.extract_id", pl.Int32()),
-        "batch_id": ("s.batch_id", pl.Int32()),
+        **_place("s"),
     }
     staged = f"{SCHEMA}.{staged_name(table)}"
     mine = f"s.batch_id = ANY('{{{_numbers(batches)}}}'::int[])"
@@ -165,20 +163,11 @@ def rewritten_rows(
 
     Few do: nothing of ours changes a record without being named as its writer.
     """
-    columns = {
-        name: column
-        for field in table.delivered
-        for name, column in _field_columns(field, "s").items()
-    }
-    texts: dict[str, tuple[str, Dtype]] = {
-        name + BEYOND: (_text_beyond(name, "s"), pl.String()) for name in table.amounts
-    }
+    columns, texts = _columns(table, "s"), _texts_beyond(table, "s")
     place: dict[str, tuple[str, Dtype]] = {
         "state": ("'updated'", WORD),
         "line": (position("first_line"), pl.Int64()),
-        "row": ("s.record_number", pl.Int64()),
-        "extract_id": ("s.extract_id", pl.Int32()),
-        "batch_id": ("s.batch_id", pl.Int32()),
+        **_place("s"),
     }
     written = f"{SCHEMA}.{staged_name(table)} s JOIN {SCHEMA}.{table.name} t"
     differ = (f"s.{quoted(name)} IS DISTINCT FROM t.{quoted(name)}" for name in columns)
@@ -210,17 +199,12 @@ def database_rows(
 
     `others` and `at_once` as for `extract_rows`.
     """
-    place: dict[str, tuple[str, Dtype]] = {
-        "row": ("t.record_number", pl.Int64()),
-        "extract_id": ("t.extract_id", pl.Int32()),
-        "batch_id": ("t.batch_id", pl.Int32()),
-    }
     target = f"{SCHEMA}.{table.name}"
 
     def source(_: psycopg.Connection, pages: str) -> WantedRows:
         return WantedRows(f"{target} t WHERE {pages}")
 
-    return _read((connection, *others), table, "t", target, source, place, at_once)
+    return _read((connection, *others), table, "t", target, source, _place("t"), at_once)
 
 
 def answers(connection: psycopg.Connection, operation: str, batches: Sequence[int]) -> pl.DataFrame:
@@ -281,16 +265,11 @@ def _read(
     They are read by columns, and only those on pages with an amount that no exact column holds, or
     a time of no year of ours, are read row by row, which is the slower way.
     """
-    columns = {
-        name: column
-        for field in table.delivered
-        for name, column in _field_columns(field, alias).items()
-    }
-    texts: dict[str, tuple[str, Dtype]] = {
-        name + BEYOND: (_text_beyond(name, alias), pl.String()) for name in table.amounts
-    }
+    columns, texts = _columns(table, alias), _texts_beyond(table, alias)
     wanted = {**columns, **place, **texts}
-    whole = {**_whole_columns(table, alias), **place}
+    # As they are in the database, with the types that frames have.
+    whole = {name: (f"{alias}.{quoted(name)}", dtype) for name, (_, dtype) in columns.items()}
+    whole |= place
 
     def by_rows(reader: psycopg.Connection, rows: WantedRows) -> pl.DataFrame:
         asked = {name: of for name, of in wanted.items() if name not in rows.known}
@@ -342,7 +321,9 @@ def _spelled_beyond(texts: Sequence[str], rows: pl.DataFrame) -> pl.DataFrame:
     there = [name for name in texts if name in rows.columns]
     if not there:
         return rows
-    return rows.with_columns(pl.col(there).map_elements(_spelled, return_dtype=pl.String))
+    return rows.with_columns(
+        pl.col(there).map_elements(lambda text: spelled(Decimal(text)), return_dtype=pl.String)
+    )
 
 
 def _without_empty(rows: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
@@ -352,12 +333,19 @@ def _without_empty(rows: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     return rows[[name for name in rows.columns if name not in empty]]
 
 
-def _whole_columns(table: Table, alias: str) -> dict[str, tuple[str, Dtype]]:
-    """The fields as they are in the database, with the types that frames have."""
+def _place(alias: str) -> dict[str, tuple[str, Dtype]]:
     return {
-        name: (f"{alias}.{quoted(name)}", dtype)
+        "row": (f"{alias}.record_number", pl.Int64()),
+        "extract_id": (f"{alias}.extract_id", pl.Int32()),
+        "batch_id": (f"{alias}.batch_id", pl.Int32()),
+    }
+
+
+def _columns(table: Table, alias: str) -> dict[str, tuple[str, Dtype]]:
+    return {
+        name: column
         for field in table.delivered
-        for name, (_, dtype) in _field_columns(field, alias).items()
+        for name, column in _field_columns(field, alias).items()
     }
 
 
@@ -407,9 +395,15 @@ def _fits(name: str, alias: str) -> str:
     return f"abs({column}) < 1e20 AND scale(trim_scale({column})) <= 18"
 
 
-def _text_beyond(name: str, alias: str) -> str:
-    column = f"{alias}.{quoted(name)}"
-    return f"CASE WHEN NOT ({_fits(name, alias)}) THEN {column}::text END"
+def _texts_beyond(table: Table, alias: str) -> dict[str, tuple[str, Dtype]]:
+    """Texts of the amounts that no exact column holds."""
+    return {
+        name + BEYOND: (
+            f"CASE WHEN NOT ({_fits(name, alias)}) THEN {alias}.{quoted(name)}::text END",
+            pl.String(),
+        )
+        for name in table.amounts
+    }
 
 
 def _unreadable(field: Field, alias: str) -> str:
@@ -429,7 +423,3 @@ def _unreadable(field: Field, alias: str) -> str:
     otherwise = "'it is empty'" if field.required else "NULL"
     return f"""CASE WHEN {alias}.error_data IS NOT NULL AND {alias}.{quoted(field.name)} IS NULL
         THEN coalesce(({reason}), {otherwise}) END"""
-
-
-def _spelled(text: str) -> str:
-    return spelled(Decimal(text))

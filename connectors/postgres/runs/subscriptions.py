@@ -26,7 +26,6 @@ class Subscription:
 
 
 def list_subscriptions(connection: psycopg.Connection, account: str) -> list[Subscription]:
-    """What an account is subscribed to, by scope."""
     with connection.cursor(row_factory=class_row(Subscription)) as cursor:
         return cursor.execute(
             "SELECT account, scope, address FROM subscription WHERE account = %s "

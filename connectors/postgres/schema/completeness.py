@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import psycopg
 
 from connectors.errors import DatabaseUnusable
+from connectors.postgres.query import one_value
 from schemas.counting import agree, first_of
 from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, table_columns
 from schemas.derived.views import VIEWS
@@ -84,8 +85,8 @@ def _missing(there: Mapping[str, Collection[str]]) -> Iterator[str]:
 
 def switched_off(connection: psycopg.Connection) -> Collection[str | None] | None:
     """The triggers that are there and do nothing, as `switched_off_message` takes them."""
-    row = connection.execute(f"SELECT {SWITCHED_OFF}").fetchone()
-    return row[0] if row else None
+    found: Collection[str | None] | None = one_value(connection.execute(f"SELECT {SWITCHED_OFF}"))
+    return found
 
 
 def switched_off_message(found: Collection[str | None] | None) -> str | None:

@@ -13,9 +13,9 @@ from connectors.postgres.schema.kind_hindrances import all_hindrances, is_used
 from connectors.postgres.schema.own_kinds import THERE, KeptKind, kept_of
 from connectors.postgres.trail import add_event
 from schemas.derived.sql import METADATA, STAGED, STORAGE, TARGETS
-from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name
+from schemas.derived.sql_names import READER, SCHEMA, SHOWN_SCHEMA, listed, staged_name
 from schemas.derived.views import DOCUMENTED_VIEWS, VIEWS, quoted
-from schemas.guards.roles import LOADER, READER, grants_of
+from schemas.guards.roles import grants_of
 from schemas.guards.shown_rows import hidden_again, shown_rows
 from schemas.guards.tenants import SHOWN_VIEW, policies_of
 from schemas.own_definition import CHANGED, MADE, REMOVED, changes, definition_of, table_of
@@ -81,23 +81,22 @@ def _grant(connection: sa.Connection, changed: Iterable[str]) -> None:
     dropped = (name for name in OWN.tables if there and f"staged_{name}" not in shown)
     if not (names := list(dict.fromkeys((*changed, *dropped)))):
         return
-    for statement in (*grants_of(names), *policies_of(names, READER, LOADER)):
+    for statement in (*grants_of(names), *policies_of(names)):
         _run(connection, statement)
     if there:
-        for statement in shown_rows((OWN.tables[name] for name in names), READER):
+        for statement in shown_rows(OWN.tables[name] for name in names):
             _run(connection, statement)
 
 
 def _add_event(connection: sa.Connection, name: str, before: str | None, now: str | None) -> None:
     """Say in the trail what became of a kind: the reports of its records rest on it."""
     what = MADE if before is None else REMOVED if now is None else CHANGED
-    said: dict[str, object] = {"record": name}
-    said |= {
-        key: json.loads(one) for key, one in (("before", before), ("now", now)) if one is not None
-    }
+    definitions = {"before": before, "now": now}
+    detail: dict[str, object] = {"record": name}
+    detail |= {key: json.loads(text) for key, text in definitions.items() if text is not None}
     if before is not None and now is not None:
-        said["changes"] = [one.text for one in changes(table_of(name, before), OWN.tables[name])]
-    add_event(_asking(connection), what, detail=said)
+        detail["changes"] = [one.text for one in changes(table_of(name, before), OWN.tables[name])]
+    add_event(_asking(connection), what, detail=detail)
 
 
 def _asking(connection: sa.Connection) -> psycopg.Connection:
@@ -123,10 +122,9 @@ def _make(connection: sa.Connection, name: str) -> None:
     names = [table.name for table in tables]
     names += [str(table.primary_key.name) for table in tables if table.primary_key]
     names += [str(index.name) for table in tables for index in table.indexes]
-    listed = ", ".join(f"'{one}'" for one in names)
     taken = connection.exec_driver_sql(
         f"SELECT min(relname) FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') "
-        f"AND relname IN ({listed})"
+        f"AND relname IN ({listed(names)})"
     ).scalar()
     if taken:
         raise DatabaseUnusable(

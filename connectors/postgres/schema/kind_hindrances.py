@@ -6,6 +6,7 @@ import psycopg
 
 from connectors.postgres.batches.lease import worked_on
 from connectors.postgres.batches.ledger import NOTHING_APPLIED, TAKEN_BACK, State
+from connectors.postgres.query import one_value
 from connectors.postgres.schema.own_kinds import KeptKind, hash_of
 from connectors.printable import shown
 from schemas.derived.sql_names import SCHEMA, listed
@@ -103,12 +104,12 @@ def _in_the_way(connection: psycopg.Connection, before: Table, change: Change) -
 
 def _waiting(connection: psycopg.Connection, name: str) -> str:
     """Which batch has rows of a kind that are to become records, checked as it was defined."""
-    (batch,) = connection.execute(
+    found = connection.execute(
         f"SELECT min(b.id) FROM {SCHEMA}.batch b JOIN {SCHEMA}.extract e ON e.batch_id = b.id "
         f"WHERE b.state IN ({listed(NOTHING_APPLIED)}) AND EXISTS (SELECT FROM "
         f"{SCHEMA}.staged_{name} s WHERE s.extract_id = e.id AND s.error_data IS NULL)"
-    ).fetchone() or (None,)
-    if batch is None:
+    )
+    if (batch := one_value(found)) is None:
         return _being_read(connection, name)
     return (
         f"batch {batch} has rows that were checked by that and wait. Define it so again (`recon "
@@ -121,15 +122,15 @@ def _being_read(connection: psycopg.Connection, name: str) -> str:
 
     That run began with the definition before, and checks all of its files by it.
     """
-    row = connection.execute(
+    found = connection.execute(
         f"SELECT min(b.id) FROM {SCHEMA}.batch b JOIN {SCHEMA}.extract e ON e.batch_id = b.id "
         "WHERE b.id = ANY(%s) AND b.state = %s AND e.record = ANY(%s) AND e.refused IS NULL",
         [worked_on(connection), State.RECEIVED, [name, INSERT_BATCH_DATA]],
-    ).fetchone()
-    if row is None or row[0] is None:
+    )
+    if (batch := one_value(found)) is None:
         return ""
     return (
-        f"a run is reading batch {row[0]}, and checks its rows by that. Wait for its end, and "
+        f"a run is reading batch {batch}, and checks its rows by that. Wait for its end, and "
         "change the definition then"
     )
 
@@ -167,11 +168,11 @@ def _in_error(connection: psycopg.Connection, name: str, field: str) -> str:
 
 def _delivered_as_lines(connection: psycopg.Connection, name: str) -> str:
     """Which batch has records of a kind as lines without names, if any that was not taken back."""
-    (batch,) = connection.execute(
+    found = connection.execute(
         f"SELECT min(id) FROM {SCHEMA}.batch WHERE profile::json ->> 'inner_record' = '{name}' "
         f"AND state NOT IN ({listed(TAKEN_BACK)})"
-    ).fetchone() or (None,)
-    if batch is None:
+    )
+    if (batch := one_value(found)) is None:
         return ""
     return (
         f"batch {batch}: its feed brings lines of it inside insert-batch data (inner_record), and "
@@ -221,14 +222,14 @@ def _in_work(connection: psycopg.Connection, name: str) -> str:
     Whatever goes to the service, it may be about to say so. What is in insert-batch data is known
     once it is staged.
     """
-    (batch,) = connection.execute(
+    found = connection.execute(
         f"""SELECT min(e.batch_id) FROM {SCHEMA}.extract e JOIN {SCHEMA}.batch b
             ON b.id = e.batch_id AND b.id = ANY(%s)
         WHERE e.refused IS NULL AND (e.record = %s OR e.record = %s AND (b.state = %s
             OR EXISTS (SELECT FROM {SCHEMA}.staged_{name} s WHERE s.extract_id = e.id)))""",
         [worked_on(connection), name, INSERT_BATCH_DATA, State.RECEIVED],
-    ).fetchone() or (None,)
-    if batch is None:
+    )
+    if (batch := one_value(found)) is None:
         return ""
     return (
         f"a run is working on batch {batch} by that. Wait for its end, and change the definition "
@@ -246,5 +247,5 @@ def is_used(connection: psycopg.Connection, name: str) -> bool:
 
 
 def _any(connection: psycopg.Connection, table: str, where: str = "") -> bool:
-    row = connection.execute(f"SELECT EXISTS (SELECT FROM {SCHEMA}.{table} {where})").fetchone()
-    return row is not None and bool(row[0])
+    asked = f"SELECT EXISTS (SELECT FROM {SCHEMA}.{table} {where})"
+    return bool(one_value(connection.execute(asked)))

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import read_detail
 from schemas.derived.sql_names import SCHEMA
 from schemas.field import Table
 from schemas.own_definition import CHANGED, MADE, Change, changes, definition_of, table_of
@@ -72,18 +72,19 @@ def defined_so_far(connection: psycopg.Connection, name: str) -> Iterator[Table]
     for (detail,) in connection.execute(
         "SELECT detail FROM event WHERE what = ANY(%s) ORDER BY id", [[MADE, CHANGED]]
     ).fetchall():
-        said = said_by(detail)
-        if said.get("record") == name:
+        kind = read_detail(detail)
+        if kind.get("record") == name:
             # What this program did not write defines nothing.
             with suppress(KeyError, TypeError, ValueError, AttributeError):
-                yield table_of(name, json.dumps(said["now"]))
+                yield table_of(name, json.dumps(kind["now"]))
 
 
 def state_as_defined(connection: psycopg.Connection) -> str | None:
     """`state_of` the database, if it works with the definitions of this machine."""
     rows = connection.execute(THERE.replace("%", "%%")).fetchall()
     there = {name: one.definition for name, one in kept_of(rows).items()}
-    return state_of(rows) if there == _ours() else None
+    ours = {name: definition_of(table) for name, table in OWN.tables.items()}
+    return state_of(rows) if there == ours else None
 
 
 def state_of(rows: Sequence[Any]) -> str:
@@ -93,13 +94,8 @@ def state_of(rows: Sequence[Any]) -> str:
 
 
 def differences(there: Mapping[str, Table], name: str) -> list[Change]:
-    """How the definition of this machine differs from that of the database."""
     return [*changes(there[name], OWN.tables[name])]
 
 
 def kept_of(rows: Sequence[Any]) -> dict[str, KeptKind]:
     return {name: KeptKind.of(comment) for name, comment in rows}
-
-
-def _ours() -> dict[str, str]:
-    return {name: definition_of(table) for name, table in OWN.tables.items()}

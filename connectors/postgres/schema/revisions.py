@@ -8,6 +8,7 @@ from typing import Literal
 import psycopg
 
 from connectors.errors import DatabaseUnusable
+from connectors.postgres.query import one_value
 from schemas.derived.sql_names import SCHEMA
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
@@ -49,8 +50,9 @@ def revision_of(connection: psycopg.Connection) -> str | None:
     there = "SELECT FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relname = %s"
     if connection.execute(there, [SCHEMA, VERSION_TABLE]).fetchone() is None:
         return None
-    found = connection.execute(f"SELECT version_num FROM {SCHEMA}.{VERSION_TABLE}").fetchone()
-    return found[0] if found else None
+    found = connection.execute(f"SELECT version_num FROM {SCHEMA}.{VERSION_TABLE}")
+    revision: str | None = one_value(found)
+    return revision
 
 
 def is_behind(connection: psycopg.Connection, current: str | None) -> bool:
@@ -75,11 +77,9 @@ def is_behind(connection: psycopg.Connection, current: str | None) -> bool:
             "It was migrated by a newer version; use that one. If the schema is another "
             "program's, name another database."
         )
-    return current != newest or _derived_of(connection) != newest_derived()
-
-
-def _derived_of(connection: psycopg.Connection) -> str | None:
-    """The hash of what the schema has beside its tables; whoever connects may read a comment."""
+    if current != newest:
+        return True
+    # Whoever connects may read a comment.
     asked = "SELECT obj_description(to_regclass(%s), 'pg_class')"
-    found = connection.execute(asked, [f"{SCHEMA}.{VERSION_TABLE}"]).fetchone()
-    return found[0].removeprefix(MARK) if found and found[0] else None
+    comment = one_value(connection.execute(asked, [f"{SCHEMA}.{VERSION_TABLE}"]))
+    return not comment or comment.removeprefix(MARK) != newest_derived()

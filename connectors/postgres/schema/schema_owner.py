@@ -4,7 +4,6 @@ What a superuser made in it would be the superuser's, and its owner could neithe
 """
 
 import re
-from collections.abc import Iterator
 
 import sqlalchemy as sa
 
@@ -27,14 +26,14 @@ _OWNER = """SELECT quote_ident(pg_get_userbyid(nspowner)), nspowner = current_us
         CASE WHEN current_setting('server_version_num')::int < 160000
         THEN pg_has_role(nspowner, 'MEMBER') ELSE pg_has_role(nspowner, 'SET') END
     FROM pg_namespace WHERE nspname = :schema"""
-_OF_OTHERS = """SELECT one.name, one.said, quote_ident(pg_get_userbyid(n.nspowner))
+_OF_OTHERS = """SELECT one.name, one.called, quote_ident(pg_get_userbyid(n.nspowner))
     FROM pg_namespace n CROSS JOIN LATERAL (
         SELECT relname, relowner, format('TABLE %s', oid::regclass) FROM pg_class
         WHERE relnamespace = n.oid AND relkind IN ('r', 'v')
         UNION ALL SELECT proname, proowner, format('ROUTINE %s', oid::regprocedure) FROM pg_proc
         WHERE pronamespace = n.oid
         UNION ALL SELECT nspname, nspowner, format('SCHEMA %I', nspname) FROM pg_namespace
-        WHERE nspname = :shown) one (name, owner, said)
+        WHERE nspname = :shown) one (name, owner, called)
     WHERE n.nspname = :schema AND one.owner <> n.nspowner AND pg_has_role(one.owner, 'USAGE')"""
 
 
@@ -49,18 +48,14 @@ def act_as_owner(connection: sa.Connection) -> bool:
     if not is_owner:
         if not may_be:
             return False
-        for statement in _given(connection):
-            connection.exec_driver_sql(statement)
+        names = {"schema": SCHEMA, "shown": SHOWN_SCHEMA}
+        found = connection.execute(sa.text(_OF_OTHERS), names).fetchall()
+        for name, called, of_schema in found:
+            if name in OURS:
+                connection.exec_driver_sql(f"ALTER {called} OWNER TO {of_schema}")
         connection.exec_driver_sql(f"SET LOCAL ROLE {owner}")
     _refuse_shown_of_others(connection)
     return True
-
-
-def _given(connection: sa.Connection) -> Iterator[str]:
-    found = connection.execute(sa.text(_OF_OTHERS), {"schema": SCHEMA, "shown": SHOWN_SCHEMA})
-    for name, said, owner in found.fetchall():
-        if name in OURS:
-            yield f"ALTER {said} OWNER TO {owner}"
 
 
 def _refuse_shown_of_others(connection: sa.Connection) -> None:

@@ -122,7 +122,9 @@ def migrate(
             connection.execute(context._version.update().values(version_num=revisions()[0]))
         command.upgrade(config, "head")
     except sa.exc.ProgrammingError as error:
-        raise _not_allowed(error, current) from None
+        if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+            raise
+        raise _not_the_owner(current, error.orig.diag.message_primary) from None
 
 
 def follow(
@@ -152,19 +154,12 @@ def _over_limit(error: psycopg.Error) -> DatabaseUnusable:
     )
 
 
-def _not_allowed(error: sa.exc.ProgrammingError, current: str | None) -> Exception:
-    """The same as text where a right is missing; what else is wrong stays what it is."""
-    if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
-        return error
-    return _not_the_owner(current, error.orig.diag.message_primary)
-
-
-def _not_the_owner(current: str | None, said: str | None = None) -> DatabaseUnusable:
+def _not_the_owner(current: str | None, message: str | None = None) -> DatabaseUnusable:
     there = f"at revision {current}" if current else "not there"
     if current == revisions()[-1]:
         there += " with views and functions of another form of it"
     return DatabaseUnusable(
         f"The schema {SCHEMA!r} is {there}, "
         f"this version needs revision {revisions()[-1]}, and the role that connected "
-        f"may not bring it there{f': {said}' if said else ''}. {_AS_OWNER}"
+        f"may not bring it there{f': {message}' if message else ''}. {_AS_OWNER}"
     )

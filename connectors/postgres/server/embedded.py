@@ -65,7 +65,10 @@ def embedded_url(folder: Path, database: str = DATABASE) -> str:
                 if server.close_to_others():
                     connection.execute("SELECT pg_reload_conf()")
                 _set_up(connection)
-                _create(connection, database)
+                known = "SELECT FROM pg_database WHERE datname = %s"
+                if connection.execute(known, [database]).fetchone() is None:
+                    create = sql.SQL("CREATE DATABASE {}")
+                    connection.execute(create.format(sql.Identifier(database)))
     except IsADirectoryError as error:
         raise DatabaseUnusable(
             f"The embedded PostgreSQL in {folder} does not start: {error.filename} is a folder, "
@@ -101,14 +104,6 @@ def _set_up(connection: psycopg.Connection) -> None:
     for name in settings.keys() - {name for (name,) in made}:
         statement = sql.SQL("ALTER SYSTEM SET {} = {}")
         connection.execute(statement.format(sql.Identifier(name), settings[name]))
-
-
-def _create(connection: psycopg.Connection, database: str) -> None:
-    found = connection.execute(
-        "SELECT 1 FROM pg_database WHERE datname = %s", [database]
-    ).fetchone()
-    if not found:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
 
 
 @contextmanager

@@ -75,7 +75,6 @@ class Postmaster:
         return f"postgresql://postgres:@/{database}?{place}"
 
     def is_made(self) -> bool:
-        """Whether there is a data folder."""
         return (self.folder / "PG_VERSION").exists()
 
     def prepare(self) -> bool:
@@ -123,9 +122,11 @@ class Postmaster:
         self.close_to_others()
         self._launch()
         if not self._answers():
+            fatal = [line for line in _lines(self.log) if "FATAL" in line or "PANIC" in line]
+            last_words = fatal[-1] if fatal else "it said nothing."
             raise DatabaseUnusable(
                 f"The embedded PostgreSQL in {self.folder} ended as soon as it was started: "
-                f"{self._last_words()} Read {self.log}; nothing was changed."
+                f"{last_words} Read {self.log}; nothing was changed."
             )
 
     def stop(self) -> None:
@@ -162,10 +163,11 @@ class Postmaster:
 
     def _let_in_only_us(self) -> None:
         people = "\n".join(self._entries())
-        content = f"# Who may be any role of this server.\n{people}\n"
-        _replace(self.folder / "pg_ident.conf", content)
-        content = f"# Only over the socket, only those in pg_ident.conf.\n{RULE}\n"
-        _replace(self.folder / "pg_hba.conf", content)
+        for name, content in (
+            ("pg_ident.conf", f"# Who may be any role of this server.\n{people}\n"),
+            ("pg_hba.conf", f"# Only over the socket, only those in pg_ident.conf.\n{RULE}\n"),
+        ):
+            _replace(self.folder / name, content)
 
     def _launch(self) -> None:
         """Begin the server, as nobody's child: it outlives this process where others need it.
@@ -226,10 +228,6 @@ class Postmaster:
                 return True
             time.sleep(PAUSE_SECONDS)
 
-    def _last_words(self) -> str:
-        lines = [line for line in _lines(self.log) if "FATAL" in line or "PANIC" in line]
-        return lines[-1] if lines else "it said nothing."
-
     def _await_end_of_former(self) -> None:
         """Nothing listens; a server that is ending, or what is left of a killed one, comes first.
 
@@ -286,11 +284,13 @@ class Postmaster:
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
-                if process.name() == "postgres" and process.uids().effective == owner:
-                    if process.status() == psutil.STATUS_ZOMBIE:
-                        continue
-                    if _works_in(process, self.folder):
-                        found.append(process)
+                if (
+                    process.name() == "postgres"
+                    and process.uids().effective == owner
+                    and process.status() != psutil.STATUS_ZOMBIE
+                    and _works_in(process, self.folder)
+                ):
+                    found.append(process)
         return found
 
     def _socket_folder(self) -> str:

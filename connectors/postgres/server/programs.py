@@ -41,7 +41,6 @@ def identity(folder: Path) -> Mapping[str, Any]:
 
 
 def owner_of(folder: Path) -> tuple[int, int]:
-    """User and group of a folder."""
     there = folder.stat()
     return there.st_uid, there.st_gid
 

@@ -2,7 +2,6 @@
 
 from datetime import date
 from decimal import Decimal
-from http import HTTPStatus
 
 from starlette.responses import Response
 
@@ -10,6 +9,7 @@ from connectors.currencies import read_currencies
 from connectors.errors import DecisionRefused
 from connectors.postgres.runs.acceptance_rules import RuleState, RuleTerms
 from connectors.postgres.runs.reconciliations import latest_runs
+from flows.desk.formats import day, read_day, read_number, typed
 from flows.desk.forms import (
     FormIncomplete,
     read_tenant,
@@ -19,7 +19,6 @@ from flows.desk.forms import (
     taken,
 )
 from flows.desk.seen import only_seen, run_by
-from flows.desk.shown import day, read_day, read_number, typed
 from flows.desk.visit import Visit
 from flows.stages.reconcile.acceptance_rules import (
     approve_rule,
@@ -34,7 +33,6 @@ from schemas.life import Choice, Role
 from schemas.tables import EXTRACTS
 
 ADDRESS = "/acceptance"
-TERMS = ("code", "record", "tenant", "currency", "each", "total", "until", "reason", "by", "run")
 
 
 def decide(visit: Visit) -> Response:
@@ -47,10 +45,10 @@ def _decide(visit: Visit) -> str:
     refuse_nameless(visit)
     if what == "propose":
         with visit.place.database.connect() as connection:
-            run = run_by(connection, _number(visit, "run", "the run"))
+            run = run_by(connection, _number(visit, "run"))
         propose_rule(visit.place, run.id, _terms(visit), visit.by)
         return ADDRESS
-    number = _number(visit, "rule", "the rule")
+    number = _number(visit, "rule")
     if what == "approve":
         approve_rule(visit.place, number, by=visit.by, reason=reason or "approved")
     elif what == "withdraw":
@@ -68,20 +66,20 @@ def _terms(visit: Visit) -> RuleTerms:
     return RuleTerms(
         "",
         visit.typed("code"),
-        _number(visit, "currency", "the currency"),
+        _number(visit, "currency"),
         _amount(visit, "each"),
         _amount(visit, "total"),
         until,
         visit.typed("reason"),
         visit.typed("record") or None,
-        _number(visit, "tenant", "the tenant") if visit.typed("tenant") else None,
+        _number(visit, "tenant") if visit.typed("tenant") else None,
     )
 
 
-def _number(visit: Visit, name: str, what: str) -> int:
+def _number(visit: Visit, name: str) -> int:
     found = (read_tenant if name == "tenant" else read_whole)(visit.typed(name))
     if found is None:
-        raise FormIncomplete(f"{visit.typed(name)!r} is no number of {what}.")
+        raise FormIncomplete(f"{visit.typed(name)!r} is no number of the {name}.")
     return found
 
 
@@ -95,26 +93,21 @@ def _amount(visit: Visit, name: str) -> Decimal:
     return found
 
 
-def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+def show(visit: Visit) -> Response:
     """Every rule, with who stands for it."""
     with visit.place.database.connect() as connection:
         runs = only_seen(connection, latest_runs(connection))
     now = today(visit.place.settings.time_zone)
     rules = list_rules(visit.place)
-    me = visit.person.name if visit.person else None
     return visit.page(
         "acceptance.html.jinja",
-        status,
-        said=said,
         rules=[(one, one.state(now)) for one in rules],
         states=RuleState,
         runs=runs,
         names=read_currencies(visit.place.settings.currencies),
         codes=BREAKS.values(),
         records=EXTRACTS.values(),
-        me=me,
         may_propose=bool(runs) and visit.may(*MAY_DECIDE[Choice.PROPOSE]),
         may_approve=visit.may(*MAY_SIGN[Role.APPROVED]),
         may_withdraw=visit.may(*MAY_DECIDE[Choice.REOPEN]),
-        typed={name: visit.typed(name) for name in TERMS},
     )

@@ -1,7 +1,5 @@
 """The board of batches: what state each is in, and what somebody has to do next."""
 
-from http import HTTPStatus
-
 from starlette.responses import Response
 
 from connectors.postgres.batches.ledger import State
@@ -17,9 +15,10 @@ ON_A_PAGE = 50
 def show(visit: Visit) -> Response:
     """The batches that the visit sees, the latest first."""
     state, before = visit.asked.get("state", ""), visit.asked.get("before", "")
-    said = _wrong(state, before)
     lines, why = [], None
-    if not said:
+    if wrong := _wrong(state, before):
+        visit = visit.refusing(wrong)
+    else:
         with visit.place.database.connect() as connection:
             why = why_held(connection, visit.place.settings.home)
             lines = list_overview(
@@ -30,8 +29,6 @@ def show(visit: Visit) -> Response:
             )
     return visit.page(
         "batches.html.jinja",
-        HTTPStatus.BAD_REQUEST if said else HTTPStatus.OK,
-        said=said,
         state=state,
         states=[*State],
         push_held=held_text(why) if why else "",

@@ -1,7 +1,6 @@
 """The breaks of a run: found by a filter, page by page, with what they come to."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
 import polars as pl
@@ -58,7 +57,7 @@ def show(visit: Visit) -> Response:
         asked = BreakSearch.read(visit.asked)
         if asked == ALL_ACCEPTED:
             look_at(connection, run.id, Look.ACCEPTED)
-    said, form = "", {name: asked.in_form(name, visit.show.numbers) for name in TYPED}
+    form = {name: asked.in_form(name, visit.show.numbers) for name in TYPED}
     try:
         if visit.asked.get("numbers") in [*Numbers]:
             form = {name: asked[name] for name in TYPED}
@@ -68,19 +67,16 @@ def show(visit: Visit) -> Response:
             )
         fitting = asked.fitting(breaks)
     except DecisionRefused as refused:
-        said, fitting = str(refused), breaks.clear()
-    sort = visit.asked.get("sort", "")
-    sort = sort if sort in SORTS else "amount"
+        visit, fitting = visit.refusing(str(refused)), breaks.clear()
+    sort = _sort(visit)
     pages = max(1, -(-fitting.height // ON_A_PAGE))
     number = min(max(1, read_whole(visit.asked.get("page", "")) or 1), pages)
     rows = _sorted(fitting, sort).slice((number - 1) * ON_A_PAGE, ON_A_PAGE)
     return visit.page(
         "breaks.html.jinja",
-        HTTPStatus.BAD_REQUEST if said else HTTPStatus.OK,
         run=run,
         last=last,
         may_decide=last == run and visit.may(*MAY_DECIDE[Choice.COMMENT]),
-        said=said,
         asked=asked,
         form=form,
         sort=sort,
@@ -106,10 +102,7 @@ def download(visit: Visit) -> Response:
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
         breaks = visit.desk.kept.breaks(visit.place, connection, run)
-    sort = visit.asked.get("sort", "")
-    fitting = _sorted(
-        BreakSearch.read(visit.asked).fitting(breaks), sort if sort in SORTS else "amount"
-    )
+    fitting = _sorted(BreakSearch.read(visit.asked).fitting(breaks), _sort(visit))
     names = read_currencies(visit.place.settings.currencies)
     code = pl.col("currency").cast(pl.String).replace_strict(names, default=None)
     rows = fitting.with_columns(code.cast(pl.String).alias("currency_code")).select(DOWNLOADED)
@@ -118,6 +111,11 @@ def download(visit: Visit) -> Response:
         media_type="text/csv; charset=utf-8",
         headers=saved_as(f"breaks-of-run-{run.id}.csv"),
     )
+
+
+def _sort(visit: Visit) -> str:
+    sort = visit.asked.get("sort", "")
+    return sort if sort in SORTS else "amount"
 
 
 def _sorted(breaks: pl.DataFrame, sort: str) -> pl.DataFrame:
@@ -145,10 +143,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     added = row["basis"] in (Money.DIFFERENCE, Money.GROSS)
     return row | {
         "title": code.title if code else "",
-        "gross": gross,
         "signed": delta is not None and not gross,
         "in_totals": from_both(row["counted"], row["counted_beyond"]) if added else None,
         "money": amount if gross or delta is None else delta,
-        "unreadable": row["basis"] == Money.UNREADABLE,
-        "moneyless": row["basis"] == Money.NONE,
     }

@@ -1,10 +1,9 @@
 """Deciding about breaks: what is meant, on which terms, and whether it is still as it was seen."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from http import HTTPStatus
 from urllib.parse import urlencode
 
 import polars as pl
@@ -16,9 +15,9 @@ from connectors.errors import DecisionRefused, ReconError
 from connectors.postgres.runs.breaks import Decision, decisions_since, newest_decision
 from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.desk.filters import BreakSearch
-from flows.desk.forms import LARGEST_ROW, read_whole, said_by, status_of
+from flows.desk.formats import day, read_day, read_number, typed
+from flows.desk.forms import LARGEST_ROW, read_whole, refused
 from flows.desk.seen import run_of
-from flows.desk.shown import day, read_day, read_number, typed
 from flows.desk.visit import Visit
 from flows.stages.reconcile.behind_break import amount_of
 from flows.stages.reconcile.breaks import (
@@ -37,11 +36,11 @@ from flows.stages.reconcile.decision_rules import (
     refuse_if_other,
     refuse_terms,
 )
-from flows.steps.breaks.money import Sums, largest_first, sum_money
+from flows.steps.breaks.money import largest_first, sum_money
 from schemas.accounts import MAY_DECIDE
 from schemas.life import DONE, SIDES, Choice
 
-SHOWN = 20
+LISTED = 20
 """Breaks that are shown; more of them than that are looked at once more before it is done."""
 TERMS = ("reason", "until", "up_to", "side", "assignee", "due", "by")
 """Fields of the form; none is called like one of the filter."""
@@ -129,14 +128,6 @@ class _Selection:
         return meant
 
 
-@dataclass(frozen=True, slots=True)
-class _Meant:
-    breaks: pl.DataFrame
-    """The largest first."""
-    seen: Looked
-    money: Mapping[str, Sums]
-
-
 def decide(visit: Visit) -> Response:
     """Show what would be decided and ask for the terms; then take the decision."""
     with visit.place.database.connect() as connection:
@@ -145,24 +136,30 @@ def decide(visit: Visit) -> Response:
         what = _what(visit, offered)
         selection = _Selection.read(visit)
         try:
-            meant = _find(visit, connection, run, selection, what)
-        except DecisionRefused as refused:
-            return _nothing(visit, run, refused, selection, what, offered)
-    page = _Form(visit, run, selection, what, offered, meant)
+            breaks, now = _find(visit, connection, run, selection, what)
+        except DecisionRefused as error:
+            return refused(visit, error).page(
+                "decide_nothing.html.jinja",
+                run=run,
+                query=urlencode(selection.fields),
+                what=what,
+                offered=offered,
+            )
+    form = _Form(visit, run, selection, what, offered, breaks, now)
     step = visit.typed("step")
     if visit.request.method == "GET" or not step:
-        return page.show()
+        return form.page("decide.html.jinja")
     try:
         decision = _read(visit, what)
         if step == "look":
             refuse_terms(run, decision)
             if what in (Choice.ACCEPT, Choice.PROPOSE):
-                refuse_ceiling(meant.breaks, decision)
-            page.refuse_if_moved()
-            return page.confirm(decision)
-        return page.done(decision)
-    except ReconError as refused:
-        return page.show(said_by(visit, refused), status_of(refused))
+                refuse_ceiling(breaks, decision)
+            form.refuse_if_moved()
+            return form.page("decide_look.html.jinja", decision=decision)
+        return form.take(decision)
+    except ReconError as error:
+        return replace(form, visit=refused(visit, error)).page("decide.html.jinja")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,41 +169,36 @@ class _Form:
     selection: _Selection
     what: Choice
     offered: Sequence[Choice]
-    meant: _Meant
-
-    def show(self, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
-        """What is meant, and the form for the terms."""
-        return self._page("decide.html.jinja", status, said=said)
-
-    def confirm(self, decision: Decision) -> Response:
-        """The same once more with its terms, where it is many."""
-        return self._page("decide_look.html.jinja", HTTPStatus.OK, decision=decision)
+    breaks: pl.DataFrame
+    """Those that are meant, the largest first."""
+    now: Looked
+    """What the page shows that has the form."""
 
     @property
     def seen(self) -> Looked:
         """What the page showed that the form came from."""
-        return _looked(self.visit, self.meant.seen.about)
+        return _looked(self.visit, self.now.about)
 
     def refuse_if_moved(self) -> None:
         """Say what changed since the form was shown; raises DecisionsMoved."""
         with self.visit.place.database.connect() as connection:
             refuse_if_decided(connection, self.run, self.seen)
-        refuse_if_other(self.meant.breaks, self.seen)
+        refuse_if_other(self.breaks, self.seen)
 
-    def done(self, decision: Decision) -> Response:
+    def take(self, decision: Decision) -> Response:
         """Take the decision, as long as everything is as it was seen."""
-        ids = Chosen(tuple(self.meant.breaks["id"]))
+        ids = Chosen(tuple(self.breaks["id"]))
         decided = decide_breaks(self.visit.place, self.run.id, ids, decision, self.seen)
         own = f"/runs/{self.run.id}"
         if len(decided.ids) == 1:
             return self.visit.go(f"{own}/breaks/{decided.ids[0]}")
         return self.visit.go(f"{own}/decided?event={decided.event_id}")
 
-    def _page(self, template: str, status: HTTPStatus, **values: object) -> Response:
-        first = self.meant.breaks.head(SHOWN)
+    def page(self, template: str, **values: object) -> Response:
+        """What is meant and comes to what, with the form for the terms or the terms themselves."""
+        first = self.breaks.head(LISTED)
         return self.visit.page(
             template,
-            status,
             run=self.run,
             fields=self.selection.fields,
             query=urlencode(self.selection.fields),
@@ -218,14 +210,13 @@ class _Form:
             means=MEANS[self.what],
             usual=USUAL[self.what],
             sides=[*SIDES],
-            count=self.meant.breaks.height,
-            many=self.meant.breaks.height > SHOWN,
+            count=self.breaks.height,
+            many=self.breaks.height > LISTED,
             rows=[row | {"money": amount_of(row, "amount")} for row in first.iter_rows(named=True)],
-            money=self.meant.money,
-            elsewhere=counted_elsewhere(self.meant.breaks),
-            seen=self.meant.seen,
+            money=sum_money(self.breaks),
+            elsewhere=counted_elsewhere(self.breaks),
+            seen=self.now,
             names=read_currencies(self.visit.place.settings.currencies),
-            self_declared=not self.visit.accounts,
             **values,
         )
 
@@ -276,7 +267,8 @@ def _find(
     run: Reconciliation,
     selection: _Selection,
     what: Choice,
-) -> _Meant:
+) -> tuple[pl.DataFrame, Looked]:
+    """The breaks that are meant, the largest first, and how they stand now."""
     refuse_if_followed(connection, run)
     # Asked for first: what is decided in between is refused, and never overlooked.
     last = newest_decision(connection, run.id, run.decided_through)
@@ -290,26 +282,8 @@ def _find(
             refuse_if_decided(connection, run, _looked(visit, about))
         raise
     through = last[0] if last else run.decided_through
-    return _Meant(
-        meant.sort(*largest_first(), "id", nulls_last=True),
-        Looked(digest_of(meant), through, about),
-        sum_money(meant),
-    )
-
-
-def _nothing(
-    visit: Visit,
-    run: Reconciliation,
-    refused: DecisionRefused,
-    selection: _Selection,
-    what: Choice,
-    offered: Sequence[Choice],
-) -> Response:
-    return visit.page(
-        "decide_nothing.html.jinja", status_of(refused),
-        run=run, said=said_by(visit, refused), typed=visit.typed("reason"),
-        query=urlencode(selection.fields), what=what, offered=offered,
-    )  # fmt: skip
+    now = Looked(digest_of(meant), through, about)
+    return meant.sort(*largest_first(), "id", nulls_last=True), now
 
 
 def _read(visit: Visit, what: Choice) -> Decision:

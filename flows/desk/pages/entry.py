@@ -54,8 +54,8 @@ class UnsentForm:
 def ended(visit: Visit) -> Response:
     """Answer a form whose login has ended: ask for a login, and keep what was typed."""
     unsent = _unsent(visit)
-    said = ENDED if unsent else ENDED_EMPTY
-    return _ask(visit, said, there=_page_before(visit), unsent=unsent)
+    message = ENDED if unsent else ENDED_EMPTY
+    return _ask(visit, message, there=_page_before(visit), unsent=unsent)
 
 
 def offered(visit: Visit) -> Response | None:
@@ -101,12 +101,11 @@ def _page_before(visit: Visit) -> str:
 
 
 def _ask(
-    visit: Visit, said: str, *, name: str = "", there: str = "/", unsent: UnsentForm | None = None
+    visit: Visit, why: str, *, name: str = "", there: str = "/", unsent: UnsentForm | None = None
 ) -> Response:
     """The login, with why it is asked for."""
-    status = HTTPStatus.UNAUTHORIZED if said else HTTPStatus.OK
-    values = {"said": said, "name": name, "there": there, "unsent": unsent}
-    return visit.page("login.html.jinja", status, **values)
+    asked = visit.refusing(why, HTTPStatus.UNAUTHORIZED) if why else visit
+    return asked.page("login.html.jinja", name=name, there=there, unsent=unsent)
 
 
 def login(visit: Visit) -> Response:
@@ -172,13 +171,11 @@ def from_provider(visit: Visit) -> Response:
 
 
 def _back(visit: Visit) -> str:
-    """Where the provider sends people back to."""
     settings: DeskSettings = visit.desk.settings
     return f"{settings.url or str(visit.request.base_url).rstrip('/')}/login/back"
 
 
 def logout(visit: Visit) -> Response:
-    """End the login."""
     with visit.place.database.connect() as connection:
         log_out(connection)
     response = visit.go("/")

@@ -2,7 +2,6 @@
 
 import mimetypes
 from collections.abc import Mapping
-from http import HTTPStatus
 from pathlib import Path
 
 import psycopg
@@ -23,7 +22,7 @@ INSIDE = (
     "script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 )
 """What a report's page may do: show itself. It has an origin of its own, and nobody to ask."""
-SHOWN = (".html",)
+IN_BROWSER = (".html",)
 """Opened in the browser; everything else is saved."""
 
 
@@ -35,7 +34,7 @@ def give(visit: Visit) -> Response:
     folder = visit.place.settings.reports / run.folder
     listed = listed_files(folder, run)
     if name not in listed or not is_given(visit, name):
-        return _none(visit, f"The report of run {run.id} has no file of this name to show you.")
+        return _no_file(visit, f"run {run.id}")
     if report_hash(listed) != run.report_hash or sha256_of(folder / name) != listed[name]:
         raise _altered(f"{name} of run {run.id}")
     if name in READ_BY_PEOPLE:
@@ -56,7 +55,7 @@ def give_of_batch(visit: Visit) -> Response:
         batch = batch_of(visit, connection)
         there = report_files(visit, connection, batch.id)
     if name not in there:
-        return _none(visit, f"The report of batch {batch.id} has no file of this name to show you.")
+        return _no_file(visit, f"batch {batch.id}")
     folder = folder_of(visit.place.settings.reports, batch.id)
     if not (folder / name).is_file() or sha256_of(folder / name) != there[name]:
         raise _altered(f"{name} of batch {batch.id}")
@@ -74,8 +73,8 @@ def report_files(visit: Visit, connection: psycopg.Connection, batch_id: int) ->
     return {name: noted[0].hashes[name] for name in FILES if name in noted[0].hashes}
 
 
-def _none(visit: Visit, said: str) -> Response:
-    return visit.page("refused.html.jinja", HTTPStatus.NOT_FOUND, title="Nothing here", said=said)
+def _no_file(visit: Visit, of: str) -> Response:
+    return visit.nothing_here(f"The report of {of} has no file of this name to show you.")
 
 
 def _altered(what: str) -> SignatureRefused:
@@ -91,6 +90,6 @@ def _file(folder: Path, name: str, of: str) -> Response:
         folder / name,
         media_type=kind or "application/octet-stream",
         filename=f"{of}-{name.replace('/', '-')}",
-        content_disposition_type="inline" if name.endswith(SHOWN) else "attachment",
+        content_disposition_type="inline" if name.endswith(IN_BROWSER) else "attachment",
         headers={"Content-Security-Policy": INSIDE},
     )

@@ -13,8 +13,8 @@ from connectors.currencies import read_currencies
 from connectors.postgres.runs.acceptance_rules import AcceptanceRule, RuleState, list_rules
 from connectors.postgres.runs.reconciliations import Reconciliation, latest_runs, runs_of
 from connectors.postgres.runs.signatures import Signature, approval_of, signatures_of
-from flows.desk import shown
 from flows.desk.filters import NONE, BreakSearch
+from flows.desk.formats import number as in_figures
 from flows.desk.review import Figures, Review
 from flows.desk.seen import only_seen
 from flows.desk.templates import currency
@@ -119,31 +119,24 @@ def _pictures(
     ]
 
 
-def _waiting(visit: Visit, one: _Scope) -> list[_Waiting]:
+def _waiting(visit: Visit, one: _Scope) -> Iterator[_Waiting]:
     """What whoever visits can do about the last run of a scope; the database has the last word."""
-    number, found = one.run.id, []
-    spell = partial(shown.number, visit.show)
+    number, spell = one.run.id, partial(in_figures, visit.show)
     named = f"Run {number}"
     prepared, person = one.signatures.get(Role.PREPARED), visit.person
     sign = f"/runs/{number}/sign"
     if not one.signatures and not one.review.waits and visit.may(*MAY_SIGN[Role.PREPARED]):
-        found.append(_Waiting(named, sign, "Nothing is open: it can be prepared."))
+        yield _Waiting(named, sign, "Nothing is open: it can be prepared.")
     elif prepared and one.may_approve:
-        found.append(_Waiting(named, sign, f"Prepared by {prepared.by}: to be approved."))
-    if person:
-        breaks = one.review.owners.get(person.name, 0)
-        if breaks:
-            text = f"{quantity(breaks, 'open break', spell)} {agree(breaks, 'is', 'are')}"
-            found.append(
-                _Waiting(named, _open(number, owner=person.name), f"{text} assigned to you.")
-            )
+        yield _Waiting(named, sign, f"Prepared by {prepared.by}: to be approved.")
+    if person and (breaks := one.review.owners.get(person.name)):
+        text = f"{quantity(breaks, 'open break', spell)} {agree(breaks, 'is', 'are')}"
+        yield _Waiting(named, _open(number, owner=person.name), f"{text} assigned to you.")
     for by, breaks in one.review.proposals.items():
         if visit.may(*MAY_DECIDE[Choice.ACCEPT]) and (person is None or by != person.name):
-            text = (
-                f"{quantity(breaks, 'acceptance', spell)} proposed by {by}, to be taken by another."
-            )
-            found.append(_Waiting(named, _open(number, proposed_by=by), text))
-    return found
+            count = quantity(breaks, "acceptance", spell)
+            text = f"{count} proposed by {by}, to be taken by another."
+            yield _Waiting(named, _open(number, proposed_by=by), text)
 
 
 def _rules_waiting(visit: Visit, rules: Sequence[AcceptanceRule]) -> Iterator[_Waiting]:

@@ -56,13 +56,13 @@ def show_one(visit: Visit) -> Response:
         # Where the desk does no job itself, starting it here would be nothing.
         waits = job.state is JobState.ORDERED and may_do_jobs(connection)
     settings = visit.desk.settings
-    said = job.said or ""
+    outcome = job.said or ""
     link = f"{settings.prefect_ui}/runs/flow-run/{job.flow_run}" if settings.prefect_ui else ""
     return visit.page(
         "job.html.jinja",
         job=job,
         about=about_job(job),
-        said=said if shows_text(visit) else without_messages(said),
+        outcome=outcome if shows_text(visit) else without_messages(outcome),
         command=command_of(job.kind),
         waits=waits,
         flow_run=link if job.flow_run else "",
@@ -93,8 +93,6 @@ TITLES: Mapping[JobKind, str] = {
     JobKind.PUSH: "Send what is unsent",
     JobKind.RECONCILE: "Reconcile",
 }
-
-
 CORRECTED = "Import corrected rows"
 """A correction with files; one without takes the rows as they were delivered."""
 NOT_LISTED = ("upload", "held")

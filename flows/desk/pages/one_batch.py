@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import Response
@@ -15,12 +14,12 @@ from connectors.postgres.batches.overview import BatchSummary, list_overview
 from connectors.postgres.jobs import jobs_of_batch
 from connectors.postgres.push.decisions import count_unsettled
 from connectors.postgres.push.gate import held_text, why_held
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import read_detail
 from flows.desk.forms import FormIncomplete, reason_of, taken
 from flows.desk.jobs import order, refuse_unless_operator
 from flows.desk.pages.files import report_files
 from flows.desk.pages.jobs import about_job
-from flows.desk.seen import batch_of, shows_text
+from flows.desk.seen import batch_of, named_batch, shows_text
 from flows.desk.visit import Visit
 from flows.report.next_step import next_in_words, next_step, repaired_text
 from flows.report.text import (
@@ -44,17 +43,13 @@ FLOW_RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 EVENTS, FILES, REASONS, FIGURES, JOBS = 50, 200, 50, 60, 10
 """How many of each a page lists; the report and the trail have all."""
 
-
 UNSENT = ("unsent", "sending")
-
-
 DECISIONS = (JobKind.RELEASE, JobKind.DISCARD)
 
 
 def decide(visit: Visit) -> Response:
     """Order that it is released or discarded; whatever is refused keeps what was typed."""
-    with visit.place.database.connect() as connection:
-        batch = batch_of(visit, connection)
+    batch = named_batch(visit)
     return taken(visit, lambda: f"/jobs/{_ordered(visit, batch)}", show)
 
 
@@ -77,7 +72,7 @@ def _held_as(batch: Batch, held: int) -> str:
     return f"{batch.lease_epoch} {held}"
 
 
-def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+def show(visit: Visit) -> Response:
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         (line,) = list_overview(connection, 1, only=batch.id)
@@ -91,8 +86,6 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
     undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
     return visit.page(
         "batch.html.jinja",
-        status,
-        said=said,
         may_decide=batch.state is State.HELD and visit.may(*MAY_ORDER),
         held_as=_held_as(batch, held),
         work=_work(visit, line, line.errors - undecided),
@@ -138,7 +131,7 @@ def _work(visit: Visit, line: BatchSummary, rejects: int) -> list[JobKind]:
 
 def _flow_runs(events: Sequence[TrailEntry]) -> dict[str, str]:
     """The runs of Prefect that told of themselves in these events, by id, with their names."""
-    begun = (said_by(one.detail) for one in events if one.what == RUN_BEGAN)
+    begun = (read_detail(one.detail) for one in events if one.what == RUN_BEGAN)
     runs = {str(one.get("run")): str(one.get("name") or one.get("run")) for one in begun}
     return {number: name for number, name in runs.items() if FLOW_RUN.fullmatch(number)}
 

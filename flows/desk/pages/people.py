@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import partial
-from http import HTTPStatus
 
 from starlette.responses import Response
 
@@ -29,10 +28,10 @@ from connectors.postgres.runs.subscriptions import (
     list_subscriptions,
     scopes_to_follow,
 )
-from flows.desk.forms import LARGEST_ROW, FormIncomplete, read_tenant, read_whole, status_of, taken
-from flows.desk.shown import day, number
+from flows.desk.formats import day, number
+from flows.desk.forms import LARGEST_ROW, FormIncomplete, read_tenant, read_whole, refused, taken
 from flows.desk.visit import Visit
-from flows.stages.witness import witnessed, witnessed_apart
+from flows.stages.witness import witnessed, witnessed_either_way
 from schemas.accounts import AccountRole
 from schemas.show_as import Dates, Negatives, Numbers, ShowAs
 
@@ -71,10 +70,13 @@ def change_password(visit: Visit) -> Response:
         new = str(visit.form.get("new", ""))
         if new != visit.form.get("again"):
             raise LoginRefused("The two new passwords are not the same. Nothing was changed.")
-        with visit.place.database.connect() as connection, witnessed_apart(visit.place, connection):
+        with (
+            visit.place.database.connect() as connection,
+            witnessed_either_way(visit.place, connection),
+        ):
             set_password(connection, visit.person.name, new, str(visit.form.get("old", "")))
     except ReconError as error:
-        return own(visit, said=str(error), status=status_of(error))
+        return own(refused(visit, error))
     return own(visit, done=True)
 
 
@@ -85,9 +87,7 @@ def _subscribe(visit: Visit, name: str) -> str:
     return "/account"
 
 
-def own(
-    visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK, done: bool = False
-) -> Response:
+def own(visit: Visit, *, done: bool = False) -> Response:
     """One's own account, and the reports that it is mailed."""
     mine, scopes = [], []
     if visit.person is not None:
@@ -96,8 +96,6 @@ def own(
             scopes = scopes_to_follow(connection)
     return visit.page(
         "account.html.jinja",
-        status,
-        said=said,
         done=done,
         subscriptions=mine,
         scopes=scopes,
@@ -122,7 +120,7 @@ def show_as(visit: Visit) -> Response:
     return visit.go("/account")
 
 
-def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+def show(visit: Visit) -> Response:
     """Every account, and above which amounts an acceptance takes two people.
 
     As in the trail, whoever acts for some tenants is told of no account: these name others.
@@ -132,8 +130,6 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         limits = list_limits(connection)
     return visit.page(
         "people.html.jinja",
-        status,
-        said=said,
         accounts=accounts,
         refused=partial(_is_of, visit),
         limits=limits,

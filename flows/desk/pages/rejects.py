@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from http import HTTPStatus
 from typing import IO
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -14,7 +13,7 @@ from connectors.files.disk.scratch import scratch_folder
 from connectors.postgres.batches.attempts import later_attempts
 from connectors.postgres.batches.ledger import IN_DATABASE
 from flows.desk.forms import read_row, saved_as
-from flows.desk.seen import batch_of, shows_text
+from flows.desk.seen import batch_of, named_batch, shows_text
 from flows.desk.visit import Visit
 from flows.report.reject_book import RejectLine, write_reject_book
 from flows.stages.rows.locate import prove_rows
@@ -57,17 +56,13 @@ def show(visit: Visit) -> Response:
 
 def download(visit: Visit) -> Response:
     """The delivery to correct and import again, as `recon rejects` writes it, secrets left out."""
-    with visit.place.database.connect() as connection:
-        batch = batch_of(visit, connection)
-        _refuse_without_text(visit)
+    batch = named_batch(visit)
+    _refuse_without_text(visit)
     packed = tempfile.TemporaryFile()  # noqa: SIM115 -- closed when it is sent; it has no name.
     with scratch_folder(visit.place.settings.scratch) as folder:
         if not write_rejects(visit.place, batch.id, folder, with_secrets=False):
             packed.close()
-            return visit.page(
-                "refused.html.jinja", HTTPStatus.NOT_FOUND, title="Nothing here",
-                said=f"Batch {batch.id} has no rows with errors left to correct.",
-            )  # fmt: skip
+            return visit.nothing_here(f"Batch {batch.id} has no rows with errors left to correct.")
         with ZipFile(packed, "w", ZIP_DEFLATED) as into:
             for path in sorted(folder.iterdir()):
                 entry = ZipInfo(path.name)  # Without a time: the same rows make the same file.

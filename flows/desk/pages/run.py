@@ -35,7 +35,7 @@ def show(visit: Visit) -> Response:
         signatures=signatures,
         approval=approval_of(signatures),
         maker=by if person is None else person,
-        said_by=by if person and by != person else None,
+        given_as=by if person and by != person else None,
         review=review,
         inputs=inputs,
         batches=batches,

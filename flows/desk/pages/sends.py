@@ -1,7 +1,6 @@
 """Rows of a batch that the service has not settled: the evidence beside each, and a decision."""
 
 from collections.abc import Collection, Mapping
-from http import HTTPStatus
 from urllib.parse import urlencode
 
 from starlette.responses import Response
@@ -20,7 +19,7 @@ from flows.desk.forms import (
     taken,
 )
 from flows.desk.jobs import order
-from flows.desk.seen import batch_of, shows_text
+from flows.desk.seen import batch_of, named_batch, shows_text
 from flows.desk.visit import Visit
 from schemas.accounts import AccountRole
 from schemas.jobs import JobKind
@@ -45,8 +44,7 @@ LOOK: Mapping[str, str] = {
 
 def settle(visit: Visit) -> Response:
     """Have the chosen rows settled; whatever is refused keeps what was typed."""
-    with visit.place.database.connect() as connection:
-        batch = batch_of(visit, connection)
+    batch = named_batch(visit)
     return taken(visit, lambda: f"/jobs/{_settle(visit, batch)}", show)
 
 
@@ -92,7 +90,7 @@ def _chosen(counted: Collection[tuple[str, str]], operation: str, state: str) ->
     return next((one for one in counted if one[1] == state), next(iter(counted), ("", "")))
 
 
-def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+def show(visit: Visit) -> Response:
     """The rows of one operation in one state, those in doubt first."""
     asked = visit.form if visit.request.method == "POST" else visit.asked
     after = str(asked.get("after", ""))
@@ -105,8 +103,6 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
     operation, state = chosen
     return visit.page(
         "sends.html.jinja",
-        status,
-        said=said,
         batch=batch,
         counted=[
             (*one, count, f"?{urlencode({'operation': one[0], 'state': one[1]})}", one == chosen)
@@ -125,5 +121,4 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         may_settle=visit.may(AccountRole.OPERATOR),
         with_text=shows_text(visit),
         chosen=frozenset(str(one) for one in visit.form.getlist("row")),
-        typed={name: visit.typed(name) for name in ("what", "reason", "by", "all")},
     )

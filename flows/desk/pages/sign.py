@@ -1,8 +1,5 @@
 """Signing: what exactly is signed, what keeps a report from it, and the two signatures."""
 
-from http import HTTPStatus
-from typing import Any
-
 import psycopg
 from starlette.responses import Response
 
@@ -23,12 +20,41 @@ from schemas.accounts import MAY_SIGN
 from schemas.life import RESTATED, Role
 
 
-def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+def show(visit: Visit) -> Response:
     """What would be signed, and by whom it may be, as it is now."""
-    with visit.place.database.connect() as connection:
+    person, kept, place = visit.person, visit.desk.kept, visit.place
+    with place.database.connect() as connection:
         run = run_of(visit, connection)
-        facts = _facts(visit, connection, run)
-    return visit.page("sign.html.jinja", status, said=said, **facts)
+        signatures = signatures_of(connection, run.id)
+        last = latest_run(connection, run.scope)
+        review = kept.review(place, connection, run)
+        changes = kept.changes(place, connection, run)
+        files, altered = _files(visit, connection, run)
+        interested = kept.why_interested(connection, run, person.name) if person else None
+        breaks = kept.breaks(place, connection, run)
+        unopened = not_opened(place, connection, run, person.name, breaks) if person else None
+    return visit.page(
+        "sign.html.jinja",
+        run=run,
+        last=last,
+        signatures=signatures,
+        approval=approval_of(signatures),
+        waits=review.waits,
+        changes=changes,
+        method=[
+            (what, *neutral_pair(before, now))
+            for what, before, now in method_rows(changes, run.rules_hash)
+        ],
+        restates=RESTATED in run.scope,
+        files=files,
+        page=PAGE,
+        altered=altered,
+        interested=interested,
+        unopened=unopened,
+        none_asked=BreakSearch({}),
+        may={role: visit.may(*MAY_SIGN[role]) for role in Role},
+        takes=MAY_SIGN,
+    )
 
 
 def send(visit: Visit) -> Response:
@@ -76,40 +102,6 @@ def _sign(visit: Visit, run: Reconciliation) -> str:
         accept_restated=day,
     )
     return own
-
-
-def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) -> dict[str, Any]:
-    """What the page tells of a run."""
-    signatures = signatures_of(connection, run.id)
-    person, kept = visit.person, visit.desk.kept
-    last = latest_run(connection, run.scope)
-    review = kept.review(visit.place, connection, run)
-    changes = kept.changes(visit.place, connection, run)
-    files, altered = _files(visit, connection, run)
-    interested = kept.why_interested(connection, run, person.name) if person else None
-    breaks = kept.breaks(visit.place, connection, run)
-    unopened = not_opened(visit.place, connection, run, person.name, breaks) if person else None
-    return {
-        "run": run,
-        "last": last,
-        "signatures": signatures,
-        "approval": approval_of(signatures),
-        "waits": review.waits,
-        "changes": changes,
-        "method": [
-            (what, *neutral_pair(before, now))
-            for what, before, now in method_rows(changes, run.rules_hash)
-        ],
-        "restates": RESTATED in run.scope,
-        "files": files,
-        "page": PAGE,
-        "altered": altered,
-        "interested": interested,
-        "unopened": unopened,
-        "none_asked": BreakSearch({}),
-        "may": {role: visit.may(*MAY_SIGN[role]) for role in Role},
-        "takes": MAY_SIGN,
-    }
 
 
 def _files(

@@ -4,7 +4,6 @@ import csv
 import io
 from collections.abc import Iterator
 from datetime import date
-from http import HTTPStatus
 from itertools import chain, islice
 
 from starlette.responses import Response, StreamingResponse
@@ -12,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from connectors.errors import SettingsError
 from connectors.postgres.auditing.audit import TrailEntry, verify
 from connectors.postgres.auditing.trail_search import TrailSearch, search_trail
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import read_detail
 from flows.desk.forms import LARGEST, LARGEST_ROW, read_day, read_whole, saved_as
 from flows.desk.seen import refuse_ended
 from flows.desk.visit import Visit
@@ -31,14 +30,11 @@ def show(visit: Visit) -> Response:
     try:
         search, before = _asked(visit), _number(visit, "before")
     except ValueError as error:
-        status = HTTPStatus.BAD_REQUEST
-        return visit.page("trail.html.jinja", status, said=str(error), events=[], more=None)
+        return visit.refusing(str(error)).page("trail.html.jinja", events=[], more=None)
     with visit.place.database.connect() as connection:
         events = [*search_trail(connection, search, ON_A_PAGE + 1, before)]
     more = events[ON_A_PAGE - 1].id if len(events) > ON_A_PAGE else None
-    return visit.page(
-        "trail.html.jinja", said="", events=events[:ON_A_PAGE], more=more, rule_of=_rule_of
-    )
+    return visit.page("trail.html.jinja", events=events[:ON_A_PAGE], more=more, rule_of=_rule_of)
 
 
 def prove(visit: Visit) -> Response:
@@ -90,7 +86,7 @@ def _cell(one: TrailEntry, name: str) -> str:
 
 def _rule_of(one: TrailEntry) -> str | None:
     """The rule by which breaks were accepted, whoever the run was made for; None: by somebody."""
-    rule = said_by(one.detail).get("rule") if one.what == DECIDED[Choice.ACCEPT] else None
+    rule = read_detail(one.detail).get("rule") if one.what == DECIDED[Choice.ACCEPT] else None
     return None if rule is None else f"rule {rule}"
 
 

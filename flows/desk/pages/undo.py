@@ -1,7 +1,5 @@
 """Undo: what taking a batch back out of the database would change, and why it is to be done."""
 
-from http import HTTPStatus
-
 from starlette.responses import Response
 
 from connectors.errors import BatchStateError, StatementRefused
@@ -10,7 +8,7 @@ from connectors.postgres.batches.ledger import TAKEN_BACK, Batch
 from connectors.postgres.batches.overview import list_overview
 from flows.desk.forms import reason_of, taken
 from flows.desk.jobs import order
-from flows.desk.seen import batch_of
+from flows.desk.seen import batch_of, named_batch
 from flows.desk.visit import Visit
 from flows.stages.undo import why_not_undone
 from flows.steps.batch_report import Chain
@@ -20,8 +18,7 @@ from schemas.jobs import JobKind
 
 def send(visit: Visit) -> Response:
     """Order that the batch is undone; whatever is refused keeps what was typed."""
-    with visit.place.database.connect() as connection:
-        batch = batch_of(visit, connection)
+    batch = named_batch(visit)
     return taken(visit, lambda: f"/jobs/{_ordered(visit, batch)}", show)
 
 
@@ -40,15 +37,13 @@ def _ordered(visit: Visit, batch: Batch) -> int:
     )
 
 
-def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+def show(visit: Visit) -> Response:
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         (line,) = list_overview(connection, 1, only=batch.id)
         report = visit.desk.kept.batch_report(visit.place, connection, batch, line)
     return visit.page(
         "undo.html.jinja",
-        status,
-        said=said,
         batch=batch,
         line=line,
         over=batch.state in TAKEN_BACK,

@@ -1,6 +1,5 @@
 """Upload: files from somebody's own machine are taken in as a delivery, or as a correction."""
 
-from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import Response
@@ -10,7 +9,7 @@ from connectors.files.incoming.uploads import Upload
 from connectors.postgres.batches.ledger import Batch
 from flows.desk.forms import status_of
 from flows.desk.jobs import order
-from flows.desk.seen import batch_of
+from flows.desk.seen import named_batch
 from flows.desk.visit import Visit
 from flows.stages.jobs.arguments import profile_names
 from schemas.counting import quantity
@@ -26,14 +25,12 @@ def send(visit: Visit) -> Response:
 
 
 def show_correction(visit: Visit) -> Response:
-    """The form for the corrected rows of a batch."""
-    return show(visit, _batch(visit))
+    return show(visit, named_batch(visit))
 
 
 def send_correction(visit: Visit) -> Response:
-    """Take the corrected files, and order that they are taken in."""
     change = bool(visit.typed("change_records"))
-    return _ordered(visit, _batch(visit), JobKind.CORRECT, change_records=change)
+    return _ordered(visit, named_batch(visit), JobKind.CORRECT, change_records=change)
 
 
 def _ordered(visit: Visit, batch: Batch | None, kind: JobKind, **arguments: Any) -> Response:
@@ -50,23 +47,14 @@ def _ordered(visit: Visit, batch: Batch | None, kind: JobKind, **arguments: Any)
     except ReconError as error:
         if isinstance(upload, Upload):
             upload.drop()
-        return show(visit, batch, said=f"{error} Choose the files again.", status=status_of(error))
+        return show(visit.refusing(f"{error} Choose the files again.", status_of(error)), batch)
     return visit.go(f"/jobs/{number}")
 
 
-def _batch(visit: Visit) -> Batch:
-    with visit.place.database.connect() as connection:
-        return batch_of(visit, connection)
-
-
-def show(
-    visit: Visit, batch: Batch | None = None, *, said: str = "", status: HTTPStatus = HTTPStatus.OK
-) -> Response:
+def show(visit: Visit, batch: Batch | None = None) -> Response:
     """The form for a delivery, or for the corrected rows of a batch."""
     return visit.page(
         "upload.html.jinja",
-        status,
-        said=said,
         batch=batch,
         profiles=profile_names(visit.place.settings),
         records=sorted(EXTRACTS),

@@ -6,10 +6,10 @@ from functools import cache, partial
 from jinja2 import Environment, Template
 
 from flows.desk.filters import NONE
-from flows.desk.shown import day, moment, money, number
+from flows.desk.formats import day, moment, money, number
 from flows.report.reconciled.first_page import NOTES
 from flows.report.reconciled.verdicts import word_of
-from flows.report.reconciled.words import amount_said
+from flows.report.reconciled.words import stated_amount
 from flows.report.spelling import EMPTY, currency_named, neutral, record_title, visible
 from flows.report.template import environment
 from flows.stages.reconcile.scope import scope_title
@@ -28,14 +28,9 @@ def currency(of: str | int | None, names: Mapping[str, str]) -> str:
     return currency_named("" if of is None or of == NONE else str(of), names)
 
 
-def scope_named(text: str) -> str:
-    """A scope as titles of reports have it."""
-    return visible(scope_title(text))
-
-
 def value(show: ShowAs, text: str | None, record: str, field: str, most: int) -> str:
     """What a break says was expected or found, money as all money of the desk."""
-    amount = amount_said(record, field or "", text)
+    amount = stated_amount(record, field or "", text)
     if amount is not None:
         return money(show, amount)
     return EMPTY if text == "" else neutral(text or "", most)
@@ -57,7 +52,7 @@ def _environment(show: ShowAs) -> Environment:
         placed=PLACES.__getitem__,
         quantity=partial(quantity, spell=spell),
         record=record_title,
-        scope=scope_named,
+        scope=lambda text: visible(scope_title(text)),
         value=partial(value, show),
         verdict=word_of,
         worded=worded,

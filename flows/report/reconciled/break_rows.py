@@ -1,9 +1,8 @@
 """The rows of the sheet of breaks, written as XML by column: a hundred thousand in a second."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal
-from functools import reduce
 
 import polars as pl
 
@@ -29,15 +28,15 @@ _SPECIAL = rf"{_UNSEEN}|[&<>]|_x"
 """What has to be written another way; most columns have none of it."""
 
 
-def rows_xml(frame: pl.DataFrame, styles: Sequence[str], first: int) -> Iterator[bytes]:
-    """Rows as `<row>` elements; `styles` are the numbers of the columns' formats.
+def rows_xml(frame: pl.DataFrame, styles: Sequence[str]) -> Iterator[bytes]:
+    """Rows as `<row>` elements below the head; `styles` are the numbers of the columns' formats.
 
     An amount that no exact column holds (`BEYOND`) is a text in its cell.
     """
     columns = [name for name in frame.columns if not name.endswith(BEYOND)]
     for start in range(0, frame.height, CHUNK):
         part = _escaped(frame.slice(start, CHUNK), columns)
-        number = pl.int_range(first + start, first + start + part.height).cast(pl.String)
+        number = pl.int_range(2 + start, 2 + start + part.height).cast(pl.String)
         cells = [
             _cell(name, part[name], letter(place), style, beyond_texts(part, name))
             for place, (name, style) in enumerate(zip(columns, styles, strict=True))
@@ -120,12 +119,6 @@ def _marked(values: pl.Series) -> pl.Series:
     if unfit.any():
         texts = values.filter(unfit).unique()
         values = values.replace(texts, pl.Series([cell_text(text) for text in texts]))
-    return reduce(
-        lambda text, one: text.str.replace_all(one[0], one[1], literal=True),
-        _MARKS.items(),
-        # A spreadsheet would read _x0041_ as one character.
-        values.str.replace_all(r"_(x[0-9A-Fa-f]{4}_)", "_x005F_${1}"),
-    )
-
-
-_MARKS: Mapping[str, str] = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+    # A spreadsheet would read _x0041_ as one character.
+    values = values.str.replace_all(r"_(x[0-9A-Fa-f]{4}_)", "_x005F_${1}")
+    return values.str.replace_many(["&", "<", ">"], ["&amp;", "&lt;", "&gt;"])

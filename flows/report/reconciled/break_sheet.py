@@ -112,7 +112,7 @@ def with_breaks(book: bytes, name: str, frame: pl.DataFrame, left: int) -> bytes
                     continue
                 before, end, after = text.partition(b"</sheetData>")
                 file.write(_measured(before, frame))
-                for rows in rows_xml(frame, _styles(before), first=2):
+                for rows in rows_xml(frame, _styles(before)):
                     file.write(rows)
                 if left:
                     file.write(_rest(frame.height + 2, left))

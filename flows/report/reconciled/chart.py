@@ -126,7 +126,10 @@ def both_sides(proof: Proof) -> tuple[Markup, Markup]:
         [_between(first, last, low, high, colour) for first, last, colour in pieces]
         for pieces in (delivered, [(ground, found, FOUND)])
     )
-    zero = [_zero(low, high)] if low < ground else []
+    zero: list[Piece] = []
+    if low < ground:
+        start = min(int(-low * LENGTH / (high - low)), LENGTH - LEAST)
+        zero = [Piece(start, LEAST, ZERO)]
     one, other = (svg([*bar, *zero]) for bar in bars)
     return one, other
 
@@ -162,11 +165,6 @@ def picture(bars: Sequence[tuple[str, Mapping[str, int]]], *, title: str) -> str
         'fill="#ffffff"/><g font-family="sans-serif" font-size="14" fill="#1b232e">{2}</g></svg>'
     ).format(height, title, Markup().join(shapes))
     return "data:image/svg+xml;base64," + b64encode(drawn.encode()).decode()
-
-
-def _zero(low: Decimal, high: Decimal) -> Piece:
-    """Where zero is between the ends of bars that reach below it."""
-    return Piece(min(int(-low * LENGTH / (high - low)), LENGTH - LEAST), LEAST, ZERO)
 
 
 def _between(first: Decimal, last: Decimal, low: Decimal, high: Decimal, colour: str) -> Piece:

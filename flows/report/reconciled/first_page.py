@@ -351,7 +351,6 @@ def moment(at: datetime) -> str:
 
 
 def parts(report: ReconciliationReport) -> tuple[ReportTable, ...]:
-    """The tables of page one in their order."""
     return (
         money(report),
         *([after_cut_off(report)] if report.cover.after else []),

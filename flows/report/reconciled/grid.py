@@ -21,7 +21,6 @@ from flows.report.reconciled.words import (
     amount_text,
     currency_label,
     readable,
-    side_text,
     with_unreadable,
 )
 from flows.report.spelling import digits, record_title
@@ -37,11 +36,6 @@ ACROSS = 5
 
 ROOM = 22
 """Characters of a number that stays on one line."""
-
-
-class Head(NamedTuple):
-    name: str
-    look: str
 
 
 class GridEntry(NamedTuple):
@@ -68,41 +62,27 @@ class GridGroup(NamedTuple):
 
 
 class Grid(NamedTuple):
-    name: str
-    title: str
-    heads: tuple[Head, ...]
+    """A table with its first columns as headings of groups."""
+
+    table: ReportTable
     groups: tuple[GridGroup, ...]
     left: int
     """Lines that are not on the page."""
-    where: str
-    none: str
-    not_listed: str
-    """Empty: the report has all lines."""
 
 
 def grid(table: ReportTable) -> Grid:
-    """A table with its first columns as headings of groups."""
-    columns = table.columns[table.groups :]
     groups: dict[str, list[GridLine]] = {}
     # A line that keeps the report from reconciling is on the page wherever it stands.
-    shown_rows = [row for place, row in enumerate(table.rows) if place < MOST or row.bad]
-    for row in shown_rows:
+    rows = [row for place, row in enumerate(table.rows) if place < MOST or row.bad]
+    for row in rows:
         heading = " · ".join(
             _heading(cell, column)
             for cell, column in zip(row.cells, table.columns[: table.groups], strict=False)
             if cell is not None
         )
         groups.setdefault(heading, []).append(_line(row, table))
-    return Grid(
-        name=table.name.replace("_", "-"),
-        title=table.title,
-        heads=tuple(Head(column.name, look(column)) for column in columns),
-        groups=tuple(GridGroup(heading, tuple(lines)) for heading, lines in groups.items()),
-        left=len(table.rows) - len(shown_rows),
-        where=table.where,
-        none=table.none,
-        not_listed=table.not_listed,
-    )
+    grouped = tuple(GridGroup(heading, tuple(lines)) for heading, lines in groups.items())
+    return Grid(table, grouped, len(table.rows) - len(rows))
 
 
 def _heading(cell: Cell, column: ReportColumn) -> str:
@@ -116,12 +96,8 @@ def _line(row: TableRow, table: ReportTable) -> GridLine:
     return GridLine(entries, row.total, row.bad)
 
 
-def entry(cell: Cell, column: ReportColumn) -> GridEntry:
-    """A cell; a figure that has to be zero says by its colour whether it is."""
-    return _entry(cell, column, display_text(cell, column.kind))
-
-
 def _entry(cell: Cell, column: ReportColumn, text: str) -> GridEntry:
+    """A cell; a figure that has to be zero says by its colour whether it is."""
     tone = "" if cell is None or not column.check else " bad" if cell else " good"
     long = " long" if column.kind in NUMERIC and len(text) > ROOM else ""
     return GridEntry(text, column.name, look(column) + long + tone)
@@ -210,8 +186,7 @@ class ChainGrid(NamedTuple):
     """The completeness chain of a record kind: figures down, stages across."""
 
     title: str
-    stages: tuple[str, ...]
-    explained: tuple[str, ...]
+    stages: Sequence[ChainLine]
     groups: tuple[GridGroup, ...]
     ties: bool
 
@@ -227,12 +202,10 @@ def _chain(
     report: ReconciliationReport, record: str, currencies: Mapping[str, Sequence[ChainLine]]
 ) -> ChainGrid:
     every = [line for lines in currencies.values() for line in lines]
-    first = next(iter(currencies.values()))
     bare = list(currencies) == [""]
     return ChainGrid(
         title=record_title(record),
-        stages=tuple(line.stage for line in first),
-        explained=tuple(line.explained for line in first),
+        stages=next(iter(currencies.values())),
         groups=tuple(
             GridGroup("" if bare else currency_label(report, currency), tuple(_figures(lines)))
             for currency, lines in currencies.items()
@@ -295,37 +268,11 @@ def _change(change: int | Decimal, residual: int | Decimal) -> str:
     return f"{text}, not explained {digits(residual, signed=True)}" if residual else text
 
 
-class Tie(NamedTuple):
-    """Both sides of an amount field in one currency, for the first page."""
-
-    record: str
-    field: str
-    currency: str
-    expected: str
-    left_out: str
-    found: str
-    difference: str
-    unexplained: GridEntry
-    place: int
-    """Of its proof in the report."""
-
-
-def ties(report: ReconciliationReport) -> list[Tie]:
-    """What finance looks for first: both totals, their difference, and what is not explained."""
+def ties(report: ReconciliationReport) -> list[tuple[Proof, GridEntry]]:
+    """The proofs that have anything to prove, each with what it leaves unexplained."""
+    column = ReportColumn("Unexplained", ColumnKind.MONEY, check=True)
     return [
-        Tie(
-            record=record_title(one.record),
-            field=one.field,
-            currency=currency_label(report, one.currency),
-            expected=side_text(one.lines[0]),
-            left_out=digits(one.left_out, signed=True),
-            found=side_text(one.target),
-            difference=digits(one.difference, signed=True),
-            unexplained=entry(
-                one.unexplained, ReportColumn("Unexplained", ColumnKind.MONEY, check=True)
-            ),
-            place=place,
-        )
-        for place, one in enumerate(report.proofs)
+        (one, _entry(one.unexplained, column, digits(one.unexplained)))
+        for one in report.proofs
         if one.lines and not is_idle(one)
     ]

@@ -7,7 +7,6 @@ import hashlib
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from markupsafe import Markup
 
 from flows.report.reconciled import after, chart, first_page, tables
 from flows.report.reconciled.grid import MOST as TABLE_LINES
-from flows.report.reconciled.grid import chains, grid, idle, statements, ties
+from flows.report.reconciled.grid import chains, grid, idle, look, statements, ties
 from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import ColumnKind
 from flows.report.reconciled.text import display_text
@@ -28,6 +27,7 @@ from flows.report.reconciled.words import (
     amount_text,
     code_title,
     currency_label,
+    side_text,
     sources,
     values_of_break,
     verdict_of,
@@ -35,7 +35,7 @@ from flows.report.reconciled.words import (
 )
 from flows.report.spelling import digits, record_title, visible
 from flows.report.template import template
-from flows.steps.breaks.ageing import BUCKETS
+from flows.steps.breaks.ageing import BUCKETS, AgeingLine
 from flows.steps.breaks.money import largest_first
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.report import VERDICTS, ReconciliationReport
@@ -55,7 +55,6 @@ POLICY = (
 
 class Listed(NamedTuple):
     line: BreakLine
-    currency: str
     expected: str | None
     found: str | None
     ranks: str
@@ -66,7 +65,7 @@ def render_html(report: ReconciliationReport) -> str:
     """The page as text; equal reports give equal bytes."""
     style, script = _style(report), _text("script.js")
     open_causes = pooled_causes(report)["open"]
-    shown_breaks, counts = report.breaks[:MOST], report.breaks.counts("state")
+    first_breaks, counts = report.breaks[:MOST], report.breaks.counts("state")
     return _template().render(
         report=report,
         cover=report.cover,
@@ -87,14 +86,15 @@ def render_html(report: ReconciliationReport) -> str:
         classes=chart.by_class(report.breaks),
         ages=list(zip(BUCKETS, chart.AGES, strict=True)),
         ageing=_ageing(report),
+        exact_sum=exact_sum,
         first={table.name: grid(table) for table in first_page.parts(report)},
         to_sign=first_page.to_sign(report),
         as_signed=first_page.as_signed(report.sign_off) if report.sign_off else "",
         notes=first_page.NOTES,
         after_note=after.NOTE,
-        breaks=_listed(report, shown_breaks),
+        breaks=_listed(first_breaks),
         causes={one.id: one for one in report.causes[:TABLE_LINES]},
-        filters=_filters(report, tuple(shown_breaks)),
+        filters=_filters(report, tuple(first_breaks)),
         codes=_codes(report),
         states={state: meaning for state, meaning in STATES.items() if state in counts},
         counts=counts,
@@ -116,8 +116,10 @@ def _template() -> Template:
         "reconciled/page.html.jinja",
         signed=lambda value: digits(value, signed=True),
         amount_text=amount_text,
+        look=look,
+        side_text=side_text,
         title_of=record_title,
-        says=code_title,
+        code_title=code_title,
         source=sources,
         display=lambda value: display_text(value, ColumnKind.TEXT),
         moment=first_page.moment,
@@ -160,24 +162,11 @@ def _status_legend(report: ReconciliationReport) -> list[tuple[str, str]]:
     ]
 
 
-class Age(NamedTuple):
-    """One code of the ageing matrix in one currency."""
-
-    code: str
-    basis: str
-    cells: tuple[tuple[int, Decimal], ...]
-    rows: int
-    amount: Decimal
-
-
-def _ageing(report: ReconciliationReport) -> dict[str, list[Age]]:
-    """The matrix by currency."""
-    matrix: dict[str, list[Age]] = {}
+def _ageing(report: ReconciliationReport) -> dict[str, list[AgeingLine]]:
+    lines: dict[str, list[AgeingLine]] = {}
     for one in report.ageing:
-        cells = tuple(zip(one.counts, one.amounts, strict=True))
-        line = Age(one.code, one.basis, cells, sum(one.counts), exact_sum(one.amounts))
-        matrix.setdefault(currency_label(report, one.currency), []).append(line)
-    return matrix
+        lines.setdefault(currency_label(report, one.currency), []).append(one)
+    return lines
 
 
 _ORDERS: Mapping[str, tuple[pl.Expr, ...]] = {
@@ -190,29 +179,16 @@ _ORDERS: Mapping[str, tuple[pl.Expr, ...]] = {
 """Orders of the list beside its own, most severe and largest first."""
 
 
-def _listed(report: ReconciliationReport, breaks: Breaks) -> list[Listed]:
+def _listed(breaks: Breaks) -> list[Listed]:
     frame = breaks.frame.with_row_index("place")
     orders = [
         frame.sort(*by, nulls_last=True, maintain_order=True)["place"] for by in _ORDERS.values()
     ]
     ranks = zip(frame["place"], *(order.arg_sort() for order in orders), strict=True)
     return [
-        Listed(
-            one,
-            currency_label(report, one.currency),
-            *values_of_break(one, VALUE),
-            " ".join(map(str, of)),
-        )
+        Listed(one, *values_of_break(one, VALUE), " ".join(map(str, of)))
         for one, of in zip(breaks, ranks, strict=True)
     ]
-
-
-class BreakFilter(NamedTuple):
-    """One choice above the list of breaks."""
-
-    name: str
-    label: str
-    choices: tuple[tuple[str, str], ...]
 
 
 def _filters(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> dict[str, Any]:
@@ -231,16 +207,12 @@ def _filters(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> dict[
         "record": record_title,
         "currency": lambda key: currency_label(report, key),
     }
-    chosen = [
-        BreakFilter(
-            name,
-            name.capitalize(),
-            choices([getattr(one, "group" if name == "class" else name) for one in breaks], label),
-        )
+    found = {
+        name: choices([getattr(one, "group" if name == "class" else name) for one in breaks], label)
         for name, label in labels.items()
-    ]
-    orders = ["most severe", *_ORDERS]
-    return {"choices": [one for one in chosen if len(one.choices) > 1], "orders": orders}
+    }
+    several = {name: there for name, there in found.items() if len(there) > 1}
+    return {"choices": several, "orders": ["most severe", *_ORDERS]}
 
 
 def _codes(report: ReconciliationReport) -> list[tuple[str, str, str, int]]:

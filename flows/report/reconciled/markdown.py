@@ -34,7 +34,7 @@ CAUSES = 10
 """Of open breaks, and of accepted ones."""
 TOP = 50
 """Breaks."""
-SHOWN = 60
+CELL_CHARACTERS = 60
 
 
 def reconciliation_markdown(report: ReconciliationReport) -> str:
@@ -58,10 +58,10 @@ def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
     return [
         {
             "Code": cell(one.code),
-            "Record": cell(_of_what(one), SHOWN),
+            "Record": cell(_of_what(one), CELL_CHARACTERS),
             "Amount": _amount(report, one),
             "Where": _where(one),
-            "Next": cell(BREAKS[one.code].action, 2 * SHOWN),
+            "Next": cell(BREAKS[one.code].action, 2 * CELL_CHARACTERS),
             "Difference": _difference(one),
             "State": cell(f"{one.state}, {one.severity}"),
             "Break": cell(one.id),
@@ -85,7 +85,7 @@ def _of_what(one: BreakLine) -> str:
 def _where(one: BreakLine) -> str:
     """File, line and batch, as `recon row` asks for them; the file is what may be shortened."""
     place = place_in_file(one)
-    return cell(one.file, SHOWN - len(place)) + place if one.file else ""
+    return cell(one.file, CELL_CHARACTERS - len(place)) + place if one.file else ""
 
 
 def _blocks(report: ReconciliationReport) -> Iterator[str]:

@@ -163,7 +163,11 @@ def chain(report: ReconciliationReport) -> ReportTable:
             TableRow((*head, name, _stage(one, name), value, change, one.explained, residual))
             for name, value, change, residual in figures
         ]
-    rows = _gathered(rows, 3)
+    # Rows of one figure next to each other, in the order these come first.
+    gathered: dict[tuple[Cell, ...], list[TableRow]] = {}
+    for row in rows:
+        gathered.setdefault(row.cells[:3], []).append(row)
+    rows = [row for figure in gathered.values() for row in figure]
     return ReportTable("chain", "Completeness chain", columns, rows, groups=2)
 
 
@@ -342,14 +346,6 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
     else:
         of = "the first that restates this day" if cover.restates else "the first run of its scope"
         yield "Previous run", f"none: this is {of}"
-
-
-def _gathered(rows: Sequence[TableRow], by: int) -> list[TableRow]:
-    """Rows with the same first cells next to each other, in the order those come first."""
-    groups: dict[tuple[Cell, ...], list[TableRow]] = {}
-    for row in rows:
-        groups.setdefault(row.cells[:by], []).append(row)
-    return [row for group in groups.values() for row in group]
 
 
 def _money_of(report: ReconciliationReport, record: str, currency: str) -> str | None:

@@ -91,11 +91,11 @@ def place_in_file(one: BreakLine) -> str:
 
 def value_of_break(one: BreakLine, text: str | None) -> str | None:
     """What a break says was expected or found, money as the difference beside it is told."""
-    number = amount_said(one.record, one.field, text)
+    number = stated_amount(one.record, one.field, text)
     return text if number is None else ungrouped(number)
 
 
-def amount_said(record: str, field: str, text: str | None) -> Decimal | None:
+def stated_amount(record: str, field: str, text: str | None) -> Decimal | None:
     """The amount that a text of a field says; None where it is no amount, or no number."""
     table = EXTRACTS.get(record)
     return number_of(text) if table is not None and field in table.amounts else None

@@ -59,35 +59,16 @@ def new_book(into: IO[bytes], title: str) -> xlsxwriter.Workbook:
 def make_formats(book: xlsxwriter.Workbook) -> Formats:
     """How cells look, by what they are."""
     money = "#,##0.00##################"
+    wrap = {"text_wrap": True, "valign": "top"}
+    head = {"bold": True, "bottom": 1, **wrap, "bg_color": "#EEF1F4"}
     looks: Mapping[str, Mapping[str, object]] = {
-        "head": {
-            "align": "left",
-            "bold": True,
-            "bottom": 1,
-            "text_wrap": True,
-            "valign": "top",
-            "bg_color": "#EEF1F4",
-            "indent": 1,
-        },
-        "head n": {
-            "bold": True,
-            "bottom": 1,
-            "text_wrap": True,
-            "valign": "top",
-            "align": "right",
-            "bg_color": "#EEF1F4",
-        },
+        "head": {**head, "align": "left", "indent": 1},
+        "head n": {**head, "align": "right"},
         "title": {"bold": True, "font_size": 15, "font_color": "#1D3B57"},
         "section": {"bold": True, "font_size": 12, "font_color": "#1D3B57"},
         "label": {"font_color": "#56616E", "valign": "top"},
-        "wrap": {"text_wrap": True, "valign": "top", "quote_prefix": True},
-        "cell": {
-            "text_wrap": True,
-            "valign": "top",
-            "quote_prefix": True,
-            "align": "left",
-            "indent": 1,
-        },
+        "wrap": {**wrap, "quote_prefix": True},
+        "cell": {**wrap, "quote_prefix": True, "align": "left", "indent": 1},
         "cell number": {"num_format": "0", "align": "left", "valign": "top", "indent": 1},
         "fact day": {"num_format": "yyyy-mm-dd", "align": "left"},
         "fact number": {"num_format": "0", "align": "left"},
@@ -140,28 +121,24 @@ def write_cell(
     total: bool = False,
 ) -> None:
     """A figure as one, as far as a cell holds its digits; anything else as text."""
-    look = f"total {kind}" if total else str(kind)
+    total_of = "total " if total else ""
+    look = formats[f"{total_of}{kind}"]
     match cell:
         case None:
             if total:
-                sheet.write_blank(line, place, None, formats[look])
+                sheet.write_blank(line, place, None, look)
         case str():
             text = cell_text(cell) if kind is not ColumnKind.TEXT else whole(cell)
-            sheet.write_string(line, place, text, formats[look])
+            sheet.write_string(line, place, text, look)
         case date():
-            write_day(sheet, line, place, cell, formats[look])
+            write_day(sheet, line, place, cell, look)
+        case int() | Decimal() if not survives(cell):
+            sheet.write_string(line, place, number_text(cell), formats[f"{total_of}digits"])
         case int() | Decimal():
             # A count in a column of money stays a count.
-            money = kind is ColumnKind.MONEY and isinstance(cell, Decimal)
-            kind = kind if money or kind is ColumnKind.NUMBER else ColumnKind.COUNT
-            look = f"total {kind}" if total else str(kind)
-            if isinstance(cell, Decimal):
-                look = look.replace(ColumnKind.COUNT, ColumnKind.MONEY)
-            if survives(cell):
-                sheet.write_number(line, place, float(cell), formats[look])
-            else:
-                look = "total digits" if total else "digits"
-                sheet.write_string(line, place, number_text(cell), formats[look])
+            if kind is not ColumnKind.NUMBER:
+                kind = ColumnKind.MONEY if isinstance(cell, Decimal) else ColumnKind.COUNT
+            sheet.write_number(line, place, float(cell), formats[f"{total_of}{kind}"])
 
 
 def write_text(sheet: Worksheet, line: int, text: str, width: float, formats: Formats) -> int:

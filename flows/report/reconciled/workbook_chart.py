@@ -66,13 +66,13 @@ def _sides(
 ) -> int:
     currency = currency_label(report, proof.currency)
     title = f"{record_title(proof.record)} {proof.field}, {currency}"
+    totals = (proof.lines[0].amount, proof.lines[-1].amount)
     sheet.write_row(line, 0, [title, "extract", "target"])
-    if not _write(sheet, line + 1, "total", (proof.lines[0].amount, proof.lines[-1].amount)):
+    if not _write(sheet, line + 1, "total", totals):
         return _not_drawn(sheet, line + 2)
     chart = book.add_chart({"type": "bar"})
     for place, colour in ((1, EXPECTED), (2, FOUND)):
         chart.add_series(_series(place, line, line + 1, colour))
-    totals = (proof.lines[0].amount, proof.lines[-1].amount)
     ends = ({"min": 0} if min(totals) >= 0 else {}) | ({"max": 0} if max(totals) <= 0 else {})
     chart.set_x_axis({**ends, "num_format": "#,##0", "major_gridlines": GRID})
     chart.set_y_axis({"major_gridlines": NO_GRID})

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import polars as pl
 import psycopg
 
 from connectors.errors import CleanRowsBroken, ConservationError
@@ -23,9 +22,8 @@ from connectors.postgres.batches.staging import CopyRows
 from connectors.recovery import reach
 from connectors.settings import Limits, Settings
 from flows.stages.chunk_ranges import STAGE
-from flows.stages.chunks.write_out import write_out
+from flows.stages.chunks.write_out import WrittenChunk, write_out
 from flows.stages.comparing.currency_names import Names
-from flows.steps.validate.chunk import Validated
 from flows.steps.validate.key_filter import At, Clues, KeyFilter
 from flows.steps.validate.omitted_secrets import FindRepaired
 from schemas.derived.pandera_schemas import SchemaBroken
@@ -38,14 +36,9 @@ class Prepared:
     number: int
     """Of the chunk in its extract."""
     chunk: Chunk
-    validated: Validated
     sha256: str
-    copies: Sequence[CopyRows] = ()
-    """Its rows; none: they go with those of other chunks."""
-    keys: dict[str, pl.DataFrame] = field(default_factory=dict)
-    """What `KeyFilter` looks at, by record kind."""
-    spool: list[pl.DataFrame] | None = None
-    """All clean rows as the target takes them, where they could be written out in binary."""
+    written: WrittenChunk
+    """Its rows and verdicts; without copies: they go with those of other chunks."""
     clues: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What its receipt says beside its counts, by record kind."""
 
@@ -56,7 +49,7 @@ class Prepared:
     @property
     def is_heavy(self) -> bool:
         """Whether so much is wrong with its rows that their reasons are what takes memory."""
-        reasons = (one for of in self.validated.reasons.values() for one in of)
+        reasons = (one for of in self.written.validated.reasons.values() for one in of)
         return sum(int(one[2]) for one in reasons) * 4 > self.chunk.height
 
     def look(self, key_filter: KeyFilter) -> None:
@@ -64,32 +57,33 @@ class Prepared:
         self.tell(
             {
                 record: key_filter.add(EXTRACTS[record], keys, self.at)
-                for record, keys in self.keys.items()
+                for record, keys in self.written.keys.items()
             }
         )
 
     def tell(self, found: Mapping[str, Clues]) -> None:
         """Take over the clues of the key filter, by record kind, beside those of its own."""
+        validated = self.written.validated
         for record, clues in found.items():
             self.clues[record] = {**clues}
-            if self.validated.left_out:
-                self.clues[record][LEFT_OUT] = self.validated.left_out
+            if validated.left_out:
+                self.clues[record][LEFT_OUT] = validated.left_out
         for clue, lines in ((VALUELESS, self.chunk.valueless), (COMMENTS, self.chunk.comments)):
             if lines.lines:
                 # They are of the file: where it has several kinds of records, one of them tells,
                 # and where it has no record at all the kind that it is read as.
                 assert self.extract.record is not None
-                record = next(iter(found or self.validated.totals), self.extract.record)
+                record = next(iter(found or validated.totals), self.extract.record)
                 self.clues.setdefault(record, {})[clue] = lines
-        for record, reasons in self.validated.reasons.items():
+        for record, reasons in validated.reasons.items():
             self.clues.setdefault(record, {})[REASONS_OF] = reasons
-        self.keys.clear()
+        self.written.keys.clear()
 
     def receipt(self) -> Receipt:
+        by_record = self.written.validated.totals
         counts: Counter[str] = Counter()
-        for states in self.validated.totals.values():
-            for state, totals in states.items():
-                counts[state] += totals.rows
+        for states in by_record.values():
+            counts.update({state: totals.rows for state, totals in states.items()})
         start, end = self.chunk.start, self.chunk.end
         return Receipt(
             batch_id=self.extract.batch_id,
@@ -106,7 +100,7 @@ class Prepared:
             counts=counts,
             totals={
                 record: {state: totals.as_receipt() for state, totals in states.items()}
-                for record, states in self.validated.totals.items()
+                for record, states in by_record.items()
             },
             clues=self.clues,
         )
@@ -146,16 +140,7 @@ def prepare_chunk(
             "staged, and the delivery is kept. Report it; in a version that has it fixed, "
             f"`recon rerun {extract.batch_id}` goes on where this run stopped."
         ) from None
-    return Prepared(
-        extract,
-        number,
-        chunk,
-        written.validated,
-        sha256_of(chunk),
-        written.copies,
-        written.keys,
-        written.spool,
-    )
+    return Prepared(extract, number, chunk, sha256_of(chunk), written)
 
 
 def sha256_of(chunk: Chunk) -> str:
@@ -170,7 +155,7 @@ def write_once(settings: Settings, prepared: Prepared, lease: Lease) -> int:
     """
     extract, number = prepared.extract, prepared.number
     try:
-        write_chunks(settings, [prepared], prepared.copies, lease)
+        write_chunks(settings, [prepared], prepared.written.copies, lease)
     except psycopg.errors.UniqueViolation:
         receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
         if (number, prepared.sha256) not in {(one.chunk, one.sha256) for one in receipts}:
@@ -184,18 +169,23 @@ def write_chunks(
 ) -> None:
     """Write chunks, whose rows are in `copies`, with their receipts; all of it or nothing."""
     for prepared in chunks:
-        _spool(settings, prepared)
+        if (rows := prepared.written.spool) is not None:
+            (clues,) = prepared.clues.values()
+            extract = prepared.extract
+            path = spool_path(settings, extract.batch_id, extract.id, prepared.number)
+            clues["spool"] = write_spool(path, rows)  # The receipt says what is kept there.
+            reach("spool")
     with lease.transaction() as connection:
         # The rows and their receipts are lost together or not at all; the state that follows the
         # last chunk is committed durably, and with it everything before.
         connection.execute("SET LOCAL synchronous_commit = off")
-        for rows in copies:
-            rows.send(connection)
+        for copied in copies:
+            copied.send(connection)
         reach("copy")
         outcomes = [
             (lease.batch_id, prepared.extract.id, *outcome)
             for prepared in chunks
-            for outcome in prepared.validated.outcomes
+            for outcome in prepared.written.validated.outcomes
         ]
         if outcomes:
             with connection.cursor() as cursor:
@@ -207,13 +197,3 @@ def write_chunks(
         lease.add_receipts([prepared.receipt() for prepared in chunks])
         reach("receipt")
     reach("chunk")
-
-
-def _spool(settings: Settings, prepared: Prepared) -> None:
-    """Keep the rows of a chunk for the target; its receipt says what they are."""
-    if prepared.spool is not None:
-        extract, number = prepared.extract, prepared.number
-        (clues,) = prepared.clues.values()
-        path = spool_path(settings, extract.batch_id, extract.id, number)
-        clues["spool"] = write_spool(path, prepared.spool)
-        reach("spool")

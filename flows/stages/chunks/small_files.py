@@ -6,7 +6,6 @@ every other file, and so is all that is not plain: every verdict has one place w
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -144,4 +143,4 @@ def validate_together(
 def single(chunks: Iterator[Chunk]) -> Chunk | None:
     """The one chunk of a file; None: there is none, or another behind it."""
     first = next(chunks, None)
-    return None if first is None or next(chain(chunks), None) is not None else first
+    return None if first is None or next(chunks, None) is not None else first

@@ -13,9 +13,8 @@ import polars as pl
 import psycopg
 
 from connectors.errors import ExtractRefused
-from connectors.files.chunks.chunk import Chunk, joined_conserved
+from connectors.files.chunks.chunk import joined_conserved
 from connectors.files.chunks.reader import first_place, read_chunks
-from connectors.files.layout.header import Header
 from connectors.files.profiles.profile import Profile
 from connectors.memory import keep_arrays
 from connectors.postgres.batches.lease import Lease
@@ -40,6 +39,7 @@ from flows.stages.chunks.small_files import (
     validate_together,
 )
 from flows.stages.chunks.split_chunk import keeps_texts
+from flows.stages.chunks.write_out import WrittenChunk
 from flows.stages.comparing.currency_names import currency_names
 from flows.stages.receiving.kept import headers_of, open_extract_kept, open_to_stage
 from flows.stages.receiving.terms import with_secrets
@@ -171,7 +171,7 @@ class _Together:
             for place, read in enumerate(waiting)
         ]
         _look(self.key_filter, chunks, clean.keys)
-        copies = [*clean.copies, *(rows for one in chunks for rows in one.copies)]
+        copies = [*clean.copies, *(rows for one in chunks for rows in one.written.copies)]
         try:
             write_chunks(self.settings, chunks, copies, self.lease)
         except psycopg.errors.UniqueViolation:
@@ -196,7 +196,8 @@ def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clea
     """What can be validated together of some chunks and is clean; the rest decides by itself."""
     alike: dict[Hashable, list[SmallFile]] = defaultdict(list)
     for place, (_, header, _, chunk, _) in enumerate(waiting):
-        if _is_like_others(header, chunk, profile):
+        # What a row with secrets leaves out may be in the row that it repairs.
+        if is_plain(header, profile) and not header.table.unquotable and is_simple(chunk):
             small = SmallFile(place, header, chunk)
             alike[small.alike].append(small)
     clean = _Clean()
@@ -215,7 +216,7 @@ def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clea
             extract, _, number, _, _ = waiting[place]
             states = {table.name: {READY: totals[place]}}
             clean.chunks[place] = Prepared(
-                extract, number, chunk, Validated(totals=states), sha256_of(chunk)
+                extract, number, chunk, sha256_of(chunk), WrittenChunk(Validated(totals=states))
             )
         numbers = pl.Series([read.extract.id for read in waiting], dtype=pl.Int32)
         rows = found.rows.with_columns(numbers.gather(places).alias("extract_id"))
@@ -226,21 +227,13 @@ def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clea
     return clean
 
 
-def _is_like_others(header: Header, chunk: Chunk, profile: Profile) -> bool:
-    """Whether the verdict on a chunk's rows follows from their cells.
-
-    What a row with secrets leaves out may be in the row that it repairs.
-    """
-    return is_plain(header, profile) and not header.table.unquotable and is_simple(chunk)
-
-
 def _look(
     key_filter: KeyFilter, chunks: Sequence[Prepared], clean: dict[str, list[pl.DataFrame]]
 ) -> None:
     """Gather the clues of chunks that are written together, in their order."""
     frames = defaultdict(list, {record: [*keys] for record, keys in clean.items()})
     for place, one in enumerate(chunks):
-        for record, keys in one.keys.items():
+        for record, keys in one.written.keys.items():
             frames[record].append(keys.with_columns(pl.lit(place, pl.Int32).alias(_CHUNK)))
     key_filter.begin(chunks[0].at)
     found: list[dict[str, Clues]] = [{} for _ in chunks]
@@ -250,7 +243,7 @@ def _look(
         places = [
             place
             for place, one in enumerate(chunks)
-            if record in one.keys or record in one.validated.totals
+            if record in one.written.keys or record in one.written.validated.totals
         ]
         each = key_filter.add_together(
             EXTRACTS[record],

@@ -39,7 +39,7 @@ class WrittenChunk:
     """A chunk's rows, ready to be sent."""
 
     validated: Validated
-    """The totals, and which rows were merged before they came to us; its rows are written out."""
+    """What is known of its rows, which are written out."""
     copies: list[CopyRows] = field(default_factory=list)
     keys: dict[str, pl.DataFrame] = field(default_factory=dict)
     """What `KeyFilter` looks at, by record kind."""

@@ -39,7 +39,7 @@ class DraftCells:
             return cls(shape, hidden=True)
         return cls(replace(shape, names=numbered(len(shape.names))), hidden=True, is_named=False)
 
-    def shown(self, text: str, most: int) -> str:
+    def display(self, text: str, most: int) -> str:
         """A cell, a line or a part of one, as everything of them that a draft quotes is shown."""
         return NOT_SHOWN if self.hidden else shown(text, most)
 
@@ -56,7 +56,7 @@ class DraftCells:
 
     def such(self, found: Found) -> str:
         """Cells that are alike: how many, and one of them."""
-        return f"{quantity(found.cells, 'cell', grouped)} such as {self.shown(found.example, 20)}"
+        return f"{quantity(found.cells, 'cell', grouped)} such as {self.display(found.example, 20)}"
 
     def but(self, place: int, found: Found, one: str, several: str) -> str:
         """What is said of the cells of a column that are not written as the others are."""
@@ -64,7 +64,7 @@ class DraftCells:
         is_none = f"is {one}" if found.cells == 1 else f"are {several}"
         return (
             f"# ? {self.name(place)}: {found.cells:,} of {cells} {is_none}, such as "
-            f"{self.shown(found.example, 40)}"
+            f"{self.display(found.example, 40)}"
         )
 
 

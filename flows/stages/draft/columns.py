@@ -293,7 +293,7 @@ def column_lines(
     yield "[columns]"
     for place, offer in offers.items():
         cells = shape.column(place)
-        such = f"such as {drafted.shown(cells[0], 40)}" if cells else "always empty"
+        such = f"such as {drafted.display(cells[0], 40)}" if cells else "always empty"
         if offer.field and offer.field.amount and may_count_cents(drafted.values(place)):
             such += f", with {CENTS}"
         elif not any(signs.negative for signs in numbers.values()) and may_be_flags(cells):
@@ -308,7 +308,7 @@ def column_lines(
         such = f"by unpivot: {shown(shape.names[making[0]], 40)}"
         yield _column(guess.name, _named(guess.name, left, texts), such)
         first = min(making, key=lambda place: not drafted.values(place))
-        such = f"by unpivot: {drafted.shown(drafted.values(first)[0], 40)}"
+        such = f"by unpivot: {drafted.display(drafted.values(first)[0], 40)}"
         yield _column(guess.value, _of_cells(guess, left), such)
     if table:
         yield ""

@@ -112,7 +112,7 @@ def _end(line: bytes) -> bytes:
 
 
 def _display(line: bytes, encoding: str, cells: DraftCells) -> str:
-    return cells.shown(_ending(line, encoding), 60)
+    return cells.display(_ending(line, encoding), 60)
 
 
 def _ending(line: bytes, encoding: str) -> str:

@@ -6,7 +6,7 @@ begins with `# ?`, and the key is left out until somebody decides.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from connectors.files.archived.archive import store
@@ -193,10 +193,13 @@ class _Draft:
             if place in numbers and (days or not named.isdisjoint(TIMES)):
                 yield from self._digit_lines(place)
         yield from column_lines(self.cells, self.table, offers, table, numbers)
-        yield from self._joined_section(joined)
+        # Behind all keys that stand in no section.
+        if joined:
+            yield ""
+            yield from joined_lines(joined, self._free(lambda of: of.kind in TIMES), self.cells)
         if sides:
             yield ""
-            yield from side_lines(self.cells, numbers, sides, self._amount())
+            yield from side_lines(self.cells, numbers, sides, self._free(lambda of: of.amount))
         yield from _nothing_sections(values, typed, self.cells)
 
     def _width_lines(self) -> Iterator[str]:
@@ -206,7 +209,7 @@ class _Draft:
             have = f"{quantity(len(cells), 'cell', grouped)} {agree(len(cells), 'has', 'have')}"
             yield (
                 f'# ? width = "folded"  # {have} full-width digits, such as '
-                f"{self.cells.shown(cells[0], 40)}: of numbers and times"
+                f"{self.cells.display(cells[0], 40)}: of numbers and times"
             )
 
     def _overpunched_lines(self) -> Iterator[str]:
@@ -217,7 +220,7 @@ class _Draft:
                 such = next(cell for cell in cells if not cell.isdigit())
                 yield (
                     f'# ? sign = "{OVERPUNCHED}"  # of {self.cells.name(place)}, such as '
-                    f"{self.cells.shown(such, 40)}; mostly with implied_decimals"
+                    f"{self.cells.display(such, 40)}; mostly with implied_decimals"
                 )
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
@@ -261,24 +264,16 @@ class _Draft:
         }
         return joined_time(self.shape.names, texts, days)
 
-    def _joined_section(self, joined: JoinedTime | None) -> Iterator[str]:
-        """The section of a field of several columns, behind all keys that stand in none."""
-        if joined:
-            theirs = {folded(name) for name in self.shape.names}
-            times = [of.name for of in self._fields() if of.kind in TIMES] if self.table else []
-            field = next((name for name in times if folded(name) not in theirs), "NAME")
-            yield ""
-            yield from joined_lines(joined, field, self.cells)
-
-    def _amount(self) -> str:
-        """The first amount of the record that no column is called like, as far as it is known."""
+    def _free(self, is_wanted: Callable[[Field], bool]) -> str:
+        """The first such field that no column is called like, where the record kind is known."""
         theirs = {folded(name) for name in self.shape.names}
-        amounts = [of.name for of in self._fields() if of.amount] if self.table else []
-        return next((name for name in amounts if folded(name) not in theirs), "NAME")
+        wanted = [of.name for of in self.table.delivered if is_wanted(of)] if self.table else []
+        return next((name for name in wanted if folded(name) not in theirs), "NAME")
 
     def _typed(self) -> dict[int, Field]:
         """The fields whose own names columns have, by place, as far as they are no texts."""
-        fields = {field.name.casefold(): field for field in self._fields()}
+        tables = [self.table] if self.table else EXTRACTS.values()
+        fields = {field.name.casefold(): field for one in tables for field in one.delivered}
         named = ((place, fields.get(folded(name))) for place, name in enumerate(self.shape.names))
         return {place: of for place, of in named if of and of.kind in (*TIMES, *NUMBERS, *WORDS)}
 
@@ -290,14 +285,14 @@ class _Draft:
             cells = self.cells.values(place)
             if not cells or (place in times and of.kind in TIMES):
                 continue
-            such = f"such as {self.cells.shown(cells[0], 40)}"
+            such = f"such as {self.cells.display(cells[0], 40)}"
             if of.kind in TIMES and (lines := [*self._digit_lines(place)]):
                 yield from lines
             elif of.kind in TIMES:
                 yield f"# ? date_format: no form was found for {self.cells.name(place)}, {such}"
             elif of.kind in NUMBERS and place not in numbers:
                 odd = next((one for one in cells if not _PLAIN.fullmatch(one.strip())), cells[0])
-                such = f"such as {self.cells.shown(odd, 40)}"
+                such = f"such as {self.cells.display(odd, 40)}"
                 yield f"# ? {self.cells.name(place)}: most of its cells are no numbers, {such}"
             elif of.kind in INTEGERS and numbers[place].decimal:
                 yield f"# ? {self.cells.name(place)}: some of its cells are no whole numbers"
@@ -312,13 +307,9 @@ class _Draft:
         """How the numbers of a column may be times; none: they are none."""
         cells = self.cells.values(place)
         if forms := digit_times({*cells}):
-            either, such = " or ".join(map(quoted, forms)), self.cells.shown(cells[0], 40)
+            either, such = " or ".join(map(quoted, forms)), self.cells.display(cells[0], 40)
             yield f"# ? date_format = {either}  # of {self.cells.name(place)}, such as {such}"
             yield from year_lines(place, forms, self.cells)
-
-    def _fields(self) -> Iterator[Field]:
-        for table in [self.table] if self.table else EXTRACTS.values():
-            yield from table.delivered
 
 
 def _nothing_lines(places: Collection[int], cells: DraftCells) -> Iterator[str]:

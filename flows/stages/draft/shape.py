@@ -47,7 +47,7 @@ def header_lines(cells: DraftCells) -> Iterator[str]:
     elif shape.header_line > 1 + shape.stated:
         yield f'header_line = {shape.header_line}  # or "found", where that differs by file'
     for text in shape.of_units[:1]:
-        yield f"# ? Above the header: {cells.shown(text, 100)}"
+        yield f"# ? Above the header: {cells.display(text, 100)}"
         yield "#   where amounts are for so many units, scale or per of the field"
     if shape.unnamed > 0:
         yield f'# ? unnamed_columns = {shape.unnamed}  # with unknown_columns = "ignore"'
@@ -58,7 +58,7 @@ def header_lines(cells: DraftCells) -> Iterator[str]:
             such = next(cell for cell in texts[0] if cell.strip())
             yield (
                 f"#   {quantity(len(texts), 'row', grouped)} {have} a text there, such as "
-                f"{cells.shown(such, 40)}: it would be left out"
+                f"{cells.display(such, 40)}: it would be left out"
             )
     if shape.like_values:
         such = ", ".join(quoted(shown(name, 40)) for name in shape.like_values[:OTHERS])
@@ -114,7 +114,7 @@ def odd_lines(cells: DraftCells) -> Iterator[str]:
     others = quantity(len(cells.shape.names), "cell", grouped)
     yield (
         f"# ? {quantity(len(odd), 'row', grouped)} without the {others} of the others, "
-        f"{'the first ' if len(odd) > 1 else ''}{where}: {cells.shown(first.text, 100)}"
+        f"{'the first ' if len(odd) > 1 else ''}{where}: {cells.display(first.text, 100)}"
     )
     yield from _other_table(cells.shape)
     broken = sum(not one.sound for one in odd)
@@ -148,7 +148,7 @@ def sum_lines(cells: DraftCells) -> Iterator[str]:
     for one in [*sums[: OTHERS - 1], *sums[OTHERS - 1 :][-1:]]:
         rows = f"{quantity(one.rows, 'row', grouped)} above in {cells.name(one.place)}"
         what = f", the sum of {rows}" if one.rows else ""
-        yield f"#   line {one.record.line}{what}: {cells.shown(one.record.text, 100)}"
+        yield f"#   line {one.record.line}{what}: {cells.display(one.record.text, 100)}"
 
 
 def _fixed_width(text: str, delimiter: str) -> str:
@@ -181,7 +181,7 @@ def _skipped_lines(cells: DraftCells) -> Iterator[str]:
 
 def footer_lines(cells: DraftCells) -> Iterator[str]:
     for line in cells.shape.behind:
-        yield f"# Behind the records: {cells.shown(line, 100)}"
+        yield f"# Behind the records: {cells.display(line, 100)}"
     if cells.shape.behind:
         yield "# ? footer = ['...']  # a pattern for each of these lines, totals in groups"
 
@@ -205,13 +205,8 @@ def between_apostrophes(text: str) -> int:
 
 
 def text_lines(text: str, cells: DraftCells) -> Iterator[str]:
-    """What divides a text into cells, and which of its lines are no records."""
-    yield from _separator_lines(text, cells.shape)
-    yield from _skipped_lines(cells)
-
-
-def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
-    """What stands between cells, and may beside them, which only who sends them knows."""
+    """What divides a text into cells, or may, and which of its lines are no records."""
+    shape = cells.shape
     if not shape.divided:
         sign = quoted(shape.delimiter)
         yield f"# ? delimiter = {sign}  # no sign divides most of its lines; or [positions]"
@@ -226,9 +221,9 @@ def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
         )
         yield f"# ? quote = {quoted(APOSTROPHE)}  # {such} signs, and none between {QUOTE}"
         yield "#   what is said of cells and rows below is said of them read so"
-    cells = [cell for row in shape.rows for cell in row if cell.strip()]
-    padded = sum(cell != cell.strip() for cell in cells)
-    if padded * FEW > len(cells):
+    filled = [cell for row in shape.rows for cell in row if cell.strip()]
+    padded = sum(cell != cell.strip() for cell in filled)
+    if padded * FEW > len(filled):
         have = agree(padded, "has", "have")
         yield f'# ? blanks = "dropped"  # {quantity(padded, "cell", grouped)} {have} blanks around'
     if shape.comments:
@@ -247,3 +242,4 @@ def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
         yield f'# ? escape = "\\\\"  # {quantity(escapes, "line", grouped)} {has} \\N or \\"'
         if shape.escaped:
             yield "#   what is said of cells and rows below is said of them read so"
+    yield from _skipped_lines(cells)

@@ -44,7 +44,8 @@ def number_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
     }
     yield from _currency_lines(signs.currency, signs.maybe_currency, without, cells)
     for one in signs.words:
-        yield f"# ? positive, negative or part: what stands around the 1 of {cells.shown(one, 20)}"
+        such = cells.display(one, 20)
+        yield f"# ? positive, negative or part: what stands around the 1 of {such}"
     yield from _percent_lines(columns, cells)
     for place, of in columns.items():
         if of.others.cells:
@@ -92,7 +93,7 @@ def _percent_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
     percents = {place: of for place, of in columns.items() if of.percent.cells}
     where = "" if len(percents) == len(columns) else "; in [fields.NAME], as others have none"
     for place, of in percents.items():
-        such = f"{cells.name(place)}, such as {cells.shown(of.percent.example, 20)}"
+        such = f"{cells.name(place)}, such as {cells.display(of.percent.example, 20)}"
         yield f'# ? percent = "share" or "points"  # {such}: 5 % is 0.05, or it is 5{where}'
         if of.no_percent.cells:
             without = "without a percent sign"
@@ -129,7 +130,7 @@ def _example_lines(
         if one not in stated and (differs or one not in usual):
             yield (
                 f"# ? {key}: {quoted(one)} too?  # {count:,} of {total:,} cells with any, such "
-                f"as {cells.shown(example, 20)}"
+                f"as {cells.display(example, 20)}"
             )
 
 
@@ -145,7 +146,7 @@ def _currency_lines(
     """
     yield from _known_currencies(found, without, cells)
     for sign, such in maybe.items():
-        one = quoted(cells.shown(sign, 20))
+        one = quoted(cells.display(sign, 20))
         stated = f"currency: {one} too?" if found else f"currency = [{one}]"
         what = f"if it is one, {cells.such(such)}; of other texts, part takes the number"
         yield f"# ? {stated}  # {what}"
@@ -167,10 +168,10 @@ def _known_currencies(
     yield f"# ? currency = [{', '.join(map(quoted, found))}]  # {why}"
     for one, (count, example) in found.items():
         so_many = quantity(count, "cell", grouped)
-        yield f"#   {quoted(one)}: {so_many}, such as {cells.shown(example, 20)}"
+        yield f"#   {quoted(one)}: {so_many}, such as {cells.display(example, 20)}"
     for place, none in without.items():
         so_many = quantity(none.cells, "cell", grouped)
-        such = cells.shown(none.example, 20)
+        such = cells.display(none.example, 20)
         yield f"#   {cells.name(place)}: {so_many} without one, such as {such}"
 
 
@@ -225,7 +226,7 @@ def year_lines(place: int, forms: Iterable[str], cells: DraftCells) -> Iterator[
     short = [form for form in of_forms if "%y" in form]
     if found := latest(short, cells.values(place)):
         cell, form, day = found
-        such = f"{cells.name(place)}: {cells.shown(cell, 40)} is in {day.year} by {quoted(form)}"
+        such = f"{cells.name(place)}: {cells.display(cell, 40)} is in {day.year} by {quoted(form)}"
         today = datetime.now(UTC).date()
         if day > today:
             yield f"# ? {such}; where that is wrong, years need four digits, or year_zero"
@@ -234,7 +235,7 @@ def year_lines(place: int, forms: Iterable[str], cells: DraftCells) -> Iterator[
     long = [form for form in of_forms if "%Y" in form]
     if (found := latest(long, cells.values(place))) and found[2].year >= _OF_BUDDHA:
         cell, form, day = found
-        such = f"{cells.name(place)}: {cells.shown(cell, 40)} is in {day.year} by {quoted(form)}"
+        such = f"{cells.name(place)}: {cells.display(cell, 40)} is in {day.year} by {quoted(form)}"
         yield f"# ? year_zero = -543  # {such}; in Thailand it is in {day.year - 543}"
 
 
@@ -244,12 +245,12 @@ def _month_lines(
     """What is asked of months in another language; their order is that of no file."""
     for place, of in worded.items():
         if place not in times:
-            such = f"{cells.name(place)}, such as {cells.shown(cells.shape.column(place)[0], 40)}"
+            such = f"{cells.name(place)}, such as {cells.display(cells.shape.column(place)[0], 40)}"
             forms = NOT_SHOWN if cells.hidden else " or ".join(map(quoted, of.forms))
             yield f"# ? date_format = {forms}  # of {such}"
     if worded:
         found = dict.fromkeys(name for of in worded.values() for name in of.names)
-        named = ", ".join(dict.fromkeys(cells.shown(name, 20) for name in found))
+        named = ", ".join(dict.fromkeys(cells.display(name, 20) for name in found))
         yield f"# ? months = []  # all twelve, from January on, as in the file: here {named}"
 
 

@@ -122,14 +122,13 @@ class DeliveryRows:
                     if conflict.height:
                         yield rows.join(conflict, on=kept.keys).select(PLACE, CONFLICT)
                     if several.height:
-                        self._count_superseded(rows.join(several, on=kept.keys), conflicts)
+                        shared = rows.join(several, on=kept.keys)
+                        superseded = shared.filter(~self._wins(), ~conflicts)
+                        counts = superseded.group_by(extract_of()).len()
+                        self.superseded.update(dict(counts.iter_rows()))
                     if wanted:
                         counted = self._counted(rows, several, kept.keys, conflicts)
                         counting.add(counted.select(PLACE, *wanted))
-
-    def _count_superseded(self, rows: pl.DataFrame, conflicts: pl.Expr) -> None:
-        superseded = rows.filter(~self._wins(), ~conflicts)
-        self.superseded.update(dict(superseded.group_by(extract_of()).len().iter_rows()))
 
     def _counted(
         self, rows: pl.DataFrame, several: pl.DataFrame, keys: Sequence[str], conflicts: pl.Expr

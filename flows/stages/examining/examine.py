@@ -15,6 +15,7 @@ from connectors.files.chunks.reader import first_place, read_chunks
 from connectors.files.disk.scratch import scratch_folder
 from connectors.files.incoming.delivery import find_extracts
 from connectors.files.incoming.manifest import incomplete
+from connectors.files.layout.header import Header
 from connectors.files.profiles.profile import Profile
 from connectors.settings import Settings
 from flows.stages.chunks.small_files import (
@@ -33,7 +34,7 @@ from flows.stages.examining.delivery_rows import DeliveryRows
 from flows.stages.examining.verdicts import ROW, FileVerdict, Rejects
 from flows.stages.held import left_blank
 from flows.stages.receiving.opened import Opened, each_opened
-from flows.stages.receiving.stated import TotalsRead, tied, totals_read
+from flows.stages.receiving.stated import TotalsRead, tied
 from flows.stages.workspace import Progress, keep_compiled, silent
 from flows.steps.secrets import shown_records
 from flows.steps.validate.chunk import Validated
@@ -90,7 +91,7 @@ def examine(
         run.read_waiting()
         run.settle()
     first = run.verdicts[0]
-    first.said += delivery.remarks
+    first.remarks += delivery.remarks
     return run.verdicts
 
 
@@ -132,7 +133,7 @@ class _Examination:
         """Validate one file, rows and manifest."""
         number = len(self.opened)
         self.opened.append(opened)
-        verdict = FileVerdict(opened.name, said=opened.remarks, rejects=Rejects(self.most))
+        verdict = FileVerdict(opened.name, remarks=opened.remarks, rejects=Rejects(self.most))
         self.verdicts.append(verdict)
         if opened.refusal is not None:
             verdict.refuse(opened.refusal)
@@ -154,15 +155,15 @@ class _Examination:
         """The file, where it is small and plain and nothing is stated of its rows."""
         opened = self.opened[number]
         assert opened.stored is not None
-        assert opened.header is not None
         if opened.entry is not None or opened.stored.bytes > SMALL_BYTES:
             return None
-        if not is_plain(opened.header, self.profile):
+        header = self._header(number)
+        if not is_plain(header, self.profile):
             return None
         chunk = single(self._chunks(number))
         if chunk is None or chunk.other_header or not is_simple(chunk):
             return None
-        return SmallFile(number, opened.header, chunk)
+        return SmallFile(number, header, chunk)
 
     def read_waiting(self) -> None:
         """Validate the small files that wait for others like them."""
@@ -183,7 +184,7 @@ class _Examination:
         """Validate the rows of one file, and hold them against what is stated of them."""
         opened, verdict = self.opened[number], self.verdicts[number]
         assert opened.stored is not None
-        assert opened.header is not None
+        table = self._header(number).table
         self.bytes_read += opened.stored.bytes
         parts: list[TotalsRead] = []
         last = 1
@@ -195,12 +196,11 @@ class _Examination:
             split = self._split(number, chunk)
             validated = self._validated(number, split.rest) if split.rest.height else Validated()
             if split.fast is not None:
-                table = opened.header.table
                 verdict.rows_in += split.fast.height
                 self.rows.add(table, split.fast)
                 if opened.entry is not None:
                     totals = totals_of_millionths(table, split.fast)
-                    parts.append(TotalsRead(table.name, READY, totals))
+                    parts.append({table.name: {READY: totals}})
             verdict.valueless = verdict.valueless.with_more(chunk.valueless)
             verdict.comments = verdict.comments.with_more(chunk.comments)
             for name, staged in validated.rows.items():
@@ -211,15 +211,14 @@ class _Examination:
             verdict.excluded += len(validated.excluded)
             verdict.left_blank += left_blank(validated.left_out, self.profile)
             verdict.merged += len(validated.superseded)
-            parts += totals_read(validated.totals)
+            parts.append(validated.totals)
         self.numbers[number] = last
         if verdict.refused:
             return
         if verdict.rows_in == 0:
             verdict.message = f"{opened.name}: 0 rows, a header but no record."
         if opened.entry is not None:
-            assert verdict.record is not None
-            found = tied(opened.entry, parts, self.profile, verdict.record)
+            found = tied(opened.entry, parts, self.profile, table.name)
             if found.is_refused:
                 verdict.refuse(incomplete(opened.entry, opened.name, found.details))
             elif found.unproven:
@@ -229,7 +228,9 @@ class _Examination:
 
     def settle(self) -> None:
         """Add the rows whose keys conflict, or with a reference that leads nowhere."""
-        for rows in self.rows.conflicts(self._refused()):
+        # Files that are not taken, some of which are known to be once they were read.
+        refused = [number for number, one in enumerate(self.verdicts) if one.refused]
+        for rows in self.rows.conflicts(refused):
             for (differ,), of in rows.group_by(CONFLICT):
                 self._note(of, Way("ConflictingKey" if differ else "EqualRows"))
         for number, count in self.rows.superseded.items():
@@ -253,9 +254,10 @@ class _Examination:
             if not self.verdicts[number].refused and wrong.any():
                 self._reject(number, wrong)
 
-    def _refused(self) -> list[int]:
-        """Files that are not taken, some of which are known to be once they were read."""
-        return [number for number, one in enumerate(self.verdicts) if one.refused]
+    def _header(self, number: int) -> Header:
+        header = self.opened[number].header
+        assert header is not None
+        return header
 
     def _note(self, rows: pl.DataFrame, way: Way) -> None:
         """Note the way in which rows are wrong, which are in no other yet."""
@@ -291,14 +293,12 @@ class _Examination:
             rejects.add(pl.concat(found).sort("record_number").head(wanted), settled=True)
 
     def _chunks(self, number: int) -> Iterator[Chunk]:
-        opened = self.opened[number]
-        assert opened.header is not None
-        content, size = opened.content(self.profile), self.settings.limits.block_bytes
-        return read_chunks(content, opened.header, first_place(opened.header), size)
+        header, size = self._header(number), self.settings.limits.block_bytes
+        content = self.opened[number].content(self.profile)
+        return read_chunks(content, header, first_place(header), size)
 
     def _split(self, number: int, chunk: Chunk) -> SplitChunk:
-        header, strict = self.opened[number].header, self.settings.limits.strict_bytes
-        assert header is not None
+        header, strict = self._header(number), self.settings.limits.strict_bytes
         if chunk.records.consumed <= strict or not is_compact(chunk, header):
             return SplitChunk(None, chunk)
         worth = WORTH_LOADED if keep_compiled(self.settings) else WORTH_MADE
@@ -308,16 +308,14 @@ class _Examination:
             return split_chunk(chunk, header, self.profile, 0, number, self._names(number))
 
     def _validated(self, number: int, chunk: Chunk) -> Validated:
-        opened = self.opened[number]
-        assert opened.header is not None
+        header = self._header(number)
         with self._named(number):
             names = self._names(number)
-            return validate_chunk(chunk, opened.header, self.profile, 0, number, names=names)
+            return validate_chunk(chunk, header, self.profile, 0, number, names=names)
 
     def _names(self, number: int) -> Names:
-        header = self.opened[number].header
-        assert header is not None
         if number not in self.names:
+            header = self._header(number)
             self.names[number] = currency_names(self.settings, header, self.profile)
         return self.names[number]
 

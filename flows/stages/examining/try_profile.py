@@ -146,7 +146,10 @@ def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> T
     return Tried(
         nothing_yet,
         header,
-        tuple(_fields(header, profile)),
+        tuple(
+            FieldSource(of.name, of.kind, of.needs_value, source_of(header, profile, of.name))
+            for of in header.table.delivered
+        ),
         tuple(
             name or f"column {place + 1} without a name"
             for place, (name, of) in columns
@@ -155,12 +158,6 @@ def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> T
         tuple(_rows(content, header, profile, settings, rows)),
         written="a sheet of a workbook" if content.workbook else content.delivered_encoding,
     )
-
-
-def _fields(header: Header, profile: Profile) -> Iterator[FieldSource]:
-    for field in header.table.delivered:
-        source = source_of(header, profile, field.name)
-        yield FieldSource(field.name, field.kind, field.needs_value, source)
 
 
 def _rows(

@@ -115,7 +115,7 @@ class FileVerdict:
     """Rows that `keep_only` leaves out by an empty cell."""
     unproven: str | None = None
     """Why it may be the file that is stated, and an import of it is held."""
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     """What an import says of the file as well: merged cells, columns without a name."""
     rejects: Rejects = field(default_factory=Rejects)
     unsettled: list[Unsettled] = field(default_factory=list)
@@ -142,7 +142,7 @@ class FileVerdict:
             "comments": self.comments.lines,
             "refused": self.refused,
             "message": self.message,
-            "said": list(self.said),
+            "said": list(self.remarks),
             "unsettled": [one._asdict() for one in self.unsettled],
         }
 

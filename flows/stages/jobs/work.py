@@ -6,7 +6,6 @@ harm is done again; what they would refuse, or do once more, is looked for in th
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import psycopg
 
@@ -77,7 +76,7 @@ BEFORE = "It was done before the job stopped, and is not done twice."
 class Done:
     exit_code: int
     """As of the command that does the same."""
-    said: str
+    message: str
     batches: tuple[int, ...] = ()
     """Those that it is about, whether or not anything was done in them."""
     reconciliation: int | None = None
@@ -88,12 +87,6 @@ class Done:
 
 
 Work = Callable[[Workspace, Job], Done]
-
-
-class _Decision(Protocol):
-    def __call__(
-        self, workspace: Workspace, batch_id: int, *, by: str | None, reason: str, held: int
-    ) -> None: ...
 
 
 def do_job(
@@ -130,7 +123,7 @@ def _do_held(workspace: Workspace, held: psycopg.Connection, job: Job, work: Wor
 
 def _end(workspace: Workspace, held: psycopg.Connection, number: int, done: Done) -> None:
     """Write it down by the session that holds the job or, where that was lost, by another."""
-    values = (number, done.exit_code, done.said, done.batches, done.reconciliation)
+    values = (number, done.exit_code, done.message, done.batches, done.reconciliation)
 
     def end() -> None:
         if held.broken:
@@ -220,12 +213,12 @@ def release_as_asked(workspace: Workspace, asked: ReleaseArguments, job: Job) ->
 
 def _discard(workspace: Workspace, asked: DiscardArguments, job: Job) -> Done:
     before = _decide(workspace, asked, job, "discarded", discard_batch)
-    said = f"Batch {asked.batch} is discarded; nothing of it was applied."
-    return Done(0, f"{said} {BEFORE}" if before else said)
+    message = f"Batch {asked.batch} is discarded; nothing of it was applied."
+    return Done(0, f"{message} {BEFORE}" if before else message)
 
 
 def _decide(
-    workspace: Workspace, asked: HeldArguments, job: Job, what: str, decision: _Decision
+    workspace: Workspace, asked: HeldArguments, job: Job, what: str, decision: Callable[..., None]
 ) -> bool:
     """Decide about a held batch, once; gives whether it was done before."""
 
@@ -271,10 +264,10 @@ def _resolve(workspace: Workspace, asked: ResolveArguments, job: Job) -> Done:
         expected=asked.expected,
     )
     rows = quantity(resolved.rows, "row", grouped)
-    said = f"{rows} of batch {asked.batch}: {asked.decision.value}."
+    message = f"{rows} of batch {asked.batch}: {asked.decision.value}."
     if asked.decision is SendDecision.RESEND:
-        said += " The next push sends them."
-    return Done(resolved.ended.exit_code, said)
+        message += " The next push sends them."
+    return Done(resolved.ended.exit_code, message)
 
 
 def _push(workspace: Workspace, asked: PushArguments) -> Done:
@@ -286,7 +279,7 @@ def _push(workspace: Workspace, asked: PushArguments) -> Done:
     ]
     if not done:
         return Done(0, "Nothing is unsent.")
-    return Done(max(one.exit_code for one in done), "\n".join(one.said for one in done))
+    return Done(max(one.exit_code for one in done), "\n".join(one.message for one in done))
 
 
 def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Done:
@@ -298,17 +291,17 @@ def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Don
             by = ordered_by(connection, job.id)
     if event:
         not_mailed = finish(workspace, made)
-        said = f"Reconciliation {made.id} of {made.scope}: {word_of(made.verdict)}. {BEFORE}"
-        said += _said_of_mail(made.id, not_mailed)
-        return Done(int(made.verdict not in RECONCILED), said, (), made.id, made.verdict)
+        message = f"Reconciliation {made.id} of {made.scope}: {word_of(made.verdict)}. {BEFORE}"
+        message += _mail_text(made.id, not_mailed)
+        return Done(int(made.verdict not in RECONCILED), message, (), made.id, made.verdict)
     day = today(workspace.settings.time_zone)
     unread = pull_compared(workspace, scope).unread if wanted(workspace, scope) else {}
     done = reconcile(workspace, Asked(scope, day, rules, by=by, unread=unread))
-    said = done.sentence + _said_of_mail(done.run.id, done.not_mailed)
-    return Done(done.exit_code, said, (), done.run.id, done.run.verdict)
+    message = done.sentence + _mail_text(done.run.id, done.not_mailed)
+    return Done(done.exit_code, message, (), done.run.id, done.run.verdict)
 
 
-def _said_of_mail(number: int, not_mailed: bool) -> str:
+def _mail_text(number: int, not_mailed: bool) -> str:
     """Without names and addresses, which not everybody who orders a job may see."""
     if not not_mailed:
         return ""
@@ -349,10 +342,10 @@ def done_of(ended: Ended) -> Done:
     state = f"Batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
     if ended.batch.held_because:
         state += f", because {ended.batch.held_because}"
-    said = f"{verdict.word}: {verdict.meaning} {verdict.remedy}"
+    outcome = f"{verdict.word}: {verdict.meaning} {verdict.remedy}"
     return Done(
         ended.exit_code,
-        "\n".join([*ended.messages, *refused[:20], said, state]),
+        "\n".join([*ended.messages, *refused[:20], outcome, state]),
         (ended.batch.id,),
         held=ended.batch.state is State.HELD,
     )

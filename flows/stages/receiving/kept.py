@@ -36,7 +36,7 @@ from connectors.postgres.batches.digests import (
 from connectors.postgres.batches.ledger import Extract
 from connectors.settings import Settings
 from flows.stages.chunk_ranges import STAGE
-from flows.stages.receiving.kept_settings import limits_of
+from flows.stages.receiving.kept_settings import LIMITS
 from flows.stages.receiving.terms import prove_constants
 from flows.stages.workspace import Workspace
 from schemas.counting import first_of
@@ -115,7 +115,8 @@ def open_extract_kept(workspace: Workspace, extract: Extract, profile: Profile) 
 
 def headers_of(profile: Profile, settings: Settings, *, taken: bool = False) -> KnownHeaders:
     """Reads headers of stored extracts by their feed's profile; of those `taken` in, unjudged."""
-    return KnownHeaders(profile, limits_of(profile, settings), taken=taken)
+    limits = replace(settings.limits, **profile.kept_settings.get(LIMITS, {}))
+    return KnownHeaders(profile, limits, taken=taken)
 
 
 def open_archived(

@@ -13,7 +13,7 @@ from typing import Any
 from connectors.currencies import read_currencies
 from connectors.files.layout.header import Header
 from connectors.files.profiles.profile import Profile
-from connectors.settings import Limits, Settings, is_limit
+from connectors.settings import Settings, is_limit
 
 CURRENCIES, LIMITS = "currencies", "limits"
 DECIDING = ("columns", "field_bytes", "look_ahead_bytes", "record_bytes")
@@ -45,11 +45,6 @@ def currencies_of(profile: Profile, settings: Settings) -> Mapping[str, str]:
     """
     kept: Mapping[str, str] | None = profile.kept_settings.get(CURRENCIES)
     return read_currencies(settings.currencies) if kept is None else kept
-
-
-def limits_of(profile: Profile, settings: Settings) -> Limits:
-    """The limits that the files of a batch with this profile are read within."""
-    return replace(settings.limits, **profile.kept_settings.get(LIMITS, {}))
 
 
 def broken_settings(kept: object) -> str:

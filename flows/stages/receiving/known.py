@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import psycopg
 
@@ -29,17 +28,10 @@ def contents_of(opened: Iterable[Opened]) -> list[str]:
     return [one.stored.sha256 for one in opened if one.stored is not None]
 
 
-class KnownBy(NamedTuple):
-    """What a delivery is known by, and the batch that took it; each None where there is none."""
-
-    content_id: str | None
-    batch: ledger.Batch | None
-    remark: str = ""
-    """What is said besides of a batch that has not taken all of it."""
-
-
-def known_batch(connection: psycopg.Connection, feed: str, opened: Sequence[Opened]) -> KnownBy:
-    """What a delivery is known by.
+def known_batch(
+    connection: psycopg.Connection, feed: str, opened: Sequence[Opened]
+) -> tuple[str | None, ledger.Batch | None, str]:
+    """What a delivery is known by, the batch that took it, and what that has not taken of it.
 
     Bytes that were taken are known, whatever they are refused for by now. Those that were refused
     for what a manifest said are not where another one comes with them.
@@ -48,7 +40,7 @@ def known_batch(connection: psycopg.Connection, feed: str, opened: Sequence[Open
     content_id = content_id_of(feed, opened, taken)
     batch = batch_of(connection, content_id, opened, taken)
     remark = "" if batch is None else refused_then(connection, batch, opened, taken)
-    return KnownBy(content_id, batch, remark)
+    return content_id, batch, remark
 
 
 def taken_by(
@@ -127,11 +119,6 @@ def batch_of(
         one.stored.sha256: entry_text(one.entry) for one in opened if one.stored and one.entry
     }
     return ledger.find_content(connection, content_id, missing, stated)
-
-
-def _counts(one: Opened, taken: Collection[str]) -> bool:
-    """Whether a file is one that can be read, or whose bytes are known."""
-    return one.stored is not None and (one.refusal is None or one.stored.sha256 in taken)
 
 
 def refused_then(
@@ -274,7 +261,11 @@ def content_id_of(feed: str, opened: Iterable[Opened], taken: Collection[str]) -
 
     A file that is refused counts only where its bytes are among those that were `taken`.
     """
-    hashes = sorted(one.stored.sha256 for one in opened if one.stored and _counts(one, taken))
+    hashes = sorted(
+        one.stored.sha256
+        for one in opened
+        if one.stored and (one.refusal is None or one.stored.sha256 in taken)
+    )
     if not hashes:
         return None
     return hashlib.sha256(json.dumps([feed, *hashes]).encode()).hexdigest()

@@ -1,13 +1,12 @@
 """What storing a delivery has put right of what is kept, written down before it is forgotten."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 
-from connectors.files.archived.archive import Stored
 from connectors.files.archived.removed_contents import list_removed, listed_among
 from connectors.files.text.evidence import MISSING
 from connectors.postgres.auditing.removals import PUT_BACK, contents_are_back, expected_of
@@ -31,35 +30,26 @@ class PutRight:
     """What was wrong with kept copies, found before the ledger knows of the delivery."""
 
     def __init__(self, connection: psycopg.Connection, opened: Sequence[Opened]) -> None:
-        lost = [
-            one.stored.sha256
-            for one in opened
-            if one.stored is not None and not one.stored.known and not one.stored.replaced
-        ]
+        fresh = [(one.name, one.stored) for one in opened if one.stored and not one.stored.known]
+        lost = [stored.sha256 for _, stored in fresh if not stored.replaced]
         missing = expected_of(connection, lost) if lost else set()
         self._wrong = [
-            (one, one.stored.sha256, why)
-            for one in opened
-            if one.stored is not None and (why := self._why(one.stored, missing)) is not None
+            (name, stored.sha256, stored.replaced or MISSING)
+            for name, stored in fresh
+            if stored.replaced or stored.sha256 in missing
         ]
         self._event = last_event(connection) if self._wrong else 0
-
-    @staticmethod
-    def _why(stored: Stored, missing: Collection[str]) -> str | None:
-        if stored.known:
-            return None
-        return stored.replaced or (MISSING if stored.sha256 in missing else None)
 
     def note(self, connection: psycopg.Connection, batch_id: int | None) -> tuple[str, ...]:
         """Write down what was put right, once; gives it in words. None: no batch has it yet."""
         noted = 0 if batch_id is None else last_of_batch(connection, PUT_BACK, batch_id)
         if self._wrong and noted <= self._event:
-            for one, sha256, why in self._wrong:
-                detail = {"name": one.name, "sha256": sha256, "found": why}
+            for name, sha256, why in self._wrong:
+                detail = {"name": name, "sha256": sha256, "found": why}
                 add_event(connection, PUT_BACK, batch_id=batch_id, detail=detail)
-                log.warning("%s: its kept copy was not as delivered (%s), put back", one.name, why)
+                log.warning("%s: its kept copy was not as delivered (%s), put back", name, why)
         return tuple(
-            f"{one.name}: the copy in the archive was not what was delivered ({why}); the bytes "
+            f"{name}: the copy in the archive was not what was delivered ({why}); the bytes "
             "delivered now are in its place."
-            for one, _, why in self._wrong
+            for name, _, why in self._wrong
         )

@@ -1,8 +1,8 @@
 """What is stated of a file, by its footer or a manifest, against what was read of it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -60,26 +60,16 @@ class Tied(NamedTuple):
         return f"{have} no {part} there that can be read"
 
 
-class TotalsRead(NamedTuple):
-    """What the rows of one record kind and state add up to."""
-
-    record: str
-    state: str
-    totals: Totals
-
-
-def totals_read(totals: Mapping[str, Mapping[str, Totals]]) -> Iterator[TotalsRead]:
-    """The same of totals by record kind and state."""
-    for record, states in totals.items():
-        for state, total in states.items():
-            yield TotalsRead(record, state, total)
+TotalsRead = Mapping[str, Mapping[str, Totals]]
+"""What rows add up to, by record kind and state."""
 
 
 def tied(entry: ManifestEntry, parts: Sequence[TotalsRead], profile: Profile, record: str) -> Tied:
     """How what was read agrees with what is stated; `record` is the kind of the file."""
     every = profile.totals == "all"
-    read = add(part.totals for part in parts if every or part.state != EXCLUDED)
-    amounts = (EXTRACTS[name].amounts for name in (record, *(part.record for part in parts)))
+    by_state = chain.from_iterable(states.items() for part in parts for states in part.values())
+    read = add(totals for state, totals in by_state if every or state != EXCLUDED)
+    amounts = (EXTRACTS[name].amounts for name in (record, *chain.from_iterable(parts)))
     sums: dict[str, dict[str, Decimal]] = {name: {} for of in amounts for name in of}
     for currency, values in read.amounts.items():
         for name, value in values.items():
@@ -99,9 +89,10 @@ def tied_in_batch(extract: Extract, profile: Profile, receipts: Iterable[Receipt
     if extract.manifest is None:
         return None
     parts = [
-        TotalsRead(record, state, Totals.from_json(shape))
+        {
+            record: {state: Totals.from_json(shape) for state, shape in states.items()}
+            for record, states in receipt.totals.items()
+        }
         for receipt in receipts
-        for record, states in receipt.totals.items()
-        for state, shape in states.items()
     ]
     return tied(read_entry(extract.manifest), parts, profile, str(extract.record))

@@ -88,29 +88,24 @@ def restored_profile(batch: Batch) -> Profile:
 
 
 def terms_taken(workspace: Workspace, stated: StatedTerms) -> Inherited:
-    """What a delivery is opened on; raises what `terms_of_correction` raises."""
-    if stated.corrects is None:
-        return Inherited(stated.profile, None, None)
-    return terms_of_correction(workspace, stated.corrects, stated.profile, stated.record)
+    """What a delivery is opened on; raises BatchUnknown and CorrectionError.
 
-
-def terms_of_correction(
-    workspace: Workspace, batch_id: int, given: Profile, record: str | None
-) -> Inherited:
-    """The terms of a delivery that corrects a batch; raises BatchUnknown and CorrectionError.
-
-    Where a profile is stated, it says how this file is written; it has to be one of the same feed.
+    Where a profile is stated for a correction, it says how this file is written; it has to be one
+    of the same feed.
     """
+    batch_id, given = stated.corrects, stated.profile
+    if batch_id is None:
+        return Inherited(given, None, None)
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
         theirs = with_secrets(connection, batch_id, restored_profile(batch))
-        likely = None if record or given.record else _record_of(connection, batch)
+        likely = None if stated.record or given.record else _record_of(connection, batch)
     _refuse_others(batch, theirs, given)
-    said = {name: getattr(given, name) for name in (*STATED, CHANGE_RECORDS)}
-    unstated = replace(DEFAULT, **said)
-    form = theirs if given == unstated else given
+    of_delivery = {name: getattr(given, name) for name in (*STATED, CHANGE_RECORDS)}
+    form = theirs if given == replace(DEFAULT, **of_delivery) else given
     terms: dict[str, Any] = {
-        name: _stated(name, given, theirs) for name in (*STATED, "budget_read", "repeats")
+        name: getattr(theirs if getattr(given, name) == getattr(DEFAULT, name) else given, name)
+        for name in (*STATED, "budget_read", "repeats")
     }
     terms |= {name: getattr(theirs, name) for name in VALIDATED_BY}
     if terms["repeats"] == BY_KEY and _divides(theirs) and not _divides(form):
@@ -215,11 +210,6 @@ def prove_constants(connection: psycopg.Connection, batch_id: int) -> None:
 def secret_constants(profile: Profile) -> dict[str, str]:
     """The constants of a profile whose values are never shown."""
     return {name: text for name, text in profile.constants.items() if name in SECRETS}
-
-
-def _stated(name: str, given: Profile, theirs: Profile) -> object:
-    value = getattr(given, name)
-    return getattr(theirs, name) if value == getattr(DEFAULT, name) else value
 
 
 def refuse_unapplied(batch: Batch) -> None:

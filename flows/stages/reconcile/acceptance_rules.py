@@ -1,10 +1,8 @@
 """Rules of acceptance: proposed by one, approved by another; a run's breaks accepted by them."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from typing import TypeVar
 
 import psycopg
 
@@ -18,6 +16,7 @@ from connectors.postgres.runs.acceptance_rules import (
 )
 from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.stages.reconcile.as_of import run_meant
+from flows.stages.reconcile.decision_rules import is_ceiling
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.totals import plain
@@ -25,7 +24,6 @@ from schemas.breaks import BREAKS
 from schemas.counting import quantity
 from schemas.tables import EXTRACTS
 
-Made = TypeVar("Made")
 log = logging.getLogger("recon.reconcile")
 
 
@@ -38,29 +36,23 @@ def propose_rule(workspace: Workspace, run: int | None, terms: RuleTerms, by: st
         last = run_meant(connection, run)
         meant = replace(terms, scope=last.scope)
         _refuse_terms(meant, last.as_of)
-        return _done(
-            workspace, connection, lambda: acceptance_rules.propose_rule(connection, meant, by)
-        )
+        number = acceptance_rules.propose_rule(connection, meant, by)
+        witness_trail(workspace, connection)
+        return number
 
 
 def approve_rule(workspace: Workspace, number: int, *, by: str | None, reason: str) -> None:
     """Put a rule in force that somebody else has proposed: the next run accepts by it."""
     with workspace.database.connect() as connection:
-        _done(
-            workspace,
-            connection,
-            lambda: acceptance_rules.approve_rule(connection, number, by, reason),
-        )
+        acceptance_rules.approve_rule(connection, number, by, reason)
+        witness_trail(workspace, connection)
 
 
 def withdraw_rule(workspace: Workspace, number: int, *, by: str | None, reason: str) -> None:
     """End a rule, or turn a proposal down."""
     with workspace.database.connect() as connection:
-        _done(
-            workspace,
-            connection,
-            lambda: acceptance_rules.withdraw_rule(connection, number, by, reason),
-        )
+        acceptance_rules.withdraw_rule(connection, number, by, reason)
+        witness_trail(workspace, connection)
 
 
 def list_rules(workspace: Workspace) -> list[AcceptanceRule]:
@@ -95,12 +87,6 @@ def accept_by_rules(connection: psycopg.Connection, run: Reconciliation) -> list
     return outcomes
 
 
-def _done(workspace: Workspace, connection: psycopg.Connection, act: Callable[[], Made]) -> Made:
-    made = act()
-    witness_trail(workspace, connection)
-    return made
-
-
 def _refuse_terms(terms: RuleTerms, as_of: date) -> None:
     if terms.code not in BREAKS:
         raise DecisionRefused(
@@ -120,13 +106,7 @@ def _refuse_terms(terms: RuleTerms, as_of: date) -> None:
             day=terms.until, as_of=as_of,
         )  # fmt: skip
     for amount in (terms.each, terms.total):
-        digits, exponent = amount.as_tuple().digits, amount.as_tuple().exponent
-        if (
-            not isinstance(exponent, int)
-            or amount <= 0
-            or exponent < -18
-            or len(digits) + exponent > 20
-        ):
+        if not is_ceiling(amount):
             raise DecisionRefused(
                 "{amount} is no ceiling: give an amount above zero. Nothing was proposed.",
                 amount=amount,

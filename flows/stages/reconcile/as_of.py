@@ -54,11 +54,6 @@ def first_moment(day: date, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time(), zone)
 
 
-def scope_as_of(scope: str, as_of: date, restate: str | None) -> str:
-    """The scope a run belongs to."""
-    return scope if restate is None else f"{scope}{RESTATED}{as_of}"
-
-
 def refuse_day(
     connection: psycopg.Connection,
     scope: str,

@@ -276,12 +276,12 @@ def _sent(
 def _pairs(
     table: Table, delivered: RowAsDelivered | None, target: TargetRow | None
 ) -> Iterator[FieldPair]:
-    said = _record(delivered.facts["jsondata"] if delivered else None)
+    brought = _record(delivered.facts["jsondata"] if delivered else None)
     there = _record(target.json if target else None)
     for field in table.delivered:
-        if field.secret or not (field.name in said or field.name in there):
+        if field.secret or not (field.name in brought or field.name in there):
             continue
-        one, other = said.get(field.name), there.get(field.name)
+        one, other = brought.get(field.name), there.get(field.name)
         difference = None
         if field.kind is Kind.DOUBLE and one != other and None not in (one, other):
             difference = EXACT.subtract(Decimal(str(other)), Decimal(str(one)))

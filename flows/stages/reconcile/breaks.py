@@ -349,14 +349,8 @@ def _fitting(breaks: pl.DataFrame, chosen: Chosen) -> pl.DataFrame:
             raise BreakUnknown(f"There is no {what} {value!r}. Known: {', '.join(known)}.")
     wanted: list[pl.Expr] = [
         pl.col(name) == value
-        for name, value in (
-            ("code", chosen.code),
-            ("record", chosen.record),
-            ("tenant", chosen.tenant),
-            ("currency", chosen.currency),
-            ("cause", chosen.cause),
-        )
-        if value is not None
+        for name in ("code", "record", "tenant", "currency", "cause")
+        if (value := getattr(chosen, name)) is not None
     ]
     if chosen.state is not None:
         wanted.append(in_state(chosen.state))

@@ -5,7 +5,8 @@ BreakId, the breaks it is to close. A file holds rows of one batch, the one that
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import IO
 
@@ -23,7 +24,7 @@ from connectors.files.disk.atomic import Write
 from connectors.files.layout.header import Header
 from connectors.files.layout.rows_file import RowsFile
 from connectors.postgres.batches import ledger
-from connectors.postgres.batches.findings import rows_at
+from connectors.postgres.batches.findings import RejectedRow, rows_at
 from connectors.postgres.batches.ledger import Batch, Extract
 from connectors.postgres.batches.row_texts import row_texts_at
 from flows.stages.receiving.kept import cleared_of, open_archived
@@ -64,7 +65,7 @@ def corrections(
     extracts = {extract.id: extract for extract in gathered.extracts}
     of = {extract.batch_id for extract in gathered.extracts}
     batches = {batch.id: batch for batch in ledger.batches_of(connection, of)}
-    pieces: dict[str, Write] = {}
+    pieces: dict[tuple[str, int, str], Write] = {}
     for (record, batch), rows in _wanted(carried, gathered):
         asked = [extracts[e] for e in rows["extract_id"].unique()]
         headings = _headings(workspace, batches, asked)
@@ -79,12 +80,17 @@ def corrections(
                 rows.filter(pl.col("extract_id").is_in(list(headers))).iter_slices(ROWS)
             )
             texts = RowTexts(workspace, connection, [batch], without=gathered.unproven)
-            pieces[f"{record}/{batch}{more}"] = partial(
+            pieces[record, batch, more] = partial(
                 _write, connection, table, batch, mine, headers, texts
             )
-    again = {str(batch.id) for batch in batches.values() if batch.corrects is not None}
-    names = _names(list(pieces), again)
-    return {f"{FOLDER}/{name}": pieces[key] for key, name in names.items()}
+    # `payment.csv`; where rows are of several batches, or of a correction, it says which.
+    count = Counter(record for record, *_ in pieces)
+    return {
+        f"{FOLDER}/{record}.csv"
+        if count[record] == 1 and batches[batch].corrects is None
+        else f"{FOLDER}/{record}-batch-{batch}{more}.csv": piece
+        for (record, batch, more), piece in pieces.items()
+    }
 
 
 def _write(
@@ -102,22 +108,44 @@ def _write(
     plain = not table.unquotable and all(
         needs_nothing(one) and not one.unpivot for one in headers.values()
     )
-    frames = partial(_frames, connection, table, batch, rows, header) if plain else None
+    frames = partial(_frames, connection, table, batch, rows, headers, texts) if plain else None
     write_lines(header, [PARENT_COLUMN, BREAK_COLUMN], lines, file, frames)
 
 
 def _frames(
-    connection: psycopg.Connection, table: Table, batch: int, rows: PartedRows, header: Header
+    connection: psycopg.Connection,
+    table: Table,
+    batch: int,
+    rows: PartedRows,
+    headers: Mapping[int, Header],
+    texts: RowTexts,
 ) -> Iterator[pl.DataFrame]:
-    """What `_lines` gives, of rows that are written as they were delivered."""
-    text = pl.col("data")
+    """What `_lines` gives, of rows most of which are written as they were delivered."""
+    header = next(iter(headers.values()))
+    place, text = ["extract_id", "row"], pl.col("data")
     for part in rows:
-        extracts, numbers = part["extract_id"].to_list(), part["row"].to_list()
-        found = row_texts_at(connection, table, batch, extracts, numbers)
-        yield found.join(part, on=["extract_id", "row"], maintain_order="left").select(
-            pl.format("{}:{}", "extract_id", "row").alias(PARENT_COLUMN),
-            pl.col("ids").alias(BREAK_COLUMN),
-            pl.when(~may_stay_open(text, header)).then(text).alias(TEXT),
+        found = row_texts_at(
+            connection, table, batch, part["extract_id"].to_list(), part["row"].to_list()
+        )
+        others = found.filter(text.is_null() | may_stay_open(text, header))
+        written = [
+            (row.extract_id, row.record_number, None if row.raw else own)
+            for row, own in _rewritten(connection, table, batch, others, headers, texts)
+        ]
+        schema = {**found.select(place).schema, "written": pl.String()}
+        yield (
+            found.join(part, on=place, maintain_order="left")
+            .join(
+                pl.DataFrame(written, schema, orient="row"),
+                on=place,
+                how="left",
+                maintain_order="left",
+            )
+            .select(
+                pl.format("{}:{}", "extract_id", "row").alias(PARENT_COLUMN),
+                pl.col("ids").alias(BREAK_COLUMN),
+                pl.when(~may_stay_open(text, header)).then(text).otherwise("written").alias(TEXT),
+            )
         )
 
 
@@ -130,13 +158,28 @@ def _lines(
     texts: RowTexts,
 ) -> Iterator[RewrittenLine]:
     for part in rows:
-        extracts, numbers = part["extract_id"].to_list(), part["row"].to_list()
-        ids = dict(zip(zip(extracts, numbers, strict=True), part["ids"], strict=True))
-        for row in texts.filled(rows_at(connection, table, batch, extracts, numbers)):
+        places = part.select("extract_id", "row").iter_rows()
+        ids = dict(zip(places, part["ids"], strict=True))
+        for row, text in _rewritten(connection, table, batch, part, headers, texts):
             place = (row.extract_id, row.record_number)
             own = {PARENT_COLUMN: f"{place[0]}:{place[1]}", BREAK_COLUMN: ids[place]}
-            text = rewritten(table, row, headers[row.extract_id], with_secrets=False)
             yield RewrittenLine(own, text)
+
+
+def _rewritten(
+    connection: psycopg.Connection,
+    table: Table,
+    batch: int,
+    places: pl.DataFrame,
+    headers: Mapping[int, Header],
+    texts: RowTexts,
+) -> Iterator[tuple[RejectedRow, str]]:
+    """Rows by their `extract_id` and `row`, each with the text that is written of it."""
+    if places.is_empty():
+        return
+    extracts, numbers = places["extract_id"].to_list(), places["row"].to_list()
+    for row in texts.filled(rows_at(connection, table, batch, extracts, numbers)):
+        yield row, rewritten(table, row, headers[row.extract_id], with_secrets=False)
 
 
 def _wanted(
@@ -212,20 +255,3 @@ def _headings(
         profile = restored_profile(batches[extract.batch_id])
         _, found[extract.id] = open_archived(workspace, extract, profile)
     return found
-
-
-def _names(keys: list[str], again: Collection[str]) -> dict[str, str]:
-    """`payment.csv`; where its rows come from several batches, or from a correction, it says which.
-
-    `again` are the batches that correct one themselves.
-    """
-    by_record: dict[str, list[str]] = {}
-    for key in keys:
-        by_record.setdefault(key.partition("/")[0], []).append(key)
-    return {
-        key: f"{record}.csv"
-        if len(mine) == 1 and key.partition("/")[2].partition("-")[0] not in again
-        else f"{record}-batch-{key.partition('/')[2]}.csv"
-        for record, mine in by_record.items()
-        for key in mine
-    }

@@ -10,7 +10,7 @@ import psycopg
 from connectors.postgres.batches.ledger import batches_of, feeds_with_batches
 from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.stages.reconcile.decision_rules import NAMED
-from flows.stages.reconcile.listings import LISTED, PULLED
+from flows.stages.reconcile.listings import PULLED
 from flows.stages.reconcile.method import method_now
 from flows.stages.reconcile.scope import Asked, Scope, scope_title
 from flows.stages.reconcile.sign import last_sign_off
@@ -151,10 +151,10 @@ def _source_lines(gathered: Gathered) -> tuple[SourceLine, ...]:
         missing = []
         if record in PUSHES and record not in sources.answers:
             missing.append("A")
-        if record in LISTED and record not in sources.listings:
+        if record in PULLED and record not in sources.listings:
             missing.append("G")
         brought = "E" if _is_delivered(gathered, record) else ""
-        note = "" if record in LISTED else "the service has no listing of these records"
+        note = "" if record in PULLED else "the service has no listing of these records"
         lines.append(SourceLine(record, brought, tuple(found), tuple(missing), note))
     return tuple(lines)
 
@@ -296,7 +296,7 @@ def _unshown(gathered: Gathered, currencies: Mapping[str, str]) -> Iterator[str]
 
 def _without_listing(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> Iterator[str]:
     """The record kinds that lack a listing to be held against, one sentence each."""
-    for record in sorted({*LISTED} & {*gathered.sources.extract, *unread}):
+    for record in sorted(PULLED.keys() & {*gathered.sources.extract, *unread}):
         name = f"the service's listing of {EXTRACTS[record].title.lower()}"
         pull = f"recon pull {PULLED[record]}, or a run of pull-listings/pull; then reconcile again"
         rows = record == INSERT_BATCH_DATA.name

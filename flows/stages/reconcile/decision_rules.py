@@ -136,13 +136,13 @@ def refuse_unseen(
     )
     other = joined.filter(pl.col("there") & ~is_same("{}_then".format))
     then = other.select("id", *(pl.col(f"{name}_then").alias(name) for name in BOUND))
-    said = values(currencies)
-    changed = zip(other["id"], then.select(said).to_series(), other.select(said).to_series(),
+    stated = values(currencies)
+    changed = zip(other["id"], then.select(stated).to_series(), other.select(stated).to_series(),
                strict=True)  # fmt: skip
     lines = [f"{one} was {was}; it is now {now}" for one, was, now in changed]
     if not by_id:
         new = joined.filter(pl.col("there").is_null() | ~pl.col("state_then").is_in(OPEN))
-        added = zip(new["id"], new["state_then"], new.select(said).to_series(), strict=True)
+        added = zip(new["id"], new["state_then"], new.select(stated).to_series(), strict=True)
         lines += [
             f"{one} {f'was {was}, and is open now' if was else 'is new'}, {now}"
             for one, was, now in added
@@ -173,7 +173,7 @@ def refuse_terms(run: Reconciliation, decision: Decision) -> None:
                 "Name a day from then on.",
                 day=decision.until, this=run.id, as_of=run.as_of,
             )  # fmt: skip
-        case Choice.ACCEPT | Choice.PROPOSE if decision.up_to is not None and not _is_ceiling(
+        case Choice.ACCEPT | Choice.PROPOSE if decision.up_to is not None and not is_ceiling(
             decision.up_to
         ):
             raise DecisionRefused(
@@ -192,6 +192,7 @@ def refuse_terms(run: Reconciliation, decision: Decision) -> None:
             )  # fmt: skip
 
 
-def _is_ceiling(amount: Decimal) -> bool:
+def is_ceiling(amount: Decimal) -> bool:
+    """Whether it is an amount above zero that the ledger holds exactly."""
     exponent = amount.as_tuple().exponent
     return amount.is_finite() and 0 < amount < 10**20 and int(exponent) >= -18

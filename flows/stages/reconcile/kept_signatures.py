@@ -40,14 +40,14 @@ def keep_signatures(
 ) -> None:
     """Write the signatures of a run into its folder; they are in the database already."""
     path = workspace.settings.reports / run.folder / SIGNATURES
-    text = json.dumps(_said_of(run, signatures), indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(_document(run, signatures), indent=1, ensure_ascii=False) + "\n"
     try:
         write_file(path, text.encode())
     except ReconError as error:
         log.warning("The signature is in the database, and not beside the report: %s", error)
 
 
-def _said_of(run: Reconciliation, signatures: Iterable[Signature]) -> dict[str, Any]:
+def _document(run: Reconciliation, signatures: Iterable[Signature]) -> dict[str, Any]:
     return {
         "reconciliation": run.id,
         "scope": run.scope,
@@ -81,17 +81,18 @@ def altered_signatures(
     except (OSError, ValueError, RecursionError):
         return "it cannot be read"
     earlier = [replace(one, at=one.kept_at or one.at) for one in signatures]
-    said = (_in_order(_said_of(run, of)) for of in (signatures, earlier))
-    if isinstance(kept, dict) and _in_order(kept) in said:
+    expected = (_in_order(_document(run, of)) for of in (signatures, earlier))
+    if isinstance(kept, dict) and _in_order(kept) in expected:
         return None
-    return f"changed since, or the ledger was: it has {_names(signatures)}"
+    names = " and ".join(f"{one.role.value} by {one.by}" for one in signatures) or "none"
+    return f"changed since, or the ledger was: it has {names}"
 
 
-def _in_order(said: Mapping[str, Any]) -> dict[str, Any]:
+def _in_order(document: Mapping[str, Any]) -> dict[str, Any]:
     """The same whoever signed first, and whichever version wrote it."""
-    signed = said.get("signatures")
+    signed = document.get("signatures")
     texts = map(_in_one_form, signed) if isinstance(signed, list) else ()
-    return {**said, "signatures": sorted(texts)}
+    return {**document, "signatures": sorted(texts)}
 
 
 def _in_one_form(signature: Any) -> str:
@@ -102,14 +103,10 @@ def _in_one_form(signature: Any) -> str:
     """
     if not isinstance(signature, dict):
         return json.dumps(signature)
-    said = {"account": SELF_DECLARED, **signature}
+    form = {"account": SELF_DECLARED, **signature}
     with suppress(KeyError, TypeError, ValueError, OverflowError):
-        said["at"] = datetime.fromisoformat(said["at"]).astimezone(UTC).isoformat()
-    return json.dumps(said, sort_keys=True)
-
-
-def _names(signatures: Iterable[Signature]) -> str:
-    return " and ".join(f"{one.role.value} by {one.by}" for one in signatures) or "none"
+        form["at"] = datetime.fromisoformat(form["at"]).astimezone(UTC).isoformat()
+    return json.dumps(form, sort_keys=True)
 
 
 def lost_signatures(

@@ -22,10 +22,8 @@ from schemas.field import Table
 from schemas.operations import OPERATIONS
 from schemas.tables import INSERT_BATCH_DATA
 
-LISTED = tuple(operation.response for operation in OPERATIONS if operation.returns_list)
-"""Record kinds the service lists."""
 PULLED = {one.response: one.path.strip("/") for one in OPERATIONS if one.returns_list}
-"""Their names for `recon pull`."""
+"""The record kinds that the service lists, and their names for `recon pull`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def counting_listings(
     spoiled = {record for record, one in newest.items() if one.spoiled}
     used = newest.keys() - older - spoiled
     return Counting(
-        tuple(newest[record].extract for record in LISTED if record in used),
+        tuple(newest[record].extract for record in PULLED if record in used),
         frozenset(older),
         frozenset(spoiled),
         {record: one.zone for record, one in newest.items()},
@@ -82,7 +80,7 @@ def of_scope(
     BatchId of the scope; of other kinds, which have no key, those with a content of the scope. What
     was taken back is no more of it: the report of everything says that it is listed still.
     """
-    sides = [_without_withdrawn(side) for side in sides]
+    sides = [side.filter(~in_state(ENDS)) if "state" in side.columns else side for side in sides]
     if table is not INSERT_BATCH_DATA:
         keys = pl.concat([key_frame(table, side, wire=zone) for side in sides])
         rows = key_frame(table, listed, wire=zone).with_row_index("at")
@@ -94,10 +92,3 @@ def of_scope(
     )
     numbers = sent[BATCH].drop_nulls().unique().to_list()
     return own_rows(sent, listed, brought_elsewhere(connection, numbers, batches))
-
-
-def _without_withdrawn(side: pl.DataFrame) -> pl.DataFrame:
-    """A side without the rows of batches that were taken back."""
-    if "state" not in side.columns:
-        return side
-    return side.filter(~in_state(ENDS))

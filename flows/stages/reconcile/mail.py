@@ -74,8 +74,8 @@ def mail_reports(workspace: Workspace, saved: int) -> bool:
                     log.warning("%s %s to be mailed; the next run tries again", more, waits)
                     break
     except (ReconError, OSError, psycopg.Error) as error:
-        said = str(error) or type(error).__name__
-        log.warning("Reports that wait were not mailed; the next run tries again: %s", said)
+        why = str(error) or type(error).__name__
+        log.warning("Reports that wait were not mailed; the next run tries again: %s", why)
     return failed
 
 
@@ -86,8 +86,8 @@ def _tried(
     try:
         return _mail(workspace, connection, number, but)
     except (ReconError, OSError) as error:
-        said = str(error).rstrip(".") or type(error).__name__
-        failure = f"The report of reconciliation {number} was not mailed: {said}"
+        why = str(error).rstrip(".") or type(error).__name__
+        failure = f"The report of reconciliation {number} was not mailed: {why}"
         return Mailed((), (failure,), unusable=isinstance(error, MailUnusable | SettingsError))
 
 

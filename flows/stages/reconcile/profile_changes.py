@@ -118,8 +118,8 @@ def _flat(values: dict[str, object]) -> Keys:
             flat |= {f"{key} {name}": text for name, text in value.items()}
         elif key not in BESIDE:
             flat[key] = value
-    return {key: _text(value) for key, value in flat.items() if value is not None}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return {
+        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        for key, value in flat.items()
+        if value is not None
+    }

@@ -23,7 +23,6 @@ RECORDS = "records.parquet"
 BREAKS_CSV, BREAKS_PARQUET = "breaks.csv", "breaks.parquet"
 TOTALS = "totals.json"
 MANIFEST = "manifest.json"
-BLOCK = 1024 * 1024
 PASSING = (".", "~$")
 """How names of files begin that are gone when nobody writes or opens one."""
 ANOTHER = (
@@ -55,7 +54,7 @@ def check_files(
             else f"not those {MANIFEST} had"
         )
         raise _not_as_written(run, f"its files in {folder} are {what}", way_out)
-    if other := _said_otherwise(connection, run, folder):
+    if other := _altered_in_manifest(connection, run, folder):
         raise _not_as_written(run, f"{MANIFEST} in {folder} is changed since: {other}", way_out)
     strange = ", ".join(_strange(folder, {*listed, MANIFEST, SIGNATURES})) if alone else ""
     if strange:
@@ -96,21 +95,17 @@ def read_totals(workspace: Workspace, run: Reconciliation) -> Any:
         raise ValueError(str(error)) from None
 
 
-def manifest_facts(run: Reconciliation) -> dict[str, object]:
-    """What the manifest of a run says beside its files, and the ledger as well."""
-    return {
+def _altered_in_manifest(connection: psycopg.Connection, run: Reconciliation, folder: Path) -> str:
+    """What the manifest of a run says otherwise than the ledger and the audit trail."""
+    manifest: Any = json.loads((folder / MANIFEST).read_bytes())
+    facts = {
         "reconciliation": run.id,
         "as_of": run.as_of.isoformat(),
         "verdict": run.verdict,
         "report_hash": run.report_hash,
         "chain_hash": run.chain_hash,
     }
-
-
-def _said_otherwise(connection: psycopg.Connection, run: Reconciliation, folder: Path) -> str:
-    """What the manifest of a run says otherwise than the ledger and the audit trail."""
-    said: Any = json.loads((folder / MANIFEST).read_bytes())
-    other = [name for name, fact in manifest_facts(run).items() if said.get(name) != fact]
+    other = [name for name, fact in facts.items() if manifest.get(name) != fact]
     noted = manifest_noted(connection, run)
     if not other and noted not in (None, sha256_of(folder / MANIFEST)):
         return "its text, such as when it was written"
@@ -140,11 +135,8 @@ def _not_as_written(run: Reconciliation, what: str, way_out: str) -> SignatureRe
 
 def sha256_of(path: Path) -> str:
     """The hash of a file; `missing` where it cannot be read."""
-    digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            while block := file.read(BLOCK):
-                digest.update(block)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return "missing"
-    return digest.hexdigest()

@@ -11,9 +11,10 @@ from connectors.errors import SettingsError
 from connectors.postgres.batches.ledger import Batch
 from connectors.postgres.runs.reconciliations import latest_runs
 from connectors.printable import shown
-from flows.stages.reconcile.as_of import OPTIONS, Names, scope_as_of
+from flows.stages.reconcile.as_of import OPTIONS, Names
 from flows.steps.rules.rules import Rules
 from schemas.ledger import FEED_NAME
+from schemas.life import RESTATED
 
 EVERYTHING = "everything"
 _ONE = {"batches": "batch", "feeds": "feed", "tenants": "tenant"}
@@ -51,7 +52,7 @@ class Scope:
                     f"{shown(feed)!r} is not the name of a feed. Name each feed by itself, as its "
                     "profile does and `recon status` shows it."
                 )
-        for name in ("batches", "feeds", "tenants"):
+        for name in _ONE:
             object.__setattr__(self, name, tuple(sorted({*getattr(self, name)})))
 
     @property
@@ -61,26 +62,14 @@ class Scope:
             return self.kept
         parts = [
             f"{name} {', '.join(map(str, values))}"
-            for name, values in (
-                ("batches", self.batches),
-                ("feeds", self.feeds),
-                ("tenants", self.tenants),
-            )
-            if values
+            for name in _ONE
+            if (values := getattr(self, name))
         ]
         return "; ".join(parts) or EVERYTHING
 
     @property
     def options(self) -> list[str]:
-        return [
-            f"--{name} {value}"
-            for name, values in (
-                ("batch", self.batches),
-                ("feed", self.feeds),
-                ("tenant", self.tenants),
-            )
-            for value in values
-        ]
+        return [f"--{one} {value}" for name, one in _ONE.items() for value in getattr(self, name)]
 
     @property
     def narrow(self) -> bool:
@@ -116,12 +105,8 @@ class Scope:
             not mine or not theirs or {*mine} & {*theirs} for mine, theirs in self._pairs(other)
         )
 
-    def _pairs(self, other: "Scope") -> tuple[tuple[Collection[object], Collection[object]], ...]:
-        return (
-            (self.batches, other.batches),
-            (self.feeds, other.feeds),
-            (self.tenants, other.tenants),
-        )
+    def _pairs(self, other: "Scope") -> list[tuple[Collection[object], Collection[object]]]:
+        return [(getattr(self, name), getattr(other, name)) for name in _ONE]
 
 
 def scope_title(text: str) -> str:
@@ -172,4 +157,5 @@ class Asked:
 
         So nothing that is decided or signed there stands for the runs it restates.
         """
-        return scope_as_of(self.scope.text, self.as_of, self.restate)
+        restated = "" if self.restate is None else f"{RESTATED}{self.as_of}"
+        return self.scope.text + restated

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
 
 import polars as pl
@@ -35,8 +36,7 @@ from flows.steps.reconcile.countable import (
 from schemas.breaks import Status
 from schemas.derived.left_out import OWN
 from schemas.derived.views import WRITTEN
-from schemas.field import Table
-from schemas.guards.tenants import TENANT
+from schemas.field import TENANT, Table
 from schemas.operations import PUSHES
 from schemas.tables import DOCUMENTED, EXTRACTS, PAYMENT_PLAN_DETAIL
 
@@ -47,45 +47,37 @@ STREAMED = 16 * MIB
 """Bytes of a larger side that are read at once, at least: each range has rows of most of them."""
 
 
+@dataclass
 class SideFrames:
     """Frames by record kind as they are read; of large kinds what reads their parts."""
 
-    def __init__(
-        self,
-        connection: psycopg.Connection,
-        others: Sequence[psycopg.Connection],
-        tenants: Collection[int],
-        bound: Collection[int],
-        broken: Collection[int],
-        at_once: int,
-        *,
-        narrow: bool,
-    ) -> None:
-        self.connection = connection
-        self.others = others
-        """What sees the same as the connection does, and reads with it."""
-        self.tenants = tenants
-        self.bound = bound
-        """Batches of the scope that are bound to one of the tenants."""
-        self.narrow = narrow
-        self.broken = broken
-        self.at_once = at_once
+    connection: psycopg.Connection
+    others: Sequence[psycopg.Connection]
+    """What sees the same as the connection does, and reads with it."""
+    tenants: Collection[int]
+    bound: Collection[int]
+    """Batches of the scope that are bound to one of the tenants."""
+    broken: Collection[int]
+    at_once: int
+    narrow: bool = field(kw_only=True)
+    extract: dict[str, Sequence[Load]] = field(default_factory=dict)
+    database: dict[str, Sequence[Load]] = field(default_factory=dict)
+    answers: dict[str, pl.DataFrame] = field(default_factory=dict)
+    listed: dict[str, Sequence[Load]] = field(default_factory=dict)
+    ranges: dict[str, Ranges] = field(default_factory=dict)
+    """Of the kinds that are in parts."""
+    unfit: dict[str, int] = field(default_factory=dict)
+    found: Found = field(default_factory=dict)
+    unproven: dict[str, pl.DataFrame] = field(default_factory=dict)
+    unshown: Found = field(default_factory=dict)
+    nameless: Found = field(default_factory=dict)
+    overtaken: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """Rows whose record a batch of a lower number wrote after them."""
+    lost: dict[str, pl.DataFrame] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         self.keep = keeper()
-        self.extract: dict[str, Sequence[Load]] = {}
-        self.database: dict[str, Sequence[Load]] = {}
-        self.answers: dict[str, pl.DataFrame] = {}
-        self.listed: dict[str, Sequence[Load]] = {}
-        self.ranges: dict[str, Ranges] = {}
-        """Of the kinds that are in parts."""
-        self.unfit: dict[str, int] = {}
-        self.found: Found = {}
-        self.unproven: dict[str, pl.DataFrame] = {}
-        self.unshown: Found = {}
-        self.nameless: Found = {}
-        self.overtaken: dict[str, pl.DataFrame] = {}
-        """Rows whose record a batch of a lower number wrote after them."""
-        self._written_late = written_late(connection)
-        self.lost: dict[str, pl.DataFrame] = {}
+        self._written_late = written_late(self.connection)
 
     def add(
         self, record: str, batches: Sequence[int], places: pl.DataFrame, *, service: bool
@@ -152,7 +144,10 @@ class SideFrames:
 
     def _delivered(self, table: Table, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
         add_found(self.found, found_in(table, rows))
-        self._add_unshown(table, rows)
+        unproven = self.unproven.get(table.name)
+        if unproven is not None:
+            unshown = rows.join(unproven, on=unproven.columns, how="semi")
+            add_found(self.unshown, found_in(table, unshown))
         self._add_nameless(table, rows)
         # The receipts say what became of it when it was applied.
         rows = not_overtaken(rows, self.overtaken[table.name])
@@ -261,12 +256,6 @@ class SideFrames:
         without_text = sources.without_text(self.connection, table, self.broken)
         if without_text.height:
             self.unproven[table.name] = without_text
-
-    def _add_unshown(self, table: Table, rows: pl.DataFrame) -> None:
-        unproven = self.unproven.get(table.name)
-        if unproven is not None:
-            unshown = rows.join(unproven, on=unproven.columns, how="semi")
-            add_found(self.unshown, found_in(table, unshown))
 
     def _add_nameless(self, table: Table, rows: pl.DataFrame) -> None:
         """Rows that no scope of tenants has, and that count or are in error."""

@@ -187,11 +187,11 @@ def _sign(
     accept_changes: str | None = None,
     accept_restated: date | None = None,
 ) -> Signed:
-    said = " ".join((by if by is not None else user_name()).split())
-    if not said:
+    name = " ".join((by if by is not None else user_name()).split())
+    if not name:
         raise SignatureRefused("--by is empty. Name who signs, or leave it out.")
     with workspace.database.connect() as connection:
-        person = who(connection, said)
+        person = who(connection, name)
         run = _only_scope(connection) if number is None else find_run(connection, number)
         refuse_other_scope(connection, run)
         # Hashing large files may take longer than a scope is kept for a process that says nothing.
@@ -310,16 +310,16 @@ def _accepted_changes(
 def _changed(run: Reconciliation, changes: Changes) -> str:
     """The changes in a sentence, the first of them in full."""
     rows = method_rows(changes, run.rules_hash)
-    said = [
+    lines = [
         "{} {} -> {}".format(name, *shortened_pair(old, new, VALUE))
         for name, old, new in rows[:LISTED]
     ]
     if len(rows) > LISTED:
-        said.append(f"{len(rows) - LISTED} more")
+        lines.append(f"{len(rows) - LISTED} more")
     aside = sum(one.breaks for one in changes.aside)
     if aside and not changes.signed:
-        said.append(f"{quantity(aside, 'break')} {agree(aside, 'is', 'are')} set aside by rules")
-    return "; ".join(said)
+        lines.append(f"{quantity(aside, 'break')} {agree(aside, 'is', 'are')} set aside by rules")
+    return "; ".join(lines)
 
 
 def _same(one: str, other: str) -> bool:

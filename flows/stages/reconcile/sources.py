@@ -195,20 +195,15 @@ def _find_delivered(
     listings = counting_listings(connection, extracts, service, narrow=scope.narrow)
     unproven = _unproven(workspace, extracts, listings.extracts)
     proven = tuple(one for one in listings.extracts if one.id not in unproven)
+    unasked = [batch.id for batch in batches if not batch.service]
     return _Delivered(
         batches=batches,
         files=files,
         records=_records(connection, scope, ids, extracts),
         listings=replace(listings, extracts=proven),
         unproven=unproven,
-        database_alone=_database_alone(connection, batches),
+        database_alone=frozenset(unasked) - batches_with_sends(connection, unasked),
     )
-
-
-def _database_alone(connection: psycopg.Connection, batches: Iterable[Batch]) -> frozenset[int]:
-    """The batches of which nothing is to reach the service."""
-    unasked = [batch.id for batch in batches if not batch.service]
-    return frozenset(unasked) - batches_with_sends(connection, unasked)
 
 
 def _of_scope(connection: psycopg.Connection, scope: Scope) -> tuple[Batch, ...]:
@@ -276,7 +271,10 @@ def _read_sides(
         workspace.settings.limits.reconcile_bytes,
         narrow=scope.narrow,
     )
-    batches, names = delivered.batch_ids, _file_names(delivered.readable)
+    batches = delivered.batch_ids
+    known = [(extract.id, extract.name) for extract in delivered.readable]
+    schema = {"extract_id": pl.Int32(), "file": pl.String()}
+    names = pl.DataFrame(known, schema=schema, orient="row")
     unreadable: dict[int, str] = {}
     for record in delivered.records:
         if record != INSERT_BATCH_DATA.name:
@@ -299,11 +297,6 @@ def _read_sides(
             zone = delivered.listings.zones[listing.record]
             frames.add_listing(listing, names, batches, zone)
     return frames, unreadable
-
-
-def _file_names(extracts: Iterable[Extract]) -> pl.DataFrame:
-    known = [(extract.id, extract.name) for extract in extracts]
-    return pl.DataFrame(known, schema={"extract_id": pl.Int32(), "file": pl.String()}, orient="row")
 
 
 def _batch_rows(

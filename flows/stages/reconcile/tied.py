@@ -31,10 +31,8 @@ from schemas.derived.views import APPLIED
 from schemas.field import Table
 from schemas.tables import EXTRACTS
 
-COUNTED = APPLIED
-"""End states whose rows the receipts of applying count."""
 Found = dict[tuple[int, str], tuple[Totals, dict[str, int]]]
-"""By extract and record kind: what its rows come to, and how many ended in each of COUNTED."""
+"""By extract and record kind: what its rows come to, and how many ended in each of APPLIED."""
 
 
 def found_in(table: Table, rows: pl.DataFrame) -> Found:
@@ -93,7 +91,7 @@ def untied(
             differences += [
                 f"{quantity(states.get(state, 0), 'row')} {state}, and its receipts say "
                 f"{then.get(state, 0)}"
-                for state in COUNTED
+                for state in APPLIED
                 if states.get(state, 0) != then.get(state, 0)
             ]
             if states.get("pending"):

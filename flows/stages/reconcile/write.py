@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 from connectors.files.disk.atomic import Write, write_file, write_files
 from connectors.postgres.runs.reconciliations import Reconciliation
@@ -95,24 +94,11 @@ def write_reconciliation(
 def rendered(report: ReconciliationReport) -> Mapping[str, Write]:
     """What writes the renderings of a report, by file name."""
     frame = breaks_frame(report)
-
-    def page(file: IO[bytes]) -> None:
-        file.write(render_html(report).encode())
-
-    def workbook(file: IO[bytes]) -> None:
-        file.write(render_workbook(report, frame))
-
-    def text(file: IO[bytes]) -> None:
-        file.write(render_text(report).encode())
-
-    def totals(file: IO[bytes]) -> None:
-        file.write(totals_json(report))
-
     return {
-        PAGE: page,
-        WORKBOOK: workbook,
-        TEXT: text,
+        PAGE: lambda file: file.write(render_html(report).encode()),
+        WORKBOOK: lambda file: file.write(render_workbook(report, frame)),
+        TEXT: lambda file: file.write(render_text(report).encode()),
         BREAKS_CSV: partial(write_breaks_csv, frame),
         BREAKS_PARQUET: partial(write_parquet, frame),
-        TOTALS: totals,
+        TOTALS: lambda file: file.write(totals_json(report)),
     }

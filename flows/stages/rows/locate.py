@@ -18,7 +18,7 @@ from connectors.files.text.content import Content
 from connectors.postgres.auditing.evidence import WHOLE, altered_ledger
 from connectors.postgres.batches import ledger
 from connectors.postgres.batches.corrections import unrepaired
-from connectors.postgres.batches.digests import are_as_staged
+from connectors.postgres.batches.digests import is_as_staged
 from connectors.postgres.batches.findings import find_row, row_from_line
 from connectors.postgres.batches.ledger import Batch, Extract, State
 from connectors.postgres.batches.other_names import came_as
@@ -41,7 +41,7 @@ from schemas.counting import first_of, quantity
 from schemas.derived.sql_names import staged_name
 from schemas.tables import EXTRACTS
 
-HASHED = "the hash of all rows that were staged with it"
+HASHED = "the hash of the rows that were staged with it"
 _POSITION = ("byte_start", "byte_end", "first_line", "last_line")
 _TEXT = ("data", "raw")
 BLOCK_BYTES = 1 << 20
@@ -59,13 +59,15 @@ class RowProof:
         if not cleared:
             self._hold_against_file(extract, row)
         table = EXTRACTS[row.record]
-        hashed = are_as_staged(self._connection, table, extract.batch_id, extract.id)
+        hashed = is_as_staged(
+            self._connection, table, extract.batch_id, extract.id, row.record_number
+        )
         if hashed is False:
             raise EvidenceBroken(
-                f"The rows of {extract.name} of batch {extract.batch_id} (table "
-                f"{staged_name(table)}) are not those that were staged: somebody altered them in "
-                f"the database, and nothing tells which. Record {row.record_number} is not shown. "
-                f"{PUT_BACK}"
+                f"Rows of {extract.name} of batch {extract.batch_id} (table {staged_name(table)}) "
+                f"around record {row.record_number} are not those that were staged: somebody "
+                "altered them in the database, and nothing tells which. Record "
+                f"{row.record_number} is not shown. {PUT_BACK}"
             )
         if not cleared:
             rest = f"{HASHED} proves" if hashed else "nothing proves"

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from connectors.files.chunks.cells import split_cells
-from connectors.files.chunks.reader import said_on
+from connectors.files.chunks.reader import lines_above_record
 from connectors.files.layout.header import Header
 from connectors.files.profiles.profile import Profile
 from connectors.files.text.content import Content
@@ -43,18 +43,18 @@ def source_of(
     if not places:
         return "nothing"
     spec = profile.fields.get(name, {})
-    names = [_said(header, place, lines or {}) for place in places]
+    names = [_column_name(header, place, lines or {}) for place in places]
     columns = _sum(names, spec) if spec.keys() & {"sum", "minus"} else " and ".join(names)
     around = [
         f"{spec[key]!r} {where} it"
         for key, where in (("prefix", "before"), ("suffix", "behind"))
         if key in spec
     ]
-    said = ", ".join([columns, *around])
-    return f"{said}, or {spec['default']!r} where it is empty" if "default" in spec else said
+    source = ", ".join([columns, *around])
+    return f"{source}, or {spec['default']!r} where it is empty" if "default" in spec else source
 
 
-def _said(header: Header, place: int, lines: Mapping[int, str]) -> str:
+def _column_name(header: Header, place: int, lines: Mapping[int, str]) -> str:
     """The name of a column, and that it is none of a record's own line."""
     name = header.names[place]
     return f"{name}{lines.get(place, ' of a line above' if place >= header.line_width else '')}"
@@ -62,7 +62,7 @@ def _said(header: Header, place: int, lines: Mapping[int, str]) -> str:
 
 def _lines_above(content: Content, header: Header, row: Any, block_bytes: int) -> dict[int, str]:
     """By column that stands above a record: its line, where that is known."""
-    on = said_on(content, header, row.byte_start, block_bytes)
+    on = lines_above_record(content, header, row.byte_start, block_bytes)
     return {
         place: "" if line == row.first_line else f" of line {line}"
         for place, line in enumerate(on, header.line_width)
@@ -73,8 +73,8 @@ def _lines_above(content: Content, header: Header, row: Any, block_bytes: int) -
 def _sum(names: Sequence[str], spec: Mapping[str, Any]) -> str:
     added, total = len(spec.get("sum", ())), len(spec.get("sum", ())) + len(spec.get("minus", ()))
     columns = " + ".join(names[:added]) + "".join(f" - {name}" for name in names[added:total])
-    said = f"({columns.strip()}) * {spec['scale']}" if "scale" in spec else columns.strip()
-    return f"{said} / units by {names[total]}" if "per" in spec else said
+    scaled = f"({columns.strip()}) * {spec['scale']}" if "scale" in spec else columns.strip()
+    return f"{scaled} / units by {names[total]}" if "per" in spec else scaled
 
 
 def delivered_of(header: Header, cells: Sequence[str], name: str) -> str | None:

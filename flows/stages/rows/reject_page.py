@@ -9,7 +9,7 @@ import psycopg
 
 from connectors.postgres.batches import ledger
 from connectors.postgres.batches.attempts import AttemptRow, Later
-from connectors.postgres.batches.findings import RejectedRow, rejected_rows
+from connectors.postgres.batches.findings import rejected_rows
 from flows.report.next_step import next_of_row
 from flows.stages.rows.texts import RowTexts
 from flows.stages.workspace import Workspace
@@ -53,23 +53,17 @@ def shown_rejects(
     texts = RowTexts(workspace, connection, [batch_id])
     names = {one.id: one.name for one in ledger.list_extracts(connection, batch_id)}
     for row in texts.filled(rejected_rows(connection, tables, batch_id, most=most, after=after)):
-        yield _displayed(row, names[row.extract_id], elsewhere, batch)
-
-
-def _displayed(
-    row: RejectedRow, file: str, elsewhere: Mapping[AttemptRow, Later], batch: ledger.Batch
-) -> ShownReject:
-    later = elsewhere.get(AttemptRow(batch.id, row.extract_id, row.record_number))
-    errors = tuple(json.loads(row.error_data))
-    text, table = row.data or row.raw or "", EXTRACTS[row.record]
-    return ShownReject(
-        row.extract_id,
-        row.record_number,
-        file,
-        row.first_line,
-        table.title,
-        shown_record(table, text) if text else "",
-        errors,
-        tuple(next_of_row(errors, batch.state, later)),
-        later,
-    )
+        later = elsewhere.get(AttemptRow(batch.id, row.extract_id, row.record_number))
+        errors = tuple(json.loads(row.error_data))
+        text, table = row.data or row.raw or "", EXTRACTS[row.record]
+        yield ShownReject(
+            row.extract_id,
+            row.record_number,
+            names[row.extract_id],
+            row.first_line,
+            table.title,
+            shown_record(table, text) if text else "",
+            errors,
+            tuple(next_of_row(errors, batch.state, later)),
+            later,
+        )

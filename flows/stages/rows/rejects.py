@@ -59,16 +59,8 @@ EXPLANATION = "what-is-wrong.txt"
 _AT_ONCE = 4096
 """Rows that are put aside together."""
 _ROW = {
-    "extract_id": pl.Int32(),
-    "record_number": pl.Int64(),
-    "first_line": pl.Int64(),
-    "last_line": pl.Int64(),
-    "byte_start": pl.Int64(),
-    "byte_end": pl.Int64(),
-    "data": pl.String(),
-    "raw": pl.String(),
-    "error_data": pl.String(),
-    "record": pl.String(),
+    name: pl.Int64() if kind is int else pl.String()
+    for name, kind in RejectedRow.__annotations__.items()
 }
 """The columns of a RejectedRow."""
 

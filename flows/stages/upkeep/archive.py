@@ -32,8 +32,8 @@ from connectors.postgres.batches.batch_reports import (
 )
 from connectors.postgres.batches.lease import worked_on
 from connectors.postgres.batches.ledger import ENDED, batches_of
-from connectors.postgres.batches.retention import Expected, expected_contents
-from connectors.postgres.runs.reconciliations import list_runs
+from connectors.postgres.batches.retention import expected_contents
+from connectors.postgres.runs.reconciliations import Reconciliation, list_runs
 from connectors.postgres.trail import add_event
 from flows.report.spelling import visible
 from flows.stages.batch_folder import opened_at
@@ -95,12 +95,15 @@ class VerifiedArchive:
 def verify_archive(workspace: Workspace) -> VerifiedArchive:
     """Hash everything that is kept; what does not match goes to the audit trail of its batches."""
     archive = workspace.settings.archive
-    size = reports = 0
+    size = 0
     mismatches: list[Mismatch] = []
 
+    def below_home(path: Path) -> str:
+        return str(path.relative_to(workspace.settings.home))
+
     def unread(error: OSError) -> None:
-        path, found = Path(error.filename), f"{UNREAD}: {error.strerror}"
-        mismatches.append(Mismatch(str(path.relative_to(workspace.settings.home)), found))
+        place = below_home(Path(error.filename))
+        mismatches.append(Mismatch(place, f"{UNREAD}: {error.strerror}"))
 
     paths = [*_in_archive(archive, unread)]
     there = {path.stem for path in paths if _is_content(path)}
@@ -121,32 +124,22 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
                     unbrought.add(sha256)
             # Housekeeping may have removed it since the ledger was read, and has said so then.
             elif fault != MISSING or expected_of(connection, [sha256]):
-                mismatches.append(_mismatch(workspace, path, fault, one))
+                files, batches = (one.files, one.batches) if one else ((), ())
+                mismatches.append(Mismatch(below_home(path), fault, files, batches))
         # What was delivered since they were listed has the name of a content.
         mismatches += [
-            Mismatch(str(path.relative_to(workspace.settings.home)), UNKNOWN)
-            for path in paths
-            if not _is_content(path)
+            Mismatch(below_home(path), UNKNOWN) for path in paths if not _is_content(path)
         ]
         runs = [*list_runs(connection)]
-        for run in runs:
-            reports += 1
-            try:
-                check_files(workspace, connection, run)
-            except SignatureRefused as refused:
-                mismatches.append(Mismatch(f"reports/{run.folder}", str(refused)))
-            else:
-                if found := altered_signatures(workspace, connection, run):
-                    mismatches.append(Mismatch(f"reports/{run.folder}/{SIGNATURES}", found))
+        mismatches += _altered_runs(workspace, connection, runs)
         noted = [one for one in noted_reports(connection) if not one.removed]
-        reports += len(noted)
         mismatches += _altered_reports(workspace, connection, noted)
         mismatches += _out_of_date(workspace, connection, noted)
         unhashed, lost, unfinished = _unhashed(workspace, connection, noted)
         mismatches += unfinished
         verified = VerifiedArchive(
             len(wanted),
-            reports,
+            len(runs) + len(noted),
             size,
             tuple(mismatches),
             unhashed,
@@ -176,9 +169,18 @@ def _is_content(path: Path) -> bool:
     return path.suffix == ".csv" and len(path.stem) == HASH and path.parent.name == path.stem[:2]
 
 
-def _mismatch(workspace: Workspace, path: Path, fault: str, one: Expected | None) -> Mismatch:
-    files, batches = (one.files, one.batches) if one else ((), ())
-    return Mismatch(str(path.relative_to(workspace.settings.home)), fault, files, batches)
+def _altered_runs(
+    workspace: Workspace, connection: psycopg.Connection, runs: Iterable[Reconciliation]
+) -> Iterator[Mismatch]:
+    """Reports of reconciliations that are not as they were written, or signed otherwise."""
+    for run in runs:
+        try:
+            check_files(workspace, connection, run)
+        except SignatureRefused as refused:
+            yield Mismatch(f"reports/{run.folder}", str(refused))
+        else:
+            if found := altered_signatures(workspace, connection, run):
+                yield Mismatch(f"reports/{run.folder}/{SIGNATURES}", found)
 
 
 def _altered_reports(

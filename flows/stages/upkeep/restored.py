@@ -4,8 +4,6 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
 
 from connectors.files.archived.archive import kept_path
 from connectors.files.archived.removed_contents import REPORT, listed_as_removed
@@ -52,15 +50,15 @@ def go_on_after_restore(
         # What went meanwhile may have been sent as well.
         known = known_contents(connection)
         lost = (kept | gone) - known
-        removed = take_over(connection, _not_there(settings.archive, listed_gone))
+        not_there = {
+            one: at
+            for one, at in listed_gone.items()
+            if not os.path.lexists(kept_path(settings.archive, one))
+        }
+        removed = take_over(connection, not_there)
         reports = take_over_removed(connection, settings.reports, listed_gone.keys())
         in_doubt = declare(connection, Restore(unsent, by, reason, lost))
     with workspace.database.connect() as connection:
         unknown = unknown_contents(workspace, connection, lost)
         missing = known - kept - removed_contents(connection).keys()
         return WentOn(in_doubt, unknown, len(lost - kept), len(missing), len(removed), len(reports))
-
-
-def _not_there(archive: Path, listed: Mapping[str, datetime]) -> Mapping[str, datetime]:
-    """Those of what the home says was removed that the archive does not have."""
-    return {one: at for one, at in listed.items() if not os.path.lexists(kept_path(archive, one))}

@@ -112,14 +112,13 @@ def sweep(
     if not dry_run:
         forget_long_removed(workspace.settings.archive, now)
         with workspace.database.connect() as connection:
-            detail = {one.what: _swept_detail(one) for one in swept}
+            detail = {
+                one.what: {"number": one.number, "bytes": one.bytes}
+                | ({"not_removed": len(one.faults)} if one.faults else {})
+                for one in swept
+            }
             add_event(connection, SWEPT, detail={**ONE_BY_ONE, **detail})
     return swept
-
-
-def _swept_detail(one: Swept) -> dict[str, int]:
-    counts = {"number": one.number, "bytes": one.bytes}
-    return counts | ({"not_removed": len(one.faults)} if one.faults else {})
 
 
 def not_removed(swept: Iterable[Swept]) -> str:

@@ -34,7 +34,8 @@ _FIRST_SIZE = r"^(\S+ -?)[^,]+"
 """Of `amounts` the size of the first one, behind its name and its sign."""
 _OF_SUMS = ("DISCOUNT_GT_PAID", "TOLERANCE_BUDGET")
 """Codes whose values are sums, and have no difference beside them."""
-_SHOWN = {"expected": "expected", "found": "found", "delta": "difference", "amount": "amount"}
+_WORDS = {"expected": "expected", "found": "found", "delta": "difference", "amount": "amount"}
+_MONEY = ("delta", "amount")
 
 
 def holds(seen: str, up_to: str) -> pl.Expr:
@@ -46,11 +47,12 @@ def holds(seen: str, up_to: str) -> pl.Expr:
     now, then = size(), size(seen)
     # A difference of zero has no direction, and an amount that is not there has no size.
     alike = ((now > 0) & (then > 0)) | ((now < 0) & (then < 0))
+    values = (pl.col(name).eq_missing(pl.col(seen + name)) for name in ("expected", "found"))
     within = (
         alike
         & pl.col("currency").eq_missing(pl.col(f"{seen}currency"))
         & _same_amounts(seen + "amounts", lambda amounts: amounts.str.replace(_FIRST_SIZE, "${1}"))
-        & (_of_amounts() | _same_values(seen))
+        & (_of_amounts() | pl.all_horizontal(values))
         & (now.abs() <= pl.col(up_to))
     )
     return same | within.fill_null(value=False)
@@ -61,11 +63,6 @@ def _of_amounts() -> pl.Expr:
     code = pl.col("code")
     of_amounts = code.is_in([*OF_AMOUNTS, *_OF_SUMS]) | ((code == "ECHO") & is_amount_field())
     return pl.col("delta").is_not_null() | of_amounts
-
-
-def _same_values(seen: str) -> pl.Expr:
-    values = (pl.col(name).eq_missing(pl.col(seen + name)) for name in ("expected", "found"))
-    return pl.all_horizontal(values)
 
 
 def is_same(before: Callable[[str], str]) -> pl.Expr:
@@ -94,15 +91,14 @@ def acceptance(carried: pl.DataFrame, names: Mapping[str, str]) -> pl.Series:
     """
     other = outgrown()
     lapsed = pl.col("state") == BreakState.EXPIRED
+    both = pl.format(" as {}; it is now {}", values(names, "seen_"), values(names))
     text = pl.format(
         "{} by {} until {}{}{}: {}",
         pl.when(lapsed | other).then(pl.lit("was accepted")).otherwise(pl.lit("accepted")),
         "accepted_by",
         pl.col("accepted_until").cast(pl.String),
         _up_to(),
-        pl.when(other)
-        .then(pl.format(" as {}; it is now {}", values(names, "seen_"), values(names)))
-        .otherwise(pl.lit("")),
+        pl.when(other).then(both).otherwise(pl.lit("")),
         "accepted_reason",
     )
     return carried.select(text.alias("acceptance")).to_series()
@@ -134,7 +130,7 @@ def accepted_terms(names: Mapping[str, str]) -> pl.Expr:
 
 def _up_to() -> pl.Expr:
     """The ceiling of an acceptance; empty where it has none."""
-    return pl.format(" up to {}", money_text(pl.col("up_to"))).fill_null("")
+    return pl.format(" up to {}", money_text("up_to")).fill_null("")
 
 
 def values(names: Mapping[str, str], prefix: str = "") -> pl.Expr:
@@ -144,7 +140,7 @@ def values(names: Mapping[str, str], prefix: str = "") -> pl.Expr:
     """
     parts = [
         pl.format(f"{word} {{}}", amount_text(prefix + name) if name in _MONEY else prefix + name)
-        for name, word in _SHOWN.items()
+        for name, word in _WORDS.items()
     ]
     parts.append(pl.format("in {}", currency_named(f"{prefix}currency", names)))
     amounts, note = pl.col(f"{prefix}amounts"), pl.col(f"{prefix}note")
@@ -154,6 +150,3 @@ def values(names: Mapping[str, str], prefix: str = "") -> pl.Expr:
     parts.append(pl.when(note != "").then(note))
     text = pl.concat_str(parts, separator=", ", ignore_nulls=True)
     return pl.when(text == "").then(pl.lit("without a value")).otherwise(text)
-
-
-_MONEY = ("delta", "amount")

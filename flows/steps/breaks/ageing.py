@@ -7,7 +7,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.breaks.carried_states import is_open
-from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted
+from flows.steps.breaks.money import BASIS, counted, currency_text
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.rules.calendar import business_ages, calendar_ages
 from schemas.tables import EXTRACTS
@@ -65,31 +65,19 @@ def bucket() -> pl.Expr:
 def ageing(aged: pl.DataFrame) -> tuple[AgeingLine, ...]:
     """Open breaks of every code and currency by age in calendar days, as `money` counts them."""
     open_ones = aged.filter(is_open())
-    groups = (
-        open_ones.select(
-            "code",
-            pl.col("currency").cast(pl.String).fill_null(""),
-            BASIS,
-            bucket().alias("bucket"),
-            COUNTED,
-            COUNTED_BEYOND,
-        )
-        .group_by("code", "currency", BASIS, "bucket")
-        .agg(pl.len(), *counted(open_ones))
-    )
+    by = ("code", currency_text(), BASIS, bucket().alias("bucket"))
+    groups = open_ones.group_by(by).agg(pl.len(), *counted(open_ones))
     found: dict[tuple[str, str, str], dict[int, tuple[int, Decimal]]] = {}
     for code, currency, basis, place, rows, amounts, beyond in groups.iter_rows():
         found.setdefault((code, currency, basis), {})[place] = (rows, exact_sum(amounts, beyond))
-    nothing = (0, Decimal(0))
+    nothing, places = (0, Decimal(0)), range(len(BUCKETS))
     return tuple(
         AgeingLine(
-            code=code,
-            currency=currency,
-            basis=basis,
-            counts=tuple(cells.get(place, nothing)[0] for place in range(len(BUCKETS))),
-            amounts=tuple(cells.get(place, nothing)[1] for place in range(len(BUCKETS))),
+            *of,
+            counts=tuple(cells.get(place, nothing)[0] for place in places),
+            amounts=tuple(cells.get(place, nothing)[1] for place in places),
         )
-        for (code, currency, basis), cells in sorted(
+        for of, cells in sorted(
             found.items(), key=lambda one: (one[0][0], len(one[0][1]), one[0][1:])
         )
     )

@@ -68,21 +68,15 @@ def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
     `gone` are CARRIED breaks that were not found again; `newest` has record, key and batch_id of
     every extract row that counts.
     """
-    both = (
-        with_own(gone, newest)
-        .select("id", "record", "own", "side", "batch_id")
-        .join(
-            newest.group_by("record", pl.col("key").alias("own")).agg(
-                pl.col("batch_id").max().alias("newest")
-            ),
-            on=["record", "own"],
-            how="left",
-            maintain_order="left",
-        )
-    )
+    of_record = newest.group_by("record", own="key").agg(pl.col("batch_id").max().alias("newest"))
     newer = pl.col("newest") > pl.col("batch_id").fill_null(-1)
     side = pl.when(newer).then(pl.lit("E")).otherwise(pl.lit("D"))
-    return both.select("id", side.alias("side"))
+    return (
+        with_own(gone, newest)
+        .select("id", "record", "own", "batch_id")
+        .join(of_record, on=["record", "own"], how="left", maintain_order="left")
+        .select("id", side.alias("side"))
+    )
 
 
 def with_own(breaks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
@@ -119,18 +113,14 @@ def set_aside(
     sides = resolved_sides(gone.breaks, newest) if gone.sides is None else gone.sides
     known = gone.breaks.join(sides.rename({"side": "changed"}), on="id", maintain_order="left")
     known = with_own(known, newest)
-    passed = tolerated.select("record", "tenant", pl.col("key").alias("own"), "field", "tolerance")
+    passed = tolerated.select("record", "tenant", "field", "tolerance", own="key")
+    on = ["record", "tenant", "own", "field"]
     known = known.join(
-        passed.unique(["record", "tenant", "own", "field"]),
-        on=["record", "tenant", "own", "field"],
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
+        passed.unique(on), on=on, how="left", nulls_equal=True, maintain_order="left"
     )
-    there = newest.select("record", pl.col("key").alias("own"), pl.lit(value=True).alias("there"))
-    known = known.join(
-        there.unique(), on=["record", "own"], how="left", maintain_order="left"
-    ).with_columns(pl.col("there").fill_null(value=False))
+    there = newest.select("record", own="key", there=True).unique()
+    known = known.join(there, on=["record", "own"], how="left", maintain_order="left")
+    known = known.with_columns(pl.col("there").fill_null(value=False))
     other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != own_rules)
     later = _about_records(gone.breaks, gone.later)
     after = (pl.col("date") > as_of) | pl.col("id").is_in(later.implode())
@@ -142,13 +132,10 @@ def set_aside(
     within = pl.col("code").is_in(_limits(rules))
     waived = other_rules & still & (pl.col("tolerance").is_not_null() | within)
     by_rules = other_rules & (still | unknown)
+    waiver = pl.col("tolerance").fill_null("its limit is wider")
     because = (
         pl.when(waived)
-        .then(
-            pl.format(
-                "the rules let it pass: {}", pl.col("tolerance").fill_null("its limit is wider")
-            )
-        )
+        .then(pl.format("the rules let it pass: {}", waiver))
         .when(other_rules & still)
         .then(pl.lit("the rules leave it out, or no longer ask for it"))
         .when(unknown)
@@ -179,12 +166,12 @@ def set_aside(
 def _found_then(gone: Gone) -> pl.Series:
     """Ids of the breaks that are found by those rules by which each was found last."""
     schema = {"looked_rules": pl.String(), "id": pl.String()}
-    found = [
-        pl.DataFrame({"id": list(ids)}, schema={"id": pl.String()}).select(
-            pl.lit(of).alias("looked_rules"), "id"
-        )
+    found = (
+        pl.Series("id", list(ids), pl.String)
+        .to_frame()
+        .select(pl.lit(of).alias("looked_rules"), "id")
         for of, ids in gone.found_then.items()
-    ]
+    )
     pairs = pl.concat([pl.DataFrame(schema=schema), *found])
     return gone.breaks.join(pairs, on=list(schema), how="semi")["id"]
 
@@ -204,8 +191,7 @@ def _limits(rules: Rules) -> list[str]:
         limits |= {
             "RATE_STALE": rules.rates.stale_days,
             "RATE_JUMP": rules.rates.jump_percent,
-            "RATE_INVERSE": rules.rates.inverse_tolerance,
-            "RATE_TRIANGLE": rules.rates.inverse_tolerance,
+            **dict.fromkeys(("RATE_INVERSE", "RATE_TRIANGLE"), rules.rates.inverse_tolerance),
         }
     if "plans" in rules.references:
         limits |= {
@@ -221,12 +207,7 @@ def _limits(rules: Rules) -> list[str]:
 
 def _missing(sources: Sources, gone: Gone) -> pl.Expr:
     """Which source of a break this run did not have; null where it had all of them."""
-    letters = {
-        "E": sources.extract,
-        "D": sources.database,
-        "A": sources.answers,
-        "G": sources.listings,
-    }
+    sides = (sources.extract, sources.database, sources.answers, sources.listings)
     kinds = {*sources.extract, *sources.database, *sources.listings}
     titles = {name: table.title.lower() for name, table in EXTRACTS.items()}
     title = pl.col("record").replace_strict(titles, default="record", return_dtype=pl.String)
@@ -235,28 +216,26 @@ def _missing(sources: Sources, gone: Gone) -> pl.Expr:
         for code, of in BREAKS.items()
         if (needs := of.of_class.needs) and code not in _ALONE and not _has(sources, needs)
     }
-    needed = pl.col("code").replace_strict(
-        {
-            code: f"nothing to hold it against: no {_what(needs)} in this run"
-            for code, needs in lacking.items()
-        },
-        default=None,
-        return_dtype=pl.String,
-    )
+    words = {
+        code: f"nothing to hold it against: no {_what(needs)} in this run"
+        for code, needs in lacking.items()
+    }
+    needed = pl.col("code").replace_strict(words, default=None, return_dtype=pl.String)
     kindless = (pl.col("record") != "") & ~pl.col("record").is_in(list(kinds))
     elsewhere = pl.col("batch_id").is_not_null() & ~pl.col("batch_id").is_in(list(gone.batches))
     away = elsewhere & ~pl.col("there") & ~pl.col("id").is_in(gone.again.implode())
-    became = dict(gone.taken_back)
-    what = pl.col("batch_id").replace_strict(became, default=None, return_dtype=pl.String)
+    became = pl.col("batch_id").replace_strict(
+        dict(gone.taken_back), default=None, return_dtype=pl.String
+    )
     return pl.coalesce(
         # It takes its records with it, so this is why they are not there.
-        pl.when(away).then(pl.format("batch {} was {}", "batch_id", what)),
+        pl.when(away).then(pl.format("batch {} was {}", "batch_id", became)),
         pl.when(kindless).then(pl.format("no {} in this run", title)),
         *(
             pl.when((pl.col("side") == letter) & ~pl.col("record").is_in(list(frames))).then(
-                pl.format(f"no {_LETTERS[letter]} of {{}} in this run", title)
+                pl.format(f"no {what} of {{}} in this run", title)
             )
-            for letter, frames in letters.items()
+            for (letter, what), frames in zip(_LETTERS.items(), sides, strict=True)
         ),
         pl.when(away).then(pl.format("batch {} is not part of this run", "batch_id")),
         needed,

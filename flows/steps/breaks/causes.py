@@ -105,8 +105,10 @@ def find_causes(
     if left["left"].any():
         rest = numbered.hstack(left).filter(pl.col("left"))
         chosen = chosen.or_else(_chosen(ids.height, _places(rest, moments)))
+    # The same group has the same id in every run.
     names = [
-        _name(rule, about) for rule, about in chosen.groups.select("rule", "about").iter_rows()
+        "C" + hashlib.sha256(f"{rule}\x1f{about}".encode()).hexdigest()[:8]
+        for rule, about in chosen.groups.select("rule", "about").iter_rows()
     ]
     causes = chosen.groups.select(pl.Series("cause", names, pl.String), "title")
     group = pl.Series("group", chosen.group).replace(NONE, None).cast(pl.UInt32)
@@ -142,11 +144,8 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
         table = EXTRACTS[record]
         if table.version is None or table.by_name[table.version].kind not in TIMES:
             continue  # A number tells which is the newer one, and no moment.
-        places = (
-            breaks.filter(pl.col("record") == record)
-            .select(pl.col("file").cast(WORD), "line")
-            .unique()
-        )
+        own = breaks.filter(pl.col("record") == record)
+        places = own.select(pl.col("file").cast(WORD), "line").unique()
         at, offset = pl.col(table.version).dt.replace_time_zone(None), table.version + OFFSET
         names = {
             *identity_columns(table),
@@ -166,11 +165,6 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
                 rows.select(pl.lit(record).alias("record"), line_key(table, rows), at.alias("at"))
             )
     return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)
-
-
-def _name(rule: str, about: str) -> str:
-    """The same group has the same id in every run."""
-    return "C" + hashlib.sha256(f"{rule}\x1f{about}".encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
@@ -219,7 +213,7 @@ def _named(breaks: pl.DataFrame) -> Candidates:
     return candidates(
         noted,
         "named",
-        joined(pl.col("code"), field_name(), pl.col("note")),
+        joined("code", field_name(), "note"),
         pl.concat_str(title(), pl.lit(": "), pl.col("note")),
     )
 
@@ -234,19 +228,19 @@ def _values(breaks: pl.DataFrame) -> Candidates:
     return candidates(
         both,
         "value",
-        joined(pl.col("code"), field_name(), pl.col("expected"), pl.col("found"), by="\x1f"),
+        joined("code", field_name(), "expected", "found", by="\x1f"),
         pl.format("{}: {} is {} everywhere", title(), "expected", "found"),
     )
 
 
 def _places(breaks: PartedRows, moments: Moments | None) -> Iterator[Candidates]:
     """One code in one file, in one batch, or in one hour."""
-    about = joined(pl.col("code"), pl.col("record"))
+    about = joined("code", "record")
     for rule, column in (("file", "file"), ("batch", "batch_id")):
         yield candidates(
             breaks.filter(pl.col(column).is_not_null()).select(AT, "code", "record", column),
             rule,
-            joined(about, pl.col(column)),
+            joined(about, column),
             pl.format("{} in {} {}", title(), pl.lit(rule), column),
         )
     if moments is None:
@@ -262,7 +256,7 @@ def _places(breaks: PartedRows, moments: Moments | None) -> Iterator[Candidates]
     yield candidates(
         hours,
         "hour",
-        joined(about, pl.col("hour")),
+        joined(about, "hour"),
         pl.format("{} in the hour of {}", title(), "hour"),
     )
 
@@ -275,12 +269,7 @@ def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
     grouped = (
         explained.drop_nulls("cause")
         .group_by("cause", "currency", BASIS, maintain_order=True)
-        .agg(
-            pl.col("group").first(),
-            pl.len().alias("breaks"),
-            *counted(explained),
-            pl.col("id").first(),
-        )
+        .agg(pl.col("group", "id").first(), pl.len().alias("breaks"), *counted(explained))
     )
     lines = (
         grouped.group_by("cause", maintain_order=True)

@@ -64,12 +64,10 @@ def known_as_long(of_row: pl.DataFrame, gone: pl.DataFrame, carried: pl.DataFram
 
     `of_row` and `gone` as for `replacements`.
     """
-    seen = gone.select("id", pl.col("first_seen").alias("__seen"))
-    first = of_row.join(seen, on="id").group_by("id_new").agg(pl.col("__seen").min())
-    joined = carried.join(first, left_on="id", right_on="id_new", how="left", maintain_order="left")
-    return joined.with_columns(pl.min_horizontal("first_seen", "__seen").alias("first_seen")).drop(
-        "__seen"
-    )
+    seen = of_row.join(gone.select("id", __seen="first_seen"), on="id")
+    first = seen.group_by(id="id_new").agg(pl.col("__seen").min())
+    joined = carried.join(first, on="id", how="left", maintain_order="left")
+    return joined.with_columns(first_seen=pl.min_horizontal("first_seen", "__seen")).drop("__seen")
 
 
 def with_replaced(changed: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
@@ -95,15 +93,12 @@ def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
     came = carried.filter(_came())
     # Nearly all may have come: they are paired part by part.
     both = pl.concat(_paired(ids, about(part)).whole for part in came.read([*_ABOUT]))
-    was = _those(gone, both["id"]).select(
-        "id", f"state{BEFORE}", name_of(), values(names).alias("was")
-    )
+    was = _those(gone, both["id"]).select("id", f"state{BEFORE}", name_of(), was=values(names))
     now = _those(came, both["id_new"]).select(
-        pl.col("id").alias("id_new"),
-        pl.format("changed into {}: {}", "code", values(names)).alias("now"),
+        id_new="id", is_now=pl.format("changed into {}: {}", "code", values(names))
     )
-    texts = both.join(now, on="id_new").group_by("id").agg(pl.col("now").sort().str.join("; "))
-    return was.join(texts.rename({"now": "is_now"}), on="id").sort("what", "id")
+    texts = both.join(now, on="id_new").group_by("id").agg(pl.col("is_now").sort().str.join("; "))
+    return was.join(texts, on="id").sort("what", "id")
 
 
 def accepted_among(others: pl.DataFrame) -> pl.DataFrame:

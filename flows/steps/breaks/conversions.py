@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from flows.steps.breaks.patterns import AT, FEWEST, Candidates, candidates
-from flows.steps.frames.rate_series import PAIR, series
+from flows.steps.frames.rate_series import same_series, series
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,16 +42,13 @@ def _factors(rates: pl.DataFrame) -> tuple[list[str], Floats]:
         sound.select(pl.format("1 / rate {}", "name").alias("name"), (1 / rate).alias("factor")),
     ]
     for distance in range(1, NEAREST + 1):
-        same = pl.all_horizontal(
-            pl.col(column) == pl.col(column).shift(distance) for column in PAIR
-        )
         # Without rechunk() an empty chunk is left of the shift, which joining texts dies of.
         near = (
             sound.with_columns(
                 pl.col("name").shift(distance).alias("earlier"),
                 rate.shift(distance).alias("before"),
             )
-            .filter(same)
+            .filter(same_series(distance))
             .rechunk()
         )
         for one, other, ratio in (

@@ -15,6 +15,7 @@ from flows.steps.breaks.money import (
     OF_DEBT,
     ROOM,
     basis,
+    has_amount,
     is_amount_field,
 )
 from flows.steps.frames.beyond import exact_sum, number_of, parted
@@ -123,7 +124,7 @@ def _with_basis(breaks: pl.DataFrame, pool: pl.Expr) -> pl.DataFrame:
 
 def _groups(breaks: pl.DataFrame) -> pl.DataFrame:
     """Of each break a hash of what tells of its amount (`unit`) and of its debt, if it has one."""
-    of_debt = pl.col("__of_debt") & _has_amount()
+    of_debt = pl.col("__of_debt") & has_amount()
     debt = pl.lit(breaks.select(_DEBT).hash_rows())
     return breaks.select(
         pl.lit(breaks.select(_UNIT).hash_rows()).alias("unit"),
@@ -150,18 +151,16 @@ def _once(breaks: pl.DataFrame) -> pl.DataFrame:
 
     The first that has an amount adds all of it, a later one what exceeds those before it.
     """
-    order = (~_has_amount(), "__rank", "side", "field", "id")
+    order = (~has_amount(), "__rank", "side", "field", "id")
     several = breaks.filter("__several").sort(*order, nulls_last=True)
     texts = pl.col(f"amount{BEYOND}").is_not_null().any().over(_UNIT)
     exact = _once_exactly(several.filter(texts))
     before = pl.col("amount").abs().cum_max().shift(1).over(_UNIT)
     more = pl.max_horizontal(pl.lit(0).cast(AMOUNT), pl.col("amount").abs() - before)
+    first = pl.when(before.is_null() | pl.col("amount").is_null()).then("amount")
     added = several.filter(~texts).select(
         "__at",
-        pl.when(before.is_null() | pl.col("amount").is_null())
-        .then("amount")
-        .otherwise(more)
-        .alias(COUNTED),
+        first.otherwise(more).alias(COUNTED),
         pl.lit(None, pl.String).alias(COUNTED_BEYOND),
     )
     both = breaks.join(pl.concat([added, exact]), on="__at", how="left", maintain_order="left")
@@ -174,13 +173,13 @@ def _once(breaks: pl.DataFrame) -> pl.DataFrame:
 
 def _once_exactly(several: pl.DataFrame) -> pl.DataFrame:
     """What breaks that tell of one amount add, in their order, where some amounts are texts."""
-    said: dict[tuple[object, ...], Decimal] = {}
+    largest: dict[tuple[object, ...], Decimal] = {}
     added: list[tuple[int, Decimal | None, str | None]] = []
     names = ("__at", "amount", f"amount{BEYOND}", *_UNIT)
     for at, held, text, *group in several.select(names).iter_rows():
         unit = tuple(group)
-        first = unit not in said
-        before = said.setdefault(unit, Decimal(0))
+        first = unit not in largest
+        before = largest.setdefault(unit, Decimal(0))
         number = number_of(text) if held is None else held
         if first or (held is None and text is None):
             added.append((at, held, text))
@@ -189,7 +188,7 @@ def _once_exactly(several: pl.DataFrame) -> pl.DataFrame:
         else:
             more = parted(COUNTED, [max(EXACT.subtract(number.copy_abs(), before), Decimal(0))])
             added.append((at, more[0][0], more[1][0]))
-        said[unit] = max(before, Decimal(0) if number is None else number.copy_abs())
+        largest[unit] = max(before, Decimal(0) if number is None else number.copy_abs())
     schema = {"__at": several.schema["__at"], COUNTED: AMOUNT, COUNTED_BEYOND: pl.String()}
     return pl.DataFrame(added, schema, orient="row")
 
@@ -199,7 +198,7 @@ def _beyond_payments(counted: pl.DataFrame) -> pl.DataFrame:
 
     The breaks about one debt follow each other: a later one adds what exceeds the earlier ones.
     """
-    of_debt = pl.col("__of_debt") & _has_amount()
+    of_debt = pl.col("__of_debt") & has_amount()
     debts = counted.filter(of_debt)
     payments = counted.filter(~pl.col("__of_debt"), pl.col("__debt").is_not_null())
     in_order = ("__rank", "record", "key", "field", "side", "id")
@@ -217,11 +216,11 @@ def _fit(counted: pl.DataFrame) -> bool:
 
 def _left(debts: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
     """What breaks about debts add, of amounts that fit."""
-    said = payments.group_by(_DEBT).agg(pl.col(COUNTED).sum().alias("__said"))
+    paid = payments.group_by(_DEBT).agg(pl.col(COUNTED).sum().alias("__paid"))
     zero = pl.lit(0).cast(AMOUNT)
     earlier = pl.col("amount").abs().cum_max().shift(1).over(_DEBT)
-    before = pl.max_horizontal(zero, "__said", earlier)
-    return debts.join(said, on=_DEBT, how="left", nulls_equal=True, maintain_order="left").select(
+    before = pl.max_horizontal(zero, "__paid", earlier)
+    return debts.join(paid, on=_DEBT, how="left", nulls_equal=True, maintain_order="left").select(
         "__at",
         pl.max_horizontal(zero, pl.col("amount").abs() - before).alias(COUNTED),
         pl.lit(None, pl.String).alias(COUNTED_BEYOND),
@@ -234,21 +233,17 @@ def _left_exactly(debts: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
     both = debts.drop(_ADDED).join(
         by_debt, on=_DEBT, how="left", nulls_equal=True, maintain_order="left"
     )
-    said: dict[tuple[object, ...], Decimal] = {}
+    largest: dict[tuple[object, ...], Decimal] = {}
     left: dict[int, Decimal] = {}
     names = ("__at", "amount", f"amount{BEYOND}", *_ADDED, *_DEBT)
     for at, held, text, amounts, texts, *group in both.select(names).iter_rows():
         amount = number_of(text) if held is None else held
         if amount is None:
             continue
-        before = said.setdefault(tuple(group), exact_sum(amounts or (), texts or ()))
+        before = largest.setdefault(tuple(group), exact_sum(amounts or (), texts or ()))
         left[at] = max(EXACT.subtract(amount.copy_abs(), before), Decimal(0))
-        said[tuple(group)] = max(before, amount.copy_abs())
+        largest[tuple(group)] = max(before, amount.copy_abs())
     at = pl.Series("__at", list(left), debts.schema["__at"])
     as_they_are = debts.filter(~pl.col("__at").is_in(at.implode())).select("__at", *_ADDED)
     exact = parted(COUNTED, left.values())
     return pl.concat([as_they_are, pl.DataFrame([at, *exact])])
-
-
-def _has_amount() -> pl.Expr:
-    return pl.any_horizontal(pl.col("amount", f"amount{BEYOND}").is_not_null())

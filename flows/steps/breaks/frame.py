@@ -75,21 +75,19 @@ def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
         return breaks.select(list(BREAK_SCHEMA))
     if PLACE_OF in breaks.columns:
         several = pl.struct(alike).is_duplicated() & pl.col(PLACE_OF).is_not_null()
-        placed = pl.concat_str("key", pl.lit("#"), PLACE_OF)
-        breaks = breaks.with_columns(pl.when(several).then(placed).otherwise("key").alias("key"))
+        placed = pl.format("{}#{}", "key", PLACE_OF)
+        breaks = breaks.with_columns(key=pl.when(several).then(placed).otherwise("key"))
     # The order rows come in must not decide which of them is the second.
     order = ["batch_id", "file", "line", "amount", "expected", "found"]
     again = pl.int_range(pl.len(), dtype=pl.Int64).over(alike)
-    numbered_key = pl.concat_str("key", pl.lit("#"), (pl.col("__again") + 1).cast(pl.String))
+    nth = pl.format("{}#{}", "key", pl.col("__again") + 1)
     return (
         breaks.lazy()
         .with_row_index("__nth")
         .sort(order, nulls_last=True, maintain_order=True)
-        .with_columns(again.alias("__again"))
+        .with_columns(__again=again)
         .sort("__nth")
-        .with_columns(
-            pl.when(pl.col("__again") > 0).then(numbered_key).otherwise("key").alias("key")
-        )
+        .with_columns(key=pl.when(pl.col("__again") > 0).then(nth).otherwise("key"))
         .select(list(BREAK_SCHEMA))
         .collect()
     )
@@ -135,13 +133,9 @@ def _columns(parts: Sequence[Load], names: Collection[str]) -> pl.DataFrame:
 
 def break_ids(breaks: pl.DataFrame) -> pl.Series:
     """16 hex digits for every break, the same in every run."""
-    text = pl.concat_str(
-        (pl.col(name).cast(pl.String).fill_null("") for name in IDENTITY), separator="\x1f"
-    )
-    parts = [
-        _ids(part.select(text).to_series())
-        for part in breaks.select(IDENTITY).iter_slices(_TOGETHER)
-    ]
+    text = pl.concat_str(pl.col(IDENTITY).cast(pl.String).fill_null(""), separator="\x1f")
+    slices = breaks.select(IDENTITY).iter_slices(_TOGETHER)
+    parts = (_ids(part.select(text).to_series()) for part in slices)
     return pl.concat([_ids(()), *parts], rechunk=True)
 
 

@@ -20,26 +20,16 @@ from flows.steps.breaks.money import COUNTED_BY
 from flows.steps.frames.light import light, looked_up
 from schemas.frame_types import Dtype, frame_schema
 from schemas.ledger import DECISION
-from schemas.life import BESIDE, RESOLVED, STILL_THERE, BreakState, Choice, Standing
+from schemas.life import NO_CHANGE, RESOLVED, STILL_THERE, BreakState, Choice, Standing
 
-LOOKED: dict[str, Dtype] = {
-    "looked_rules": pl.String(),
-    "looked_as_of": pl.Date(),
-    "aside_by": pl.String(),
-    "aside_because": pl.String(),
-}
+_WHY: dict[str, Dtype] = {"aside_by": pl.String(), "aside_because": pl.String()}
+LOOKED: dict[str, Dtype] = {"looked_rules": pl.String(), "looked_as_of": pl.Date(), **_WHY}
 """By which rules and as of which day a break was found last, and why it is set aside, if it is."""
 NEITHER = "-"
 """In place of the letter of a side: the break is gone, and neither side changed."""
 REPLACED = ">"
 """Likewise: another break says now how the same field differs."""
-CHANGED: dict[str, Dtype] = {
-    "id": pl.String(),
-    "side": pl.String(),
-    "state": pl.String(),
-    "aside_by": pl.String(),
-    "aside_because": pl.String(),
-}
+CHANGED: dict[str, Dtype] = {**dict.fromkeys(("id", "side", "state"), pl.String()), **_WHY}
 """What is known of breaks that were not found again: the side that changed, or why nobody knows."""
 
 CARRIED: dict[str, Dtype] = {
@@ -139,24 +129,20 @@ def nothing_before() -> pl.DataFrame:
 def _decided(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Breaks with acceptance, owner and due day as decided since, and the `effect` of it."""
     in_order = decisions.sort("id").with_columns(pl.col("until").str.to_date())
-    about_state = in_order.filter(~pl.col("what").is_in(BESIDE))
+    about_state = in_order.filter(~pl.col("what").is_in(NO_CHANGE))
     assigned = in_order.filter(pl.col("what") == Choice.ASSIGN).rename({"until": "due"})
     last = _last(about_state, "what", "by", "reason", "until", "up_to", "side")
     given = looked_up(looked_up(before, last), _last(assigned, "owner", "due"))
     # The comparison alone can bring back what is resolved, so nothing decided about it counts.
     new = pl.when(~pl.col("state").is_in(RESOLVED)).then(f"what{_DECIDED}")
     # What is set aside keeps its acceptance, for the day it is looked at again.
-    accepted = (pl.col("state") == BreakState.ACCEPTED) | (
-        is_aside() & pl.col("accepted_by").is_not_null()
-    )
-    kept = pl.when(accepted).then(pl.lit(Choice.ACCEPT.value))
+    state, held = pl.col("state"), is_aside() & pl.col("accepted_by").is_not_null()
+    kept = pl.when((state == BreakState.ACCEPTED) | held).then(pl.lit(Choice.ACCEPT.value))
     given = given.with_columns(
-        (new == Choice.ACCEPT).fill_null(value=False).alias("newly_accepted"),
-        pl.coalesce(new, kept).alias("choice"),
+        newly_accepted=(new == Choice.ACCEPT).fill_null(value=False),
+        choice=pl.coalesce(new, kept),
         # One that was found to be other than accepted stays so until somebody decides.
-        (new.is_null() & (pl.col("state") == BreakState.REOPENED) & pl.col("seen")).alias(
-            "differed"
-        ),
+        differed=new.is_null() & (state == BreakState.REOPENED) & pl.col("seen"),
     )
     return light(given.with_columns(_decided_terms()).with_columns(_effect(as_of).alias("effect")))
 
@@ -236,21 +222,15 @@ def _gone(past: pl.DataFrame, breaks: pl.DataFrame, changed: pl.DataFrame) -> pl
     outcome = pl.concat([pl.DataFrame(schema=CHANGED), changed], how="diagonal").unique(
         "id", keep="first"
     )
-    unseen = pl.when(pl.col("side").is_null())
-    outcome = outcome.with_columns(
-        unseen.then(pl.col("state").fill_null(BreakState.NOT_LOOKED_AT.value)).alias("state")
-    )
+    state = pl.col("state").fill_null(BreakState.NOT_LOOKED_AT.value)
+    outcome = outcome.with_columns(pl.when(pl.col("side").is_null()).then(state).alias("state"))
+    outcome = outcome.select("id", pl.exclude("id").name.suffix(_OF_RUN))
     resolved = (_mapped(column, states) for column, states in _GONE)
     in_service = pl.lit(BreakState.RESOLVED_SERVICE.value)
     return (
         past.filter(~pl.col("state").is_in(RESOLVED))
         .join(breaks.select("id"), on="id", how="anti", maintain_order="left")
-        .join(
-            outcome.select("id", pl.exclude("id").name.suffix(_OF_RUN)),
-            on="id",
-            how="left",
-            maintain_order="left",
-        )
+        .join(outcome, on="id", how="left", maintain_order="left")
         .with_columns(pl.coalesce(f"state{_OF_RUN}", *resolved, in_service).alias("state"))
         .with_columns(
             pl.when(is_aside()).then(f"{name}{_OF_RUN}").alias(name)

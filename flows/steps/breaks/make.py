@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks, numbered
-from flows.steps.frames.beyond import beyond_texts, money_text, unsigned
+from flows.steps.frames.beyond import as_column, beyond_of, beyond_texts, money_text, unsigned
 from flows.steps.frames.parts import Load, columns_of, parts_of
 from flows.steps.frames.time_texts import time_text
 from flows.steps.totals import plain
@@ -67,6 +67,18 @@ def left_of(lines: int) -> int:
     return max(0, lines - LINES)
 
 
+def listed(rows: pl.DataFrame, by: str) -> pl.DataFrame:
+    """The lines that a report has of an annex, in order: of many those with `flags`, the largest.
+
+    `by` says what is the larger one.
+    """
+    lines = rows.with_row_index("at")
+    if lines.height <= LINES:
+        return lines
+    flagged = pl.col("flags").list.len() > 0
+    return lines.sort(flagged, by, "at", descending=[True, True, False]).head(LINES).sort("at")
+
+
 def make_breaks(
     code: str | pl.Expr,
     record: str,
@@ -84,27 +96,23 @@ def make_breaks(
     assert isinstance(code, pl.Expr) or code in BREAKS
     if rows.is_empty():
         return no_breaks()
-    given: dict[str, pl.Expr] = {
-        place: pl.col(place) for place in DELIVERED_AT if place in rows.columns
-    }
-    given |= {
+    given = {
+        **{place: pl.col(place) for place in DELIVERED_AT if place in rows.columns},
         "code": pl.lit(code) if isinstance(code, str) else code,
         "record": pl.lit(record),
         "key": key,
         "field": pl.lit(name) if isinstance(name, str) else name,
         "side": pl.lit(""),
+        **facts,
     }
-    given |= facts
-    if "amount" in facts and f"amount{BEYOND}" not in facts:
+    names = facts["amount"].meta.root_names() if "amount" in facts else []
+    if f"amount{BEYOND}" not in facts and (texts := beyond_of(rows, names)):
         # The money of a field, whose text is beside it where no exact column holds it.
-        texts = [column + BEYOND for column in facts["amount"].meta.root_names()]
-        texts = [column for column in texts if column in rows.columns]
-        if texts:
-            given[f"amount{BEYOND}"] = unsigned(pl.coalesce(texts))
-    if "amount" in facts and "amounts" not in facts:
-        own = [name for name in _amounts(record) if name in rows.columns]
-        if not {*facts["amount"].meta.root_names()}.isdisjoint(own):
-            given["amounts"] = amounts_of({name: amount_text(rows, name) for name in own})
+        given[f"amount{BEYOND}"] = unsigned(pl.coalesce(one + BEYOND for one in texts))
+    amounts = EXTRACTS[record].amounts if record in EXTRACTS else ()
+    own = [one for one in amounts if one in rows.columns]
+    if "amounts" not in facts and not {*names}.isdisjoint(own):
+        given["amounts"] = amounts_of({one: amount_text(rows, one) for one in own})
     if "note" in given:
         given["note"] = given["note"].fill_null("")
     known = {*rows.columns}
@@ -125,22 +133,18 @@ def amounts_of(texts: Mapping[str, pl.Expr]) -> pl.Expr:
     `texts` are those of the amounts, by their fields. Empty where a record has none of them, and
     null where its kind has none: so has what an earlier version kept.
     """
-    said = [
+    named = [
         pl.when(pl.lit(not place) | (text != "0")).then(pl.format(f"{name} {{}}", text))
         for place, (name, text) in enumerate(texts.items())
     ]
-    if not said:
+    if not named:
         return pl.lit(None, pl.String)
-    return pl.concat_str(said, separator=", ", ignore_nulls=True)
+    return pl.concat_str(named, separator=", ", ignore_nulls=True)
 
 
 def amount_text(rows: pl.DataFrame, name: str) -> pl.Expr:
     """The text of an amount of these rows, or of what no exact column holds of it."""
-    return pl.coalesce(pl.lit(beyond_texts(rows, name)), money_text(pl.col(name)))
-
-
-def _amounts(record: str) -> tuple[str, ...]:
-    return EXTRACTS[record].amounts if record in EXTRACTS else ()
+    return pl.coalesce(pl.lit(beyond_texts(rows, name)), money_text(name))
 
 
 def together(frames: list[pl.DataFrame]) -> pl.DataFrame:
@@ -235,14 +239,13 @@ def _value(of: Field) -> pl.Expr:
             return value
 
 
-def joined(*parts: pl.Expr, by: str = "/") -> pl.Expr:
-    """Values of any type as one text; a null is empty."""
-    texts = [part.cast(pl.String).fill_null("") for part in parts]
-    return pl.concat_str(texts, separator=by)
+def joined(*parts: str | pl.Expr, by: str = "/") -> pl.Expr:
+    """Values of any type, or columns of these names, as one text; a null is empty."""
+    return pl.concat_str((as_text(part).fill_null("") for part in parts), separator=by)
 
 
-def as_text(value: pl.Expr) -> pl.Expr:
-    return value.cast(pl.String)
+def as_text(value: str | pl.Expr) -> pl.Expr:
+    return as_column(value).cast(pl.String)
 
 
 def quantities(number: pl.Expr, noun: str) -> pl.Expr:

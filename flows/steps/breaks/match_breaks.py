@@ -51,17 +51,10 @@ def line_breaks(
     facts = {name: pl.lit(findings[name]) for name in findings.columns if name in BREAK_SCHEMA}
     facts |= {name: pl.lit(value) for name, value in columns.items()}
     facts |= _amount(table, about, facts)
-    breaks = make_breaks(
-        facts.pop("code"),
-        table.name,
-        about,
-        key=pl.lit(line_key(table, about)),
-        name=facts.pop("field", ""),
-        tenant=pl.col("tenant"),
-        currency=pl.coalesce("currency", "currency_found"),
-        date=pl.col("date"),
-        **facts,
-    )
+    facts |= {"tenant": pl.col("tenant"), "date": pl.col("date")}
+    facts["currency"] = pl.coalesce("currency", "currency_found")
+    code, name, key = facts.pop("code"), facts.pop("field", ""), line_key(table, about)
+    breaks = make_breaks(code, table.name, about, key=pl.lit(key), name=name, **facts)
     there = pl.col("file").is_not_null()
     return breaks.hstack(about.select(pl.when(there).then(one) for one in place))
 
@@ -79,7 +72,8 @@ def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> 
     # An amount that is not there is none, and an echo has no delta: their texts tell it. A column
     # is subtracted in all of its rows, so what is too large for it is no number before that.
     sides = [pl.when(differs).then(side) for side in (expected, found)]
-    read = [_held(side.cast(AMOUNT, strict=False)) for side in sides]
+    numbers = [side.cast(AMOUNT, strict=False) for side in sides]
+    read = [pl.when(number.abs() < _LARGE).then(number) for number in numbers]
     unread = pl.any_horizontal(
         side.is_not_null() & number.is_null() for side, number in zip(sides, read, strict=True)
     )
@@ -89,19 +83,20 @@ def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> 
     both = both_amounts(field, expected, found, pl.col("currency_found"))
     echoed = pl.when(differs & (code == "ECHO")).then(found.str.extract(_IN_ANOTHER))
     own = ~code.is_in(_NO_MONEY) & ~across
-    amounts = pl.when(~differs.fill_null(value=False) & own).then(_amounts_of(table, about))
-    return {
-        name: pl.when(differs).then(difference).when(own).then(whole)
-        for name, difference, whole in zip(
-            ("amount", f"amount{BEYOND}"), differences, _money_of(table, about), strict=True
-        )
-    } | {
-        "amounts": pl.when(across)
-        .then(both)
-        .when(echoed.is_not_null())
-        .then(pl.format("{} {}, {} {} in another currency", field, expected, field, echoed))
-        .otherwise(amounts)
+    # All amounts of records, as they were delivered or else as they are there.
+    every = {
+        name: pl.coalesce(amount_text(about, name + side) for side in (EXPECTED, FOUND))
+        for name in table.amounts
     }
+    amounts = pl.when(~differs.fill_null(value=False) & own).then(amounts_of(every))
+    in_another = pl.format("{} {}, {} {} in another currency", field, expected, field, echoed)
+    money = (
+        pl.when(differs).then(difference).when(own).then(whole)
+        for difference, whole in zip(differences, _money_of(table, about), strict=True)
+    )
+    texts = pl.when(across).then(both).when(echoed.is_not_null()).then(in_another)
+    names = ("amount", f"amount{BEYOND}", "amounts")
+    return dict(zip(names, (*money, texts.otherwise(amounts)), strict=True))
 
 
 def across_currencies(table: Table, code: pl.Expr, field: pl.Expr) -> pl.Expr:
@@ -114,16 +109,9 @@ def both_amounts(field: pl.Expr, expected: pl.Expr, found: pl.Expr, other: pl.Ex
 
     Limits and severity look at the larger one.
     """
-    sides = (
-        pl.format("{} {}", field, expected),
-        pl.format("{} {} in currency {}", field, found, other),
-    )
-    return pl.concat_str(sides, separator=", ", ignore_nulls=True)
-
-
-def _held(number: pl.Expr) -> pl.Expr:
-    """A number of which the difference to another one can be held; null elsewhere."""
-    return pl.when(number.abs() < _LARGE).then(number)
+    one = pl.format("{} {}", field, expected)
+    other_one = pl.format("{} {} in currency {}", field, found, other)
+    return pl.concat_str(one, other_one, separator=", ", ignore_nulls=True)
 
 
 def _money_of(table: Table, about: pl.DataFrame) -> list[pl.Expr]:
@@ -132,22 +120,12 @@ def _money_of(table: Table, about: pl.DataFrame) -> list[pl.Expr]:
         return [pl.lit(None, AMOUNT), pl.lit(None, pl.String)]
     columns = [table.amounts[0] + EXPECTED, table.amounts[0] + FOUND]
     texts = [pl.lit(beyond_texts(about, name)) for name in columns]
-    said = pl.col(columns[0]).is_not_null() | texts[0].is_not_null()
+    was_delivered = pl.col(columns[0]).is_not_null() | texts[0].is_not_null()
     held, text = (
-        pl.when(said).then(delivered).otherwise(there)
+        pl.when(was_delivered).then(delivered).otherwise(there)
         for delivered, there in (map(pl.col, columns), texts)
     )
     return [held.abs(), unsigned(text)]
-
-
-def _amounts_of(table: Table, about: pl.DataFrame) -> pl.Expr:
-    """All amounts of records, as they were delivered or else as they are there."""
-    return amounts_of(
-        {
-            name: pl.coalesce(amount_text(about, name + side) for side in (EXPECTED, FOUND))
-            for name in table.amounts
-        }
-    )
 
 
 def line_key(table: Table, lines: pl.DataFrame) -> pl.Series:
@@ -168,4 +146,4 @@ def line_key(table: Table, lines: pl.DataFrame) -> pl.Series:
 
 def _place() -> pl.Expr:
     """Batch, file and row of a line: files of every day have the same names."""
-    return joined(pl.col("batch_id"), pl.col("file"), pl.col("row"), by=":")
+    return joined("batch_id", "file", "row", by=":")

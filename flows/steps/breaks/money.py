@@ -39,7 +39,6 @@ _BARE = [name for name, table in EXTRACTS.items() if not table.amounts]
 """Record kinds without money."""
 ROOM = Decimal(10) ** 20
 """What a column of amounts holds at the most."""
-_AMOUNT_BEYOND = f"amount{BEYOND}"
 
 
 class Sums(NamedTuple):
@@ -92,13 +91,10 @@ def sums_by(breaks: pl.DataFrame, *by: pl.Expr) -> Iterator[tuple[tuple[Any, ...
     A group that has several kinds of money comes once with each.
     """
     money = breaks.with_columns(
-        pl.when(pl.col(BASIS) != Money.NONE).then(name).alias(name)
-        for name in (COUNTED, COUNTED_BEYOND)
+        pl.when(pl.col(BASIS) != Money.NONE).then(pl.col(COUNTED, COUNTED_BEYOND))
     )
-    names = [f"__by_{place}" for place in range(len(by))]
-    grouped = money.with_columns(
-        one.alias(name) for one, name in zip(by, names, strict=True)
-    ).group_by(*names, BASIS, maintain_order=True)
+    groups = {f"__by_{place}": one for place, one in enumerate(by)}
+    grouped = money.with_columns(**groups).group_by(*groups, BASIS, maintain_order=True)
     for *group, basis, amounts, texts, rows in grouped.agg(*counted(money), pl.len()).iter_rows():
         yield tuple(group), basis, rows, Sums.of(basis, amounts, texts, rows)
 
@@ -117,10 +113,8 @@ def counted(breaks: pl.DataFrame, suffix: str = "") -> list[pl.Expr]:
     added = amount if fits else amount.filter(~large)
     total = pl.when(added.count() > 0).then(added.sum())
     parts = (total,) if fits else (amount.filter(large).implode(), total)
-    return [
-        pl.concat_list(*parts).alias(COUNTED + suffix),
-        pl.col(COUNTED_BEYOND + suffix).drop_nulls(),
-    ]
+    beyond = pl.col(COUNTED_BEYOND + suffix).drop_nulls()
+    return [pl.concat_list(*parts).alias(COUNTED + suffix), beyond]
 
 
 def currency_text() -> pl.Expr:
@@ -143,7 +137,7 @@ def basis() -> pl.Expr:
     whole = {code: (known.whole or known.money).value for code, known in BREAKS.items()}
     by_code = pl.col("code").replace_strict(of, return_dtype=pl.String)
     return (
-        pl.when(_absent() & pl.col("record").is_in(_BARE))
+        pl.when(~has_amount() & pl.col("record").is_in(_BARE))
         .then(pl.lit(Money.NONE.value))
         .when(is_unreadable())
         .then(pl.lit(Money.UNREADABLE.value))
@@ -158,7 +152,7 @@ def basis() -> pl.Expr:
 
 def is_unreadable() -> pl.Expr:
     """Whether the amount of a break is one that, as delivered, is no number."""
-    return _absent() & has_unreadable()
+    return ~has_amount() & has_unreadable()
 
 
 def has_unreadable() -> pl.Expr:
@@ -168,8 +162,8 @@ def has_unreadable() -> pl.Expr:
     return ~pl.col("record").is_in(_BARE) & noted
 
 
-def _absent() -> pl.Expr:
-    return pl.all_horizontal(pl.col(name).is_null() for name in ("amount", _AMOUNT_BEYOND))
+def has_amount() -> pl.Expr:
+    return pl.any_horizontal(pl.col("amount", f"amount{BEYOND}").is_not_null())
 
 
 def largest_first() -> tuple[pl.Expr, ...]:
@@ -191,7 +185,7 @@ def largest_first() -> tuple[pl.Expr, ...]:
 
 def amount_size() -> pl.Expr:
     """The amount of each break without its sign, near enough to sort by."""
-    beyond = pl.col(_AMOUNT_BEYOND).cast(pl.Float64, strict=False)
+    beyond = pl.col(f"amount{BEYOND}").cast(pl.Float64, strict=False)
     return pl.coalesce(beyond, pl.col("amount").cast(pl.Float64)).abs()
 
 
@@ -223,15 +217,15 @@ def of_debts(breaks: pl.DataFrame, payments: Iterable[Load]) -> pl.DataFrame:
     asked = named["Id"].drop_nulls().unique()
     if asked.is_empty():
         return breaks
-    near = [
-        columns_of(load, ("Id", "TenantsId", "DebtsId"))
+    on, is_asked = ["Id", "TenantsId"], pl.col("Id").is_in(asked.implode())
+    near = (
+        columns_of(load, (*on, "DebtsId"))
         .lazy()
-        .filter(pl.col("Id").is_in(asked.implode()))
-        .select("Id", "TenantsId", pl.col("DebtsId").cast(pl.Int64).alias("debt"))
+        .filter(is_asked)
+        .select(*on, debt=pl.col("DebtsId").cast(pl.Int64))
         .collect()
         for load in payments
-    ]
-    on = ["Id", "TenantsId"]
+    )
     known = pl.concat(near).unique(on, keep="first", maintain_order=True)
     found = named.join(known, on=on, how="left", nulls_equal=False, maintain_order="left")
     return breaks.with_columns(pl.coalesce("debt", found["debt"]).alias("debt"))

@@ -89,19 +89,15 @@ def exact_amounts(breaks: pl.DataFrame) -> pl.DataFrame:
 
 
 def field_name() -> pl.Expr:
-    """The field a break is about, with its record."""
-    return joined(pl.col("record"), pl.col("field"))
+    return joined("record", "field")
 
 
 @cache
 def title() -> pl.Expr:
-    """A break's code and kind in words."""
     titles = {code: of.title for code, of in BREAKS.items()}
-    return pl.format(
-        "{}: {}",
-        kind(),
-        pl.col("code").replace_strict(titles, default=pl.col("code"), return_dtype=pl.String),
-    )
+    code = pl.col("code")
+    named = code.replace_strict(titles, default=code, return_dtype=pl.String)
+    return pl.format("{}: {}", kind(), named)
 
 
 @cache
@@ -112,17 +108,12 @@ def kind() -> pl.Expr:
 
 def twins(breaks: pl.DataFrame) -> Candidates:
     """Records missing on either side whose keys read alike: a hint, never a match."""
+    key = pl.col("key").cast(pl.String).str.normalize("NFC").str.replace_all(r"\s+", " ")
     alone = breaks.filter(pl.col("code").is_in(_ALONE)).select(
         AT,
         "code",
-        pl.col("record", "key").cast(pl.String),
-        pl.col("key")
-        .cast(pl.String)
-        .str.normalize("NFC")
-        .str.replace_all(r"\s+", " ")
-        .str.replace_all(" ?/ ?", "/")
-        .str.strip_chars()
-        .alias("alike"),
+        pl.col("record").cast(pl.String),
+        alike=key.str.replace_all(" ?/ ?", "/").str.strip_chars(),
     )
     about = ["record", "alike"]
     both = (pl.col("code").n_unique().over(about) == len(_ALONE)) & (pl.col("alike") != "")
@@ -131,23 +122,19 @@ def twins(breaks: pl.DataFrame) -> Candidates:
         kind(),
         "alike",
     )
-    return candidates(alone.filter(both), "twins", joined(*map(pl.col, about), by="\x1f"), words)
+    return candidates(alone.filter(both), "twins", joined(*about, by="\x1f"), words)
 
 
 def swapped(amounts: pl.DataFrame) -> Candidates:
     """Two amount fields of one record that have each other's value."""
     record = ["record", "tenant", "key", "side"]
     amounts = amounts.filter(pl.struct(record).is_duplicated())
-    other = amounts.select(
-        *record, pl.col("field").alias("other"), pl.col("e").alias("oe"), pl.col("f").alias("of")
-    )
+    other = amounts.select(*record, other="field", oe="e", of="f")
     pairs = amounts.join(other, on=record, how="inner", nulls_equal=True).filter(
         pl.col("field") != pl.col("other"), pl.col("e") == pl.col("of"), pl.col("f") == pl.col("oe")
     )
     names = pl.concat_list("field", "other").list.sort().list.join(" and ")
-    return candidates(
-        pairs, "swapped", joined(pl.col("record"), names), pl.format("{} are swapped", names)
-    )
+    return candidates(pairs, "swapped", joined("record", names), pl.format("{} are swapped", names))
 
 
 def factors(amounts: pl.DataFrame) -> Candidates:
@@ -204,16 +191,12 @@ def _digits(amount: pl.Expr) -> pl.Expr:
 def differences(amounts: pl.DataFrame, names: Mapping[str, str]) -> Candidates:
     """Amounts that differ by the same; `names` are those of currencies."""
     delta = money_text(pl.col("f") - pl.col("e"))
+    currency = pl.format(" in {}", currency_named("currency", names)).fill_null("")
     return candidates(
         amounts,
         "difference",
         joined(field_name(), currency_text(), delta),
-        pl.format(
-            "{} differs by {}{}",
-            "field",
-            delta,
-            pl.format(" in {}", currency_named("currency", names)).fill_null(""),
-        ),
+        pl.format("{} differs by {}{}", "field", delta, currency),
     )
 
 
@@ -222,12 +205,14 @@ def shifts(breaks: pl.DataFrame) -> list[Candidates]:
     times = breaks.filter(pl.col("code") == "INSTANT").with_columns(
         (_moment("found") - _moment("expected")).dt.total_seconds().alias("shift")
     )
+    expected, found = pl.col("expected"), pl.col("found")
+    first, second = (one.str.to_date("%Y-%m-%d", strict=False) for one in (expected, found))
     others = breaks.filter(~pl.col("code").is_in(["INSTANT", *OF_AMOUNTS]))
-    days = others.with_columns((_day("found") - _day("expected")).dt.total_days().alias("shift"))
-    numbers = breaks.filter(pl.col("code") == "VALUE").with_columns(
-        (_number("found") - _number("expected")).cast(pl.String).alias("shift")
-    )
-    about = joined(pl.col("code"), field_name(), pl.col("shift"))
+    days = others.with_columns(shift=(second - first).dt.total_days())
+    first, second = (one.cast(pl.Int64, strict=False).cast(pl.Int128) for one in (expected, found))
+    values = breaks.filter(pl.col("code") == "VALUE")
+    numbers = values.with_columns(shift=(second - first).cast(pl.String))
+    about = joined("code", field_name(), "shift")
     return [
         candidates(
             rows.filter(pl.col("shift").is_not_null()),
@@ -241,14 +226,6 @@ def shifts(breaks: pl.DataFrame) -> list[Candidates]:
             (numbers, "/", pl.col("shift")),
         )
     ]
-
-
-def _day(name: str) -> pl.Expr:
-    return pl.col(name).str.to_date("%Y-%m-%d", strict=False)
-
-
-def _number(name: str) -> pl.Expr:
-    return pl.col(name).cast(pl.Int64, strict=False).cast(pl.Int128)
 
 
 def _moment(name: str) -> pl.Expr:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from flows.steps.breaks.acceptance import BOUND, SEEN
+from flows.steps.breaks.acceptance import BOUND
 from flows.steps.breaks.carried_states import AGES
 from flows.steps.breaks.counted import COUNTS
 from flows.steps.breaks.lifecycle import CARRIED, REMEMBERED
@@ -45,13 +45,9 @@ def saved_parts(carried: Iterable[pl.DataFrame], facts: Sequence[str]) -> Iterat
     """
     encoded = pl.struct(facts).struct.json_encode().alias("facts")
     days = pl.col("first_seen", "accepted_until").cast(pl.String)
+    names = [name for name in _SAVED if name != "reconciliation_id"]
     for part in carried:
-        yield (
-            part.with_columns(encoded)
-            .with_columns(days)
-            .rename({"id": "break_id"})
-            .select(name for name in _SAVED if name != "reconciliation_id")
-        )
+        yield part.with_columns(encoded).with_columns(days, break_id="id").select(names)
 
 
 def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
@@ -93,17 +89,9 @@ def with_seen(before: pl.DataFrame, accepted_on: pl.DataFrame) -> pl.DataFrame:
 
     `accepted_on` are the same breaks as the runs left them on which they were accepted, CARRIED.
     """
-    seen = accepted_on.select("id", *(pl.col(name).alias(f"was_{name}") for name in BOUND))
+    seen = accepted_on.select("id", pl.col(BOUND).name.prefix("seen_"), seen=True)
     unknown = (pl.col("state") == BreakState.ACCEPTED) & pl.col("seen").is_null()
-    lacking = (
-        before.filter(unknown)
-        .join(seen, on="id", maintain_order="left")
-        .select(
-            *(name for name in CARRIED if name not in SEEN),
-            pl.lit(value=True).alias("seen"),
-            *(pl.col(f"was_{name}").alias(f"seen_{name}") for name in BOUND),
-            "up_to",
-        )
-    )
+    lacking = before.filter(unknown).drop([name for name in seen.columns if name != "id"])
+    lacking = lacking.join(seen, on="id", maintain_order="left")
     kept = before.join(lacking, on="id", how="anti", maintain_order="left")
     return pl.concat([kept, lacking.select(before.columns)])

@@ -6,7 +6,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.breaks.ageing import begin
-from flows.steps.breaks.money import has_unreadable, is_unreadable
+from flows.steps.breaks.money import has_amount, has_unreadable, is_unreadable
 from flows.steps.frames.beyond import reaches
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
@@ -27,10 +27,12 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
     """
     asked = rules.severities
     age = (pl.lit(as_of) - begin()).dt.total_days()
-    old = [age >= asked.high_age_days, age >= asked.medium_age_days]
     high, medium = (
-        is_about(limit) | aged.fill_null(value=False)
-        for limit, aged in zip((asked.high_amount, asked.medium_amount), old, strict=True)
+        is_about(amount) | (age >= days).fill_null(value=False)
+        for amount, days in (
+            (asked.high_amount, asked.high_age_days),
+            (asked.medium_amount, asked.medium_age_days),
+        )
     )
     always = {code: Severity.HIGH.value for code, of in BREAKS.items() if of.of_class.grave}
     fixed = pl.col("code").replace_strict(
@@ -52,11 +54,9 @@ def is_about(limit: Decimal) -> pl.Expr:
     The others stand behind its own one in `amounts`, as `break_money.LARGEST` finds them; the note
     tells of those that are no number, as `break_money.NO_AMOUNT` does.
     """
-    alone = pl.col("amount").is_null() & pl.col(f"amount{BEYOND}").is_null()
-    of_record = alone | pl.col("field").is_null() | (pl.col("field") == "")
-    others = (
-        pl.col("amounts").str.extract_all(_EACH).list.slice(pl.when(alone).then(0).otherwise(1))
-    )
+    own = pl.when(has_amount()).then(1).otherwise(0)
+    of_record = ~has_amount() | (pl.col("field").fill_null("") == "")
+    others = pl.col("amounts").str.extract_all(_EACH).list.slice(own)
     number = pl.element().str.extract(_EACH, 1).cast(AMOUNT, strict=False)
     reached = others.list.eval(number.abs().ge(limit).fill_null(value=True)).list.any()
     largest = (of_record & reached) | has_unreadable()

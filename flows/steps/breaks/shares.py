@@ -56,11 +56,10 @@ def shares_by(breaks: pl.DataFrame, *by: pl.Expr) -> dict[tuple[str, ...], Share
     A break without an amount has no kind of money, whatever its amount would be.
     """
     of_money = pl.col(BASIS).cast(pl.String)
-    bare = pl.all_horizontal(pl.col(name).is_null() for name in (COUNTED, COUNTED_BEYOND))
+    bare = pl.all_horizontal(pl.col(COUNTED, COUNTED_BEYOND).is_null())
     bare &= of_money != Money.UNREADABLE.value
-    asked = breaks.with_columns(
-        pl.when(bare).then(pl.lit(Money.NONE.value)).otherwise(of_money).alias(BASIS)
-    )
+    kind = pl.when(bare).then(pl.lit(Money.NONE.value)).otherwise(of_money)
+    asked = breaks.with_columns(kind.alias(BASIS))
     found: dict[tuple[str, ...], dict[str, Share]] = {}
     for (*group, currency), basis, rows, sums in sums_by(asked, *by, currency_text()):
         shares, more = found.setdefault((*group,), {}), Share(rows, sums, frozenset({basis}))

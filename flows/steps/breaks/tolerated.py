@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from flows.steps.breaks.make import Annex, make_breaks, money
+from flows.steps.breaks.make import Annex, joined, make_breaks, money
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.statuses import Lines
 from flows.steps.rules.rules import Rules
@@ -29,8 +29,6 @@ TOLERATED_SCHEMA: dict[str, Dtype] = {
 
 @dataclass(frozen=True, slots=True)
 class ToleranceLine:
-    """What one tolerance waved through."""
-
     rule: str
     currency: str
     count: int
@@ -40,7 +38,6 @@ class ToleranceLine:
 
     @property
     def within(self) -> bool:
-        """Whether neither limit is passed."""
         return (self.count_limit is None or self.count <= self.count_limit) and (
             self.amount_limit is None or self.amount <= self.amount_limit
         )
@@ -86,34 +83,22 @@ def reconcile_tolerated(tolerated: pl.DataFrame, rules: Rules) -> Annex[Toleranc
 
 
 def _breaks(over: list[ToleranceLine]) -> pl.DataFrame:
-    counted = [line.count_limit is not None for line in over]
-    rows = pl.DataFrame(
-        {
-            "currency": [int(line.currency) if line.currency else None for line in over],
-            "name": ["count" if count else "amount" for count in counted],
-            "expected": [
-                str(line.count_limit) if count else format(line.amount_limit or 0, "f")
-                for line, count in zip(over, counted, strict=True)
-            ],
-            "found": [
-                str(line.count) if count else format(line.amount, "f")
-                for line, count in zip(over, counted, strict=True)
-            ],
-            "amount": [None if line.count_limit is not None else line.amount for line in over],
-        },
-        schema={
-            "currency": pl.Int32(),
-            "name": pl.String(),
-            "expected": pl.String(),
-            "found": pl.String(),
-            "amount": AMOUNT,
-        },
-    )
+    rows = [
+        (None, "count", str(line.count_limit), str(line.count), None)
+        if line.count_limit is not None
+        else (
+            int(line.currency) if line.currency else None,
+            *("amount", format(line.amount_limit or 0, "f"), f"{line.amount:f}", line.amount),
+        )
+        for line in over
+    ]
+    texts = dict.fromkeys(("name", "expected", "found"), pl.String())
+    schema = {"currency": pl.Int32(), **texts, "amount": AMOUNT}
     return make_breaks(
         "TOLERANCE_BUDGET",
         "",
-        rows,
-        key=pl.concat_str("name", pl.col("currency").cast(pl.String).fill_null(""), separator="/"),
+        pl.DataFrame(rows, schema=schema, orient="row"),
+        key=joined("name", "currency"),
         currency=pl.col("currency"),
         expected=pl.format("at most {}", "expected"),
         found=pl.col("found"),

@@ -56,7 +56,7 @@ class PlainValue(NamedTuple):
     """A value as the loops give it: with its digits behind the point, if it is an amount."""
 
     value: int
-    beside: int
+    companion: int
 
 
 def plain_value(of: Field, text: str) -> PlainValue | None:
@@ -125,7 +125,7 @@ class Bookmaker:
                 "trimmed": form.blanks_dropped,
                 "default_given": form.default is not None,
                 "default": default.value,
-                "default_beside": default.beside,
+                "default_companion": default.companion,
             }
         )
 

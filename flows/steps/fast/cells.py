@@ -129,7 +129,6 @@ def wall_clock(
 
 @loop_part
 def pair(text: Bytes, at: int) -> int:
-    """Two digits as a number."""
     tens, ones = byte_at(text, at) - _ZERO, byte_at(text, at + 1) - _ZERO
     if 0 <= tens <= 9 and 0 <= ones <= 9:
         return tens * 10 + ones

@@ -43,6 +43,5 @@ def only_clean(table: Table, read: TypedRecords, *, tenant: int | None) -> FastR
 
 
 def _passes(table: Table, frame: pl.DataFrame) -> list[pl.Series]:
-    """By rule of the record: which rows pass."""
     rules = (rule.passes.alias(str(number)) for number, rule in enumerate(row_rules(table)))
     return frame.select(rules).get_columns()

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 
 class Form(IntEnum):
-    """How a field is read."""
-
     INTEGER = 1
     DECIMAL = 2
     AMOUNT = 3
@@ -64,9 +62,9 @@ class HowRead:
     first_null: int
     beyond_null: int
     default_given: bool
-    """Whether nothing stands for something: for `default`, with what is beside it."""
+    """Whether nothing stands for something: for `default`, with its companion."""
     default: int
-    default_beside: int
+    default_companion: int
     least: int
     """Of a count; an integer that is read is never below zero."""
     largest: int

@@ -25,8 +25,6 @@ ROOM = 20
 
 
 class KeyForm(IntEnum):
-    """How a value is written."""
-
     INTEGER = 1
     AMOUNT = 2
     """Of millionths, without zeros behind its last digit."""
@@ -42,7 +40,7 @@ _INTEGER, _AMOUNT, _INSTANT, _WALL, _BOOLEAN = map(int, KeyForm)
 @compiled
 def write_keys(
     values: NDArray[np.int64],
-    said: NDArray[np.int8],
+    forms: NDArray[np.int8],
     before: _Bytes,
     behind: _Bytes,
     digits: NDArray[np.int64],
@@ -52,7 +50,7 @@ def write_keys(
 ) -> int:
     """Write the key of each column of `values` to `out`, and where it ends; returns their bytes.
 
-    `values` and `said` have a line for each value of a key; `digits` has ROOM for those of one,
+    `values` and `forms` have a line for each value of a key; `digits` has ROOM for those of one,
     `last` for where the value of each line begins and ends. A value that is that of the record
     before, such as the day of a line of a table, is copied.
     """
@@ -65,12 +63,12 @@ def write_keys(
             if field > 0:
                 at = _sign(out, _sign(out, at, _COMMA), _BLANK)
             at = _sign(out, at, _QUOTE)
-            value, form = values[field, record], said[field, record]
+            value, form = values[field, record], forms[field, record]
             begin = at
             if (
                 record > 0
                 and value == values[field, record - 1]
-                and form == said[field, record - 1]
+                and form == forms[field, record - 1]
             ):
                 at = _again(out, last[2 * field], last[2 * field + 1], at)
             else:
@@ -93,21 +91,21 @@ def _again(out: _Bytes, begin: int, end: int, at: int) -> int:
 
 
 @loop_part
-def _value(out: _Bytes, at: int, value: int, said: int, digits: NDArray[np.int64]) -> int:
-    if said == _INTEGER:
+def _value(out: _Bytes, at: int, value: int, form: int, digits: NDArray[np.int64]) -> int:
+    if form == _INTEGER:
         if value < 0:
             at = _sign(out, at, _MINUS)
         # Of all integers there is one below zero that has no counterpart above.
         count = _split(value if value < 0 else -value, digits)
         return _digits(out, at, digits, 0, count)
-    if said == _AMOUNT:
+    if form == _AMOUNT:
         return _amount(out, at, value, digits)
-    if said == _BOOLEAN:
+    if form == _BOOLEAN:
         for place in range(_FALSE if value else 0, len(_WORDS) if value else _FALSE):
             at = _sign(out, at, _WORDS[place])
         return at
     at = _time(out, at, value)
-    if said == _INSTANT:
+    if form == _INSTANT:
         at = _pair(out, _sign(out, at, _PLUS), 0)
         at = _pair(out, _sign(out, at, _COLON), 0)
     return at

@@ -7,11 +7,11 @@ from flows.steps.fast.key_texts import MOST_VALUE, ROOM, KeyForm, write_keys
 from flows.steps.fast.sha256 import first_bits
 from flows.steps.validate import key_ids
 from schemas.cells.reading import MINUTE
-from schemas.field import Field, Kind, Table
+from schemas.field import Kind, Table
 from schemas.kinds import OFFSET
 from schemas.made_keys import MadeKey
 
-_SAID = {
+_FORMS = {
     Kind.INTEGER: KeyForm.INTEGER,
     Kind.INTEGER64: KeyForm.INTEGER,
     Kind.DOUBLE: KeyForm.AMOUNT,
@@ -30,28 +30,24 @@ def key_numbers(table: Table, key: MadeKey, typed: pl.DataFrame) -> pl.Series:
     given = typed if known.all() else typed.filter(known)
     fields = [table.by_name[name] for name in key.names]
     values = np.empty((len(fields), given.height), np.int64)
-    said = np.empty(values.shape, np.int8)
+    forms = np.empty(values.shape, np.int8)
     for line, of in enumerate(fields):
-        said[line] = _SAID[of.kind]
+        forms[line] = _FORMS[of.kind]
         values[line] = given[of.name].to_physical().to_numpy()
         if of.kind is Kind.DATETIME:
-            _as_instants(of, given, values[line], said[line])
+            # A wall clock with an offset is the moment that it tells.
+            offset = given[of.name + OFFSET]
+            values[line] -= offset.fill_null(0).to_numpy().astype(np.int64) * MINUTE
+            forms[line, offset.is_not_null().to_numpy()] = KeyForm.INSTANT
     before, behind = (np.frombuffer(text.encode(), np.uint8) for text in key.around)
     most = MOST_VALUE * len(fields) + 2 + len(before) + len(behind)
     text = np.empty(most * given.height, np.uint8)
     ends = np.empty(given.height, np.int64)
     last = np.empty(2 * len(fields), np.int64)
     digits = np.empty(ROOM, np.int64)
-    size = write_keys(values, said, before, behind, digits, last, text, ends)
+    size = write_keys(values, forms, before, behind, digits, last, text, ends)
     numbers = pl.Series(first_bits(text[:size], ends, key_ids.BITS))
     if given is typed:
         return numbers
     every = pl.Series([None] * typed.height, dtype=pl.Int64)
     return every.scatter(known.arg_true(), numbers)
-
-
-def _as_instants(of: Field, given: pl.DataFrame, walls: "np.ndarray", said: "np.ndarray") -> None:
-    """A wall clock with an offset is the moment that it tells."""
-    offset = given[of.name + OFFSET]
-    walls -= offset.fill_null(0).to_numpy().astype(np.int64) * MINUTE
-    said[offset.is_not_null().to_numpy()] = KeyForm.INSTANT

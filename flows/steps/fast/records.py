@@ -30,7 +30,7 @@ _ROOM = 256
 """Bytes of several cells that are read as one."""
 _UNKNOWN = -1
 """Where a cell ends that holds a quote: its bytes are not its text."""
-_BEGIN, _END, _VALUE, _BESIDE, _GIVEN = range(5)
+_BEGIN, _END, _VALUE, _COMPANION, _GIVEN = range(5)
 """Of a cell that was read: where it is, and what was found."""
 
 
@@ -41,7 +41,7 @@ class Read(NamedTuple):
     """
 
     values: Places
-    beside: NDArray[np.int16]
+    companions: NDArray[np.int16]
     """The offset of a time in minutes, or the digits an amount was written with."""
     given: Flags
     begins: Places
@@ -94,7 +94,7 @@ def read_records(
     the places are told. Returns how many records are left.
     """
     begins, ends, _, _, parts, last = room
-    values, beside, given, left_begins, left_ends = read
+    values, companions, given, left_begins, left_ends = read
     plain = len(ranges) == 0 and _is_plain(how, len(begins))
     count = 0
     for record in range(len(start)):
@@ -119,7 +119,7 @@ def read_records(
             of_one = of.beyond_column - of.first_column == 1
             column = book.columns[of.first_column] if of_one else 0
             if not known and of_one and _is_again(text, begins[column], ends[column], last, field):
-                value, more, known = last[field, _VALUE], last[field, _BESIDE], True
+                value, more, known = last[field, _VALUE], last[field, _COMPANION], True
                 there = last[field, _GIVEN] != 0
             elif not known:
                 if of_one:
@@ -132,10 +132,10 @@ def read_records(
                     value, more, there, known = _read_text(cell, begin, end, book, of, parts)
                 if known and of_one:
                     last[field, _BEGIN], last[field, _END] = begins[column], ends[column]
-                    last[field, _VALUE], last[field, _BESIDE] = value, more
+                    last[field, _VALUE], last[field, _COMPANION] = value, more
                     last[field, _GIVEN] = there
             values[field, count] = value
-            beside[field, count] = more
+            companions[field, count] = more
             given[field, count] = there
             field += 1
         for place in range(len(left)):
@@ -184,13 +184,13 @@ def _read_plain(
                 return False
             at += 1
         there = at < stop and byte_at(text, at) != delimiter
-        value, more, known = of.default, of.default_beside, True
+        value, more, known = of.default, of.default_companion, True
         if there:
             at, value, more, known = _read_bare(text, at, stop, of)
         if not known:
             return False
         read.values[field, count] = value
-        read.beside[field, count] = more
+        read.companions[field, count] = more
         read.given[field, count] = there or of.default_given
     return at == stop
 
@@ -273,7 +273,7 @@ def _cell(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead) -
 
 @loop_part
 def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, room: Bytes) -> int:
-    """Write the cells of several columns into `room` as one; returns its size, or `_UNTOLD`."""
+    """Write the cells of several columns into `room` as one; returns its size, or `_UNKNOWN`."""
     size, numbers = 0, 0
     several = False
     for place in range(how.first_column, how.beyond_column):
@@ -316,12 +316,12 @@ def _is_kept(text: Bytes, begin: int, end: int, book: Book, how: HowRead) -> boo
 def _read_text(
     text: Bytes, begin: int, end: int, book: Book, how: HowRead, parts: Places
 ) -> tuple[int, int, bool, bool]:
-    """A field from its text: its value and what stands beside it, if given, whether known."""
+    """A field from its text: its value and its companion, if given, whether known."""
     form = how.form
     if form == _KEPT:
         return 0, 0, True, _is_kept(text, begin, end, book, how)
     if begin == end:
-        return how.default, how.default_beside, how.default_given, True
+        return how.default, how.default_companion, how.default_given, True
     if form == _WORD:
         value, known = read_word(text, begin, end, book, how)
         return value, 0, True, known

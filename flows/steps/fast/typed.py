@@ -88,7 +88,7 @@ def typed_records(
     }
     for field in plan.read:
         of = slice(field.lines.start, field.lines.stop), slice(count)
-        found = _Values(read.values[of], read.beside[of], read.given[of])
+        found = _Values(read.values[of], read.companions[of], read.given[of])
         if field.total is not None:
             zeros = None
             if field.units is not None:
@@ -96,7 +96,7 @@ def typed_records(
                 zeros = _zeros(cells[column], form.made(field.of, [pl.col(_UNITS)]))
             frame.add_total(field.of, found, field.total, field.default, zeros)
         else:
-            one = _Values(found.values[0], found.beside[0], found.given[0])
+            one = _Values(found.values[0], found.companions[0], found.given[0])
             frame.add(field.of, one, zone=field.zone, unzoned=field.unzoned)
     for name, (value, scale) in plan.constants.items():
         full = np.full(count, value), np.full(count, scale, np.int16), np.ones(count, np.bool_)
@@ -156,7 +156,7 @@ class _Values(NamedTuple):
     """What was found of a field, as `Read` has it; or a line for each of several."""
 
     values: NDArray[np.int64]
-    beside: NDArray[np.int16]
+    companions: NDArray[np.int16]
     given: NDArray[np.bool_]
 
 
@@ -172,18 +172,18 @@ class _Frame:
         self, of: Field, found: _Values, *, zone: str | None = None, unzoned: bool = False
     ) -> None:
         """A field that was read; `zone`: times are its wall clock, `unzoned`: that of none."""
-        values, beside, given = found
+        values, companions, given = found
         if zone is not None:
-            beside, known = _offsets(values, given, zone)
+            companions, known = _offsets(values, given, zone)
             self.sound &= known
             if of.kind is Kind.DATETIME_OFFSET:
-                values = values - beside.astype(np.int64) * MINUTE
+                values = values - companions.astype(np.int64) * MINUTE
         mask = of.name + _GIVEN
         self._given[mask] = pl.Series(mask, given)
         for name, dtype in millionth_columns(of).items():
             if unzoned and name.endswith(OFFSET):
                 continue
-            self._given[name] = pl.Series(name, values if name == of.name else beside)
+            self._given[name] = pl.Series(name, values if name == of.name else companions)
             cast = pl.col(name).cast(dtype, wrap_numerical=True)
             whole = name.endswith(SCALE) or given.all()
             self._made[name] = cast if whole else pl.when(mask).then(cast).alias(name)
@@ -200,9 +200,9 @@ class _Frame:
 
         `zeros`, where it is for several units: how many a one has behind it; below zero: unknown.
         """
-        values, beside, given = found
+        values, companions, given = found
         added = values[: total.added].sum(axis=0) - values[total.added :].sum(axis=0)
-        digits, there = beside.max(axis=0), np.logical_or.reduce(given)
+        digits, there = companions.max(axis=0), np.logical_or.reduce(given)
         if zeros is not None:
             digits = digits + zeros
             self.sound &= (zeros == 0) | ((zeros > 0) & (digits <= MICRO_DIGITS))

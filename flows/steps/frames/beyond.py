@@ -125,18 +125,22 @@ def reaches(texts: pl.Series, limit: Decimal) -> pl.Series:
 
 
 def unsigned(text: pl.Expr) -> pl.Expr:
-    """The text of an amount without its sign."""
     return text.str.strip_prefix("-")
 
 
 def amount_text(name: str) -> pl.Expr:
     """An amount as text: as it is, without zeros that say nothing."""
-    return pl.coalesce(pl.col(name + BEYOND), money_text(pl.col(name)))
+    return pl.coalesce(pl.col(name + BEYOND), money_text(name))
 
 
-def money_text(value: pl.Expr) -> pl.Expr:
-    """An exact amount as text without zeros that say nothing."""
-    return value.cast(AMOUNT).cast(pl.String).str.strip_chars_end("0").str.strip_chars_end(".")
+def money_text(value: str | pl.Expr) -> pl.Expr:
+    """An exact amount, or the column of this name, as text without zeros that say nothing."""
+    text = as_column(value).cast(AMOUNT).cast(pl.String)
+    return text.str.strip_chars_end("0").str.strip_chars_end(".")
+
+
+def as_column(value: str | pl.Expr) -> pl.Expr:
+    return pl.col(value) if isinstance(value, str) else value
 
 
 def sums_beyond(

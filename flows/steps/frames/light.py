@@ -26,6 +26,11 @@ def without(frame: pl.DataFrame, unwanted: pl.Expr) -> pl.DataFrame:
     return frame.filter(~found) if found.any() else frame
 
 
+def flags(height: int, rows: pl.Series) -> pl.Series:
+    """Of so many rows, whether each is one of those with these numbers."""
+    return pl.Series([False]).new_from_index(0, height).scatter(rows, True)
+
+
 def as_texts(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame as files hold it: a text in place of each word (`WORD`)."""
     return frame.cast({WORD: pl.String})

@@ -120,16 +120,15 @@ def parts_of(side: Mapping[str, pl.DataFrame], record: str) -> Sequence[Load]:
     """What reads the parts of a record kind; none where the side has no such kind."""
     if record not in side:
         return ()
-    return side.loads[record] if isinstance(side, PartedSide) else (partial(_held, side[record]),)
+    return side.loads[record] if isinstance(side, PartedSide) else (held(side[record]),)
 
 
 def with_parts(
     side: Mapping[str, pl.DataFrame], others: Mapping[str, Sequence[Load]]
 ) -> Mapping[str, pl.DataFrame]:
     """The side with other parts of some kinds; the same side where there are none."""
-    return (
-        PartedSide({name: parts_of(side, name) for name in side} | {**others}) if others else side
-    )
+    parts = {name: parts_of(side, name) for name in side} | {**others}
+    return PartedSide(parts) if others else side
 
 
 def changed(side: Mapping[str, pl.DataFrame], change: Change) -> Mapping[str, pl.DataFrame]:
@@ -142,7 +141,7 @@ def changed(side: Mapping[str, pl.DataFrame], change: Change) -> Mapping[str, pl
 def filtered(load: Load, rows: pl.Series) -> Load:
     if isinstance(load, KeptFrame):
         return KeptFrame(load.names, lambda names: load.read(names).filter(rows))
-    return partial(_changed, load, lambda frame: frame.filter(rows))
+    return lambda: load().filter(rows)
 
 
 def whole(loads: Sequence[Load]) -> pl.DataFrame:
@@ -160,11 +159,7 @@ def with_rows_of(frame: pl.DataFrame, *others: pl.DataFrame) -> pl.DataFrame:
 
 def held(frame: pl.DataFrame) -> Load:
     """What keeps a frame where it is."""
-    return partial(_held, frame)
-
-
-def _held(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame
+    return lambda: frame
 
 
 def _each(loads: Sequence[Load], change: Change) -> Sequence[Load]:

@@ -8,6 +8,11 @@ import polars as pl
 PAIR = ("TenantsId", "FromCurrenciesId", "ToCurrenciesId")
 
 
+def same_series(distance: int = 1) -> pl.Expr:
+    """Whether a rate is of the same series as the one so many rows before it."""
+    return pl.all_horizontal(pl.col(name) == pl.col(name).shift(distance) for name in PAIR)
+
+
 def series(rates: pl.DataFrame) -> pl.DataFrame:
     """One usable rate per tenant, pair and day, sorted so; `day` is its calendar day."""
     return (

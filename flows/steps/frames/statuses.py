@@ -41,7 +41,6 @@ class Lines:
         return self._with_target(self.frame[rows])
 
     def whole(self) -> pl.DataFrame:
-        """All lines, with what the target has of each."""
         return self._with_target(self.frame)
 
     def _with_target(self, lines: pl.DataFrame) -> pl.DataFrame:
@@ -88,14 +87,14 @@ def found_columns(table: Table, target: pl.DataFrame) -> pl.DataFrame:
 
 def amounts_as(table: Table, frame: pl.DataFrame, side: str) -> list[pl.Expr]:
     """The amounts of records under the names that lines have for one side, texts beside them."""
-    beyond = beyond_of(frame, table.amounts)
+    texts = {
+        BEYOND: beyond_of(frame, table.amounts),
+        UNREADABLE: unreadable_of(frame, table.amounts),
+    }
     return [
-        *(pl.col(name).alias(name + side) for name in table.amounts),
-        *(pl.col(name + BEYOND).alias(name + side + BEYOND) for name in beyond),
-        *(
-            pl.col(name + UNREADABLE).alias(name + side + UNREADABLE)
-            for name in unreadable_of(frame, table.amounts)
-        ),
+        pl.col(name + end).alias(name + side + end)
+        for end, names in ({"": table.amounts} | texts).items()
+        for name in names
     ]
 
 

@@ -35,12 +35,8 @@ _FITTING = r"^[+-]?[0-9]{0,20}(?:\.[0-9]{0,18})?$"
 INFINITE = {"Infinity": "inf", "-Infinity": "-inf"}
 """Infinite numbers of PostgreSQL, as doubles are written here."""
 BOOLEAN_WORDS = {
-    "true": "true",
-    "t": "true",
-    "1": "true",
-    "false": "false",
-    "f": "false",
-    "0": "false",
+    **dict.fromkeys(("true", "t", "1"), "true"),
+    **dict.fromkeys(("false", "f", "0"), "false"),
 }
 _TIME = Table("time", "A time", (Field("time", Kind.DATETIME),))
 _DATE = r"^[0-9]{4}-[0-9]{2}.*[^ \t]$"
@@ -79,14 +75,13 @@ def differing(
     if asked <= NUMBERS:
         cells = _as_numbers(cells, leeway)
         if asked != {Reading.CELL}:
-            left_word, right_word = (pl.col(side).replace(INFINITE) for side in ("left", "right"))
-            cells = cells.with_columns(
-                same=pl.col("same") | (left_word == right_word).fill_null(value=False)
-            )
+            cells = _same_words(cells, lambda side: side.replace(INFINITE))
     if asked <= TIMES:
         cells = _as_times(cells, leeway)
     if asked <= BOOLEANS and Reading.BOOLEAN in asked:
-        cells = _as_booleans(cells)
+        cells = _same_words(
+            cells, lambda side: side.str.to_lowercase().replace_strict(BOOLEAN_WORDS, default=None)
+        )
     return cells.filter(~pl.col("same")).select(
         pl.col(name).cast(dtype) for name, dtype in CELL_SCHEMA.items()
     )
@@ -117,12 +112,9 @@ def plain_moments(values: pl.Series, *, zone: bool) -> pl.Series:
 
 def numbers(values: pl.Series) -> pl.Series:
     """The decimals of texts that are numbers and fit 20 digits and 18 behind; null otherwise."""
-    frame = pl.DataFrame({"t": values})
-    return frame.select(
-        pl.when(pl.col("t").str.contains(NUMBER) & pl.col("t").str.contains(_FITTING))
-        .then(pl.col("t").str.strip_prefix("+"))
-        .cast(AMOUNT, strict=False)
-    ).to_series()
+    fits = values.str.contains(NUMBER) & values.str.contains(_FITTING)
+    known = pl.when(fits).then(values.str.strip_prefix("+"))
+    return pl.select(known.cast(AMOUNT, strict=False)).to_series()
 
 
 def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
@@ -135,8 +127,8 @@ def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
     both = (pl.col("l").abs() < small) & (pl.col("r").abs() < most) & _share_fits(share)
     both = both.fill_null(value=False)
     number = pl.col("left").str.contains(NUMBER) & pl.col("right").str.contains(NUMBER)
-    compared = cells.with_columns(pl.when(both).then("l"), pl.when(both).then("r"))
-    compared = compared.with_columns((pl.col("r") - pl.col("l")).alias("d"))
+    compared = cells.with_columns(pl.when(both).then(pl.col("l", "r")))
+    compared = compared.with_columns(d=pl.col("r") - pl.col("l"))
     slow = compared.select((number & ~both).fill_null(value=False)).to_series()
     inside = pl.lit(False)
     if leeway is not None:
@@ -144,16 +136,11 @@ def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
         bound = pl.max_horizontal(pl.lit(_kept(leeway.absolute), AMOUNT), part)
         inside = (pl.col("d").abs() <= bound).fill_null(value=False)
     compared = compared.with_columns(
-        pl.when(pl.col("d").is_not_null())
-        .then(plain_text(compared["d"].cast(pl.String)))
-        .otherwise("delta")
-        .alias("delta"),
-        (pl.col("same") | (pl.col("d") == 0).fill_null(value=False)).alias("same"),
-        (pl.col("within") | inside).alias("within"),
+        delta=pl.coalesce(plain_text(compared["d"].cast(pl.String)), "delta"),
+        same=pl.col("same") | (pl.col("d") == 0).fill_null(value=False),
+        within=pl.col("within") | inside,
     ).drop("l", "r", "d")
-    if not slow.any():
-        return compared
-    return _each(compared, slow, lambda one, other: _difference(one, other, leeway))
+    return _each(compared, slow, leeway) if slow.any() else compared
 
 
 def _kept(bound: Decimal) -> Decimal:
@@ -202,9 +189,9 @@ def _as_times(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
     inside = known & (difference.abs() <= (-1 if seconds is None else _kept(seconds)))
     delta = plain_text(difference.cast(pl.String)) + " s"
     compared = some.select(
-        pl.when(known).then(delta).otherwise("delta").alias("delta"),
-        (known & (difference == 0)).fill_null(value=False).alias("same"),
-        (pl.col("within") | inside.fill_null(value=False)).alias("within"),
+        delta=pl.when(known).then(delta).otherwise("delta"),
+        same=(known & (difference == 0)).fill_null(value=False),
+        within=pl.col("within") | inside.fill_null(value=False),
     )
     return cells.with_columns(cells[one.name].scatter(rows, one) for one in compared)
 
@@ -246,31 +233,18 @@ def _micros(moment: Moment | None) -> int | None:
     return int(wall) - (moment.offset or 0) * 60 * _MICRO
 
 
-def _as_booleans(cells: pl.DataFrame) -> pl.DataFrame:
-    words = [
-        pl.col(side).str.to_lowercase().replace_strict(BOOLEAN_WORDS, default=None)
-        for side in ("left", "right")
-    ]
-    return cells.with_columns(
-        (pl.col("same") | (words[0] == words[1]).fill_null(value=False)).alias("same")
-    )
+def _same_words(cells: pl.DataFrame, word: Callable[[pl.Expr], pl.Expr]) -> pl.DataFrame:
+    left, right = (word(pl.col(side)) for side in ("left", "right"))
+    return cells.with_columns(same=pl.col("same") | (left == right).fill_null(value=False))
 
 
-def _each(
-    cells: pl.DataFrame,
-    where: pl.Series,
-    compare: Callable[[str, str], tuple[bool, str, bool] | None],
-) -> pl.DataFrame:
-    """Judge single cells one by one: those that no type of fixed width can hold."""
+def _each(cells: pl.DataFrame, where: pl.Series, leeway: Leeway | None) -> pl.DataFrame:
+    """Compare numbers one by one that no type of fixed width can hold."""
     rows = where.arg_true()
-    same, delta, within = (cells[name] for name in ("same", "delta", "within"))
-    verdicts = [compare(*pair) for pair in cells[rows].select("left", "right").iter_rows()]
-    known = [(row, verdict) for row, verdict in zip(rows, verdicts, strict=True) if verdict]
-    if not known:
-        return cells
-    at = [row for row, _ in known]
+    sides = zip(rows, cells["left"].gather(rows), cells["right"].gather(rows), strict=True)
+    found = {row: _difference(left, right, leeway) for row, left, right in sides}
+    known = {row: verdict for row, verdict in found.items() if verdict}
     return cells.with_columns(
-        same.scatter(at, [verdict[0] for _, verdict in known]),
-        delta.scatter(at, [verdict[1] for _, verdict in known]),
-        within.scatter(at, [verdict[2] for _, verdict in known]),
+        cells[name].scatter([*known], [verdict[place] for verdict in known.values()])
+        for place, name in enumerate(("same", "delta", "within"))
     )

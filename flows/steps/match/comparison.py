@@ -3,7 +3,6 @@
 Columns are compared one after the other; only rows that differ are ever put into words.
 """
 
-from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
 from math import isfinite
@@ -84,12 +83,9 @@ def _currency_differences(
     rows = lines["row"]
     sides = expected[currency][rows], found[currency].gather(partner.gather(rows))
     across = sides[0].ne_missing(sides[1]) & of_amounts
-    nothing = [
-        pl.when(~across).then(pl.col(name)).alias(name)
-        for name in ("delta", f"delta{BEYOND}", "base")
-    ]
     code = pl.when(across).then(pl.lit("VALUE")).otherwise("code").alias("code")
-    return lines.with_columns(code, *nothing)
+    numbers = pl.when(~across).then(pl.col("delta", f"delta{BEYOND}", "base"))
+    return lines.with_columns(code, numbers)
 
 
 def _differing(
@@ -147,9 +143,10 @@ def _lines_of(field: Field, both: pl.DataFrame) -> pl.DataFrame:
                 found=canonical_texts(both["f"]),
             )
     if field.secret:
-        hidden = [pl.when(pl.col(side).is_not_null()).then(pl.lit(SECRET)).alias(side)
-                  for side in ("expected", "found")]  # fmt: skip
-        lines = lines.with_columns(hidden)
+        lines = lines.with_columns(
+            pl.when(pl.col(side).is_not_null()).then(pl.lit(SECRET)).alias(side)
+            for side in ("expected", "found")
+        )
     lines = lines.with_columns(field=pl.lit(field.name))
     return lines.select(
         (pl.col(name) if name in lines.columns else pl.lit(None)).cast(dtype).alias(name)
@@ -194,11 +191,7 @@ def decimals(values: pl.Series) -> pl.Series:
         return values.cast(AMOUNT)
     texts = values.cast(pl.String)
     plain = texts.str.contains(_SAFE_NUMBER)
-    read = (
-        pl.DataFrame({"t": texts, "p": plain})
-        .select(pl.when("p").then("t").cast(AMOUNT, strict=False))
-        .to_series()
-    )
+    read = pl.select(pl.when(plain).then(texts).cast(AMOUNT, strict=False)).to_series()
     left = (values.is_finite() & ~plain).fill_null(value=False).arg_true()
     if not left.len():
         return read
@@ -235,29 +228,21 @@ def canonical_texts(values: pl.Series) -> pl.Series:
             pl.when(values).then(pl.lit("true")).when(~values).then(pl.lit("false"))
         ).to_series()
     if dtype.is_float():
-        return plain_text(pl.Series(_number_texts(values), dtype=pl.String))
+        texts = (None if value is None else _number_text(value) for value in values)
+        return plain_text(pl.Series(texts, dtype=pl.String))
     return values.cast(pl.String)
 
 
 def plain_text(texts: pl.Series) -> pl.Series:
     """Decimal texts without zeros at their end; one with an exponent stays as it is."""
-    return (
-        pl.DataFrame({"t": texts})
-        .select(
-            pl.when(pl.col("t").str.contains(r"^[^e]*\.[^e]*$"))
-            .then(pl.col("t").str.strip_chars_end("0").str.strip_chars_end("."))
-            .otherwise("t")
-        )
-        .to_series()
-    )
+    text = pl.col("t")
+    short = text.str.strip_chars_end("0").str.strip_chars_end(".")
+    plain = pl.when(text.str.contains(r"^[^e]*\.[^e]*$")).then(short).otherwise(text)
+    return texts.to_frame("t").select(plain).to_series()
 
 
-def _number_texts(values: pl.Series) -> Iterator[str | None]:
-    for value in values:
-        finite = value is not None and isfinite(value)
-        yield (
-            format(Decimal(repr(value)), "f") if finite else None if value is None else repr(value)
-        )
+def _number_text(value: float) -> str:
+    return format(Decimal(repr(value)), "f") if isfinite(value) else repr(value)
 
 
 def with_tolerances(record: str, differences: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -267,9 +252,11 @@ def with_tolerances(record: str, differences: pl.DataFrame, rules: Rules) -> pl.
     the one that says most about the row decides, even where a wider one would let it pass.
     """
     name = pl.lit(None, pl.String)
-    for tolerance in sorted(rules.tolerances, key=_breadth, reverse=True):
+    # The narrowest rule is wrapped last, so that it is asked first.
+    for tolerance in sorted(
+        rules.tolerances, key=lambda one: (one.tenant is not None, one.currency is not None)
+    ):
         if tolerance.record == record:
-            # The narrowest rule is wrapped last, so that it is asked first.
             name = (
                 pl.when(_about(tolerance))
                 .then(pl.when(_within(tolerance)).then(pl.lit(tolerance.name)))
@@ -279,10 +266,6 @@ def with_tolerances(record: str, differences: pl.DataFrame, rules: Rules) -> pl.
         offset_name = pl.concat_str(pl.lit(f"{record}."), pl.col("field"), pl.lit(" offset"))
         name = pl.when(pl.col("code") == "OFFSET").then(offset_name).otherwise(name)
     return differences.with_columns(name.alias("tolerance"))
-
-
-def _breadth(tolerance: Tolerance) -> int:
-    return (tolerance.currency is None) + 2 * (tolerance.tenant is None)
 
 
 def _about(tolerance: Tolerance) -> pl.Expr:
@@ -299,15 +282,12 @@ def _within(tolerance: Tolerance) -> pl.Expr:
         most = pl.lit(tolerance.days * _DAY_SECONDS, AMOUNT)
         return (pl.col("code") == "INSTANT") & (pl.col("seconds").abs() <= most)
     delta, size = pl.col("delta"), pl.col("base").abs()
-    above = pl.max_horizontal(
-        pl.lit(tolerance.above, AMOUNT), _share(size, tolerance.above_relative)
-    )
-    below = pl.max_horizontal(
-        pl.lit(tolerance.below, AMOUNT), _share(size, tolerance.below_relative)
+    above, below = (
+        pl.max_horizontal(pl.lit(bound, AMOUNT), (size * pl.lit(share, AMOUNT)).cast(AMOUNT))
+        for bound, share in (
+            (tolerance.above, tolerance.above_relative),
+            (tolerance.below, tolerance.below_relative),
+        )
     )
     inside = pl.when(delta >= 0).then(delta <= above).otherwise(-delta <= below)
     return inside.fill_null(value=False)
-
-
-def _share(size: pl.Expr, share: object) -> pl.Expr:
-    return (size * pl.lit(share, AMOUNT)).cast(AMOUNT)

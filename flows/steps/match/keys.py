@@ -125,9 +125,7 @@ def _integers(values: pl.Series) -> pl.Series | None:
     """The column as integers, if every value of it is one that reads back to the same text."""
     if values.dtype.is_integer():
         return values.cast(pl.Int64) if values.dtype in _NARROW else None
-    if not values.str.contains(_INTEGER).all():
-        return None
-    return values.cast(pl.Int64)
+    return values.cast(pl.Int64) if values.str.contains(_INTEGER).all() else None
 
 
 class KeyFrames:
@@ -161,7 +159,6 @@ class KeyFrames:
         self.behind += bits
 
     def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Both keys, with the same names."""
         left, right = (
             pl.DataFrame({str(number): one for number, one in enumerate(side)})
             for side in (self.left, self.right)
@@ -203,7 +200,10 @@ def partners(left: pl.DataFrame, right: pl.DataFrame, behind: int = 0) -> Partne
     if (near := _near(left, right, behind)) is not None:
         return near
     parts = max(1, -(-max(left.height, right.height) // PART_ROWS))
-    membership = [_parted(side, parts) for side in (left, right)]
+    # Equal keys are in one part.
+    mixed = pl.struct(left.columns) if left.width > 1 else pl.col(left.columns)
+    number = (mixed.hash() % parts).cast(pl.UInt16)
+    membership = [side.select(number).to_series() if parts > 1 else None for side in (left, right)]
     partner = np.full(left.height, _NOBODY, np.uint32)
     taken = np.zeros(right.height, np.bool_)
     again = [np.zeros(side.height, np.bool_) for side in (left, right)]
@@ -221,16 +221,12 @@ def _as_partners(
     partner: RowNumbers, taken: Flags, again: Sequence[Flags], keyless: Sequence[Flags]
 ) -> Partners:
     known = partner != _NOBODY
-    return Partners(
-        _numbers(known),
-        pl.Series(partner[known]),
-        _numbers(~known & ~again[0] & ~keyless[0]),
-        _numbers(~taken & ~again[1] & ~keyless[1]),
-        _numbers(again[0]),
-        _numbers(again[1]),
-        _numbers(keyless[0]),
-        _numbers(keyless[1]),
+    alone = (
+        ~paired & ~repeated & ~nameless
+        for paired, repeated, nameless in zip((known, taken), again, keyless, strict=True)
     )
+    others = map(_numbers, (*alone, *again, *keyless))
+    return Partners(_numbers(known), pl.Series(partner[known]), *others)
 
 
 def _numbers(rows: Flags) -> pl.Series:
@@ -239,17 +235,14 @@ def _numbers(rows: Flags) -> pl.Series:
 
 def _same_order(keys: pl.DataFrame) -> Partners | None:
     """Both sides have the same keys in the same order, each once."""
-    if any(keys[name].null_count() for name in keys.columns):
-        return None
-    if keys.width > 1:
-        return None
     column = keys.to_series()
-    ascending = column.is_sorted() and not (column == column.shift(1)).any()
-    if not ascending:
+    if keys.width > 1 or column.null_count():
+        return None
+    if not column.is_sorted() or (column == column.shift(1)).any():
         return None
     rows = pl.int_range(keys.height, dtype=pl.UInt32, eager=True)
     none = rows.head(0)
-    return Partners(rows, rows, none, none, none, none, none, none)
+    return Partners(rows, rows, *[none] * 6)
 
 
 def _near(left: pl.DataFrame, right: pl.DataFrame, behind: int) -> Partners | None:
@@ -260,10 +253,8 @@ def _near(left: pl.DataFrame, right: pl.DataFrame, behind: int) -> Partners | No
     keys = (left.to_series(), right.to_series())
     if left.width > 1 or not all(key.len() and key.dtype in _SIGNED for key in keys):
         return None
-    if any(key.null_count() for key in keys):
-        return None
     lowest, bits = _range(*keys)
-    if bits >= _PACKED_BITS:
+    if bits >= _PACKED_BITS or any(key.null_count() for key in keys):
         return None
     most = min(_MOST_PLACES, _GAPS * max(left.height, right.height))
     mine, theirs = (np.subtract(key.to_numpy(), lowest, dtype=np.int64) for key in keys)
@@ -299,16 +290,8 @@ def _by_table(mine: Numbers, theirs: Numbers, shift: int, places: int) -> RowNum
     return partner
 
 
-def _parted(keys: pl.DataFrame, parts: int) -> pl.Series | None:
-    """The part every row belongs to; equal keys are in one part."""
-    if parts == 1:
-        return None
-    mixed = pl.col(keys.columns[0]) if keys.width == 1 else pl.struct(keys.columns)
-    return keys.select((mixed.hash() % parts).cast(pl.UInt16)).to_series()
-
-
 def _keyless(keys: pl.DataFrame) -> Flags:
-    if not any(keys[name].null_count() for name in keys.columns):
+    if not any(column.null_count() for column in keys):
         return np.zeros(keys.height, np.bool_)
     return keys.select(pl.any_horizontal(pl.all().is_null())).to_series().to_numpy()
 

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from flows.steps.frames.light import flags
 from flows.steps.match.near_keys import distinct, near_partners
 from flows.steps.validate.quick_times import offset_on
 from flows.steps.validate.times import changes_at
@@ -87,13 +88,12 @@ def _instants(zone: str, walls: pl.Series) -> pl.Series:
 
     By the zones of the machine, as times are read and sent: those of polars end in 2100.
     """
-    known = {day: offset_on(zone, day) for day in walls.dt.date().unique().drop_nulls()}
-    minutes = walls.dt.date().replace_strict(known, default=None, return_dtype=pl.Int64)
-    odd = walls.filter(minutes.is_null()).drop_nulls().unique()
-    there = ZoneInfo(zone)
+    days, there = walls.dt.date(), ZoneInfo(zone)
+    known = {day: offset_on(zone, day) for day in days.unique().drop_nulls()}
+    minutes = days.replace_strict(known, default=None, return_dtype=pl.Int64)
     of_odd = {
         wall: 0 if changes_at(wall, zone) > timedelta() else zone_minutes(wall, there)
-        for wall in odd
+        for wall in walls.filter(minutes.is_null()).drop_nulls().unique()
     }
     own = walls.replace_strict(of_odd, default=None, return_dtype=pl.Int64)
     return walls.cast(pl.Int64) - minutes.fill_null(own) * _MINUTE
@@ -104,9 +104,7 @@ def keyless(table: Table, frame: pl.DataFrame) -> pl.Series:
     required = [name for name in table.key if table.by_name[name].required]
     if not required or not any(frame[name].null_count() for name in required):
         return pl.Series("keyless", [False]).new_from_index(0, frame.height)
-    return frame.select(
-        pl.any_horizontal(pl.col(name).is_null() for name in required).alias("keyless")
-    ).to_series()
+    return frame.select(keyless=pl.any_horizontal(pl.col(required).is_null())).to_series()
 
 
 def repeated(keys: pl.DataFrame) -> pl.Series | None:
@@ -119,8 +117,8 @@ def repeated(keys: pl.DataFrame) -> pl.Series | None:
         return None if column.n_unique() == keys.height else column.is_duplicated()
     if maybe_repeated(keys) is None:
         return None
-    flags = keys.is_duplicated()
-    return flags if flags.any() else None
+    again = keys.is_duplicated()
+    return again if again.any() else None
 
 
 def maybe_repeated(rows: pl.DataFrame) -> pl.Series | None:
@@ -139,12 +137,7 @@ def pair(left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool = True) -
         partner = _hashed(left, right)
     if partner is None:
         partner, again = _joined(left, right, nulls_equal=nulls_equal)
-    if right.is_empty():
-        none = pl.Series("lone", [], dtype=pl.UInt32)
-        return Pairs(partner, none, none.cast(pl.Boolean))
-    taken = pl.Series("taken", [False]).new_from_index(0, right.height)
-    taken = taken.scatter(partner.drop_nulls(), True)
-    unmatched = (~taken).arg_true()
+    unmatched = (~flags(right.height, partner.drop_nulls())).arg_true()
     repeats = (
         pl.Series([False]).new_from_index(0, unmatched.len())
         if again is None

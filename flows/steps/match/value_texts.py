@@ -37,7 +37,9 @@ def texts(values: pl.Series) -> pl.Series:
             return _times(values.dt.convert_time_zone("UTC"), _SIGNS[dtype.time_unit]) + "+00:00"
         return _times(values, _SIGNS[dtype.time_unit])
     if dtype == pl.Date:
-        return _days(values)
+        near, far = _parted(values, _FAR_DAYS)
+        far_texts = [_far_day(day) for day in values.gather(far).to_physical()]
+        return near.cast(pl.String).scatter(far, far_texts)
     if dtype == pl.Time:
         # A cast leaves out what is behind the seconds.
         return _by_clock(values, _CLOCK)
@@ -53,36 +55,24 @@ def texts(values: pl.Series) -> pl.Series:
 
 def plain_numbers(values: pl.Series) -> pl.Series:
     """One text per number, whatever its writing; a text that is no number stays as it is."""
-    number = pl.col("t").str.contains(NUMBER)
-    plain = plain_text(values).alias("plain")
-    frame = pl.DataFrame({"t": values, "plain": plain})
-    frame = frame.with_columns(pl.when(number).then("plain").otherwise("t").alias("plain"))
-    rare = frame.select(number & pl.col("t").str.contains(r"^\+|^-0|^-?\.|[eE]")).to_series()
-    places = rare.fill_null(value=False).arg_true()
-    if not places.len():
-        return frame["plain"]
+    number = values.str.contains(NUMBER).fill_null(value=False)
+    plain = plain_text(values).zip_with(number, values)
+    places = (number & values.str.contains(r"^\+|^-0|^-?\.|[eE]")).arg_true()
     written = [format(abs(n) if not (n := Decimal(one)) else n, "f") for one in values[places]]
-    return frame["plain"].scatter(places, plain_text(pl.Series(written, dtype=pl.String)))
+    return plain.scatter(places, plain_text(pl.Series(written, dtype=pl.String)))
 
 
 def _times(values: pl.Series, signs: int) -> pl.Series:
     """Times in UTC, or by their wall clock, without zeros that say nothing."""
-    ticks = values.to_physical()
     near, far = _parted(values, _FAR_DAYS * 86400 * 10**signs)
-    near_texts = _by_clock(near, f"%Y-%m-%dT{_CLOCK}")
-    return near_texts.scatter(far, [_far_time(ticks[place], signs) for place in far])
+    far_texts = [_far_time(tick, signs) for tick in values.gather(far).to_physical()]
+    return _by_clock(near, f"%Y-%m-%dT{_CLOCK}").scatter(far, far_texts)
 
 
 def _by_clock(values: pl.Series, form: str) -> pl.Series:
     """Times in a form that ends in a fraction, without its zeros that say nothing."""
     written = values.dt.to_string(form).to_frame("t")
     return written.select(pl.col("t").str.strip_chars_end("0").str.strip_chars_end(".")).to_series()
-
-
-def _days(values: pl.Series) -> pl.Series:
-    near, far = _parted(values, _FAR_DAYS)
-    days = values.to_physical()
-    return near.cast(pl.String).scatter(far, [_far_day(days[place]) for place in far])
 
 
 def _parted(values: pl.Series, most: int) -> tuple[pl.Series, pl.Series]:

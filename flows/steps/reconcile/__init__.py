@@ -2,7 +2,7 @@
 
 eligibility   what an extract row is by itself, before anything is compared with it
 records       J1-J3: every record's own status, and where its sides first differ (second_keys)
-answers       what the service answered to what was sent, and its breaks (service_breaks)
+answers       what the service answered to what was sent, and its breaks
 rates         J4: the rate each payment used; series: J5, the rates among themselves
 plans         J6, J7: plan details against payments, and per plan (links, allotment)
 debts         J9: every debt by its payments and what plans ask of it

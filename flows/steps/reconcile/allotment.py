@@ -12,7 +12,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from flows.steps.breaks.make import LINES, Annex, as_day, money, zero
+from flows.steps.breaks.make import Annex, as_day, listed, money, zero
 from flows.steps.reconcile.links import PAYMENT_OF, once
 from schemas.frame_types import AMOUNT
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL
@@ -57,13 +57,11 @@ def planned(with_payments: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl
 
     Where a plan leads to one debt only, its details that are due and have no payment count too.
     """
-    debt = ["tenant", "debt"]
+    debt, due_by = ["tenant", "debt"], pl.col("day") <= as_day(as_of)
     columns = [*debt, pl.col("PlannedCurrenciesId").alias("currency"), "PlannedAmount"]
     known = pl.col("PlannedAmount").is_not_null()
     named = links.lazy().filter(known, pl.col("PlannedCurrenciesId") == pl.col("paid_in"))
-    open_ones = with_payments.filter(
-        known, pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of)
-    )
+    open_ones = with_payments.filter(known, pl.col("pay_id").is_null(), due_by)
     only = (
         links.lazy()
         .select("PaymentPlansId", *debt)
@@ -118,21 +116,15 @@ def plan_rows(
     currency = pl.col("PlannedCurrenciesId").alias("currency")
     same = pl.col("PlannedCurrenciesId") == pl.col("paid_in")
     own = pl.when(same).then("allotted").fill_null(zero()).alias("own")
+    unlinked = with_payments.filter(pl.col("tenant").is_null())
     details = [
         side.select("PaymentPlansId", currency, "PlannedAmount", "day", paid)
-        for side, paid in (
-            (parts, own),
-            (with_payments.filter(pl.col("tenant").is_null()), zero().alias("own")),
-        )
+        for side, paid in ((parts, own), (unlinked, zero().alias("own")))
     ]
     amount = pl.col("PlannedAmount").fill_null(zero())
     unsettled = amount - pl.col("own")
-    late = (
-        # What is to be paid back is below zero.
-        pl.when(amount < 0)
-        .then(pl.min_horizontal(unsettled, zero()))
-        .otherwise(pl.max_horizontal(unsettled, zero()))
-    )
+    less, more = (of(unsettled, zero()) for of in (pl.min_horizontal, pl.max_horizontal))
+    late = pl.when(amount < 0).then(less).otherwise(more)  # What is to be paid back is below zero.
     due = pl.col("day") <= as_day(as_of)
     asked = (
         pl.concat(details)
@@ -168,13 +160,13 @@ def _flags(breaks: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
     key = pl.col("key").str.split("/").list
     # The key of a detail, as that of a plan itself, begins with the plan.
     own = breaks.filter(pl.col("record") == PAYMENT_PLAN_DETAIL.name).select(
-        key.first().cast(pl.Int32, strict=False).alias("PaymentPlansId"), "code"
+        "code", PaymentPlansId=key.first().cast(pl.Int32, strict=False)
     )
     through = (
         breaks.filter(pl.col("record") == PAYMENT.name)
-        .select(key.first().cast(pl.Int64, strict=False).alias("pay_id"), "tenant", "code")
+        .select("tenant", "code", pay_id=key.first().cast(pl.Int64, strict=False))
         .join(parts, on=PAYMENT_OF, how="inner")
-        .select("PaymentPlansId", "code")
+        .select("code", "PaymentPlansId")
     )
     return (
         pl.concat([own, through])
@@ -186,11 +178,6 @@ def _flags(breaks: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
 
 def plan_lines(rows: pl.DataFrame, with_payments: pl.DataFrame) -> tuple[PlanLine, ...]:
     """The lines a reader sees; plans with flags come into it before others."""
-    listed = rows.with_row_index("at")
-    if listed.height > LINES:
-        flagged = pl.col("flags").list.len() > 0
-        listed = listed.sort(flagged, "outstanding", "at", descending=[True, True, False])
-        listed = listed.head(LINES).sort("at")
     return tuple(
         PlanLine(
             plan="" if row["PaymentPlansId"] is None else str(row["PaymentPlansId"]),
@@ -204,21 +191,23 @@ def plan_lines(rows: pl.DataFrame, with_payments: pl.DataFrame) -> tuple[PlanLin
             status_codes=tuple(row["status_codes"] or ()),
             flags=tuple(row["flags"]),
         )
-        for row in _with_tenant_and_codes(listed, with_payments).sort("at").iter_rows(named=True)
+        for row in _with_tenant_and_codes(listed(rows, "outstanding"), with_payments)
+        .sort("at")
+        .iter_rows(named=True)
     )
 
 
-def _with_tenant_and_codes(listed: pl.DataFrame, with_payments: pl.DataFrame) -> pl.DataFrame:
+def _with_tenant_and_codes(plans: pl.DataFrame, with_payments: pl.DataFrame) -> pl.DataFrame:
     """Lines of plans with their tenant and the status codes of their details."""
     details = with_payments.select(
         *("PaymentPlansId", "whose", _STATUS), pl.col("PlannedCurrenciesId").alias("currency")
-    ).join(listed, on="PaymentPlansId", how="semi", nulls_equal=True)
+    ).join(plans, on="PaymentPlansId", how="semi", nulls_equal=True)
     codes = (
         details.drop_nulls(_STATUS)
         .group_by(_PLAN)
         .agg(pl.col(_STATUS).unique().sort().alias("status_codes"))
     )
     whose = details.group_by("PaymentPlansId").agg(pl.col("whose").first().alias("tenant"))
-    return listed.join(codes, on=_PLAN, how="left", nulls_equal=True).join(
+    return plans.join(codes, on=_PLAN, how="left", nulls_equal=True).join(
         whose, on="PaymentPlansId", how="left", nulls_equal=True
     )

@@ -1,4 +1,4 @@
-"""Answers: what the service says of a record, as a status, and where its echo differs."""
+"""Answers: what the service says of a record, as a status and in breaks; where its echo differs."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -8,8 +8,10 @@ from typing import Any
 
 import polars as pl
 
+from flows.steps.breaks.match_breaks import line_breaks
 from flows.steps.frames.beyond import from_both
-from flows.steps.frames.statuses import in_state
+from flows.steps.frames.sources import are_among
+from flows.steps.frames.statuses import Lines, in_state
 from flows.steps.match.comparison import SECRET
 from flows.steps.match.pairing import key_frame, pair
 from flows.steps.totals import in_currency
@@ -34,6 +36,13 @@ whose word it is."""
 NOT_ASKED = "not asked"
 """Stands for the state of a send where the record is to reach no service."""
 ECHO_DIFFERS = REASONS["EchoDiffers"].code
+_CODES = {
+    Status.REJECTED: "REFUSED",
+    Status.NOT_SENT: "NOT_SENT",
+    Status.IN_DOUBT: "IN_DOUBT",
+    Status.SENT_UNCONFIRMED: "UNCONFIRMED",
+}
+"""The status a send gave its record -> the break."""
 _ECHO_SHOWN = 200
 _EXPONENT_SHOWN = 400
 """No double has more digits before the point, or more zeros behind it."""
@@ -46,12 +55,11 @@ def sends(extract: pl.DataFrame, last_writers: pl.DataFrame, answers: pl.DataFra
     overtaken no longer is: the record was sent by the row that last wrote it (`last_writers`, the
     lineage of its partner).
     """
-    places = _places(answers)
-    answer = _partner(extract, places)
+    answer = _partner(extract, answers)
     overtaken = (answers["state"] == "superseded").fill_null(value=False)
     unsent = (answer.is_null() | overtaken.gather(answer).fill_null(value=False)).arg_true()
     if unsent.len():
-        answer = answer.scatter(unsent, _partner(last_writers[unsent], places))
+        answer = answer.scatter(unsent, _partner(last_writers[unsent], answers))
     known = answers.select(*SEND_COLUMNS, pl.col("echo").is_not_null().alias("echoed"))
     return known[answer].with_columns(answer.alias("answer"))
 
@@ -70,17 +78,12 @@ def to_be_sent(
         return ~unasked
     eligible = extract.select(~in_state(OWN)).to_series()
     keys = key_frame(table, extract, wire=None)
-    asked = keys.filter(~alone & eligible).unique().with_columns(asked=True)
-    joined = keys.join(asked, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
-    return ~unasked | joined["asked"].fill_null(value=False)
+    return ~unasked | are_among(keys, keys.filter(~alone & eligible), nulls_equal=True)
 
 
-def _partner(rows: pl.DataFrame, places: pl.DataFrame) -> pl.Series:
-    return pair(_places(rows), places, nulls_equal=False).partner
-
-
-def _places(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.select("row", "extract_id")
+def _partner(rows: pl.DataFrame, others: pl.DataFrame) -> pl.Series:
+    places = (side.select("row", "extract_id") for side in (rows, others))
+    return pair(*places, nulls_equal=False).partner
 
 
 def service_status(table: Table) -> pl.Expr:
@@ -112,22 +115,46 @@ def service_status(table: Table) -> pl.Expr:
     )
 
 
+def service_breaks(table: Table, lines: Lines, sent: pl.DataFrame) -> list[pl.DataFrame]:
+    """One break per row whose send did not come to a good end, with what the service said."""
+    breaks = []
+    decided, answered = pl.format("decided: {}", "decision"), pl.format("HTTP status {}", "status")
+    for status, code in _CODES.items():
+        rows = (sent["service"] == status.value).fill_null(value=False).arg_true()
+        answers = sent[rows].select(
+            pl.concat_str(decided, answered, separator=", ", ignore_nulls=True).alias("note"),
+            rows.alias("row"),
+        )
+        side = "R" if status is Status.NOT_SENT else "A"
+        breaks.append(line_breaks(table, lines, answers, code=code, side=side))
+    return breaks
+
+
+def echoed(
+    table: Table, extract: pl.DataFrame, sent: pl.DataFrame, answers: pl.DataFrame
+) -> pl.DataFrame:
+    """Where echoes differ from what was sent (`ECHO_SCHEMA`)."""
+    differing = sent.with_row_index("row").filter(pl.col("service") == Status.MISMATCH.value)
+    return echo_differences(
+        table,
+        extract[differing["row"]],
+        answers.select("echo", "errors")[differing["answer"]].with_columns(differing["row"]),
+    )
+
+
 def echo_differences(table: Table, sent: pl.DataFrame, echoes: pl.DataFrame) -> pl.DataFrame:
     """The fields in which an echo differs from what was sent, one line each.
 
     `echoes` has `row`, `echo` and `errors`, `sent` the extract rows in the same order. An echo that
     cannot be read, or that says what was sent in other words, is one line without a field.
     """
+    answers, records = echoes.select("row", "echo", "errors"), sent.iter_rows(named=True)
     lines = [
-        {"row": row, "field": field, "expected": expected, "found": found}
-        for (row, echo, errors), record in zip(
-            echoes.select("row", "echo", "errors").iter_rows(),
-            sent.iter_rows(named=True),
-            strict=True,
-        )
-        for field, expected, found in _differing(table, record, echo, errors)
+        (row, *difference)
+        for (row, echo, errors), record in zip(answers.iter_rows(), records, strict=True)
+        for difference in _differing(table, record, echo, errors)
     ]
-    return pl.DataFrame(lines, schema=ECHO_SCHEMA)
+    return pl.DataFrame(lines, schema=ECHO_SCHEMA, orient="row")
 
 
 def _differing(
@@ -139,16 +166,13 @@ def _differing(
         yield "", None, None if echo is None else _display(table, echo)
         return
     differing = _by_errors(table, found, errors) or _by_values(table, expected, found)
-    # Between two currencies there is no difference: an amount with its currency is no number.
     other = differing.get(table.currency) if table.currency else None
     for name, value in differing.items():
-        text = _text(value)
-        if table.by_name[name].secret:
-            yield name, SECRET, SECRET
-        elif text is not None and other is not None and table.by_name[name].amount:
-            yield name, _text(expected.get(name)), f"{text} in {in_currency(str(_text(other)))}"
-        else:
-            yield name, _text(expected.get(name)), text
+        of, text = table.by_name[name], _text(value)
+        if text is not None and other is not None and of.amount:
+            # Between two currencies is no difference: an amount with its currency is no number.
+            text = f"{text} in {in_currency(str(_text(other)))}"
+        yield name, *((SECRET, SECRET) if of.secret else (_text(expected.get(name)), text))
     if not differing:
         yield "", None, _display(table, echo or "")
 
@@ -159,16 +183,16 @@ def _by_errors(table: Table, found: Mapping[str, Any], errors: str | None) -> di
     Whoever read it knew how the service writes values, and where another record than was sent
     holds them.
     """
-    said = {
+    reported = {
         error["FieldName"]: error["Meta"].get("value", SECRET)
         for error in json.loads(errors or "[]")
         if error["ErrorCode"] == ECHO_DIFFERS
     }
     same_record = PUSHES[table.name].response == table.name
     return {
-        name: found.get(name, None if same_record else said[name])
+        name: found.get(name, None if same_record else reported[name])
         for name in table.columns
-        if name in said
+        if name in reported
     }
 
 
@@ -204,9 +228,7 @@ def _read(text: str) -> dict[str, Any] | None:
 
 def _same(expected: object, found: object) -> bool:
     # The service's CSV writes null and empty text alike.
-    if expected in (None, "") and found in (None, ""):
-        return True
-    if expected == found:
+    if expected == found or (expected in (None, "") and found in (None, "")):
         return True
     try:
         if isinstance(expected, Decimal) or isinstance(found, Decimal):
@@ -218,12 +240,12 @@ def _same(expected: object, found: object) -> bool:
 
 
 def _text(value: object) -> str | None:
-    if value is None:
-        return None
+    if value is None or isinstance(value, str):
+        return value
     if isinstance(value, Decimal):
         written_out = value.is_finite() and abs(value.adjusted()) <= _EXPONENT_SHOWN
         return number_text(value) if written_out else str(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _display(table: Table, echo: str) -> str:

@@ -16,7 +16,7 @@ from flows.steps.breaks.aside import with_own
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.breaks.money import OF_DEBT
 from flows.steps.frames.parts import Load, columns_of, held, parts_of, whole
-from flows.steps.frames.sources import Sources, no_records
+from flows.steps.frames.sources import Sources, are_among, no_records
 from flows.steps.reconcile.allotment import PlanAnnex
 from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.left_out import AROUND, LEFT_OUT, LeftOut, left_out
@@ -45,11 +45,9 @@ class SomeRecords:
         return next((loads for loads in sides if loads), (held(no_records(table)),))
 
     def included(self, table: Table) -> Sequence[Load]:
-        """Those that no rule leaves out."""
         return self.out.without(table.name, self.every(table))
 
     def excluded(self, table: Table) -> Sequence[Load]:
-        """Those that a rule leaves out."""
         return self.out.only(table.name, self.every(table))
 
 
@@ -79,15 +77,10 @@ class KnownRecords:
         own, near = self.own.included(PAYMENT), self._near(PAYMENT)
         if not near:
             return own
-        asked = [
-            columns_of(load, ["DebtsId"])["DebtsId"]
-            for load in (*own, *self.own.every(INVOICE_FILE))
-        ]
-        debts = pl.concat(asked).unique()
-        return [
-            *own,
-            *(held(load().filter(pl.col("DebtsId").is_in(debts.implode()))) for load in near),
-        ]
+        about = (*own, *self.own.every(INVOICE_FILE))
+        debts = pl.concat(columns_of(load, ["DebtsId"])["DebtsId"] for load in about).unique()
+        of_these = pl.col("DebtsId").is_in(debts.implode())
+        return [*own, *(held(load().filter(of_these)) for load in near)]
 
     def of_debts(self, planned: PlanAnnex) -> PlanAnnex:
         """What plans ask of the debts of the scope's payments and invoice files."""
@@ -191,20 +184,18 @@ def _own(
 ) -> pl.DataFrame:
     found = near.unrelated(breaks)
     if not alike.is_empty():
-        theirs = alike.rename({"key": "own"})
-        found = with_own(found, alike).join(
-            theirs, on=["record", "own", "batch_id"], how="anti",
-            nulls_equal=True, maintain_order="left",
-        ).drop("own")  # fmt: skip
+        on, theirs = ["record", "own", "batch_id"], alike.rename({"key": "own"})
+        found = with_own(found, alike)
+        found = found.join(theirs, on=on, how="anti", nulls_equal=True, maintain_order="left")
+        found = found.drop("own")
     if debts is not None:
         number = pl.col("key").str.extract(r"^(-?[0-9]+)")
         named = found.select(
             pl.col("tenant").cast(debts.schema["tenant"]),
             number.cast(debts.schema["debt"], strict=False).alias("debt"),
         )
-        among = named.join(debts.with_columns(among=True), on=["tenant", "debt"], how="left",
-                           nulls_equal=True, maintain_order="left")["among"]  # fmt: skip
-        found = found.filter(~pl.col("code").is_in(OF_DEBT) | among.fill_null(value=False))
+        among = are_among(named, debts, nulls_equal=True)
+        found = found.filter(~pl.col("code").is_in(OF_DEBT) | among)
     of_plan = (pl.col("record") == PAYMENT_PLAN_DETAIL.name) & ~pl.col("key").str.contains("/")
     return found.filter(~of_plan | pl.col("key").is_in(plans.implode()))
 

@@ -43,8 +43,6 @@ CONTRADICTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """Insert-batch data of one BatchId."""
-
     batch: int
     sent: int
     listed: int
@@ -61,8 +59,7 @@ def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[
     `sent` are the extract rows (`sources.DELIVERED` has their states), `listed` the listing of the
     service; None: there is none, so only what the rows themselves say is judged.
     """
-    sides = [sent] if listed is None else [sent, listed]
-    inside = _Inside(pl.concat(side.select(_TEXTS) for side in sides))
+    inside = _Inside(sent) if listed is None else _Inside(sent, listed)
     every = inside.with_inside(sent)
     taken = every.filter(counts())
     mine = every.filter(~in_state(ENDS))
@@ -90,8 +87,7 @@ def own_rows(sent: pl.DataFrame, listed: pl.DataFrame, shared: Collection[int]) 
     """
     if not shared or listed.is_empty():
         return listed
-    inside = _Inside(pl.concat(side.select(_TEXTS) for side in (sent, listed)))
-    numbered = listed.with_row_index("at")
+    inside, numbered = _Inside(sent, listed), listed.with_row_index("at")
     _, extra = inside.unpaired(inside.with_inside(sent), inside.with_inside(numbered))
     theirs = extra.filter(pl.col(BATCH).is_in(list(shared)))["at"]
     return numbered.filter(~pl.col("at").is_in(theirs.implode())).drop("at")
@@ -106,7 +102,7 @@ def with_pair_numbers(
     duplicate of the other. Of a pair the listed row has the Data of the sent one. Those that count
     have their partners before those that do not.
     """
-    inside = _Inside(pl.concat(side.select(_TEXTS) for side in (sent, listed)))
+    inside = _Inside(sent, listed)
     mine, theirs = (inside.with_inside(side.with_row_index("at")) for side in (sent, listed))
     pairs = [pl.DataFrame(schema={"at": pl.UInt32, "there": pl.UInt32})]
     _, rest = inside.unpaired(mine.filter(counts()), theirs, pairs)
@@ -130,8 +126,8 @@ def with_pair_numbers(
 class _Inside:
     """What is inside rows, read once per distinct text; names and contents only where asked for."""
 
-    def __init__(self, rows: pl.DataFrame) -> None:
-        texts = rows.select(_TEXTS).unique(maintain_order=True)
+    def __init__(self, *sides: pl.DataFrame) -> None:
+        texts = pl.concat(side.select(_TEXTS) for side in sides).unique(maintain_order=True)
         self.found = [
             read_insert_batch_record(data, jsondata) for data, jsondata in texts.iter_rows()
         ]
@@ -141,17 +137,18 @@ class _Inside:
         )
 
     def with_inside(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows with the number of their inside; flags without nulls; `told`: ErrorData speaks."""
+        """Rows with the number of their inside; flags without nulls; `explained`: by ErrorData."""
         silent = pl.col("ErrorData").fill_null("").str.strip_chars().is_in(["", "[]", "{}"])
         return rows.join(
             self.texts, on=_TEXTS, how="left", nulls_equal=True, maintain_order="left"
-        ).with_columns(pl.col("HasError", "Merged").fill_null(False), (~silent).alias("told"))
+        ).with_columns(pl.col("HasError", "Merged").fill_null(False), (~silent).alias("explained"))
 
     def named(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with `name` and `content` of what is inside."""
         if rows.is_empty():
-            nothing = pl.lit(None, pl.String)
-            return rows.with_columns(nothing.alias("name"), nothing.alias("content"))
+            return rows.with_columns(
+                pl.lit(None, pl.String).alias(of) for of in ("name", "content")
+            )
         asked = self.texts.lazy().join(rows.lazy(), on="inside", how="semi")
         about = [
             (place, self.found[place].name, digest(self.found[place].content(data, jsondata)))
@@ -220,16 +217,11 @@ def counts() -> pl.Expr:
     return ~in_state(OWN.keys() - set(OF_USE))
 
 
-def _row_break(code: str, rows: pl.DataFrame, name: str = "", **facts: pl.Expr) -> pl.DataFrame:
-    return make_breaks(
-        code,
-        RECORD,
-        rows,
-        key=joined(pl.col(BATCH), pl.col("content")),
-        name=name,
-        note=pl.col("name"),
-        **facts,
-    )
+def _row_break(
+    code: str, rows: pl.DataFrame, name: str | pl.Expr = "", **facts: pl.Expr
+) -> pl.DataFrame:
+    facts = {"key": joined(BATCH, "content"), "note": pl.col("name")} | facts
+    return make_breaks(code, RECORD, rows, name=name, **facts)
 
 
 def _unpaired_breaks(code: str, rows: pl.DataFrame) -> pl.DataFrame:
@@ -240,9 +232,8 @@ def _unpaired_breaks(code: str, rows: pl.DataFrame) -> pl.DataFrame:
         .agg(pl.len().alias("rows"), pl.col("name").first(), *places)
         .sort(BATCH, "content", nulls_last=True)
     )
-    count = as_text(pl.col("rows"))
-    none = pl.lit("0")
-    expected, found = (count, none) if code == "BATCH_MISSING" else (none, count)
+    sides = as_text("rows"), pl.lit("0")
+    expected, found = sides if code == "BATCH_MISSING" else sides[::-1]
     return _row_break(code, several, expected=expected, found=found)
 
 
@@ -251,8 +242,8 @@ def _contradictions(inside: _Inside, rows: pl.DataFrame, *, listed: bool) -> lis
 
     A row that is only sent so far need not be merged yet.
     """
-    error, merged, explained = (pl.col(name) for name in ("HasError", "Merged", "told"))
-    cases: dict[str, tuple[str, pl.Expr]] = {
+    error, merged, explained = (pl.col(name) for name in ("HasError", "Merged", "explained"))
+    cases = {
         "BATCH_ERROR_UNTOLD": ("ErrorData", error & ~explained),
         "BATCH_MERGED_ERROR": ("Merged", error & merged),
         "BATCH_ERROR_UNSET": ("HasError", ~error & explained),
@@ -267,16 +258,12 @@ def _contradictions(inside: _Inside, rows: pl.DataFrame, *, listed: bool) -> lis
     for code, (name, _) in cases.items():
         # Equal rows of a batch contradict themselves in one way.
         one = wrong.filter(code).unique([BATCH, "content"], keep="first", maintain_order=True)
-        breaks.append(
-            _differing(inside, one) if code == "BATCH_JSON_DIFFERS" else _row_break(code, one, name)
-        )
+        if code == "BATCH_JSON_DIFFERS":
+            values = {"expected": pl.col("data"), "found": pl.col("json")}
+            breaks.append(_row_break(code, inside.differences(one), pl.col("field"), **values))
+        else:
+            breaks.append(_row_break(code, one, name))
     return breaks
-
-
-def _differing(inside: _Inside, rows: pl.DataFrame) -> pl.DataFrame:
-    fields = inside.differences(rows)
-    breaks = _row_break("BATCH_JSON_DIFFERS", fields, expected=pl.col("data"), found=pl.col("json"))
-    return breaks.with_columns(fields["field"])
 
 
 def _counts(mine: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
@@ -298,10 +285,10 @@ def _counts(mine: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
         "BATCH_COUNT",
         RECORD,
         both,
-        key=joined(pl.col(BATCH)),
+        key=joined(BATCH),
         name="HasError",
-        expected=as_text(pl.col("ours")),
-        found=as_text(pl.col("errors")),
+        expected=as_text("ours"),
+        found=as_text("errors"),
         note=pl.lit("rows that our check rejected, and rows in error at the service"),
     )
 
@@ -342,22 +329,11 @@ def _annex(
 
 
 def _lines(rows: pl.DataFrame) -> tuple[BatchLine, ...]:
+    """The first `LINES` of them; of more those with most breaks."""
     listed = rows
     if rows.height > LINES:
         listed = rows.sort("breaks", BATCH, descending=[True, False]).head(LINES).sort(BATCH)
-    return tuple(
-        BatchLine(
-            batch=row[BATCH],
-            sent=row["sent"],
-            listed=row["listed"],
-            merged=row["merged"],
-            errors=row["errors"],
-            contradictions=row["contradictions"],
-            rerun=_rerun(row["batch_id"]) if row["breaks"] or row["errors"] else "",
-        )
-        for row in listed.iter_rows(named=True)
-    )
-
-
-def _rerun(batch_id: int | None) -> str:
-    return "" if batch_id is None else f"recon rerun {batch_id}"
+    asked = pl.when((pl.col("breaks") > 0) | (pl.col("errors") > 0))
+    rerun = asked.then(pl.format("recon rerun {}", "batch_id")).fill_null("")
+    columns = (BATCH, "sent", "listed", "merged", "errors", "contradictions", rerun.alias("rerun"))
+    return tuple(BatchLine(*row) for row in listed.select(columns).iter_rows())

@@ -1,11 +1,24 @@
-"""The breaks of a report, line by line: those that are there, set aside, or other than accepted."""
+"""The breaks of a report: what they come to, and line by line.
 
-from collections.abc import Mapping
+Lines are of those that are there, set aside, or other than they were accepted.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import polars as pl
 
-from flows.steps.breaks.acceptance import acceptance, accepted_terms, both_values, name_of
-from flows.steps.breaks.carried_states import RULES, is_aside
+from flows.steps.breaks.acceptance import (
+    acceptance,
+    accepted_terms,
+    both_values,
+    name_of,
+    outgrown,
+)
+from flows.steps.breaks.ageing import AgeingLine, ageing
+from flows.steps.breaks.carried_states import BEFORE, RULES, is_aside, is_open, is_unseen
+from flows.steps.breaks.changed_into import accepted_among
+from flows.steps.breaks.counted import COUNTS
 from flows.steps.breaks.make import LINES
 from flows.steps.breaks.money import BASIS, largest_first
 from flows.steps.frames.beyond import number_of, parted
@@ -13,9 +26,11 @@ from flows.steps.frames.light import light, without
 from flows.steps.frames.parts import PartedRows
 from flows.steps.reconcile.report import AgainLine, AsideLine, OutgrownLine
 from flows.steps.reconcile.reported_breaks import MONEY, SCHEMA, Breaks
+from flows.steps.reconcile.roll_forward import RollForward, roll_forward
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Severity
-from schemas.life import RESOLVED
+from schemas.counting import agree, quantity
+from schemas.life import RESOLVED, BreakState
 
 RANK = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 
@@ -49,21 +64,16 @@ def _order(carried: PartedRows) -> pl.Series:
 
 def _lines(there: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
     """Some breaks as reports have them (`SCHEMA`)."""
+    texts = ("field", "side", "currency", "cause", "owner", "accepted_by", "accepted_reason")
     return there.with_columns(
         _by_code({code: one.group.value for code, one in BREAKS.items()}).alias("group"),
         _by_code({code: one.action for code, one in BREAKS.items()}).alias("action"),
         acceptance(there, names).alias("acceptance"),
-        *(
-            pl.col(name).cast(pl.String).fill_null("")
-            for name in (
-                *("field", "side", "currency", "cause", "owner"),
-                *("accepted_by", "accepted_reason"),
-            )
-        ),
+        pl.col(texts).cast(pl.String).fill_null(""),
         *(column for name in MONEY for column in _amounts(there, name)),
     ).select(
         pl.concat_str(
-            [_said(name) for name in ("aside_because", "acceptance", "note")],
+            (pl.when(pl.col(of) != "").then(of) for of in ("aside_because", "acceptance", "note")),
             separator="; ",
             ignore_nulls=True,
         ).alias("note"),
@@ -73,11 +83,6 @@ def _lines(there: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
 
 def _by_code(by_code: Mapping[str, str]) -> pl.Expr:
     return pl.col("code").replace_strict(by_code, return_dtype=pl.String)
-
-
-def _said(name: str) -> pl.Expr:
-    """What a column says; null where that is nothing."""
-    return pl.when(pl.col(name) != "").then(name)
 
 
 def _amounts(there: pl.DataFrame, name: str) -> list[pl.Series]:
@@ -143,3 +148,55 @@ def again_lines(again: pl.DataFrame) -> tuple[AgainLine, ...]:
     ordered = again.sort(*largest_first(), "what", "id", nulls_last=True)
     listed = ordered.select("id", "what", "signed_as", "accepted_as").head(LINES)
     return tuple(AgainLine(*row) for row in listed.iter_rows())
+
+
+_ASKED = (
+    *("state", "code", "currency", "age_days", "seen", "aside_by", "aside_because", "accepted_by"),
+    *(f"state{BEFORE}", f"currency{BEFORE}", *COUNTS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakFigures:
+    open: int
+    accepted: int
+    outgrown: int
+    """Accepted ones that are other than what was accepted, or have changed into others."""
+    aside: tuple[AsideLine, ...]
+    not_looked_at: tuple[str, ...]
+    """Breaks of which a source is not there, and that nobody accepted, in the reader's words."""
+    ageing: tuple[AgeingLine, ...]
+    roll_forward: tuple[RollForward, ...]
+    accepted_forward: tuple[RollForward, ...]
+    aside_forward: tuple[RollForward, ...]
+    accepted_unseen: tuple[str, ...] = ()
+    """The same of accepted ones."""
+
+
+def break_figures(carried: PartedRows, others: pl.DataFrame) -> BreakFigures:
+    """Of breaks as `carry_forward.explained` gives them; few of their columns are read.
+
+    `others` are those that have `changed_into` others.
+    """
+    breaks = carried.select(*_ASKED)
+    there = without(breaks, pl.col("state").is_in(RESOLVED))
+    return BreakFigures(
+        open=int(there.select(is_open().sum()).item()),
+        accepted=int((there["state"] == BreakState.ACCEPTED).sum()),
+        outgrown=int(there.select(outgrown().sum()).item()) + accepted_among(others).height,
+        aside=aside_lines(there),
+        not_looked_at=tuple(_not_looked_at(there.filter(is_unseen()))),
+        ageing=ageing(there),
+        roll_forward=roll_forward(breaks),
+        accepted_forward=roll_forward(breaks, "accepted"),
+        aside_forward=roll_forward(breaks, "aside"),
+        accepted_unseen=tuple(
+            _not_looked_at(there.filter(is_unseen(accepted=True)), "accepted break")
+        ),
+    )
+
+
+def _not_looked_at(unseen: pl.DataFrame, called: str = "break") -> Iterator[str]:
+    for one in aside_lines(unseen):
+        was = agree(one.breaks, "was", "were")
+        yield f"{quantity(one.breaks, called)} of runs before {was} not looked at: {one.because}"

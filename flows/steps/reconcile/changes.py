@@ -8,6 +8,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain, count
 from typing import Any
 
 from flows.steps.reconcile.report import Changes, RuleChange
@@ -43,10 +44,9 @@ def accepted_by(changes: Changes, rules_hash: str) -> Changes:
     """
     rows = method_rows(changes, rules_hash)
     set_aside = not changes.signed and any(one.by_rules for one in changes.aside)
-    if not changes.since or not (rows or set_aside):
-        return replace(changes, accept="")
     text = json.dumps([changes.rules_before, rules_hash, rows])
-    return replace(changes, accept=hashlib.sha256(text.encode()).hexdigest())
+    accept = hashlib.sha256(text.encode()).hexdigest()
+    return replace(changes, accept=accept if changes.since and (rows or set_aside) else "")
 
 
 def method_rows(changes: Changes, rules_hash: str) -> list[tuple[str, str, str]]:
@@ -89,12 +89,9 @@ def _section(title: str, values: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _title(name: str, values: Mapping[str, Any], found: Mapping[str, object]) -> str:
-    title = " ".join([name, *(str(values[key]) for key in _NAMED[name] if key in values)])
-    number = 2
-    base = title
-    while any(key.startswith(f"{title}: ") for key in found):
-        title, number = f"{base} ({number})", number + 1
-    return title
+    base = " ".join([name, *(str(values[key]) for key in _NAMED[name] if key in values)])
+    titles = chain([base], (f"{base} ({number})" for number in count(2)))
+    return next(one for one in titles if not any(key.startswith(f"{one}: ") for key in found))
 
 
 def _display(value: object) -> str:

@@ -12,13 +12,14 @@ from flows.steps.breaks.causes import Causes
 from flows.steps.breaks.changed_into import accepted_among, changed_into
 from flows.steps.breaks.make import about_one_record, left_of
 from flows.steps.breaks.match_breaks import line_key
+from flows.steps.frames.light import flags
 from flows.steps.frames.parts import Load, PartedRows
 from flows.steps.frames.sources import Sources, are_among, record_schema
 from flows.steps.frames.statuses import STATUS
-from flows.steps.reconcile.break_figures import BreakFigures, break_figures
 from flows.steps.reconcile.break_lines import (
     accepted_again,
     again_lines,
+    break_figures,
     outgrown_lines,
     replaced_lines,
     reported,
@@ -30,7 +31,6 @@ from flows.steps.reconcile.report import (
     Changes,
     Cover,
     InputLine,
-    OutgrownLine,
     PreviousLine,
     ReconciliationReport,
     RunLine,
@@ -163,7 +163,11 @@ def conclude(
         accepted_forward=breaks.accepted_forward,
         aside_forward=breaks.aside_forward,
         run=facts.run,
-        changes=facts.changes and _changes(facts.changes, breaks, left, again, rules),
+        changes=facts.changes
+        and accepted_by(
+            replace(facts.changes, aside=breaks.aside, outgrown=left, again=again_lines(again)),
+            rules_hash(rules),
+        ),
         left_out=result.left_out | _left_out(causes, other, replaced, again),
     )
 
@@ -175,17 +179,6 @@ def _nothing_by_then(
     if after and not any(line.rows for kind in of_kinds for line in kind.statuses):
         first = min(line.first for line in after)
         yield f"no record is dated by {as_of}, and the first on {first}: nothing was compared"
-
-
-def _changes(
-    changes: Changes,
-    breaks: BreakFigures,
-    left: tuple[OutgrownLine, ...],
-    again: pl.DataFrame,
-    rules: Rules,
-) -> Changes:
-    more = replace(changes, aside=breaks.aside, outgrown=left, again=again_lines(again))
-    return accepted_by(more, rules_hash(rules))
 
 
 def _left_out(
@@ -249,7 +242,10 @@ def _kind(
     for number, load in zip(numbers, statuses, strict=True):
         part = sources.part(table.name, number, names)
         lines = with_accepted(table, load(), accepted, unproven)
-        sides.append(_sides(table, part, lines))
+        nothing = pl.DataFrame(schema=record_schema(table))
+        extract = part.extract.get(table.name, nothing)
+        target = part.database.get(table.name, part.listings.get(table.name, nothing))
+        sides.append(add_up(table, extract, target, lines))
         counts.extend(status_counts(lines))
         days.append(
             lines.select(pl.col("date").min().alias("first"), pl.col("date").max().alias("last"))
@@ -295,14 +291,6 @@ def with_accepted(
     named = lines.select("tenant", line_key(table, lines), rows.alias("at"))
     on = ["tenant", "key"]
     there = named.join(accepted.select(on), on=on, how="semi", nulls_equal=True)
-    none = pl.Series([False]).new_from_index(0, statuses.height)
     accepted_one = pl.lit(Status.MATCHED_MANUAL.value, STATUS)
-    status = pl.when(none.scatter(there["at"], True)).then(accepted_one).otherwise("status")
+    status = pl.when(flags(statuses.height, there["at"])).then(accepted_one).otherwise("status")
     return statuses.with_columns(status.alias("status"))
-
-
-def _sides(table: Table, sources: Sources, statuses: pl.DataFrame) -> Sides:
-    nothing = pl.DataFrame(schema=record_schema(table))
-    extract = sources.extract.get(table.name, nothing)
-    target = sources.database.get(table.name, sources.listings.get(table.name, extract.clear()))
-    return add_up(table, extract, target, statuses)

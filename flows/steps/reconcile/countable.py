@@ -6,6 +6,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.frames.beyond import beyond_of, beyond_texts
+from flows.steps.frames.sources import are_among
 from flows.steps.match.comparison import canonical_texts
 from flows.steps.match.pairing import pair, written_frame
 from schemas.amounts import BEYOND
@@ -39,14 +40,10 @@ def not_overtaken(rows: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 def _marked(rows: pl.DataFrame, places: pl.DataFrame, word: str) -> pl.DataFrame:
     """The rows, of which those at some places have this state."""
-    marked = rows.join(
-        places.select(_PLACE).unique().with_columns(here=True),
-        on=_PLACE,
-        how="left",
-        maintain_order="left",
+    here = are_among(rows, places.select(_PLACE))
+    return rows.with_columns(
+        pl.when(here).then(pl.lit(word, WORD)).otherwise("state").alias("state")
     )
-    state = pl.when("here").then(pl.lit(word, WORD)).otherwise("state").alias("state")
-    return marked.with_columns(state).drop("here")
 
 
 def _compared(rows: pl.DataFrame) -> pl.Expr:
@@ -62,13 +59,9 @@ def _compared(rows: pl.DataFrame) -> pl.Expr:
 def unfit(table: Table, *sides: pl.DataFrame) -> int:
     """How many rows to compare have an amount that no exact column holds, but a text beside it."""
     return sum(
-        int(frame.select((pl.any_horizontal(texts) & _compared(frame)).sum()).item())
+        frame.filter(pl.any_horizontal(pl.col(texts).is_not_null()), _compared(frame)).height
         for frame in sides
-        if (
-            texts := [
-                pl.col(name + BEYOND).is_not_null() for name in beyond_of(frame, table.amounts)
-            ]
-        )
+        if (texts := [name + BEYOND for name in beyond_of(frame, table.amounts)])
     )
 
 
@@ -88,8 +81,10 @@ def add_up(most: float) -> bool:
 
 def most_added(rows: pl.DataFrame, name: str) -> float:
     """What the amounts of a field come to at most, whatever their signs."""
-    most = float(_most(rows[name])) * rows.height
-    return most if add_up(most) else float(rows[name].cast(pl.Float64).abs().sum())
+    amounts = rows[name]
+    ends = [end for end in (amounts.min(), amounts.max()) if isinstance(end, Decimal)]
+    most = float(max(map(abs, ends), default=0)) * rows.height
+    return most if add_up(most) else float(amounts.cast(pl.Float64).abs().sum())
 
 
 def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int]:
@@ -109,20 +104,11 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
             if not over.any():
                 continue
             left_out += frame.filter(over, _compared(frame)).height
-            texts = (
-                pl.when(over)
-                .then(canonical_texts(frame[name]))
-                .otherwise(beyond_texts(frame, name))
-            )
+            large = pl.when(over).then(canonical_texts(frame[name]))
+            texts = large.otherwise(beyond_texts(frame, name))
             kept = pl.when(~over).then(name).alias(name)
             frames[number] = frame.with_columns(texts.alias(name + BEYOND), kept)
     return frames, left_out
-
-
-def _most(amounts: pl.Series) -> Decimal:
-    """The largest of some amounts, without its sign."""
-    ends = [end for end in (amounts.min(), amounts.max()) if isinstance(end, Decimal)]
-    return max(map(abs, ends), default=Decimal(0))
 
 
 def disputed(

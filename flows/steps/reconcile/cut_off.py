@@ -7,7 +7,7 @@ rows of one record in the extracts, those that count say its date, and the other
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 
@@ -71,14 +71,14 @@ class Cut:
 
     def keys(self, records: pl.Series) -> pl.DataFrame:
         """The records after the cut-off of some kinds, as breaks name them: record and key."""
-        parts = [
-            frame.select(pl.lit(record).alias("record"), line_key(EXTRACTS[record], _placed(frame)))
-            for side in SIDES
-            for record, frame in _frames(self.after, side).items()
-            if record in set(records)
-        ]
-        schema = {"record": pl.String(), "key": pl.String()}
-        return pl.concat([pl.DataFrame(schema=schema), *parts]).unique()
+        keys = [pl.DataFrame(schema={"record": pl.String(), "key": pl.String()})]
+        for side in SIDES:
+            for record, frame in _frames(self.after, side).items():
+                if record in set(records):
+                    nowhere = [pl.lit("").alias("file")] if "file" not in frame.columns else []
+                    key = line_key(EXTRACTS[record], frame.with_columns(nowhere))
+                    keys.append(frame.select(pl.lit(record).alias("record"), key))
+        return pl.concat(keys).unique()
 
     @property
     def lines(self) -> tuple[AfterLine, ...]:
@@ -104,20 +104,16 @@ def cut_off(sources: Sources, as_of: date, tables: Mapping[str, Table] = EXTRACT
         for side, late in _late_parts(table, sources, as_of).items():
             if any(one.any() for one in late):
                 loads = parts_of(_frames(sources, side), record)
-                kept[side][record] = _some(loads, [~one for one in late])
-                after[side][record] = _some(loads, late)
+                kept[side][record] = [*map(filtered, loads, [~one for one in late])]
+                after[side][record] = [*map(filtered, loads, late)]
     signed = _signed(sources, as_of, tables)
     if not any(after.values()):
         return Cut(replace(sources, signed=signed))
     extract, database, listings = (with_parts(_frames(sources, side), kept[side]) for side in SIDES)
+    later = [PartedSide(after[side]) for side in SIDES]
     return Cut(
         replace(sources, extract=extract, database=database, listings=listings, signed=signed),
-        Sources(
-            PartedSide(after["extract"]),
-            PartedSide(after["database"]),
-            listings=PartedSide(after["listings"]),
-            zones=sources.zones,
-        ),
+        Sources(later[0], later[1], listings=later[2], zones=sources.zones),
         as_of,
     )
 
@@ -134,28 +130,20 @@ def _late_parts(table: Table, sources: Sources, as_of: date) -> dict[str, list[p
         }
         if any(one.any() for one in late.values()):
             whole = _there(table, sources.part(table.name, number))
-            wire = _wire(table, sources) if "listings" in whole else None
-            late = _late(table, whole, late, wire)
+            # A listing tells times by the clock of its server, which counts where all is compared.
+            zone = sources.zones.get(table.name, "UTC")
+            late = _late(
+                table, whole, late, zone if "listings" in whole and not table.key else None
+            )
         for side, one in late.items():
             found[side].append(one)
     return found
 
 
-def _wire(table: Table, sources: Sources) -> str | None:
-    """The clock by which a listing is told from other sides: of what is paired by all it says."""
-    return None if table.key else sources.zones.get(table.name, "UTC")
-
-
 def _there(table: Table, part: Sources) -> dict[str, pl.DataFrame]:
-    """The frames of a record kind by side."""
     return {
         side: frames[table.name] for side in SIDES if table.name in (frames := _frames(part, side))
     }
-
-
-def _some(loads: Sequence[Load], rows: Sequence[pl.Series]) -> list[Load]:
-    """Some rows of each part, when it is read."""
-    return [filtered(load, mine) for load, mine in zip(loads, rows, strict=True)]
 
 
 def _frames(sources: Sources, side: str) -> Mapping[str, pl.DataFrame]:
@@ -177,10 +165,7 @@ def _late(
     equal = not table.key or "place" in names
     rows = pl.concat(
         keys[side].with_columns(
-            late.alias("__late"),
-            _counts(frames[side]).alias("__counts"),
-            pl.lit(side).alias("__side"),
-            _batch(frames[side]).alias("__batch"),
+            late.alias("__late"), pl.lit(side).alias("__side"), *_counting(frames[side])
         )
         for side, late in own.items()
     )
@@ -192,21 +177,18 @@ def _late(
     mixed = rows.join(both.select(names).unique(), on=names, how="semi", nulls_equal=equal)
     newest = pl.col("__batch").filter("__counts").max().over(*names, "__side")
     counting = pl.col("__counts") & (pl.col("__batch") == newest)
+    all_late = pl.col("__late").filter("__counting").all() & pl.col("__counting").any()
     after = (
         mixed.with_columns(counting.alias("__counting"))
         .group_by(names)
-        .agg(
-            pl.col("__late").filter("__counting").all().alias("__all"),
-            pl.col("__counting").any().alias("__any"),
-        )
-        .select(*names, (pl.col("__all") & pl.col("__any")).alias("__after"))
+        .agg(all_late.alias("__after"))
     )
+    found = {
+        side: keys[side].join(after, on=names, how="left", nulls_equal=equal, maintain_order="left")
+        for side in own
+    }
     return {
-        side: keys[side]
-        .with_columns(late.alias("__late"))
-        .join(after, on=names, how="left", nulls_equal=equal, maintain_order="left")
-        .select(pl.coalesce("__after", "__late").alias("late"))
-        .to_series()
+        side: found[side].select(late=pl.coalesce("__after", late)).to_series()
         for side, late in own.items()
     }
 
@@ -215,17 +197,15 @@ def _after(table: Table, frame: pl.DataFrame, as_of: date) -> pl.Series:
     return (business_date(table, frame) > as_of).fill_null(value=False)
 
 
-def _counts(frame: pl.DataFrame) -> pl.Series:
-    """Whether a row may count: of an extract those that are not out by their own end state."""
+def _counting(frame: pl.DataFrame) -> list[pl.Series | pl.Expr]:
+    """Whether a row may count, and its batch: of the target and of a listing each does, once.
+
+    Of an extract those do that are not out by their own end state.
+    """
     if "state" not in frame.columns:
-        return pl.Series([True]).new_from_index(0, frame.height)
-    return frame.select(~in_state(OWN)).to_series()
-
-
-def _batch(frame: pl.DataFrame) -> pl.Series:
-    # Of the target and of a listing there is one row for each record.
-    nothing = pl.Series([0], dtype=pl.Int32).new_from_index(0, frame.height)
-    return frame["batch_id"].fill_null(0) if "state" in frame.columns else nothing
+        return [pl.lit(value=True).alias("__counts"), pl.lit(0, pl.Int32).alias("__batch")]
+    counts = frame.select((~in_state(OWN)).alias("__counts")).to_series()
+    return [counts, frame["batch_id"].fill_null(0).alias("__batch")]
 
 
 def _signed(sources: Sources, as_of: date, tables: Mapping[str, Table]) -> dict[str, pl.DataFrame]:
@@ -236,10 +216,6 @@ def _signed(sources: Sources, as_of: date, tables: Mapping[str, Table]) -> dict[
         else frame.filter(~_after(tables[record], as_defined(tables[record], frame), as_of))
         for record, frame in sources.signed.items()
     }
-
-
-def _placed(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame if "file" in frame.columns else frame.with_columns(pl.lit("").alias("file"))
 
 
 def _lines(table: Table, side: str, frame: pl.DataFrame, as_of: date) -> list[AfterLine]:
@@ -253,7 +229,7 @@ def _lines(table: Table, side: str, frame: pl.DataFrame, as_of: date) -> list[Af
         .group_by(currency.cast(pl.String).fill_null("").alias("__currency"))
         .agg(pl.len(), first.fill_null(day.min()).alias("first"),
              last.fill_null(day.max()).alias("last"),
-             *(pl.col(name).sum() for name in table.amounts),
+             pl.col(table.amounts).sum(),
              *(pl.col(name + BEYOND).drop_nulls() for name in beyond),
              *(pl.col(name + UNREADABLE).count() for name in unread))
         .sort(pl.col("__currency").str.len_chars(), "__currency")

@@ -20,6 +20,7 @@ from flows.steps.breaks.make import (
     number_duplicates,
     together,
 )
+from flows.steps.frames.light import without
 from flows.steps.frames.parts import Keep, Load, columns_of, held, names_of, whole
 from flows.steps.frames.ranges import Ranges, even_ranges
 from flows.steps.reconcile.allotment import PlanAnnex
@@ -102,14 +103,12 @@ def _ranges(
         _aside(of_debt, (planned,), pl.concat, held),
         _aside(replace(of_debt, column="DebtsId"), files, pl.concat, keep),
     )
-    for loads in zip(*sides, strict=True):
-        some, asked, invoiced = (load() for load in loads)
-        yield some, asked, invoiced
+    for owed, asked, invoiced in zip(*sides, strict=True):
+        yield owed(), asked(), invoiced()
 
 
 def _paid(payments: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    later = payments.select((day_paid() > as_day(as_of)).fill_null(value=False)).to_series()
-    return payments.filter(~later) if later.any() else payments
+    return without(payments, day_paid() > as_day(as_of))
 
 
 def _add_up(payments: Sequence[Load]) -> bool:
@@ -140,7 +139,10 @@ def _aside(
         for number, some in ranges.split(frame):
             pieces[number].append(keep(some))
     assert nothing is not None
-    return [partial(_joined, join, loads) if loads else held(nothing) for loads in pieces]
+    return [
+        partial(lambda loads: join([load() for load in loads]), loads) if loads else held(nothing)
+        for loads in pieces
+    ]
 
 
 def _together(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -153,9 +155,3 @@ def _together(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
             waiting, rows = [], 0
     if waiting:
         yield pl.concat(waiting)
-
-
-def _joined(
-    join: Callable[[Sequence[pl.DataFrame]], pl.DataFrame], loads: Sequence[Load]
-) -> pl.DataFrame:
-    return join([load() for load in loads])

@@ -40,8 +40,6 @@ OWED = (*_BY, "PaidAmount", "DiscountAmount", "PaymentDate", "PaymentDate" + OFF
 
 @dataclass(frozen=True, slots=True)
 class DebtLine:
-    """One debt: its payments, its plan total, its invoice files."""
-
     debt: str
     tenant: int | None
     currency: str
@@ -64,7 +62,7 @@ def roll_up(payments: pl.DataFrame) -> pl.DataFrame:
     rolled = grouped(payments, _BY, sums)
     for name, held in (("PaidAmount", "paid"), ("DiscountAmount", "discount")):
         if beyond_of(payments, [name]):
-            rolled = _with_beyond(rolled, payments, _BY, name, held)
+            rolled = _with_beyond(rolled, payments, name, held)
     return rolled
 
 
@@ -76,16 +74,16 @@ def rolled_together(rolled: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _with_beyond(
-    rolled: pl.DataFrame, payments: pl.DataFrame, by: Mapping[str, str], name: str, held: str
+    rolled: pl.DataFrame, payments: pl.DataFrame, name: str, held: str
 ) -> pl.DataFrame:
     """Debts of which an amount fits no exact column: their sum is the text beside it.
 
     Nothing is judged of such a sum, and it is shown as what it is.
     """
-    group = [pl.col(column).alias(new) for column, new in by.items()]
+    on = [*_BY.values()]
+    group = [pl.col(column).alias(new) for column, new in _BY.items()]
     sums = sums_beyond(payments.lazy(), group, {held: name})
-    there = pl.DataFrame(list(sums), {new: rolled.schema[new] for new in by.values()}, orient="row")
-    on = [*by.values()]
+    there = pl.DataFrame(list(sums), {new: rolled.schema[new] for new in on}, orient="row")
     known = there.join(rolled, on=on, how="left", nulls_equal=True, maintain_order="left")[held]
     whole = [
         spelled(exact_sum([amount, more[held]]))
@@ -104,23 +102,21 @@ def reconcile_debts(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -
 
 
 def _debt_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> pl.DataFrame:
-    given: dict[str, pl.Expr] = {
-        "key": joined(pl.col("debt"), pl.col("currency")),
+    given = {
+        "key": joined("debt", "currency"),
         "currency": pl.col("currency"),
         "tenant": pl.col("tenant"),
         "date": pl.col("day"),
         "note": pl.format("debt {}", "debt"),
-    }
-    given |= facts
-    key = given.pop("key")
-    return make_breaks(code, PAYMENT.name, rows.sort(*DEBT), key=key, name=name, **given)
+    } | facts
+    return make_breaks(code, PAYMENT.name, rows.sort(*DEBT), name=name, **given)
 
 
 def _unequal(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     counts = rules.plans.discount is Discount.COUNTS
     settled = pl.col("paid") + pl.col("discount") if counts else pl.col("paid")
     delta = settled - pl.col("planned")
-    both = planned.join(rolled, on=[*DEBT, "currency"], how="inner")
+    both = planned.join(rolled, on=_LINE, how="inner")
     equal_with = pl.col("paid") + pl.col("discount") == pl.col("planned")
     unsettled = equal_with & (rules.plans.discount is Discount.UNKNOWN)
     note = pl.format(
@@ -130,23 +126,19 @@ def _unequal(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.Da
         .then(pl.lit(": equal with the discount, which the rules do not say to count"))
         .otherwise(pl.lit("")),
     )
-    sides = [
-        ("DEBT_UNDER", delta < pl.lit(-rules.plans.under)),
-        ("DEBT_OVER", delta > pl.lit(rules.plans.over)),
-    ]
+    facts = {
+        "expected": money_text("planned"),
+        "found": money_text(settled),
+        "delta": delta,
+        "amount": delta.abs(),
+        "note": note,
+    }
+    under = both.filter(delta < pl.lit(-rules.plans.under))
+    over = both.filter(delta > pl.lit(rules.plans.over))
     return together(
         [
-            _debt_break(
-                code,
-                both.filter(off),
-                "PaidAmount",
-                expected=money_text(pl.col("planned")),
-                found=money_text(settled),
-                delta=delta,
-                amount=delta.abs(),
-                note=note,
-            )
-            for code, off in sides
+            _debt_break("DEBT_UNDER", under, "PaidAmount", **facts),
+            _debt_break("DEBT_OVER", over, "PaidAmount", **facts),
         ]
     )
 
@@ -155,15 +147,16 @@ def _mixed(rolled: pl.DataFrame) -> pl.DataFrame:
     # Debts that are there twice have two currencies: one line is one debt in one currency.
     alike = maybe_repeated(rolled.select(DEBT))
     several = rolled.clear() if alike is None else rolled.filter(alike)
-    several = several.filter(pl.struct(DEBT).is_duplicated())
-    debts = several.group_by(DEBT).agg(
-        pl.col("currency").sort().alias("currencies"), pl.col("day").min()
+    debts = (
+        several.filter(pl.struct(DEBT).is_duplicated())
+        .group_by(DEBT)
+        .agg(pl.col("currency").sort().alias("currencies"), pl.col("day").min())
     )
     return _debt_break(
         "DEBT_MIXED_CCY",
         debts,
         "CurrenciesId",
-        key=as_text(pl.col("debt")),
+        key=as_text("debt"),
         currency=pl.lit(None),
         found=pl.col("currencies").cast(pl.List(pl.String)).list.join(", ", ignore_nulls=True),
     )
@@ -175,8 +168,8 @@ def _discounts(rolled: pl.DataFrame) -> pl.DataFrame:
         "DISCOUNT_GT_PAID",
         more,
         "DiscountAmount",
-        expected=pl.format("at most {}", money_text(pl.col("paid"))),
-        found=money_text(pl.col("discount")),
+        expected=pl.format("at most {}", money_text("paid")),
+        found=money_text("discount"),
         amount=pl.col("discount"),
     )
 

@@ -18,10 +18,10 @@ from flows.steps.breaks.make import (
     number_duplicates,
 )
 from flows.steps.frames.beyond import beyond_of
+from flows.steps.frames.sources import in_order
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import pair
 from flows.steps.match.same_text import same
-from flows.steps.reconcile.delivered_order import in_order
 from flows.steps.reconcile.left_out import AROUND, LEFT_OUT
 from flows.steps.reconcile.own import DEBT
 from flows.steps.reconcile.tenants import crossings
@@ -56,9 +56,7 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
         for name in (LEFT_OUT, AROUND)
     )
     ignored = out | near
-    files = invoices.with_columns(
-        pl.col("TenantsId").alias("tenant"), pl.col("DebtsId").alias("debt")
-    )
+    files = invoices.with_columns(tenant="TenantsId", debt="DebtsId")
     whose = {"TenantsId": "tenant", "DebtsId": "debt"}
     # A file that names no debt is that of none.
     every, counts = (
@@ -68,23 +66,17 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
     whole = ["debt", "tenant"]
     both = pair(rolled.select(whole), every.select(whole), nulls_equal=False)
     loose = every[both.unmatched].select(DEBT)
-    unmatched = in_order(
-        INVOICE_FILE, files.join(loose, on=DEBT, how="semi", maintain_order="left")
-    )
+    unmatched = files.join(loose, on=DEBT, how="semi", maintain_order="left")
     # As ranges of debts follow each other: of two files with one key the second is numbered.
-    unmatched = unmatched.sort("debt", maintain_order=True)
-    abroad = (
-        rolled.join(loose, on="debt", how="semi")
-        .group_by("debt")
-        .agg(pl.col("tenant").min().alias("other"))
-    )
+    unmatched = in_order(INVOICE_FILE, unmatched).sort("debt", maintain_order=True)
+    near_ones = rolled.join(loose, on="debt", how="semi")
+    abroad = near_ones.group_by("debt").agg(pl.col("tenant").min().alias("other"))
     strange = unmatched.join(abroad, on="debt", how="inner", maintain_order="left")
-    unpaid = unmatched.join(abroad, on="debt", how="anti", maintain_order="left")
-    unpaid = unpaid.filter(~ignored)
+    unpaid = unmatched.join(abroad, on="debt", how="anti", maintain_order="left").filter(~ignored)
     without = rolled.filter(both.partner.is_null()).join(strange, on="debt", how="anti")
     strange = strange.filter(~ignored)
     of_file = key_text(INVOICE_FILE)
-    other, tenant = (as_text(pl.col(name)) for name in ("other", "tenant"))
+    other, tenant = as_text("other"), as_text("tenant")
     breaks = [
         _break("INV_UNPAID", INVOICE_FILE, unpaid, of_file),
         _break("INV_TENANT", INVOICE_FILE, strange, of_file, expected=other, found=tenant),
@@ -97,7 +89,10 @@ def reconcile_documents(
     covered: Sequence[Coverage], places: Mapping[str, pl.DataFrame] = NOWHERE
 ) -> pl.DataFrame:
     """The breaks of J8, of all ranges of debts."""
-    across = pl.concat([_across(one.strange) for one in covered])
+    nowhen = pl.lit(None, pl.Date).alias("day")
+    across = pl.concat(
+        one.strange.select("tenant", "other", nowhen, key=key_text(INVOICE_FILE)) for one in covered
+    )
     breaks = [frame for one in covered for frame in (one.none, *one.breaks)]
     crossed = crossings(INVOICE_FILE.name, "DebtsId", across)
     return number_duplicates([*breaks, crossed], places)
@@ -106,18 +101,16 @@ def reconcile_documents(
 def _none(without: pl.DataFrame) -> pl.DataFrame:
     one = pl.len() == 1
     paid = ["paid", *(f"{name}{BEYOND}" for name in beyond_of(without, ["paid"]))]
-    said = pl.col("amounts")
     debts = (
         without.with_columns(amount_text(without, "paid").alias("amounts"))
         .group_by(DEBT)
         .agg(
-            pl.when(one).then(pl.col("currency").first()).alias("currency"),
-            *(pl.when(one).then(pl.col(name).first()).alias(name) for name in paid),
+            pl.when(one).then(pl.col("currency", *paid).first()),
             # What an acceptance is bound to: the amount of the break has no sign.
             pl.when(one)
-            .then(pl.format("paid {}", said).first())
+            .then(pl.format("paid {}", "amounts").first())
             .otherwise(
-                pl.format("paid {} in currency {}", said, "currency")
+                pl.format("paid {} in currency {}", "amounts", "currency")
                 .sort_by("currency", nulls_last=True)
                 .str.join(", ")
             )
@@ -126,24 +119,16 @@ def _none(without: pl.DataFrame) -> pl.DataFrame:
         )
         .sort(DEBT)
     )
-    facts = {name: pl.col(name) for name in ("currency", "amounts")}
-    facts |= {"amount": pl.col("paid"), "date": pl.col("day")}
-    return _break("INV_NONE", PAYMENT, debts, as_text(pl.col("debt")), **facts)
+    named = {"currency": "currency", "amounts": "amounts", "amount": "paid", "date": "day"}
+    facts = {name: pl.col(column) for name, column in named.items()}
+    return _break("INV_NONE", PAYMENT, debts, as_text("debt"), **facts)
 
 
 def _break(
     code: str, table: Table, rows: pl.DataFrame, key: pl.Expr, **facts: pl.Expr
 ) -> pl.DataFrame:
-    return make_breaks(
-        code,
-        table.name,
-        rows,
-        key=key,
-        name="DebtsId",
-        tenant=pl.col("tenant"),
-        note=pl.format("debt {}", "debt"),
-        **facts,
-    )
+    facts |= {"tenant": pl.col("tenant"), "note": pl.format("debt {}", "debt")}
+    return make_breaks(code, table.name, rows, key=key, name="DebtsId", **facts)
 
 
 def _several(files: pl.DataFrame, own: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
@@ -171,11 +156,5 @@ def _several(files: pl.DataFrame, own: pl.DataFrame, counts: pl.DataFrame) -> pl
         .filter(pl.col("addresses") > 1)
         .sort(DEBT)
     )
-    key, several = as_text(pl.col("debt")), as_text(pl.col("addresses"))
+    key, several = as_text("debt"), as_text("addresses")
     return _break("INV_MULTI", INVOICE_FILE, debts, key, expected=pl.lit("1"), found=several)
-
-
-def _across(strange: pl.DataFrame) -> pl.DataFrame:
-    return strange.select(
-        "tenant", "other", key_text(INVOICE_FILE).alias("key"), pl.lit(None, pl.Date).alias("day")
-    )

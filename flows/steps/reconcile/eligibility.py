@@ -10,6 +10,7 @@ from operator import or_
 import polars as pl
 
 from flows.steps.frames.beyond import unheld
+from flows.steps.frames.light import flags
 from flows.steps.frames.statuses import STATUS
 from flows.steps.frames.time_texts import time_text
 from flows.steps.match.comparison import canonical_texts
@@ -33,8 +34,8 @@ def eligibility(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFra
         there = (pl.col("state") == state).fill_null(value=False)
         status = pl.when(there).then(pl.lit(OWN[state][0].value, STATUS)).otherwise(status)
         rule = pl.when(there).then(pl.lit(OWN[state][1], WORD)).otherwise(rule)
-    own = extract.select("state", status.alias("status"), rule.alias("rule"))
-    lines = own.drop("state")
+    # A column of the rows gives what is the same for all of them its height.
+    lines = extract.select("state", status.alias("status"), rule.alias("rule")).drop("state")
     lines = settle(lines, keyless(table, extract), Status.UNKNOWN)
     lines = _newest(table, extract, lines)
     before = lines["status"].is_null()
@@ -76,7 +77,7 @@ def _value_texts(field: Field, rows: pl.DataFrame) -> list[pl.Series]:
         moment = at - pl.duration(minutes=offset)
         bare = pl.lit(None, pl.Int32)
         texts = [time_text(at, bare, instant=False), time_text(moment, utc, instant=False)]
-    return [rows.select(one.alias("told")).to_series() for one in texts]
+    return [rows.select(one.alias("text")).to_series() for one in texts]
 
 
 def _newest(table: Table, extract: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
@@ -114,11 +115,18 @@ def _newest(table: Table, extract: pl.DataFrame, lines: pl.DataFrame) -> pl.Data
             .alias("verdict"),
         )
     )
-    older = verdict.filter(pl.col("verdict") == SUPERSEDED)["place"]
-    double = verdict.filter(pl.col("verdict") == Status.DUPLICATE.value)["place"]
-    none = pl.Series([False]).new_from_index(0, lines.height)
-    lines = settle(lines, none.scatter(older, True), Status.EXCLUDED, SUPERSEDED)
-    return settle(lines, none.scatter(double, True), Status.DUPLICATE)
+    older, double = (
+        flags(lines.height, verdict.filter(pl.col("verdict") == word)["place"])
+        for word in (SUPERSEDED, Status.DUPLICATE.value)
+    )
+    lines = settle(lines, older, Status.EXCLUDED, SUPERSEDED)
+    return settle(lines, double, Status.DUPLICATE)
+
+
+def unsettled(rows: int) -> pl.DataFrame:
+    """So many rows without a status, by no rule."""
+    lines = pl.DataFrame(schema={"status": STATUS, "rule": WORD}).clear(rows)
+    return lines.with_columns(pl.lit("", WORD).alias("rule"))
 
 
 def settle(lines: pl.DataFrame, where: pl.Series, status: Status, rule: str = "") -> pl.DataFrame:

@@ -7,7 +7,7 @@ row may carry a secret.
 
 import csv
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from flows.steps.match.comparison import SECRET
@@ -41,12 +41,8 @@ class InsertBatchRecord:
         """The record's kind and key, where it has one that is no secret."""
         if self.kind is None or self.cells is None:
             return ""
-        key = "/".join(
-            self.cells.get(name) or ""
-            for name in self.kind.key
-            if not self.kind.by_name[name].secret
-        )
-        return f"{self.kind.name} {key}".strip()
+        names = (name for name in self.kind.key if not self.kind.by_name[name].secret)
+        return f"{self.kind.name} {'/'.join(self.cells.get(name) or '' for name in names)}".strip()
 
 
 def read_insert_batch_record(data: str | None, jsondata: str | None) -> InsertBatchRecord:
@@ -76,18 +72,15 @@ def _object(text: str) -> tuple[Table | None, Cells | None]:
 
 def _differing(
     kind: Table, data: str | None, cells: Cells
-) -> list[tuple[str, str | None, str | None]]:
+) -> Iterator[tuple[str, str | None, str | None]]:
     """Fields in which Data differs; none where Data cannot be compared, being no such record."""
     line = _data_cells(kind, data)
     if line is None:
-        return []
-    differing = []
+        return
     for field in kind.delivered:
         one, other = line.get(field.name), cells.get(field.name)
         if one != other and _canonical(field, one) != _canonical(field, other):
-            values = (SECRET, SECRET) if field.secret else (one, other)
-            differing.append((field.name, *values))
-    return differing
+            yield field.name, *((SECRET, SECRET) if field.secret else (one, other))
 
 
 def _data_cells(kind: Table, data: str | None) -> Cells | None:
@@ -96,28 +89,31 @@ def _data_cells(kind: Table, data: str | None) -> Cells | None:
     if data.lstrip().startswith("{"):
         cells = read_json_record(kind, data)
         return None if isinstance(cells, Unread) else cells
+    line = cells_of(kind, data)
+    return None if line is None else dict(zip(kind.columns, line, strict=True))
+
+
+def cells_of(kind: Table, text: str) -> list[str] | None:
+    """The cells of a CSV line that has as many as a record kind; None: it is none."""
     try:
-        lines = list(csv.reader([data], strict=True))
+        lines = list(csv.reader([text], strict=True))
     except csv.Error:
         return None
-    if len(lines) != 1 or len(lines[0]) != len(kind.columns):
-        return None
-    return dict(zip(kind.columns, lines[0], strict=True))
+    return lines[0] if [*map(len, lines)] == [len(kind.columns)] else None
 
 
 def _canonical(field: Field, cell: str | None) -> str:
     # A CSV line cannot tell null from an empty text, so here they are one.
     if not cell:
         return ""
-    value = read(field, cell, read_nested)
-    match value:
+    match read(field, cell, read_nested):
         case Unread():
             return f"? {cell}"
-        case Number():
-            return number_text(value.exact)
-        case Moment():
-            if value.offset is not None and field.kind is Kind.DATETIME_OFFSET:
-                return value.instant.isoformat()
-            return f"{value.wall.isoformat()} {value.offset}"
-        case _:
+        case Number(exact=exact):
+            return number_text(exact)
+        case Moment(wall=wall, offset=offset) as moment:
+            if offset is not None and field.kind is Kind.DATETIME_OFFSET:
+                return moment.instant.isoformat()
+            return f"{wall.isoformat()} {offset}"
+        case value:
             return str(value)

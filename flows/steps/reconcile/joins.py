@@ -12,7 +12,7 @@ from flows.steps.breaks.make import Annex, together
 from flows.steps.breaks.money import of_debts
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
 from flows.steps.frames.parts import Keep, Load, held, parts_of, whole, with_rows_of
-from flows.steps.frames.sources import Sources, record_schema
+from flows.steps.frames.sources import Sources, in_order, record_schema
 from flows.steps.frames.statuses import STATUS, in_state
 from flows.steps.reconcile.allotment import PlanAnnex, PlanLine
 from flows.steps.reconcile.around import KnownRecords, known_records
@@ -25,7 +25,6 @@ from flows.steps.reconcile.batches import (
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.debts import DebtLine
-from flows.steps.reconcile.delivered_order import in_order
 from flows.steps.reconcile.left_out import included_batches, left_out, left_out_as_signed
 from flows.steps.reconcile.plans import of_plans, reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
@@ -89,10 +88,9 @@ def reconcile_sources(
         for record in records
     ]
     rated, planned, debts = _between(sources, rules, as_of, known, keep)
-    asked = rules.references
     batches: Annex[BatchLine] = Annex()
     sent = sources.extract.get(INSERT_BATCH_DATA.name)
-    if "batches" in asked and sent is not None:
+    if "batches" in rules.references and sent is not None:
         listed = sources.listings.get(INSERT_BATCH_DATA.name)
         batches = reconcile_batches(*included_batches(sent, listed, rules))
     tolerances = reconcile_tolerated(
@@ -189,15 +187,13 @@ def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> p
 def _between(
     sources: Sources, rules: Rules, as_of: date, known: KnownRecords, keep: Keep | None = None
 ) -> tuple[Annex[RateLine], PlanAnnex, Annex[DebtLine]]:
-    payments = known.own.included(PAYMENT)
-    files = sources.extract
-    asked = rules.references
+    files, asked = sources.extract, rules.references
     rated: Annex[RateLine] = Annex()
     if "rates" in asked:
         rates, near, *others = (whole(some.included(CURRENCY_RATE)) for some in known.every)
         excluded = [load() for some in known.every for load in some.excluded(CURRENCY_RATE)]
         rated = reconcile_rates(
-            payments,
+            known.own.included(PAYMENT),
             in_order(CURRENCY_RATE, rates),
             rules,
             as_of,
@@ -208,7 +204,6 @@ def _between(
             own=known.scope,
         )
     planned = PlanAnnex()
-    payments = known.payments()
     details = known.details(known.own, known.near)
     later_ones = known.details(known.later, known.near_later)
     if "plans" in asked and details.height + later_ones.height:
@@ -216,7 +211,7 @@ def _between(
         named = pl.concat([details["PaymentsId"], later_ones["PaymentsId"]])
         planned = reconcile_plans(
             in_order(PAYMENT_PLAN_DETAIL, details),
-            of_plans(payments, named),
+            of_plans(known.payments(), named),
             rules,
             as_of,
             files,
@@ -245,9 +240,9 @@ def _by_data(table: Table, sources: Sources) -> Sources:
     name = INSERT_BATCH_DATA.name
     if table.name != name or name not in sources.extract or name not in sources.listings:
         return sources
-    kept = ("BatchId", "Data", "Jsondata")
-    names = [field for field in INSERT_BATCH_DATA.columns if field not in kept]
-    empty = [pl.lit(None).cast(record_schema(INSERT_BATCH_DATA)[one]).alias(one) for one in names]
+    kept, schema = ("BatchId", "Data", "Jsondata"), record_schema(INSERT_BATCH_DATA)
+    others = (field for field in INSERT_BATCH_DATA.columns if field not in kept)
+    empty = [pl.lit(None, schema[one]).alias(one) for one in others]
     sides = with_pair_numbers(sources.extract[name], sources.listings[name])
     sent, listed = (side.with_columns(empty) for side in sides)
     sent = sent.with_columns(pl.when(~in_state(OF_USE)).then("state").alias("state"))
@@ -260,10 +255,10 @@ def _by_data(table: Table, sources: Sources) -> Sources:
 
 def _not_listed(matched: Matched) -> Matched:
     """Insert-batch data without a listing: the records inside are compared, the rows are not."""
-    status = pl.lit(Status.EXCLUDED.value, STATUS).alias("status")
-    rule = pl.lit(NO_LISTING, WORD).alias("rule")
-    lines = replace(matched.lines, frame=matched.lines.frame.with_columns(status, rule))
-    return replace(matched, lines=lines)
+    frame = matched.lines.frame.with_columns(
+        status=pl.lit(Status.EXCLUDED.value, STATUS), rule=pl.lit(NO_LISTING, WORD)
+    )
+    return replace(matched, lines=replace(matched.lines, frame=frame))
 
 
 def _changed(sources: Sources, cut: Cut) -> tuple[pl.DataFrame, dict[str, int]]:

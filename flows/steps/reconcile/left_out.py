@@ -15,14 +15,12 @@ from flows.steps.breaks.aside import with_own
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.parts import Load, columns_of, filtered, parts_of
 from flows.steps.frames.sources import DELIVERED, LINEAGE, Sources, complete, record_schema
-from flows.steps.frames.statuses import STATUS
 from flows.steps.match.pairing import keyless, pair_records
 from flows.steps.reconcile.batches import counts, with_pair_numbers
-from flows.steps.reconcile.eligibility import eligibility, excluded
+from flows.steps.reconcile.eligibility import eligibility, excluded, unsettled
 from flows.steps.reconcile.signed import as_defined
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
-from schemas.frame_types import WORD
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA, PAYMENT
 
 LEFT_OUT = "left_out"
@@ -42,7 +40,6 @@ class LeftOut:
     """The records, as breaks name them."""
 
     def without(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
-        """The parts of a kind without them."""
         return self._each(record, loads, lambda load, rows: filtered(load, ~rows))
 
     def only(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
@@ -51,7 +48,9 @@ class LeftOut:
 
     def marked(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
         """The parts of a kind with `LEFT_OUT`, where it has some of them."""
-        return self._each(record, loads, lambda load, rows: partial(_marked, load, rows))
+        return self._each(
+            record, loads, lambda load, rows: lambda: load().with_columns(rows.alias(LEFT_OUT))
+        )
 
     def _each(
         self, record: str, loads: Sequence[Load], changed: Callable[[Load, pl.Series], Load]
@@ -69,7 +68,7 @@ class LeftOut:
         return named.join(own, on=["record", "own"], how="anti", maintain_order="left").drop("own")
 
     def payments(
-        self, loads: Sequence[Load], names: Sequence[str], others: Sequence[Load] = ()
+        self, loads: Sequence[Load], names: Sequence[str], others: Sequence[Load]
     ) -> pl.DataFrame | None:
         """What payments that are left out name, and no other one: of `loads`, nor of `others`."""
         out = self.only(PAYMENT.name, loads)
@@ -81,7 +80,7 @@ class LeftOut:
         return named.drop_nulls()
 
     def files(
-        self, invoices: Sequence[Load], payments: Sequence[Load], others: Sequence[Load] = ()
+        self, invoices: Sequence[Load], payments: Sequence[Load], others: Sequence[Load]
     ) -> Sequence[Load]:
         """Invoice files but those of debts that nothing else was paid for."""
         debts = self.payments(payments, _DEBT, others)
@@ -90,7 +89,7 @@ class LeftOut:
         return [partial(_but, load, debts) for load in invoices]
 
     def details(
-        self, details: pl.DataFrame, payments: Sequence[Load], others: Sequence[Load] = ()
+        self, details: pl.DataFrame, payments: Sequence[Load], others: Sequence[Load]
     ) -> pl.DataFrame:
         """Plan details but those that name a payment that is left out."""
         numbers = self.payments(payments, ["Id"], others)
@@ -152,9 +151,7 @@ def included_batches(
 
 def _by_values(table: Table, records: pl.DataFrame, rules: Rules) -> pl.Series:
     """Which records an exclusion names, whatever else is known of them."""
-    nothing = pl.DataFrame(schema={"status": STATUS, "rule": WORD}).clear(records.height)
-    lines = nothing.with_columns(pl.lit("", WORD).alias("rule"))
-    return excluded(table, records, lines, rules)["status"].is_not_null()
+    return excluded(table, records, unsettled(records.height), rules)["status"].is_not_null()
 
 
 def _found(table: Table, part: Sources) -> tuple[pl.DataFrame, str | None]:
@@ -179,10 +176,6 @@ def _rows(
     by_rule = own["by_rule"].filter(asked)
     counting, taken = (partner.filter(of).drop_nulls() for of in (~by_rule, by_rule))
     return out.scatter(counting, False).scatter(taken, True)
-
-
-def _marked(load: Load, rows: pl.Series) -> pl.DataFrame:
-    return load().with_columns(rows.alias(LEFT_OUT))
 
 
 def _but(load: Load, debts: pl.DataFrame) -> pl.DataFrame:

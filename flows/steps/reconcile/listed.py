@@ -5,7 +5,6 @@ ErrorData are each side's own account of what it did with the row. BatchId is sh
 that were delivered as insert-batch data: they bring the service's number along.
 """
 
-import csv
 import hashlib
 import json
 from collections import Counter, defaultdict, deque
@@ -13,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from flows.steps.reconcile.insert_batch import read_insert_batch_record
+from flows.steps.reconcile.insert_batch import cells_of, read_insert_batch_record
 from schemas.tables import INSERT_BATCH_DATA
 
 SHARED = ("the record in Data or Jsondata", "HasError")
@@ -72,34 +71,30 @@ def compare_rows(
     listed_keys = [_keys(row) for row in theirs]
     wanted = {key for keys in listed_keys for key in keys}
     free: defaultdict[bytes, _Free] = defaultdict(_Free)
-    sources: defaultdict[int | None, dict[int, bytes]] = defaultdict(dict)
+    sources: defaultdict[int | None, set[bytes]] = defaultdict(set)
     for number, row in enumerate(ours):
-        source = row.get("source_batch_id")
-        keys = _keys(row)
-        for key in keys:
-            if key in wanted:
-                free[key].add(_Ours(number, row["BatchId"], source, row.get("HasError")))
+        source, keys = row.get("source_batch_id"), _keys(row)
+        for key in wanted.intersection(keys):
+            free[key].add(_Ours(number, row["BatchId"], source, row.get("HasError")))
         if source is not None and (source in listed or wanted.isdisjoint(keys)):
-            sources[source][number] = keys[-1]
+            # A record that was delivered once more is the same record.
+            sources[source].add(keys[-1])
     pairs = _paired(theirs, listed_keys, free)
     compared = []
     for batch in sorted(listed | sources, key=lambda one: (one is not None, one or 0)):
         rows = listed.get(batch, [])
-        mine = [(number, pairs[number]) for number in rows if number in pairs]
-        held = Counter(one.batch for _, one in mine)
-        # A record that was delivered once more is the same record.
-        there = {key for number in rows for key in listed_keys[number]}
-        absent = {key for key in sources.get(batch, {}).values() if key not in there}
+        mine = [
+            (theirs[number].get("HasError"), pairs[number]) for number in rows if number in pairs
+        ]
+        there = (key for number in rows for key in listed_keys[number])
         compared.append(
             Compared(
                 batch,
                 theirs=len(rows),
                 same=len(mine),
-                here=tuple(sorted(held.items())),
-                otherwise=sum(
-                    theirs[number].get("HasError") not in (None, one.error) for number, one in mine
-                ),
-                missing=len(absent),
+                here=tuple(sorted(Counter(one.batch for _, one in mine).items())),
+                otherwise=sum(error not in (None, one.error) for error, one in mine),
+                missing=len(sources.get(batch, set()).difference(there)),
             )
         )
     return compared
@@ -150,8 +145,9 @@ def _insert_batch_record(row: Mapping[str, Any]) -> Mapping[str, Any]:
     if held is not None:
         inside = {"Data": held.get("Data"), "Jsondata": held.get("Jsondata")}
         return inside if any(inside.values()) else row
-    cells = _cells(row.get("Data"))
-    if cells is None:
+    cells = cells_of(INSERT_BATCH_DATA, row.get("Data") or "")
+    # A record of as many cells has no flags in these places.
+    if cells is None or not all(flag.lower() in ("true", "false", "") for flag in cells[1:3]):
         return row
     record = dict(zip(INSERT_BATCH_DATA.columns, cells, strict=True))
     return {"Data": record["Data"], "Jsondata": row.get("Jsondata") or record["Jsondata"]}
@@ -165,18 +161,6 @@ def _record(text: str | None) -> Mapping[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return tree if isinstance(tree, dict) and {"Data", "BatchId"} <= tree.keys() else None
-
-
-def _cells(text: str | None) -> Sequence[str] | None:
-    try:
-        lines = list(csv.reader([text or ""], strict=True))
-    except csv.Error:
-        return None
-    if len(lines) != 1 or len(lines[0]) != len(INSERT_BATCH_DATA.columns):
-        return None
-    # A record of as many cells has no flags in these places.
-    flags = lines[0][1:3]
-    return lines[0] if all(flag.lower() in ("true", "false", "") for flag in flags) else None
 
 
 def _keys(row: Mapping[str, Any]) -> tuple[bytes, ...]:

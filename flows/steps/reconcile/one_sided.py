@@ -1,17 +1,20 @@
-"""One-sided records: what only a target has, and what two sides have under different tenants."""
+"""One-sided records: what only a target has, and what two sides have under different tenants.
+
+And what records of one's own kinds refer to in vain: those of the documented records have break
+codes of their own, by rates, plans and documents.
+"""
 
 import polars as pl
 
 from flows.steps.breaks.frame import no_breaks
 from flows.steps.breaks.match_breaks import line_breaks
-from flows.steps.frames.statuses import PARTNER, STATUS, Lines, line_schema, number
+from flows.steps.frames.statuses import PARTNER, Lines, line_schema, number
 from flows.steps.match.pairing import key_parts, keyless
-from flows.steps.reconcile.eligibility import excluded, settle
+from flows.steps.reconcile.eligibility import excluded, settle, unsettled
 from flows.steps.reconcile.windows import business_date
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.field import Table
-from schemas.frame_types import WORD
 from schemas.kinds import identity_columns
 
 
@@ -22,16 +25,10 @@ def unmatched_lines(
 
     `repeats` have a key that another one has too.
     """
-    lines = (
-        pl.DataFrame(schema={"status": STATUS, "rule": WORD})
-        .clear(records.height)
-        .with_columns(pl.lit("", WORD).alias("rule"))
-    )
-    lines = settle(lines, keyless(table, records), Status.UNKNOWN)
+    lines = settle(unsettled(records.height), keyless(table, records), Status.UNKNOWN)
     lines = excluded(table, records, lines, rules)
     lines = settle(lines, repeats, Status.DUPLICATE)
-    everything = pl.Series([True]).new_from_index(0, records.height)
-    lines = settle(lines, everything, Status.MISSING_IN_EXTRACT)
+    lines = settle(lines, lines["status"].is_null(), Status.MISSING_IN_EXTRACT)
     none = {name: pl.lit(None, dtype).alias(name) for name, dtype in line_schema(table).items()}
     columns: dict[str, pl.Expr | pl.Series] = {
         **none,
@@ -53,10 +50,9 @@ def unmatched_breaks(table: Table, alone: Lines, side: str) -> list[pl.DataFrame
         Status.UNKNOWN: "KEY_MISSING",
     }
     return [
-        line_breaks(
-            table, alone, (alone.frame["status"] == status.value).arg_true(), code=code, side=side
-        )
+        line_breaks(table, alone, rows.arg_true(), code=code, side=side)
         for status, code in codes.items()
+        for rows in [alone.frame["status"] == status.value]
     ]
 
 
@@ -74,12 +70,42 @@ def tenant_crossings(
     on = [name for name in there.columns if name != tenant]
     others = there.group_by(on).agg(pl.col(tenant).min().alias("other"))
     crossed = wanted.join(others, on=on, maintain_order="left")
-    crossed = crossed.filter(pl.col(tenant) != pl.col("other"))
-    found = crossed.select(
+    found = crossed.filter(pl.col(tenant) != pl.col("other")).select(
         "row",
         pl.lit(tenant).alias("field"),
         pl.col(tenant).cast(pl.String).alias("expected"),
         pl.col("other").cast(pl.String).alias("found"),
     )
-    return line_breaks(table, lines, found,
-                       code="TENANT_CROSS", side="D")  # fmt: skip
+    return line_breaks(table, lines, found, code="TENANT_CROSS", side="D")
+
+
+def reference_breaks(
+    table: Table, lines: Lines, extract: pl.DataFrame, compared: pl.Series, lost: pl.DataFrame
+) -> list[pl.DataFrame]:
+    """Breaks of the compared extract rows whose reference leads nowhere, or to another tenant.
+
+    `lost` has what the records of the kind refer to in vain, as `lost_references` found it.
+    """
+    rows = compared.arg_true()
+    breaks = []
+    for (name,), gone in lost.group_by("field", maintain_order=True):
+        assert isinstance(name, str)
+        bound = ["tenant"] if gone["tenant"].null_count() < gone.height else []
+        used = extract.select(
+            pl.col(name).cast(pl.Int64).alias("value"),
+            *(pl.col("TenantsId").alias("tenant") for _ in bound),
+        )[rows].with_columns(rows.alias("row"))
+        found = used.join(gone, on=["value", *bound], how="inner", maintain_order="left").select(
+            "row",
+            pl.when("elsewhere")
+            .then(pl.lit("REFERENCE_TENANT"))
+            .otherwise(pl.lit("REFERENCE_MISSING"))
+            .alias("code"),
+            pl.col("value").cast(pl.String).alias("expected"),
+            pl.when("elsewhere")
+            .then(pl.format("{} {} is of another tenant", "of", "value"))
+            .otherwise(pl.format("{} {} is not there", "of", "value"))
+            .alias("note"),
+        )
+        breaks.append(line_breaks(table, lines, found, side="D", field=name))
+    return breaks

@@ -105,13 +105,8 @@ def of_plans(payments: Sequence[Load], named: pl.Series) -> pl.DataFrame:
 def _paid_by(with_payments: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Details as the day knew them: one that was paid after it has no payment yet."""
     later = (pl.col("paid_on") > as_day(as_of)).fill_null(value=False)
-    about = [
-        "pay_id",
-        "tenant",
-        "debt",
-        *(n for n in with_payments.columns if n.startswith("paid")),
-    ]
-    about += ["discount", "settled", "tenants"]
+    paid = (name for name in with_payments.columns if name.startswith("paid"))
+    about = [*PAYMENT_OF, "debt", *paid, "discount", "settled", "tenants"]
     return with_payments.with_columns(
         *(pl.when(~later).then(name).alias(name) for name in about),
         pl.when(later).then("paid_on").alias("later"),
@@ -119,13 +114,12 @@ def _paid_by(with_payments: pl.DataFrame, as_of: date) -> pl.DataFrame:
 
 
 def _detail_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> pl.DataFrame:
-    given: dict[str, pl.Expr] = {
+    given = {
         "tenant": pl.coalesce("tenant", "whose"),
         "currency": pl.col("PlannedCurrenciesId"),
         "amount": pl.col("PlannedAmount"),
         "date": pl.col("day"),
-    }
-    given |= facts
+    } | facts
     return make_breaks(code, _DETAIL, rows, key=key_text(PAYMENT_PLAN_DETAIL), name=name, **given)
 
 
@@ -142,7 +136,7 @@ def _unnamed(with_payments: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFram
         .collect()
     )
     found = lost.join(cut, on="pay_id", how="left", maintain_order="left")
-    reference = as_text(pl.col("PaymentsId"))
+    reference = as_text("PaymentsId")
     return together(
         [
             _detail_break(
@@ -156,7 +150,7 @@ def _unnamed(with_payments: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFram
                 "PLAN_REF_WIDTH",
                 found.filter(pl.col("meant").is_not_null()),
                 "PaymentsId",
-                expected=as_text(pl.col("meant")),
+                expected=as_text("meant"),
                 found=reference,
                 note=pl.lit("a payment's number cut to 32 bits"),
             ),
@@ -178,9 +172,7 @@ def cut_numbers() -> tuple[pl.Expr, pl.Expr]:
 
 def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
     """Payments of planned debts that no detail can name, so that plans cannot count them."""
-    debts = planned.select(
-        pl.col("tenant").alias("TenantsId"), pl.col("debt").alias("DebtsId")
-    ).unique()
+    debts = planned.select(TenantsId="tenant", DebtsId="debt").unique()
     wide = payments.filter(is_wide()).join(
         debts, on=["TenantsId", "DebtsId"], how="semi", maintain_order="left"
     )
@@ -192,7 +184,7 @@ def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
         name="Id",
         tenant=pl.col("TenantsId"),
         currency=pl.col("CurrenciesId"),
-        found=as_text(pl.col("Id")),
+        found=as_text("Id"),
         amount=pl.col("PaidAmount"),
         date=day_paid(),
         note=pl.format("debt {} is paid by plan", "DebtsId"),
@@ -221,7 +213,7 @@ def _crossing(with_payments: pl.DataFrame) -> pl.DataFrame:
         "TENANT_CROSS",
         _DETAIL,
         plans,
-        key=joined(pl.col("PaymentPlansId")),
+        key=joined("PaymentPlansId"),
         name="PaymentsId",
         found=pl.col("whose").cast(pl.List(pl.String)).list.join(", "),
         date=pl.col("day"),
@@ -235,29 +227,16 @@ def _against_payment(links: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
     """Currency and day of each detail against those of its payment."""
     other = pl.col("PlannedCurrenciesId") != pl.col("paid_in")
     days = (pl.col("paid_on") - pl.col("day")).dt.total_days()
-    planned_on, paid_on = as_text(pl.col("day")), as_text(pl.col("paid_on"))
-    frames = [
-        _detail_break(
-            "PLAN_CURRENCY",
-            links.filter(other),
-            "PlannedCurrenciesId",
-            expected=as_text(pl.col("PlannedCurrenciesId")),
-            found=as_text(pl.col("paid_in")),
-        )
-    ]
-    bounds: list[tuple[str, int | None, pl.Expr]] = [
-        ("PLAN_LATE", rules.late_days, days),
-        ("PLAN_EARLY", rules.early_days, -days),
-    ]
+    planned_on, paid_on = as_text("day"), as_text("paid_on")
+    name = "PlannedCurrenciesId"
+    values = {"expected": as_text(name), "found": as_text("paid_in")}
+    frames = [_detail_break("PLAN_CURRENCY", links.filter(other), name, **values)]
+    values = {"expected": planned_on, "found": paid_on}
+    bounds = ("PLAN_LATE", rules.late_days, days), ("PLAN_EARLY", rules.early_days, -days)
     for code, most, by in bounds:
         if most is not None:
-            rows = links.filter(by > most)
-            note = quantities(by, "day")
-            frames.append(
-                _detail_break(
-                    code, rows, "PlannedDate", expected=planned_on, found=paid_on, note=note
-                )
-            )
+            note, rows = quantities(by, "day"), links.filter(by > most)
+            frames.append(_detail_break(code, rows, "PlannedDate", note=note, **values))
     return together(frames)
 
 
@@ -267,22 +246,21 @@ def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
     compared = paid.filter(pl.col("same_currency"), delta != 0).sort(PAYMENT_OF)
     unsettled = rules.discount is Discount.UNKNOWN
     by_discount = (pl.col("paid") + pl.col("discount") == pl.col("planned")) & unsettled
-    note = pl.when(by_discount).then(
-        pl.lit("equal with the discount, which the rules do not say to count")
-    )
-    sides = [("PLAN_UNDER", delta < -pl.lit(rules.under)), ("PLAN_OVER", delta > rules.over)]
+    words = "equal with the discount, which the rules do not say to count"
+    note = pl.when(by_discount).then(pl.lit(words))
+    sides = (("PLAN_UNDER", delta < -pl.lit(rules.under)), ("PLAN_OVER", delta > rules.over))
     return together(
         [
             make_breaks(
                 code,
                 PAYMENT.name,
                 compared.filter(off),
-                key=joined(*(pl.col(name) for name in PAYMENT_OF)),
+                key=joined(*PAYMENT_OF),
                 name="PaidAmount",
                 tenant=pl.col("tenant"),
                 currency=pl.col("paid_in"),
-                expected=money_text(pl.col("planned")),
-                found=money_text(pl.col("settled")),
+                expected=money_text("planned"),
+                found=money_text("settled"),
                 delta=delta,
                 amount=delta.abs(),
                 date=pl.col("paid_on"),
@@ -295,9 +273,14 @@ def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
 
 def _unpaid(with_payments: pl.DataFrame, as_of: date) -> pl.DataFrame:
     due = with_payments.filter(pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
-    note = pl.format("paid on {}, after the cut-off", "later")
-    facts = {"found": as_text(pl.col("later")), "note": note}
-    return _detail_break("PLAN_UNPAID", due, "PaymentsId", expected=as_text(pl.col("day")), **facts)
+    return _detail_break(
+        "PLAN_UNPAID",
+        due,
+        "PaymentsId",
+        expected=as_text("day"),
+        found=as_text("later"),
+        note=pl.format("paid on {}, after the cut-off", "later"),
+    )
 
 
 def _repeated(with_payments: pl.DataFrame) -> pl.DataFrame:
@@ -317,7 +300,7 @@ def _repeated(with_payments: pl.DataFrame) -> pl.DataFrame:
         .collect()
     )
     return _detail_break(
-        "PLAN_DUPLICATE", several, "", expected=pl.lit("1"), found=as_text(pl.col("times"))
+        "PLAN_DUPLICATE", several, "", expected=pl.lit("1"), found=as_text("times")
     )
 
 
@@ -329,7 +312,6 @@ def _mixed(with_payments: pl.DataFrame) -> pl.DataFrame:
         .group_by("PaymentPlansId")
         .agg(currency.min().alias("low"), currency.max().alias("high"))
         .filter(pl.col("low") < pl.col("high"))
-        .select("PaymentPlansId")
     )
     plans = (
         with_payments.lazy()
@@ -348,7 +330,7 @@ def _mixed(with_payments: pl.DataFrame) -> pl.DataFrame:
         "PLAN_MIXED_CCY",
         _DETAIL,
         plans,
-        key=as_text(pl.col("PaymentPlansId")),
+        key=as_text("PaymentPlansId"),
         name="PlannedCurrenciesId",
         tenant=pl.col("whose"),
         found=pl.col("currencies").cast(pl.List(pl.String)).list.join(", "),

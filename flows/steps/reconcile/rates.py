@@ -25,8 +25,7 @@ from flows.steps.breaks.make import (
 from flows.steps.frames.beyond import beyond_of
 from flows.steps.frames.parts import Load, columns_of, with_rows_of
 from flows.steps.frames.rate_series import PAIR, series
-from flows.steps.frames.sources import no_records
-from flows.steps.reconcile.delivered_order import in_order
+from flows.steps.frames.sources import in_order, no_records
 from flows.steps.reconcile.own import EVERY, Own
 from flows.steps.reconcile.series import reconcile_series
 from flows.steps.reconcile.tenants import crossings
@@ -81,20 +80,20 @@ def reconcile_rates(
 
 
 def _uses(payments: Sequence[Load]) -> pl.DataFrame:
-    parts = [_uses_of(_dated(columns_of(load, _USED))) for load in payments]
+    parts = []
+    for load in payments:
+        some = columns_of(load, _USED)
+        sums = [pl.len().alias("payments"), pl.col("PaidAmount").sum()]
+        if beyond_of(some, ["PaidAmount"]):
+            sums.append(pl.col(PAID_BEYOND).drop_nulls())
+        parts.append(_dated(some).lazy().group_by(USE).agg(sums).collect(engine="streaming"))
     if len(parts) == 1:
         return parts[0]
     every = pl.concat(parts, how="diagonal")
-    sums = [pl.col("payments").sum(), pl.col("PaidAmount").sum()]
-    sums += [pl.col(name).explode().drop_nulls() for name in every.columns if name == PAID_BEYOND]
+    sums = [pl.col("payments", "PaidAmount").sum()]
+    if PAID_BEYOND in every.columns:
+        sums.append(pl.col(PAID_BEYOND).explode().drop_nulls())
     return every.group_by(USE).agg(sums).cast({"payments": pl.UInt32})
-
-
-def _uses_of(payments: pl.DataFrame) -> pl.DataFrame:
-    sums = [pl.len().alias("payments"), pl.col("PaidAmount").sum()]
-    if beyond_of(payments, ["PaidAmount"]):
-        sums.append(pl.col(PAID_BEYOND).drop_nulls())
-    return payments.lazy().group_by(USE).agg(sums).collect(engine="streaming")
 
 
 def _dated(payments: pl.DataFrame) -> pl.DataFrame:
@@ -107,19 +106,16 @@ def _flagged(
     """Uses beside the rate they name, the nearest rate, and one Boolean column per flag."""
     named = _nearest(_named(uses, rates), sound)
     age = (pl.col("day") - pl.col("effective")).dt.total_days()
-    there = pl.col("included").is_not_null()
-    included = pl.col("included")
-    currency = pl.col("CurrenciesId")
-    either = (currency == pl.col("FromCurrenciesId")) | (currency == pl.col("ToCurrenciesId"))
-    if (base := asked.base_currency) is not None:
-        based = (pl.col("FromCurrenciesId") == base) | (pl.col("ToCurrenciesId") == base)
-        either &= based
+    included, pair = pl.col("included"), pl.col("FromCurrenciesId", "ToCurrenciesId")
+    either = pl.any_horizontal(pair == pl.col("CurrenciesId"))
+    if asked.base_currency is not None:
+        either &= pl.any_horizontal(pair == asked.base_currency)
     own = included & (pl.col("rate_tenant") == pl.col("TenantsId"))
     stale = pl.lit(False) if asked.stale_days is None else age > asked.stale_days
-    better = (
-        own & (pl.col("best_day") <= pl.col("day")) & (pl.col("best_day") > pl.col("effective"))
-    )
-    flags = [~there, *(included & flag for flag in (~own, ~either, age < 0, stale, better))]
+    best = pl.col("best_day")
+    better = own & (best <= pl.col("day")) & (best > pl.col("effective"))
+    wrong = (~own, ~either, age < 0, stale, better)
+    flags = [included.is_null(), *(included & flag for flag in wrong)]
     return named.with_columns(
         age.alias("age"),
         *(flag.fill_null(False).alias(code) for flag, code in zip(flags, FLAGS, strict=True)),
@@ -129,32 +125,22 @@ def _flagged(
 def _named(uses: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
     """The rate of the payment's tenant; failing that, one of that number of another tenant."""
     known = rates.select(
-        pl.col("Id").alias("CurrencyRatesId"),
-        pl.col("TenantsId").alias("rate_tenant"),
-        "FromCurrenciesId",
-        "ToCurrenciesId",
-        "ExchangeRate",
-        pl.col("EffectiveDate").dt.date().alias("effective"),
-        "included",
+        *("FromCurrenciesId", "ToCurrenciesId", "ExchangeRate", "included"),
+        CurrencyRatesId="Id",
+        rate_tenant="TenantsId",
+        effective=pl.col("EffectiveDate").dt.date(),
     ).unique(["CurrencyRatesId", "rate_tenant"], keep="last", maintain_order=True)
-    own = known.with_columns(pl.col("rate_tenant").alias("TenantsId"))
+    own = known.with_columns(TenantsId="rate_tenant")
     first = uses.join(own, on=["CurrencyRatesId", "TenantsId"], how="left")
     lost = first.filter(pl.col("rate_tenant").is_null()).select(uses.columns)
-    any_tenant = known.sort("rate_tenant").unique(
-        "CurrencyRatesId", keep="first", maintain_order=True
-    )
-    second = lost.join(any_tenant, on="CurrencyRatesId", how="left")
+    of_any = known.sort("rate_tenant").unique("CurrencyRatesId", keep="first", maintain_order=True)
+    second = lost.join(of_any, on="CurrencyRatesId", how="left")
     kept = first.filter(pl.col("rate_tenant").is_not_null())
     return pl.concat([kept, second.select(kept.columns)])
 
 
 def _nearest(uses: pl.DataFrame, sound: pl.DataFrame) -> pl.DataFrame:
-    best = sound.select(
-        *PAIR,
-        pl.col("day").alias("best_day"),
-        pl.col("Id").alias("best"),
-        pl.col("ExchangeRate").alias("best_rate"),
-    ).sort("best_day")
+    best = sound.select(*PAIR, best_day="day", best="Id", best_rate="ExchangeRate").sort("best_day")
     ordered = uses.sort("day")
     earlier, later = (
         ordered.join_asof(
@@ -176,44 +162,34 @@ def _nearest(uses: pl.DataFrame, sound: pl.DataFrame) -> pl.DataFrame:
 
 
 def _payment_breaks(payments: Sequence[Load], used: pl.DataFrame) -> pl.DataFrame:
-    wrong = used.filter(pl.any_horizontal(FLAGS)).drop(
-        "payments", "PaidAmount", PAID_BEYOND, strict=False
-    )
+    sums = ("payments", "PaidAmount", PAID_BEYOND)
+    wrong = used.filter(pl.any_horizontal(FLAGS)).drop(sums, strict=False)
     if wrong.is_empty():
         return together([])
     # Few of the rates are used wrongly: only payments that name one of them are joined.
-    near = pl.col("CurrencyRatesId").is_in(
-        wrong["CurrencyRatesId"].unique().implode(), nulls_equal=True
-    )
+    named = wrong["CurrencyRatesId"].unique().implode()
+    near = pl.col("CurrencyRatesId").is_in(named, nulls_equal=True)
     breaks, across = [], []
     for load in payments:
         some = _dated(load().filter(near))
         rows = some.join(wrong, on=USE, nulls_equal=True, maintain_order="left")
         breaks += _wrongly_rated(rows)
-        across.append(_across(rows))
+        of_others = rows.filter("RATE_TENANT")
+        across.append(
+            of_others.select("day", tenant="TenantsId", other="rate_tenant", key=key_text(PAYMENT))
+        )
     return together([*breaks, crossings(PAYMENT.name, "CurrencyRatesId", pl.concat(across))])
 
 
-def _across(rows: pl.DataFrame) -> pl.DataFrame:
-    """Payments by a rate of another tenant."""
-    return rows.filter("RATE_TENANT").select(
-        pl.col("TenantsId").alias("tenant"),
-        pl.col("rate_tenant").alias("other"),
-        key_text(PAYMENT).alias("key"),
-        "day",
-    )
-
-
 def _wrongly_rated(rows: pl.DataFrame) -> list[pl.DataFrame]:
-    """The breaks of payments beside the rate they name and its flags."""
-    rate = joined(pl.col("CurrencyRatesId"), pl.col("rate_tenant"))
-    pair = joined(pl.col("FromCurrenciesId"), pl.col("ToCurrenciesId"))
-    day, effective = as_text(pl.col("day")), as_text(pl.col("effective"))
+    rate = joined("CurrencyRatesId", "rate_tenant")
+    pair = joined("FromCurrenciesId", "ToCurrenciesId")
+    day, effective = as_text("day"), as_text("effective")
     best = pl.format("{} of {}", "best", "best_day")
     facts: dict[str, tuple[pl.Expr, pl.Expr]] = {
-        "RATE_MISSING": (as_text(pl.col("CurrencyRatesId")), pl.lit(None)),
-        "RATE_TENANT": (as_text(pl.col("TenantsId")), as_text(pl.col("rate_tenant"))),
-        "RATE_PAIR": (as_text(pl.col("CurrenciesId")), pair),
+        "RATE_MISSING": (as_text("CurrencyRatesId"), pl.lit(None)),
+        "RATE_TENANT": (as_text("TenantsId"), as_text("rate_tenant")),
+        "RATE_PAIR": (as_text("CurrenciesId"), pair),
         "RATE_FUTURE": (day, effective),
         "RATE_STALE": (day, effective),
         "RATE_NOT_LATEST": (best, pl.format("{} of {}", "CurrencyRatesId", "effective")),

@@ -12,7 +12,8 @@ import polars as pl
 from flows.steps.breaks.frame import no_breaks, numbered
 from flows.steps.breaks.match_breaks import line_breaks
 from flows.steps.breaks.tolerated import tolerated_differences
-from flows.steps.frames.beyond import beyond_texts, unreadable_of
+from flows.steps.frames.beyond import beyond_texts, money_text, unreadable_of
+from flows.steps.frames.light import flags
 from flows.steps.frames.sources import (
     ANSWER,
     DELIVERED,
@@ -37,15 +38,20 @@ from flows.steps.match.pairing import Pairs, keyless, pair_records
 from flows.steps.reconcile.answers import (
     ECHO_SCHEMA,
     NOT_ASKED,
+    echoed,
     sends,
+    service_breaks,
     service_status,
     to_be_sent,
 )
 from flows.steps.reconcile.eligibility import eligibility, unheld_amounts
-from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
-from flows.steps.reconcile.references import reference_breaks
+from flows.steps.reconcile.one_sided import (
+    reference_breaks,
+    tenant_crossings,
+    unmatched_breaks,
+    unmatched_lines,
+)
 from flows.steps.reconcile.second_keys import SECOND_KEYS, second_key_breaks
-from flows.steps.reconcile.service_breaks import echoed, service_breaks
 from flows.steps.reconcile.windows import business_date, waiting
 from flows.steps.rules.rules import Offset, Rules
 from schemas.amounts import UNREADABLE
@@ -135,8 +141,8 @@ class _Match:
     lost: pl.DataFrame | None
     zone: str
     """Of the server that lists G."""
-    near: pl.DataFrame | None = None
-    database_alone: frozenset[int] = frozenset()
+    near: pl.DataFrame | None
+    database_alone: frozenset[int]
 
     def result(self, listing: pl.DataFrame | None) -> Matched:
         """Compare; `listing` is what the service has of the same records, beside the database."""
@@ -149,9 +155,12 @@ class _Match:
         sent = self._sent(compared, pairs)
         lines = self._lines(own, pairs, unheld["row"], differing, sent)
         alone = self._alone(self.found, pairs.unmatched, pairs.repeats)
+        missing = (lines.frame["status"] == Status.MISSING_IN_TARGET).arg_true()
         breaks = [
             *self._line_breaks(lines, own["status"], unheld),
-            *self._unmatched_breaks(lines, alone),
+            line_breaks(self.table, lines, missing, code="MISSING_IN_TARGET", side=self.side),
+            *unmatched_breaks(self.table, alone, self.side),
+            tenant_crossings(self.table, lines, missing, alone.frame),
         ]
         every = _concatenated(lines, alone)
         if listing is not None:
@@ -180,9 +189,8 @@ class _Match:
         nameless = keyless(self.table, self.found)
         pairs = pair_records(self.table, left, self.found, wire=wire)
         if nameless.any():
-            pairs = Pairs(
-                pairs.partner, pairs.unmatched, pairs.repeats & ~nameless.gather(pairs.unmatched)
-            )
+            repeats = pairs.repeats & ~nameless.gather(pairs.unmatched)
+            pairs = Pairs(pairs.partner, pairs.unmatched, repeats)
         if taking.all():
             return pairs
         partner = pl.Series("partner", [None], dtype=pl.UInt32).new_from_index(0, taking.len())
@@ -196,10 +204,9 @@ class _Match:
             differing = differing.filter(~pl.col("field").is_in(clock_times))
         if self.rules.offset is Offset.EQUAL:
             differing = differing.filter(pl.col("code") != "OFFSET")
-        about = self.extract[differing["row"]].with_columns(
-            number(self.table.currency, "currency"), number(self.table.tenant, "tenant")
-        )
-        differing = differing.with_columns(about["currency"], about["tenant"])
+        about = number(self.table.currency, "currency"), number(self.table.tenant, "tenant")
+        rows = self.extract[differing["row"]].with_columns(about)
+        differing = differing.with_columns(rows["currency"], rows["tenant"])
         return with_tolerances(self.table.name, differing, self.rules)
 
     def _sent(self, compared: pl.Series, pairs: Pairs) -> pl.DataFrame | None:
@@ -235,13 +242,13 @@ class _Match:
             .then(_status(Status.PENDING))
             .when(missing)
             .then(_status(Status.MISSING_IN_TARGET))
-            .when(_flags(height, unheld))
+            .when(flags(height, unheld))
             .then(_status(Status.UNKNOWN))
-            .when(_flags(height, differing.filter(pl.col("tolerance").is_null())["row"]))
+            .when(flags(height, differing.filter(pl.col("tolerance").is_null())["row"]))
             .then(_status(Status.MISMATCH))
             .when(acknowledged.is_not_null())
             .then(acknowledged)
-            .when(_flags(height, differing["row"]))
+            .when(flags(height, differing["row"]))
             .then(_status(Status.MATCHED_TOLERANCE))
             .otherwise(_status(Status.MATCHED_EXACT))
         )
@@ -279,17 +286,15 @@ class _Match:
         absent = absent.filter(status.is_in(_THERE).gather(absent))
         late = waiting(self.table.name, lines.frame["date"], self.rules, self.as_of).gather(absent)
         gone = absent.filter(~late)
-        unlisted = line_breaks(
-            self.table, lines, gone, code=Status.MISSING_IN_TARGET.value, side="G"
-        )
+        unlisted = line_breaks(self.table, lines, gone, code="MISSING_IN_TARGET", side="G")
         missing = (
-            pl.when(_flags(status.len(), gone))
+            pl.when(flags(status.len(), gone))
             .then(_status(Status.MISSING_IN_TARGET))
-            .when(_flags(status.len(), absent))
+            .when(flags(status.len(), absent))
             .then(_status(Status.PENDING))
             .otherwise("status")
         )
-        listed = Lines(lines.frame.with_columns(missing.alias("status")), lines.target)
+        listed = Lines(lines.frame.with_columns(status=missing), lines.target)
         # Records of the listing are numbered behind those of the database.
         both = pl.concat([self.found, listing], how="diagonal")
         numbers = (together.unmatched + self.found.height).cast(pl.UInt32)
@@ -298,17 +303,19 @@ class _Match:
     def _line_breaks(
         self, lines: Lines, settled: pl.Series, unheld: pl.DataFrame
     ) -> list[pl.DataFrame]:
-        """What is wrong with an extract row by itself, or with its absence on the other side."""
-        missing = (lines.frame["status"] == Status.MISSING_IN_TARGET).arg_true()
+        """What is wrong with an extract row by itself."""
+        rejected, double, nameless = (
+            (settled == status).fill_null(value=False).arg_true()
+            for status in (Status.REJECTED, Status.DUPLICATE, Status.UNKNOWN)
+        )
         return [
-            self._rejected(lines, settled == Status.REJECTED),
-            self._about(lines, settled == Status.DUPLICATE, "DUPLICATE", "E"),
-            self._about(lines, settled == Status.UNKNOWN, "KEY_MISSING", "E"),
+            self._rejected(lines, rejected),
+            line_breaks(self.table, lines, double, code="DUPLICATE", side="E"),
+            line_breaks(self.table, lines, nameless, code="KEY_MISSING", side="E"),
             *(
                 self._unheld(lines, str(name), of["row"])
                 for (name,), of in unheld.group_by("field", maintain_order=True)
             ),
-            line_breaks(self.table, lines, missing, code="MISSING_IN_TARGET", side=self.side),
         ]
 
     def _unheld(self, lines: Lines, name: str, rows: pl.Series) -> pl.DataFrame:
@@ -321,20 +328,16 @@ class _Match:
         both = about.select(rows.alias("row"), found[0].alias("expected"), found[1].alias("found"))
         return line_breaks(self.table, lines, both, code="PRECISION", side="E", field=name)
 
-    def _rejected(self, lines: Lines, where: pl.Series) -> pl.DataFrame:
+    def _rejected(self, lines: Lines, rows: pl.Series) -> pl.DataFrame:
         """Breaks of rows in error; what stands in place of an amount is told as delivered."""
-        names = unreadable_of(self.extract, self.table.amounts)
-        if not names:
-            return self._about(lines, where, "REJECTED", "E")
-        rows = where.fill_null(value=False).arg_true()
-        notes = [pl.format(f"{name} is not readable: {{}}", name + UNREADABLE) for name in names]
-        note = pl.concat_str(notes, separator="; ", ignore_nulls=True)
-        findings = self.extract[rows].select(rows.alias("row"), note.alias("note"))
+        findings = pl.DataFrame({"row": rows})
+        if names := unreadable_of(self.extract, self.table.amounts):
+            notes = (
+                pl.format(f"{name} is not readable: {{}}", name + UNREADABLE) for name in names
+            )
+            note = pl.concat_str(notes, separator="; ", ignore_nulls=True)
+            findings = self.extract[rows].select(rows.alias("row"), note.alias("note"))
         return line_breaks(self.table, lines, findings, code="REJECTED", side="E")
-
-    def _about(self, lines: Lines, where: pl.Series, code: str, side: str) -> pl.DataFrame:
-        rows = where.fill_null(value=False).arg_true()
-        return line_breaks(self.table, lines, rows, code=code, side=side)
 
     def _difference_breaks(
         self, lines: Lines, differing: pl.DataFrame, sent: pl.DataFrame | None
@@ -344,34 +347,22 @@ class _Match:
             of_service = service_breaks(self.table, lines, sent)
             echoes = echoed(self.table, self.extract, sent, self.answers)
         # The answer comes before the read-back: where it differs already, it diverged there.
-        at_answer = differing.join(echoes, on=["row", "field"], how="semi").select("row", "field")
-        at_answer = at_answer.with_columns(pl.lit("A").alias("at"))
+        at_answer = differing.join(echoes, on=["row", "field"], how="semi")
+        at_answer = at_answer.select("row", "field", at=pl.lit("A"))
+        offsets = (pl.col("code") == "OFFSET") & (self.rules.offset is Offset.TOLD)
+        later = pl.when(pl.col("seconds") != 0).then(pl.format("{} s later", money_text("seconds")))
         found = (
-            differing.filter(
-                pl.col("tolerance").is_null()
-                | ((pl.col("code") == "OFFSET") & (self.rules.offset is Offset.TOLD))
-            )
+            differing.filter(pl.col("tolerance").is_null() | offsets)
             .drop("currency", "tenant")
             .join(at_answer, on=["row", "field"], how="left", maintain_order="left")
             .with_columns(
-                pl.coalesce("at", pl.lit(self.side)).alias("side"),
-                pl.when(pl.col("seconds") != 0)
-                .then(pl.concat_str(_seconds(), pl.lit(" s later")))
-                .otherwise(pl.lit(""))
-                .alias("note"),
+                side=pl.coalesce("at", pl.lit(self.side)), note=later.otherwise(pl.lit(""))
             )
         )
         return [
             line_breaks(self.table, lines, found),
             line_breaks(self.table, lines, echoes, code="ECHO", side="A"),
             *of_service,
-        ]
-
-    def _unmatched_breaks(self, lines: Lines, alone: Lines) -> list[pl.DataFrame]:
-        missing = (lines.frame["status"] == Status.MISSING_IN_TARGET).arg_true()
-        return [
-            *unmatched_breaks(self.table, alone, self.side),
-            tenant_crossings(self.table, lines, missing, alone.frame),
         ]
 
     def _second_keys(self, lines: Lines, pairs: Pairs) -> pl.DataFrame:
@@ -404,13 +395,3 @@ def _concatenated(*parts: Lines) -> Lines:
 
 def _status(status: Status) -> pl.Expr:
     return pl.lit(status.value, STATUS)
-
-
-def _seconds() -> pl.Expr:
-    text = pl.col("seconds").cast(pl.String)
-    return text.str.strip_chars_end("0").str.strip_chars_end(".")
-
-
-def _flags(height: int, rows: pl.Series) -> pl.Series:
-    none = pl.Series([False]).new_from_index(0, height)
-    return none.scatter(rows.unique(), True) if rows.len() else none

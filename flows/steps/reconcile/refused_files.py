@@ -13,7 +13,7 @@ def refused_files(files: pl.DataFrame) -> pl.DataFrame:
         CODE,
         "",
         files,
-        key=not_numbered(joined(pl.col("batch_id"), pl.col("file"))),
+        key=not_numbered(joined("batch_id", "file")),
         tenant=pl.col("tenant"),
         expected=pl.lit("taken"),
         found=pl.format("refused: {}", "refused"),

@@ -52,8 +52,6 @@ class InputLine:
 
 @dataclass(frozen=True, slots=True)
 class PreviousLine:
-    """The run before this one."""
-
     run: int
     as_of: date
     report_hash: str
@@ -120,8 +118,6 @@ class RuleChange:
 
 @dataclass(frozen=True, slots=True)
 class AsideLine:
-    """Breaks that are set aside for one reason."""
-
     state: str
     because: str
     by_rules: bool
@@ -242,7 +238,6 @@ class ReconciliationReport:
 
     @property
     def forwards(self) -> Mapping[str, Sequence[RollForward]]:
-        """By pool of breaks."""
         pools = (self.roll_forward, self.accepted_forward, self.aside_forward)
         return dict(zip(("open", "accepted", "set aside"), pools, strict=True))
 

@@ -17,8 +17,6 @@ from schemas.frame_types import AMOUNT, WORD, Dtype
 
 @dataclass(frozen=True, slots=True)
 class BreakLine:
-    """One break as finance reads it."""
-
     id: str
     group: str
     """Class of the break."""

@@ -133,14 +133,10 @@ def _movements(one: _Alike, pool: str) -> Iterator[tuple[str, str, int, Sums]]:
 
 
 def _left(one: _Alike, pool: str) -> str:
-    match one.state:
-        case state if state in (*RESOLVED, *ASIDE, BreakState.ACCEPTED):
-            return state.lower()
-        case BreakState.EXPIRED if pool == "accepted":
-            return "expired"
-        case _:
-            assert pool in ("accepted", "aside"), one
-            return "reopened"
+    if one.state in (*RESOLVED, *ASIDE, BreakState.ACCEPTED):
+        return one.state.lower()
+    assert pool in ("accepted", "aside"), one
+    return "expired" if pool == "accepted" and one.state == BreakState.EXPIRED else "reopened"
 
 
 def _entered(one: _Alike) -> str:
@@ -170,11 +166,10 @@ def _lines(
         unread = abs(sums.unreadable)
         return ProofLine(text, counts[currency, name], sums.difference, total, sums.gross, unread)
 
-    steps = [line(name, text) for name, text in _STEPS[pool].items()]
     of = "set aside" if pool == "aside" else pool
     opening = line(OPENING, f"{OPENING}: {of} after the run before", total=True)
     closing = line(CLOSING, f"{CLOSING}: {of} after this run", total=True)
-    before_closing = [opening, *steps]
+    before_closing = [opening, *(line(name, text) for name, text in _STEPS[pool].items())]
     left = Sums(closing.amount, closing.gross)
     for one in before_closing:
         left = left.plus(Sums(one.amount, one.gross).negative)
@@ -194,18 +189,10 @@ def _seen(carried: pl.DataFrame) -> Iterator[_Alike]:
     groups = carried.group_by(
         f"state{BEFORE}", "state", pl.col(currencies).cast(pl.String).fill_null(""), *kinds
     ).agg(pl.len(), *counted(carried, BEFORE), *counted(carried))
-    for before, state, currency_before, currency, was, now, rows, *amounts in groups.iter_rows():
-        were, were_beyond, are, are_beyond = amounts
-        yield _Alike(
-            before,
-            state,
-            currency_before,
-            currency,
-            rows,
-            Sums.of(was, were, were_beyond, rows),
-            Sums.of(now, are, are_beyond, rows),
-            *(
-                bool(texts) or any(amount is not None for amount in held)
-                for held, texts in ((were, were_beyond), (are, are_beyond))
-            ),
+    for *states, was, now, rows, were, were_beyond, are, are_beyond in groups.iter_rows():
+        sums = Sums.of(was, were, were_beyond, rows), Sums.of(now, are, are_beyond, rows)
+        moneyed = (
+            bool(texts) or any(amount is not None for amount in held)
+            for held, texts in ((were, were_beyond), (are, are_beyond))
         )
+        yield _Alike._make((*states, rows, *sums, *moneyed))

@@ -46,14 +46,14 @@ def second_key_breaks(
         return no_breaks()
     near = alike.arg_true()
     found = records[near]
-    said = [pl.col(name).map_elements(same, return_dtype=pl.String) for name in texts]
+    exact = [pl.col(name).map_elements(same, return_dtype=pl.String) for name in texts]
     keys = found.select(
         *parts,
         *(pl.col(name).map_elements(maybe_same, return_dtype=pl.String) for name in texts),
-        pl.struct(*said, pl.lit(value=True).alias("__any")).alias("__said"),
+        pl.struct(*exact, pl.lit(value=True).alias("__any")).alias("__exact"),
         pl.col("Id").alias("__id"),
     ).with_columns(numbers.gather(near).alias("row"), near.alias("__at"))
-    on = [name for name in keys.columns if name not in ("__id", "row", "__at", "__said")]
+    on = [name for name in keys.columns if name not in ("__id", "row", "__at", "__exact")]
     again = keys.filter(pl.struct(on).is_duplicated()).drop_nulls(list(names))
     if again.is_empty():
         return no_breaks()
@@ -61,7 +61,7 @@ def second_key_breaks(
         again.sort("__id", "__at")
         .with_columns(
             pl.col("__id").first().over(on).alias("first"),
-            pl.col("__said").first().over(on).alias("__first_said"),
+            pl.col("__exact").first().over(on).alias("__first_exact"),
         )
         .filter(pl.col("__id") != pl.col("first"), pl.col("row").is_not_null())
         .sort("__at")
@@ -71,7 +71,7 @@ def second_key_breaks(
         pl.col("__id").cast(pl.String).alias("found"),
         pl.col("first").cast(pl.String).alias("expected"),
         pl.concat_str(
-            pl.when(pl.col("__said").eq_missing(pl.col("__first_said")))
+            pl.when(pl.col("__exact").eq_missing(pl.col("__first_exact")))
             .then(pl.lit("the same as Id "))
             .otherwise(pl.lit("but for blanks or the form of its letters the same as Id ")),
             pl.col("first"),

@@ -4,6 +4,7 @@ They go through the same functions as the records, under the rules of the run wi
 rules may switch off switched on. A fault that is not found, or one that was not planted, is told.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -12,7 +13,7 @@ from functools import lru_cache
 import polars as pl
 
 from flows.steps.breaks.make import together
-from flows.steps.breaks.tolerated import reconcile_tolerated
+from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, reconcile_tolerated
 from flows.steps.frames.parts import held
 from flows.steps.frames.sources import REFUSED, record_schema
 from flows.steps.reconcile.batches import CONTRADICTIONS, reconcile_batches
@@ -22,7 +23,6 @@ from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.reconcile.refused_files import refused_files
 from flows.steps.rules.rules import Budget, Discount, Plans, Rates, Rules
 from schemas.field import TIMES, Kind, Table
-from schemas.frame_types import AMOUNT
 from schemas.kinds import OFFSET
 from schemas.tables import (
     CURRENCY_RATE,
@@ -110,15 +110,12 @@ def verdict(found: pl.DataFrame) -> SelfTest:
     """What of the planted faults is among breaks, and what else is."""
     batches = found["code"].str.starts_with("BATCH_")
     got = set(found.filter(~batches).select("code", "key").iter_rows())
-    codes = sorted(found.filter(batches)["code"])
+    codes = Counter(found.filter(batches)["code"])
     missed = [f"{code} at {key}" for code, key in sorted(PLANTED - got)]
     missed += [code for code in PLANTED_BATCHES if code not in codes]
     false = [f"not planted: {code} at {key}" for code, key in sorted(got - PLANTED)]
-    extra = list(codes)
-    for code in PLANTED_BATCHES:
-        if code in extra:
-            extra.remove(code)
-    false += [f"not planted: {code}" for code in extra]
+    extra = (codes - Counter(PLANTED_BATCHES)).elements()
+    false += [f"not planted: {code}" for code in sorted(extra)]
     planted = len(PLANTED) + len(PLANTED_BATCHES)
     return SelfTest(planted, planted - len(missed), (*missed, *false))
 
@@ -184,17 +181,12 @@ def _payments() -> pl.DataFrame:
             _payment(6, 140, currency=9),
             _payment(7, 101),
             _payment(_WIDE, debt=120),
-            _payment(21),
             _payment(22, paid=9),
             _payment(23, paid=11),
-            _payment(24),
-            _payment(25),
-            _payment(26),
             _payment(27, 150, tenant=2),
-            _payment(28),
             _payment(29, currency=2, debt=128),
             _payment(30, discount=20),
-            _payment(31),
+            *map(_payment, (21, 24, 25, 26, 28, 31)),
         ],
     )
 
@@ -202,11 +194,11 @@ def _payments() -> pl.DataFrame:
 def _rates() -> pl.DataFrame:
     days = [2, 3, 4, 5, 6, 11, 12]
     values = [1.10, 1.11, 1.10, 1.12, 1.11, 1.10, 1.40]
-    series: list[tuple[object, ...]] = [
+    rates: list[tuple[object, ...]] = [
         (100 + place, 1, 1, 2, value, date(2026, 3, day))
         for place, (day, value) in enumerate(zip(days, values, strict=True))
     ]
-    others: list[tuple[object, ...]] = [
+    rates += [
         (110, 1, 1, 3, 0.0, _DAY),
         (111, 1, 3, 3, 1.5, _DAY),
         (120, 1, 4, 5, 2.0, _DAY),
@@ -218,49 +210,45 @@ def _rates() -> pl.DataFrame:
         (150, 2, 1, 2, 1.1, _DAY),
     ]
     names = "Id TenantsId FromCurrenciesId ToCurrenciesId ExchangeRate EffectiveDate"
-    return frame(CURRENCY_RATE, names, series + others)
+    return frame(CURRENCY_RATE, names, rates)
 
 
 def _details() -> pl.DataFrame:
-    def detail(plan: int, day: date, currency: int, payment: int | None) -> tuple[object, ...]:
-        return (plan, day, Decimal(10), currency, payment)
-
-    later = date(2026, 5, 1)
+    later, before, ten = date(2026, 5, 1), date(2026, 3, 1), Decimal(10)
     return frame(
         PAYMENT_PLAN_DETAIL,
         "PaymentPlansId PlannedDate PlannedAmount PlannedCurrenciesId PaymentsId",
         [
-            detail(1, _DAY, 1, 9999),
-            detail(2, _DAY, 1, 5),
-            detail(3, _DAY, 2, 21),
-            detail(4, _DAY, 1, 22),
-            detail(5, _DAY, 1, 23),
-            detail(6, date(2026, 3, 1), 1, 24),
-            detail(7, date(2026, 3, 20), 1, 25),
-            detail(8, date(2026, 3, 1), 1, None),
-            detail(9, later, 1, None),
-            detail(9, later, 1, None),
-            detail(10, later, 1, None),
-            detail(10, later, 2, None),
-            detail(11, _DAY, 1, 26),
-            detail(11, _DAY, 1, 27),
+            (1, _DAY, ten, 1, 9999),
+            (2, _DAY, ten, 1, 5),
+            (3, _DAY, ten, 2, 21),
+            (4, _DAY, ten, 1, 22),
+            (5, _DAY, ten, 1, 23),
+            (6, before, ten, 1, 24),
+            (7, date(2026, 3, 20), ten, 1, 25),
+            (8, before, ten, 1, None),
+            *[(9, later, ten, 1, None)] * 2,
+            (10, later, ten, 1, None),
+            (10, later, ten, 2, None),
+            (11, _DAY, ten, 1, 26),
+            (11, _DAY, ten, 1, 27),
         ],
     )
 
 
 def _invoices() -> pl.DataFrame:
-    paid = [101, 102, 103, 104, 106, 107, 120, 121, 122, 123, 124, 125, 126, 128, 130]
+    paid = (101, 103, 104, 106, 107, 120, 121, 122, 123, 124, 125, 126, 128, 130)
     rows: list[tuple[object, ...]] = [
-        (800 + place, 1, debt, f"https://files.example/{debt}") for place, debt in enumerate(paid)
-    ]
-    rows += [
+        *(
+            (800 + place, 1, debt, f"https://files.example/{debt}")
+            for place, debt in enumerate(paid)
+        ),
         (880, 2, 127, "https://files.example/127"),
         (881, 1, 101, "https://files.example/101-again"),
         (900, 1, 500, "https://files.example/500"),
+        # The file of debt 102 is of another tenant.
+        (901, 2, 102, "https://files.example/102"),
     ]
-    # Debt 102 has its file twice: once of its tenant, and not of another one.
-    rows = [row for row in rows if row[2] != 102]
-    rows.append((901, 2, 102, "https://files.example/102"))
     return frame(INVOICE_FILE, "Id TenantsId DebtsId InvoiceUrl", rows)
 
 
@@ -293,7 +281,5 @@ def _refused() -> pl.DataFrame:
 
 
 def _tolerated() -> pl.DataFrame:
-    columns = {"tolerance": ["any"], "currency": [1], "delta": [Decimal("0.01")]}
-    return pl.DataFrame(
-        columns, schema={"tolerance": pl.String(), "currency": pl.Int32(), "delta": AMOUNT}
-    )
+    schema = {name: TOLERATED_SCHEMA[name] for name in ("tolerance", "currency", "delta")}
+    return pl.DataFrame([("any", 1, Decimal("0.01"))], schema=schema, orient="row")

@@ -3,6 +3,7 @@
 Bounds are judged on exact fractions: doubles only find the candidates.
 """
 
+from collections.abc import Iterable
 from datetime import date, timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -19,7 +20,7 @@ from flows.steps.breaks.make import (
     rate_text,
     together,
 )
-from flows.steps.frames.rate_series import PAIR, series
+from flows.steps.frames.rate_series import PAIR, same_series, series
 from flows.steps.reconcile.windows import waiting
 from flows.steps.rules.calendar import business_ages, business_days, next_business_days
 from flows.steps.rules.rules import Rules
@@ -50,44 +51,28 @@ def reconcile_series(rates: pl.DataFrame, rules: Rules, as_of: date) -> pl.DataF
 
 
 def _rate_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> pl.DataFrame:
-    return make_breaks(
-        code,
-        RECORD,
-        rows,
-        key=key_text(CURRENCY_RATE),
-        name=name,
-        tenant=pl.col("TenantsId"),
-        date=pl.col("EffectiveDate").dt.date(),
-        **facts,
-    )
+    facts |= {"tenant": pl.col("TenantsId"), "date": pl.col("EffectiveDate").dt.date()}
+    return make_breaks(code, RECORD, rows, key=key_text(CURRENCY_RATE), name=name, **facts)
 
 
 def _each(rates: pl.DataFrame) -> pl.DataFrame:
     """A rate has to be positive; that of a currency against itself is 1."""
     rate = pl.col("ExchangeRate")
     itself = pl.col("FromCurrenciesId") == pl.col("ToCurrenciesId")
-    low = rates.filter(rate <= 0)
-    off = rates.filter(itself, rate > 0, rate != 1)
+    name, found = "ExchangeRate", rate_text(rate)
+    low, off = rates.filter(rate <= 0), rates.filter(itself, rate > 0, rate != 1)
     return together(
         [
-            _rate_break("RATE_NONPOSITIVE", low, "ExchangeRate", found=rate_text(rate)),
-            _rate_break(
-                "RATE_SELF", off, "ExchangeRate", expected=pl.lit("1"), found=rate_text(rate)
-            ),
+            _rate_break("RATE_NONPOSITIVE", low, name, found=found),
+            _rate_break("RATE_SELF", off, name, expected=pl.lit("1"), found=found),
         ]
     )
 
 
 def _inverses(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
     there = sound.filter(pl.col("FromCurrenciesId") < pl.col("ToCurrenciesId"))
-    back = sound.select(
-        "TenantsId",
-        "day",
-        pl.col("FromCurrenciesId").alias("ToCurrenciesId"),
-        pl.col("ToCurrenciesId").alias("FromCurrenciesId"),
-        pl.col("Id").alias("back_id"),
-        pl.col("ExchangeRate").alias("back"),
-    )
+    turned = {"ToCurrenciesId": "FromCurrenciesId", "FromCurrenciesId": "ToCurrenciesId"}
+    back = sound.select("TenantsId", "day", **turned, back_id="Id", back="ExchangeRate")
     both = there.join(back, on=[*PAIR, "day"], how="inner", maintain_order="left")
     product = pl.col("ExchangeRate") * pl.col("back")
     near = both.filter((product - 1).abs() > float(bound) - _SLACK)
@@ -95,12 +80,9 @@ def _inverses(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
         EXACT.multiply(decimal_of(rate), decimal_of(back))
         for rate, back in near.select("ExchangeRate", "back").iter_rows()
     ]
-    off = near.with_columns(
-        pl.Series("product", [format(product, "f") for product in products], pl.String)
-    ).filter(pl.Series([_is_off(product, bound) for product in products], dtype=pl.Boolean))
     return _rate_break(
         "RATE_INVERSE",
-        off,
+        _off(near, products, [format(product, "f") for product in products], bound),
         "ExchangeRate",
         expected=pl.lit("1"),
         found=pl.col("product"),
@@ -121,22 +103,14 @@ def _triangles(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
         .len("broken")
     )
     for corner in corners:
-        off = off.join(
-            counts.rename({"side": corner, "broken": f"in_{corner}"}),
-            on=corner,
-            maintain_order="left",
-        )
+        of_corner = counts.rename({"side": corner, "broken": f"in_{corner}"})
+        off = off.join(of_corner, on=corner, maintain_order="left")
     most = pl.max_horizontal("in_ab", "in_bc", "in_ac")
-    sides = off.with_columns(
-        pl.when(pl.col("in_ac") == most)
-        .then("ac")
-        .when(pl.col("in_bc") == most)
-        .then("bc")
-        .otherwise("ab")
-        .alias("side")
+    blamed_side = (
+        pl.when(pl.col("in_ac") == most).then("ac").when(pl.col("in_bc") == most).then("bc")
     )
-    blamed = sides.group_by("side", maintain_order=True).agg(
-        pl.len().alias("triangles"), pl.col("product").first(), pl.col("others").first()
+    blamed = off.group_by(blamed_side.otherwise("ab").alias("side"), maintain_order=True).agg(
+        pl.len().alias("triangles"), pl.col("product", "others").first()
     )
     rows = sound.with_row_index("side").join(blamed, on="side", maintain_order="left")
     return _rate_break(
@@ -155,14 +129,12 @@ def _sides(sound: pl.DataFrame) -> pl.DataFrame:
     return (
         sound.with_row_index("side")
         .select(
-            "side",
-            "TenantsId",
-            "day",
-            pl.min_horizontal("FromCurrenciesId", "ToCurrenciesId").alias("low"),
-            pl.max_horizontal("FromCurrenciesId", "ToCurrenciesId").alias("high"),
-            up.alias("up"),
-            pl.col("ExchangeRate").alias("rate"),
-            pl.col("Id").alias("id"),
+            *("side", "TenantsId", "day"),
+            low=pl.min_horizontal("FromCurrenciesId", "ToCurrenciesId"),
+            high=pl.max_horizontal("FromCurrenciesId", "ToCurrenciesId"),
+            up=up,
+            rate="ExchangeRate",
+            id="Id",
         )
         .sort("TenantsId", "day", "low", "high", "up")
         .unique(["TenantsId", "day", "low", "high"], keep="last", maintain_order=True)
@@ -173,15 +145,8 @@ def _open_triangles(sides: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
     moment = ["TenantsId", "day"]
 
     def called(name: str, low: str, high: str) -> pl.DataFrame:
-        return sides.select(
-            *moment,
-            pl.col("low").alias(low),
-            pl.col("high").alias(high),
-            pl.col("side").alias(name),
-            pl.col("up").alias(f"up_{name}"),
-            pl.col("rate").alias(f"rate_{name}"),
-            pl.col("id").alias(f"id_{name}"),
-        )
+        values = {f"{column}_{name}": column for column in ("up", "rate", "id")}
+        return sides.select(*moment, **{low: "low", high: "high", name: "side"}, **values)
 
     closed = (
         called("ab", "a", "b")
@@ -204,15 +169,20 @@ def _open_triangles(sides: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
             strict=True,
         )
     ]
-    texts = [_nine_digits(product) for product in products]
-    return near.with_columns(
-        pl.Series("product", texts, pl.String),
-        joined(pl.col("id_ab"), pl.col("id_bc"), pl.col("id_ac"), by=", ").alias("others"),
-    ).filter(pl.Series([_is_off(product, bound) for product in products], dtype=pl.Boolean))
+    others = joined("id_ab", "id_bc", "id_ac", by=", ").alias("others")
+    return _off(near.with_columns(others), products, map(_nine_digits, products), bound)
 
 
-def _is_off(product: Decimal | Fraction, bound: Decimal) -> bool:
-    return abs(Fraction(product) - 1) > bound
+def _off(
+    rates: pl.DataFrame,
+    products: Iterable[Decimal | Fraction],
+    texts: Iterable[str],
+    bound: Decimal,
+) -> pl.DataFrame:
+    """Rates with the text of a `product` that should be 1, where it is not."""
+    off = [abs(Fraction(product) - 1) > bound for product in products]
+    rates = rates.with_columns(pl.Series("product", texts, pl.String))
+    return rates.filter(pl.Series(off, dtype=pl.Boolean))
 
 
 def _fraction(rate: float, up: bool) -> Fraction:
@@ -222,7 +192,7 @@ def _fraction(rate: float, up: bool) -> Fraction:
 
 def _jumps(sound: pl.DataFrame, percent: Decimal) -> pl.DataFrame:
     """A step beyond the limit; the step back to where it came from is not told again."""
-    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in PAIR)
+    same = same_series()
     stepped = sound.with_columns(
         pl.when(same).then(pl.col("ExchangeRate").shift()).alias("before"),
         pl.when(same & same.shift()).then(pl.col("ExchangeRate").shift(2)).alias("earlier"),
@@ -234,9 +204,7 @@ def _jumps(sound: pl.DataFrame, percent: Decimal) -> pl.DataFrame:
     share = Fraction(percent) / 100
     jumps = [
         _beyond(now, last, share)
-        and not (
-            first is not None and _beyond(last, first, share) and not _beyond(now, first, share)
-        )
+        and (first is None or not _beyond(last, first, share) or _beyond(now, first, share))
         for now, last, first in wide.select(rate, before, earlier).iter_rows()
     ]
     rows = wide.filter(pl.Series(jumps, dtype=pl.Boolean))
@@ -270,12 +238,15 @@ def _beyond(now: float, before: float, share: Fraction) -> bool:
 
 def _gaps(sound: pl.DataFrame, calendar: str | None) -> pl.DataFrame:
     """Business days between two rates of a series; told of the rate after the gap."""
-    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in PAIR)
-    gaps = sound.with_columns(pl.when(same).then(pl.col("day").shift()).alias("day_before")).filter(
+    before = pl.when(same_series()).then(pl.col("day").shift()).alias("day_before")
+    gaps = sound.with_columns(before).filter(
         (pl.col("day") - pl.col("day_before")).dt.total_days() > 1
     )
     spans = gaps.select("day_before", "day").unique(maintain_order=True)
-    missing = [_missing(before, after, calendar) for before, after in spans.iter_rows()]
+    missing = [
+        business_days(before, after - timedelta(days=1), calendar)
+        for before, after in spans.iter_rows()
+    ]
     rows = gaps.join(
         spans.with_columns(pl.Series("missing", missing, pl.Int64)),
         on=["day_before", "day"],
@@ -286,13 +257,9 @@ def _gaps(sound: pl.DataFrame, calendar: str | None) -> pl.DataFrame:
         rows,
         "EffectiveDate",
         expected=pl.lit("0"),
-        found=as_text(pl.col("missing")),
+        found=as_text("missing"),
         note=pl.format("business days without a rate since {}", "day_before"),
     )
-
-
-def _missing(before: date, after: date, calendar: str | None) -> int:
-    return business_days(before, after - timedelta(days=1), calendar)
 
 
 def _ends(sound: pl.DataFrame, rules: Rules, as_of: date) -> pl.DataFrame:
@@ -309,6 +276,6 @@ def _ends(sound: pl.DataFrame, rules: Rules, as_of: date) -> pl.DataFrame:
         "RATE_GAP",
         last.with_columns(due.alias("due")).filter(late),
         "",
-        expected=as_text(pl.col("due")),
+        expected=as_text("due"),
         note=pl.format("no rate since {}", "day"),
     )

@@ -10,7 +10,7 @@ from flows.steps.breaks.make import amount_text, amounts_of, make_breaks, togeth
 from flows.steps.breaks.match_breaks import across_currencies, both_amounts, line_key
 from flows.steps.frames.beyond import beyond_texts, unsigned
 from flows.steps.frames.parts import Load, parts_of
-from flows.steps.frames.sources import LINEAGE, complete, record_schema
+from flows.steps.frames.sources import LINEAGE, complete, no_records, record_schema
 from flows.steps.match.comparison import SECRET, differences
 from flows.steps.match.pairing import pair_records
 from flows.steps.reconcile.countable import among, applied
@@ -52,10 +52,13 @@ def packed_parts(
     """
     waiting: list[pl.DataFrame] = []
     room = PART
-    for name, frame in _in_order(frames, [name for name in schema if name != PACKED]):
+    kinds = [name for name in schema if name != PACKED]
+    # Those of a kind follow each other by its first column.
+    for kind, load in ((name, load) for name in kinds for load in parts_of(frames, name)):
+        frame = _veiled(EXTRACTS[kind], load())
         order = _order(frame)
         while order.len():
-            packed = {PACKED: pl.lit(name), name: pl.struct(pl.all())}
+            packed = {PACKED: pl.lit(kind), kind: pl.struct(pl.all())}
             waiting.append(
                 frame[order[:room]].select(
                     packed.get(column, pl.lit(None, dtype)).alias(column)
@@ -69,15 +72,6 @@ def packed_parts(
                 waiting, room = [], PART
     if waiting:
         yield pl.concat(waiting)
-
-
-def _in_order(
-    frames: Mapping[str, pl.DataFrame], names: Sequence[str]
-) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The parts of some kinds; those of a kind follow each other by its first column."""
-    for name in names:
-        for load in parts_of(frames, name):
-            yield name, _veiled(EXTRACTS[name], load())
 
 
 def _order(frame: pl.DataFrame) -> pl.Series:
@@ -97,11 +91,7 @@ def unpack_records(packed: pl.DataFrame) -> dict[str, pl.DataFrame]:
         for name in packed.columns
         if name != PACKED
     }
-    empty = {
-        name: pl.DataFrame(schema={**record_schema(table), **LINEAGE})
-        for name, table in EXTRACTS.items()
-    }
-    return empty | found
+    return {name: no_records(table) for name, table in EXTRACTS.items()} | found
 
 
 def changed_after_signoff(
@@ -119,11 +109,10 @@ def changed_after_signoff(
     signed = as_defined(table, signed)
     both = pair_records(table, signed, now)
     lines = differences(compared, signed, now, both.partner)
-    differing = lines.rename({"field": "what", "row": "number"})
     there = now[both.partner.gather(lines["row"])]
-    there = there.with_columns(_column(table.currency).alias("now_in")).select("now_in")
+    now_in = there.with_columns(_column(table.currency).alias("now_in"))["now_in"]
     records = _records(table, signed[lines["row"]])
-    changed = pl.concat([differing, records, there], how="horizontal")
+    changed = lines.rename({"field": "what", "row": "number"}).hstack([*records, now_in])
     gone = signed.filter(both.partner.is_null())
     elsewhere = pl.lit(_written_over(table, gone, rows))
     left = pl.when(elsewhere).then(pl.lit(ELSEWHERE)).otherwise(pl.lit("the signed record is gone"))
@@ -176,7 +165,9 @@ def _amount_of(table: Table, changed: pl.DataFrame) -> tuple[pl.Expr, pl.Expr]:
     differs = of_amount & pl.any_horizontal(pl.col("delta", f"delta{BEYOND}").is_not_null())
     there = pl.coalesce("expected", "found")
     held = there.cast(AMOUNT, strict=False).abs()
-    amount, text = _money(table), _text(table, changed)
+    amount, text = _money(table), pl.lit(None, pl.String)
+    if table.amounts:
+        text = pl.lit(beyond_texts(changed, table.amounts[0]))
     for name in table.amounts:
         own = pl.col("what") == name
         amount = pl.when(own).then(_column(name).cast(AMOUNT).abs()).otherwise(amount)
@@ -217,9 +208,8 @@ def late_arrivals(
     if not approved or table.business_date is None or now.is_empty():
         return together([])
     last = max(day for _, day in approved)
-    dated = now.with_columns(business_date(table, now).alias("__day")).filter(
-        pl.col("__day") <= last
-    )
+    dated = now.with_columns(business_date(table, now).alias("__day"))
+    dated = dated.filter(pl.col("__day") <= last)
     both = pair_records(table, signed, dated)
     late = dated[both.unmatched.sort()]
     number, day = pl.lit(None, pl.Int64), pl.lit(None, pl.Date)
@@ -240,16 +230,14 @@ def late_arrivals(
 
 def _break(code: str, table: Table, rows: pl.DataFrame, **facts: pl.Expr) -> pl.DataFrame:
     """Of records with their keys: the money is theirs where the facts have no other."""
-    return make_breaks(
-        code,
-        table.name,
-        rows,
-        key=pl.col("key"),
-        side=pl.lit(NOW),
-        tenant=_column(table.tenant),
-        currency=_column(table.currency),
-        **{"amount": _money(table), **facts},
-    )
+    given = {
+        "key": pl.col("key"),
+        "side": pl.lit(NOW),
+        "tenant": _column(table.tenant),
+        "currency": _column(table.currency),
+        "amount": _money(table),
+    } | facts
+    return make_breaks(code, table.name, rows, **given)
 
 
 def _veiled(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
@@ -269,15 +257,6 @@ def _records(table: Table, signed: pl.DataFrame) -> pl.DataFrame:
 
 def _money(table: Table) -> pl.Expr:
     return _column(table.amounts[0] if table.amounts else None).cast(AMOUNT).abs()
-
-
-def _text(table: Table, records: pl.DataFrame) -> pl.Expr:
-    """The text of the money of records, where no exact column holds it."""
-    return (
-        pl.lit(beyond_texts(records, table.amounts[0]))
-        if table.amounts
-        else pl.lit(None, pl.String)
-    )
 
 
 def _column(name: str | None) -> pl.Expr:

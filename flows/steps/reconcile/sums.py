@@ -15,7 +15,7 @@ from flows.steps.breaks.make import money
 from flows.steps.frames.beyond import exact_sum, sums_beyond, unreadable_of
 from flows.steps.frames.statuses import EXPECTED, FOUND, number
 from flows.steps.totals import NO_CURRENCY, Totals, add
-from schemas.amounts import EXACT, UNREADABLE
+from schemas.amounts import UNREADABLE
 from schemas.field import INTEGERS, Table
 from schemas.frame_types import AMOUNT
 
@@ -24,8 +24,6 @@ _SAFE = Decimal(10) ** 19
 
 
 class Cell(NamedTuple):
-    """Where an amount belongs."""
-
     tenant: int | None
     currency: str
 
@@ -55,11 +53,7 @@ class Sides:
 
     def explained(self, cell: Cell, of: Callable[[Group], bool]) -> Totals:
         """By how much the target exceeds the extracts in a cell, through records of some groups."""
-        return _of(self.found, cell, of) - _of(self.expected, cell, of)
-
-    def each(self, cell: Cell, of: Callable[[Group], bool]) -> tuple[Totals, Totals]:
-        """What the extracts and the target have in a cell of records of some groups."""
-        return _of(self.expected, cell, of), _of(self.found, cell, of)
+        return added(self.found, cell, of) - added(self.expected, cell, of)
 
     def of_currency(self, currency: str) -> "Sides":
         """The same in one currency, over all tenants."""
@@ -91,7 +85,8 @@ class Sides:
         return sorted({cell.currency for cell in self.cells}, key=_number)
 
 
-def _of(groups: Mapping[Group, Sums], cell: Cell, of: Callable[[Group], bool]) -> Totals:
+def added(groups: Mapping[Group, Sums], cell: Cell, of: Callable[[Group], bool]) -> Totals:
+    """What some groups of records come to in a cell."""
     return add(sums[cell] for group, sums in groups.items() if of(group) and cell in sums)
 
 
@@ -201,7 +196,9 @@ def _totals(
         more = beyond.get(tuple(values), {})
         currency = NO_CURRENCY if values[-1] is None else str(values[-1])
         money_of = {
-            name: money(exact_sum([_sum(row[column], row.get(f"{column}_rest")), more.get(name)]))
+            name: money(
+                exact_sum((Decimal(row[column] or 0), row.get(f"{column}_rest"), more.get(name)))
+            )
             for name, column in amounts.items()
         }
         totals = Totals(
@@ -228,10 +225,6 @@ def _too_large(rows: pl.LazyFrame, names: list[str]) -> list[str]:
     ).collect()
     largest = bounds.row(0, named=True)
     return [name for name in names if (largest[name] or 0) * largest["__rows"] >= _SAFE]
-
-
-def _sum(whole: Decimal | int | None, rest: Decimal | None) -> Decimal:
-    return Decimal(whole or 0) if rest is None else EXACT.add(Decimal(whole or 0), rest)
 
 
 def _hash_total(table: Table) -> pl.Expr:

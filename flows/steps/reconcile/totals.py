@@ -12,15 +12,12 @@ import polars as pl
 from flows.steps.breaks.make import money
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.answers import NOT_ASKED
-from flows.steps.reconcile.sums import Cell, Group, Sides, Sums
+from flows.steps.reconcile.sums import Cell, Group, Sides, added
 from flows.steps.rules.rules import Rules
-from flows.steps.totals import Totals, add
+from flows.steps.totals import Totals
 from schemas.breaks import Status
 from schemas.derived.views import ERRORS
 from schemas.field import Table
-
-MATCHED = (Status.MATCHED_EXACT,)
-"""What a match without any difference may not explain: its sides have to be equal."""
 
 Amounts = Mapping[str, Decimal]
 """Amount field -> exact sum."""
@@ -55,8 +52,6 @@ class ChainLine:
 
 @dataclass(frozen=True, slots=True)
 class ControlLine:
-    """Both sides of one record kind, tenant and currency."""
-
     record: str
     tenant: int | None
     currency: str
@@ -192,7 +187,8 @@ def _control(sides: Sides, cell: Cell) -> ControlLine:
 
 
 def _explains(group: Group) -> bool:
-    return group.status not in MATCHED
+    """A match without any difference explains none: its sides have to be equal."""
+    return group.status != Status.MATCHED_EXACT
 
 
 def _amounts(table: Table, totals: Totals, currency: str) -> dict[str, Decimal]:
@@ -264,9 +260,9 @@ def _steps(sides: Sides, cell: Cell) -> Iterable[tuple[str, Totals]]:
             yield text, sides.explained(cell, _ended(status))
             continue
         for rule in rules:
-            delivered, there = sides.each(cell, _ended(status, rule))
-            yield f"{text}: {rule}", Totals() - delivered
-            yield f"{EXCLUDED_THERE}: {rule}", there
+            ended = _ended(status, rule)
+            yield f"{text}: {rule}", Totals() - added(sides.expected, cell, ended)
+            yield f"{EXCLUDED_THERE}: {rule}", added(sides.found, cell, ended)
 
 
 def _ended(status: Status, rule: str | None = None) -> Callable[[Group], bool]:
@@ -286,9 +282,6 @@ def chain_lines(sides: Sides, *, service: bool) -> tuple[ChainLine, ...]:
 def _chain(sides: Sides, currency: str, service: bool) -> list[ChainLine]:
     cell = Cell(None, currency)
 
-    def part(groups: Mapping[Group, Sums], of: Callable[[Group], bool]) -> Totals:
-        return add(sums[cell] for group, sums in groups.items() if of(group))
-
     def refused(group: Group) -> bool:
         return group.state in ERRORS
 
@@ -301,38 +294,23 @@ def _chain(sides: Sides, currency: str, service: bool) -> list[ChainLine]:
     def unpushed(group: Group) -> bool:
         return group.answer != "acknowledged" and (_explains(group) or group.answer == NOT_ASKED)
 
-    delivered, nothing = sides.delivered[cell], Totals()
-    accepted = part(sides.expected, lambda group: not refused(group))
-    expected = part(sides.expected, counting)
+    nothing, counted = Totals(), sides.counted[cell]
+    accepted = added(sides.expected, cell, lambda group: not refused(group))
+    expected = added(sides.expected, cell, counting)
+    in_error, out = (nothing - added(sides.expected, cell, of) for of in (refused, left_out))
     matched = sides.explained(cell, lambda group: counting(group) and _explains(group))
-    excluded = part(sides.found, lambda group: not counting(group))
-    stages: list[tuple[str, Totals, str, Totals]] = [
-        ("delivered", delivered, "", nothing),
-        ("accepted", accepted, "rejected and conflict", nothing - part(sides.expected, refused)),
-        (
-            "to be found",
-            expected,
-            "superseded, stale and left out by rules",
-            nothing - part(sides.expected, left_out),
-        ),
-        (
-            "in the target",
-            sides.counted[cell],
-            "breaks, timing, and what rules leave out there",
-            matched + excluded,
-        ),
+    other = matched + added(sides.found, cell, lambda group: not counting(group))
+    stages = [
+        ("delivered", sides.delivered[cell], "", nothing),
+        ("accepted", accepted, "rejected and conflict", in_error),
+        ("to be found", expected, "superseded, stale and left out by rules", out),
+        ("in the target", counted, "breaks, timing, and what rules leave out there", other),
     ]
     if service:
-        pushed = part(sides.found, lambda group: group.answer == "acknowledged")
-        without = nothing - part(sides.found, unpushed)
-        stages.append(
-            (
-                "acknowledged by the service",
-                pushed,
-                "not confirmed there, or to no service",
-                without,
-            )
-        )
+        pushed = added(sides.found, cell, lambda group: group.answer == "acknowledged")
+        why = "not confirmed there, or to no service"
+        without = nothing - added(sides.found, cell, unpushed)
+        stages.append(("acknowledged by the service", pushed, why, without))
     return list(_links(sides.table, currency, stages))
 
 

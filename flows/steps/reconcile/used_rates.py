@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from flows.steps.breaks.make import LINES, decimal_of, joined, money
+from flows.steps.breaks.make import decimal_of, joined, listed, money
 from flows.steps.frames.beyond import beyond_of, exact_sum
 from flows.steps.rules.rules import Direction
 from flows.steps.rules.rules import Rates as RateRules
@@ -75,7 +75,7 @@ def used_rates(used: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
             other.n_unique().alias("nearest_count"),
             *(pl.col(code).any() for code in FLAGS),
         )
-        .with_columns(joined(pl.col("CurrencyRatesId"), pl.col("rate_tenant")).alias("key"))
+        .with_columns(joined("CurrencyRatesId", "rate_tenant").alias("key"))
         .join(mine, on="key", how="left")
         .with_columns(
             pl.concat_list(
@@ -92,23 +92,15 @@ def used_rates(used: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
 
 def rate_lines(annex: pl.DataFrame, used: pl.DataFrame, asked: RateRules) -> tuple[RateLine, ...]:
     """The first `LINES` of them by their order; of more, those with flags and most payments."""
-    listed = annex.with_row_index("at")
-    if listed.height > LINES:
-        flagged = pl.col("flags").list.len() > 0
-        listed = listed.sort(flagged, "payments", "at", descending=[True, True, False]).head(LINES)
-        listed = listed.sort("at")
-    uses = used.join(
-        listed.select("CurrencyRatesId", "rate_tenant"),
-        on=["CurrencyRatesId", "rate_tenant"],
-        how="semi",
-    )
+    lines = listed(annex, "payments")
+    uses = used.join(lines, on=["CurrencyRatesId", "rate_tenant"], how="semi")
     paid: dict[tuple[int, int], dict[str, Decimal]] = defaultdict(dict)
     beyond = beyond_of(uses, ["PaidAmount"])
     sums = uses.group_by("CurrencyRatesId", "rate_tenant", "CurrenciesId").agg(
         pl.col("PaidAmount").sum(), *(pl.col(PAID_BEYOND).explode().drop_nulls() for _ in beyond)
     )
-    for rate, tenant, currency, *amounts in sums.sort("CurrenciesId").iter_rows():
-        whole = exact_sum(amounts[:1], *amounts[1:])
+    for rate, tenant, currency, amount, *texts in sums.sort("CurrenciesId").iter_rows():
+        whole = exact_sum([amount], *texts)
         paid[rate, tenant]["" if currency is None else str(currency)] = money(whole)
     effects = _effects(uses, asked.direction)
     return tuple(
@@ -128,7 +120,7 @@ def rate_lines(annex: pl.DataFrame, used: pl.DataFrame, asked: RateRules) -> tup
             rerated=None if effect is None else money(effect.amount),
             rerated_in="" if effect is None else str(effect.currency),
         )
-        for row in listed.iter_rows(named=True)
+        for row in lines.iter_rows(named=True)
         for effect in [effects.get((row["CurrencyRatesId"], row["rate_tenant"]))]
     )
 

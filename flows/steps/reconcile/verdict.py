@@ -1,9 +1,10 @@
 """The verdict of a reconciliation, and why it is that one."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flows.steps.reconcile.break_figures import BreakFigures
+from flows.steps.reconcile.break_lines import BreakFigures
 from flows.steps.reconcile.report import AsideLine, PreviousLine
 from flows.steps.reconcile.roll_forward import RUN_OUT, RollForward
 from flows.steps.reconcile.self_test import SelfTest
@@ -37,23 +38,26 @@ def reached(
     """
     missing = (*incomplete, *breaks.not_looked_at)
     left = tuple(dict.fromkeys(unexplained))
-    name = _name(
-        complete=not missing,
-        sound=not (breaks.open or left),
-        reserved=bool(breaks.accepted or breaks.aside),
-    )
+    if missing:
+        verdict = "INCOMPLETE"
+    elif breaks.open or left:
+        verdict = "NOT_RECONCILED"
+    elif breaks.accepted or breaks.aside:
+        verdict = "RECONCILED_WITH_ACCEPTED"
+    else:
+        verdict = "RECONCILED"
     because = (
         *missing,
         *left,
         *((quantity(breaks.open, "open break"),) if breaks.open else ()),
         *_run_out(breaks.roll_forward, previous, currencies),
         *_unreadable(proven),
-        *_outgrown(breaks.outgrown),
-        *_accepted(breaks.accepted),
+        *_some_are(breaks.outgrown, "accepted break", "not what was accepted"),
+        *_some_are(breaks.accepted, "break", "accepted"),
         *breaks.accepted_unseen,
         *_waived(breaks.aside),
     )
-    return Opinion(name, because)
+    return Opinion(verdict, because)
 
 
 def untied(
@@ -90,15 +94,6 @@ def _in(names: Mapping[str, str], currency: str, record: str | None = None) -> s
         return f" in {in_currency(currency, names.get(currency))}"
     bare = record in EXTRACTS and not EXTRACTS[record].amounts
     return "" if bare else " without a currency"
-
-
-def _name(*, complete: bool, sound: bool, reserved: bool) -> str:
-    """One of `report.VERDICTS`; `reserved`: some breaks are accepted or set aside."""
-    if not complete:
-        return "INCOMPLETE"
-    if not sound:
-        return "NOT_RECONCILED"
-    return "RECONCILED_WITH_ACCEPTED" if reserved else "RECONCILED"
 
 
 def _waived(aside: Iterable[AsideLine]) -> Iterator[str]:
@@ -144,12 +139,11 @@ def _of_money(forward: RollForward, line: ProofLine, names: Mapping[str, str]) -
 
 def _unreadable(proven: Iterable[Proof]) -> Iterator[str]:
     """Which amounts of rejected rows are in no sum, because they cannot be read."""
-    counts: dict[tuple[str, str], int] = {}
+    counts = Counter[tuple[str, str]]()
     for one in proven:
         for line in one.lines:
             if line.unreadable and line.text == PROOF_TEXTS[Status.REJECTED]:
-                of = one.record, one.field
-                counts[of] = counts.get(of, 0) + line.unreadable
+                counts[one.record, one.field] += line.unreadable
     for (record, field), rows in counts.items():
         have = agree(rows, "has", "have")
         yield (
@@ -158,15 +152,9 @@ def _unreadable(proven: Iterable[Proof]) -> Iterator[str]:
         )
 
 
-def _accepted(breaks: int) -> Iterator[str]:
+def _some_are(breaks: int, noun: str, what: str) -> Iterator[str]:
     if breaks:
-        yield f"{quantity(breaks, 'break')} {agree(breaks, 'is', 'are')} accepted"
-
-
-def _outgrown(breaks: int) -> Iterator[str]:
-    if breaks:
-        are = agree(breaks, "is", "are")
-        yield f"{quantity(breaks, 'accepted break')} {are} not what was accepted"
+        yield f"{quantity(breaks, noun)} {agree(breaks, 'is', 'are')} {what}"
 
 
 def _leaves(line: ControlLine | ChainLine) -> bool:

@@ -29,15 +29,11 @@ def business_date(table: Table, rows: pl.DataFrame) -> pl.Series:
 
 def waiting(record: str, dates: pl.Series, rules: Rules, as_of: date) -> pl.Series:
     """Which records may still be missing without being an exception."""
-    windows = [window for window in rules.windows if window.record == record]
-    if not windows:
-        return pl.Series("waiting", [False]).new_from_index(0, dates.len())
-    inside = pl.lit(False)
-    for window in windows:
-        ages = (
-            business_ages(dates, as_of, rules.calendar)
-            if window.business
-            else calendar_ages(dates, as_of)
-        )
-        inside |= pl.lit((ages <= window.days).fill_null(value=False))
-    return pl.select(inside.alias("waiting")).to_series()
+    inside = pl.Series("waiting", [False]).new_from_index(0, dates.len())
+    for window in rules.windows:
+        if window.record == record:
+            ages = calendar_ages(dates, as_of)
+            if window.business:
+                ages = business_ages(dates, as_of, rules.calendar)
+            inside |= (ages <= window.days).fill_null(value=False)
+    return inside

@@ -30,8 +30,7 @@ def business_ages(days: pl.Series, as_of: date, calendar: str | None = None) -> 
 
     Raises CalendarUnknown for a calendar that does not exist.
     """
-    empty = pl.Series(days.name, [None] * days.len(), dtype=pl.Int32)
-    known = days.drop_nulls()
+    known, empty = days.drop_nulls(), pl.Series(days.name, [None] * days.len(), dtype=pl.Int32)
     if known.is_empty():
         return empty
     years = [*known.dt.year().unique(), as_of.year]

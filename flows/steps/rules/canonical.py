@@ -1,6 +1,8 @@
 """Rules as canonical text: what the cover of a report shows, and what their hash is of."""
 
 import hashlib
+import re
+from collections.abc import Iterable
 from dataclasses import fields
 from decimal import Decimal
 from typing import Any
@@ -25,18 +27,14 @@ def rules_text(rules: Rules) -> str:
         f"offset = {_quoted(rules.offset)}",
         f"references = {_list(sorted(rules.references))}",
     ]
-    for section, value in (
-        ("budget", rules.budget),
-        ("rates", rules.rates),
-        ("plans", rules.plans),
-        ("severities", rules.severities),
-    ):
-        lines += ["", f"[{section}]", *_assignments(value, section)]
-    for section, values in (
-        ("tolerance", tuple(sorted(rules.tolerances, key=repr))),
-        ("window", tuple(sorted(rules.windows, key=repr))),
-        ("exclude", rules.exclusions),
-    ):
+    for section in ("budget", "rates", "plans", "severities"):
+        lines += ["", f"[{section}]", *_assignments(getattr(rules, section), section)]
+    repeated: dict[str, Iterable[object]] = {
+        "tolerance": sorted(rules.tolerances, key=repr),
+        "window": sorted(rules.windows, key=repr),
+        "exclude": rules.exclusions,
+    }
+    for section, values in repeated.items():
         for one in values:
             lines += ["", f"[[{section}]]", *_assignments(one, section)]
     if rules.records:
@@ -80,12 +78,9 @@ def _list(values: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    escapes = {'"': '\\"', "\\": "\\\\"}
-    escaped = (
-        escapes.get(sign) or (f"\\u{ord(sign):04x}" if ord(sign) < 32 or ord(sign) == 127 else sign)
-        for sign in text
-    )
-    return f'"{"".join(escaped)}"'
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = re.sub(r"[\x00-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", escaped)
+    return f'"{escaped}"'
 
 
 # Rules that hold by default and can be switched off; writing "never" is the only way to say so.

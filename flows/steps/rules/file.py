@@ -102,9 +102,8 @@ class _Reader(Values):
         plural = {"tolerance": "tolerances", "window": "windows", "exclude": "exclusions"}
         values = self.known((), document, top)
         rules = Rules(**{plural.get(key, key): value for key, value in values.items()})
-        self._check_once(
-            "tolerance", [(t.record, t.field, t.currency, t.tenant) for t in rules.tolerances]
-        )
+        about = [(one.record, one.field, one.currency, one.tenant) for one in rules.tolerances]
+        self._check_once("tolerance", about)
         self._check_once("exclude", [exclusion.id for exclusion in rules.exclusions])
         return rules
 
@@ -128,12 +127,8 @@ class _Reader(Values):
         }
 
     def _severities(self) -> dict[str, Reader]:
-        return {
-            "high_amount": self.amount,
-            "medium_amount": self.amount,
-            "high_age_days": self.whole,
-            "medium_age_days": self.whole,
-        }
+        amounts = dict.fromkeys(("high_amount", "medium_amount"), self.amount)
+        return amounts | dict.fromkeys(("high_age_days", "medium_age_days"), self.whole)
 
     def tolerance(self, path: Path, given: Mapping[str, Any]) -> Tolerance:
         readers: dict[str, Reader] = {
@@ -172,23 +167,21 @@ class _Reader(Values):
         if field.name in table.key:
             self.refuse((*path, "field"), f"{of} is part of the key: records are told apart by it.")
         if field.kind not in (*TIMES, Kind.DOUBLE):
-            said = f"{of} is of type {field.kind}. Only a double or a time has a tolerance."
-            self.refuse((*path, "field"), said)
+            message = f"{of} is of type {field.kind}. Only a double or a time has a tolerance."
+            self.refuse((*path, "field"), message)
         for name in bounds:
             if field.kind in TIMES and name != "days":
                 self.refuse((*path, name), f"{of} is a time. Its tolerance is in days: days = 1.")
             if field.kind is Kind.DOUBLE and name == "days":
-                self.refuse(
-                    (*path, name), f"{of} is a number, not a time. Use absolute or relative."
-                )
+                message = f"{of} is a number, not a time. Use absolute or relative."
+                self.refuse((*path, name), message)
         if "currency" in values and not field.amount:
             self.refuse((*path, "currency"), f"{of} is no amount and has no currency.")
         if "tenant" in values and table.tenant is None:
             self.refuse((*path, "tenant"), f"{table.name} has no tenant.")
         if not any(values[name] for name in bounds):
-            self.refuse(
-                path, f"The tolerance of {of} allows nothing. Give absolute, relative or days."
-            )
+            message = f"The tolerance of {of} allows nothing. Give absolute, relative or days."
+            self.refuse(path, message)
 
     def window(self, path: Path, given: Mapping[str, Any]) -> Window:
         readers = {"record": self.record, "days": self.whole, "business": self.flag}
@@ -216,9 +209,8 @@ class _Reader(Values):
 
     def field(self, path: Path, table: Table, name: str) -> Field:
         if name not in table.columns:
-            self.refuse(
-                path, f"{table.name} has no field {name!r}. {suggestion(name, table.columns)}"
-            )
+            hint = suggestion(name, table.columns)
+            self.refuse(path, f"{table.name} has no field {name!r}. {hint}")
         return table.by_name[name]
 
     def check_ids(self, rules: Rules) -> None:

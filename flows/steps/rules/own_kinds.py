@@ -90,8 +90,8 @@ def definition_keys(name: str, definition: str) -> dict[str, str]:
     if sent := shape.get(SECTION):
         keys[SECTION] = " ".join(sent[key] for key in ENDPOINT_KEYS)
     for one in shape["fields"]:
-        said = [one["type"], *(mark for mark, is_so in one.items() if is_so is True), *one["rules"]]
-        keys[f"field {one['name']}"] = ", ".join(said)
+        marks = (mark for mark, is_so in one.items() if is_so is True)
+        keys[f"field {one['name']}"] = ", ".join([one["type"], *marks, *one["rules"]])
     for one in shape["references"]:
         same = " of the same tenant" if one["same_tenant"] else ""
         keys[f"reference {one['field']}"] = f"{one['record']}.{one['column']}{same}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import MAX_PREC, Context, Decimal
 from enum import StrEnum
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from flows.steps.rules.calendar import CalendarUnknown, find_calendar
 from schemas.toml_text import Path, suggestion
@@ -17,6 +17,7 @@ RECORDS = "records"
 NEVER = "never"
 """What stands for "no limit" where a rule has one by default."""
 Reader = Callable[[Path, Any], Any]
+_Number = TypeVar("_Number", int, Decimal)
 _EXACT = Context(prec=MAX_PREC)
 """Drops zeros at the end and nothing else, however many digits there are."""
 
@@ -53,9 +54,9 @@ class Values:
             if key not in readers:
                 self.refuse((*path, key), f"{key!r} is not a rule. {suggestion(key, readers)}")
             values[key] = readers[key]((*path, key), value)
-        missing = [key for key in needed if key not in values]
-        if missing:
-            self.refuse(path, f"{missing[0]} is missing.")
+        for key in needed:
+            if key not in values:
+                self.refuse(path, f"{key} is missing.")
         return values
 
     def section(self, default: Any, readers: Mapping[str, Reader]) -> Reader:
@@ -108,17 +109,15 @@ class Values:
     def whole(self, path: Path, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             self.refuse(path, f"{path[-1]} = {_quoted(value)} is not a whole number of 0 or more.")
-        self._check_range(path, value)
-        return int(value)
+        return self._in_range(path, int(value))
 
     def days(self, path: Path, value: Any) -> Decimal:
-        number = self.amount(path, value)
-        self._check_range(path, number)
-        return number
+        return self._in_range(path, self.amount(path, value))
 
-    def _check_range(self, path: Path, value: int | Decimal) -> None:
+    def _in_range(self, path: Path, value: _Number) -> _Number:
         if value > MOST:
             self.refuse(path, f"{path[-1]} = {value} is out of range. Use 0 to {MOST}.")
+        return value
 
     def amount(self, path: Path, value: Any) -> Decimal:
         number = _decimal(value)

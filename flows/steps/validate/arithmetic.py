@@ -30,26 +30,25 @@ class ColumnSum:
         self,
         plain: Sequence[pl.Expr],
         given: Sequence[pl.Expr],
-        said: str,
+        form: str,
         units: pl.Expr | None = None,
     ) -> pl.Expr:
         """The sum of these columns; where one of them has no number it is marked.
 
-        `plain` has the numbers as the service document writes them, `given` as they were delivered;
-        `units`, as in `plain`, how many units they are for, where that is not one.
+        `plain` has the numbers as the service document writes them, `given` as they were delivered
+        in the `form`; `units`, as in `plain`, how many units they are for, where that is not one.
         A column without a value adds nothing; where none has one, there is no sum.
         """
-        names = [f"plain{at}" for at in range(len(plain))]
-        columns = [one.alias(name) for one, name in zip(plain, names, strict=True)]
+        columns = [one.alias(f"plain{at}") for at, one in enumerate(plain)]
         columns += [one.alias(f"given{at}") for at, one in enumerate(given)]
         columns += [] if units is None else [units.alias(_UNITS)]
         return pl.struct(columns).map_batches(
-            lambda rows: self._all(rows.struct.unnest(), said),
+            lambda rows: self._all(rows.struct.unnest(), form),
             return_dtype=pl.String,
             is_elementwise=True,
         )
 
-    def _all(self, rows: pl.DataFrame, said: str) -> pl.Series:
+    def _all(self, rows: pl.DataFrame, form: str) -> pl.Series:
         half = rows.width // 2
         plain = [pl.col(name) for name in rows.columns[:half]]
         zeros, turned = self._zeros(rows), pl.lit(value=False)
@@ -57,16 +56,15 @@ class ColumnSum:
             turned = pl.col(_UNITS).str.starts_with(_MINUS)
         # Nearly all are short, and are added up at once.
         fits = [one.is_null() | one.str.contains(MILLIONTHS) for one in plain]
-        fits.append(
-            ((zeros == 0) | (_digits(plain) + zeros <= MICRO_DIGITS)).fill_null(value=False)
-        )
+        few = (zeros == 0) | (_digits(plain) + zeros <= MICRO_DIGITS)
+        fits.append(few.fill_null(value=False))
         if self.one_filled:
             filled = (one.str.contains("[1-9]").fill_null(value=False) for one in plain)
             fits.append(pl.sum_horizontal(one.cast(pl.Int8) for one in filled) <= 1)
         short = rows.select(pl.all_horizontal(*fits).alias("short")).to_series()
         sums = rows.filter(short).select(self._in_millionths(plain, zeros, turned)).to_series()
         texts = [
-            self._one(row[:half], row[half : 2 * half], said, *row[2 * half :])
+            self._one(row[:half], row[half : 2 * half], form, *row[2 * half :])
             for row in rows.filter(~short).iter_rows()
         ]
         places = pl.concat([short.arg_true(), (~short).arg_true()])
@@ -97,21 +95,20 @@ class ColumnSum:
         self,
         plain: Sequence[str | None],
         given: Sequence[str | None],
-        said: str,
+        form: str,
         units: str | None = "1",
     ) -> str | None:
-        total, found, filled = Decimal(0), False, 0
-        for place, text in enumerate(plain):
-            if text is None:
-                continue
-            number = _number(text.strip(AROUND))
-            if number is None:
-                return f"{self._written(given)}{UNFIT} (one of them is no number: {said})"
-            add = EXACT.add if place < self.added else EXACT.subtract
-            total, found, filled = add(total, number), True, filled + bool(number)
-        if not found:
+        numbers = {
+            at: _number(text.strip(AROUND)) for at, text in enumerate(plain) if text is not None
+        }
+        if not numbers:
             return None
-        if self.one_filled and filled > 1:
+        total = Decimal(0)
+        for place, number in numbers.items():
+            if number is None:
+                return f"{self._written(given)}{UNFIT} (one of them is no number: {form})"
+            total = (EXACT.add if place < self.added else EXACT.subtract)(total, number)
+        if self.one_filled and sum(map(bool, numbers.values())) > 1:
             return f"{self._written(given)}{UNFIT} (more than one of its columns has a number)"
         turned = self.signed and (units or "").startswith(_MINUS)
         zeros = _zeros_of((units or "")[1:] if turned else units)

@@ -137,14 +137,11 @@ def _left(table: Table, cells: pl.DataFrame, typed: pl.DataFrame) -> Iterator[tu
 
 def _unfit(table: Table, cells: pl.DataFrame) -> Iterator[tuple[Field, Rows]]:
     """The rows whose texts are not what the feed says of them, by field."""
-    texts = [of for of in table.delivered if of.kind is Kind.STRING]
-    marked = cells.select(
-        pl.col(of.name).str.contains(UNFIT, literal=True).fill_null(value=False) for of in texts
-    )
-    for of in texts:
-        rows = _rows(marked[of.name])
-        if len(rows):
-            yield of, rows
+    for of in table.delivered:
+        if of.kind is Kind.STRING:
+            marked = cells[of.name].str.contains(UNFIT, literal=True).fill_null(value=False)
+            if marked.any():
+                yield of, _rows(marked)
 
 
 def _unfit_texts(table: Table, of: Field, rows: Rows, texts: pl.Series) -> Iterator[OfField]:
@@ -177,22 +174,18 @@ def _read_strictly(
     unread: dict[str, list[OfField]] = {}
     for (of, rows), span in zip(left, spans, strict=True):
         limit = limit_of(of.kind) if of.kind in INTEGERS else ""
-        facts = {name: reasons[name][span] for name in ("quoted", KEPT, DETAIL)}
         for code, mask in masks:
             wrong = mask[span]
             if wrong.any():
-                there = pl.Series(wrong)
-                quoted, kept, detail = (column.filter(there) for column in facts.values())
-                unread.setdefault(of.name, []).append(
+                some = reasons[span].filter(pl.Series(wrong))
+                kept, detail = (
+                    some[name] if some[name].null_count() < some.height else None
+                    for name in (KEPT, DETAIL)
+                )
+                found, quoted = unread.setdefault(of.name, []), some["quoted"]
+                found.append(
                     of_field(
-                        table,
-                        of,
-                        code,
-                        rows[wrong],
-                        quoted,
-                        kept=kept if kept.null_count() < len(kept) else None,
-                        detail=detail if detail.null_count() < len(detail) else None,
-                        limit=limit,
+                        table, of, code, rows[wrong], quoted, kept=kept, detail=detail, limit=limit
                     )
                 )
     return typed, unread
@@ -216,7 +209,7 @@ def _why_unread(
     codes, details = why[CODE], why[DETAIL]
     kept = empty_texts(len(texts))
     if unsure.any():
-        said: list[Value | Unread] = []
+        read_all: list[Value | Unread] = []
         for (of, rows), span in zip(left, spans, strict=True):
             here = unsure[span]
             read_ones = _read_each(of, texts[span].filter(pl.Series(here)))
@@ -224,15 +217,16 @@ def _why_unread(
             values = [one for one in read_ones if not isinstance(one, Unread)]
             typed = _with_values(of, typed, rows[here][there], values)
             typed = _with_amounts(of, typed, rows[here], read_ones)
-            said += read_ones
-        unread = [one if isinstance(one, Unread) else None for one in said]
+            read_all += read_ones
+        unread = [one if isinstance(one, Unread) else None for one in read_all]
+        facts = (
+            [one and one.code for one in unread],
+            *([one and one.facts.get(name) for one in unread] for name in (DETAIL, KEPT)),
+        )
         at = np.flatnonzero(unsure)
-        codes = codes.scatter(at, pl.Series([one and one.code for one in unread], dtype=pl.String))
-        details, kept = (
-            column.scatter(
-                at, pl.Series([one and one.facts.get(name) for one in unread], dtype=pl.String)
-            )
-            for name, column in ((DETAIL, details), (KEPT, kept))
+        codes, details, kept = (
+            column.scatter(at, pl.Series(texts_of, dtype=pl.String))
+            for column, texts_of in zip((codes, details, kept), facts, strict=True)
         )
     return pl.DataFrame({CODE: codes, DETAIL: details, KEPT: kept}), typed
 
@@ -247,18 +241,19 @@ def _why_at_once(kind: Kind, texts: pl.Series) -> pl.DataFrame:
 def _read_each(of: Field, texts: pl.Series) -> list[Value | Unread]:
     """What the strict reader says of cells; of equal ones once."""
     cells = texts.to_list()
-    said = {text: read(of, text, read_nested) for text in {*cells}}
-    return [said[text] for text in cells]
+    values = {text: read(of, text, read_nested) for text in {*cells}}
+    return [values[text] for text in cells]
 
 
 def _with_values(of: Field, typed: pl.DataFrame, rows: Rows, values: list[Value]) -> pl.DataFrame:
     if not values:
         return typed
-    columns = []
-    for name, dtype in frame_columns(of).items():
-        given = [_frame_value(name, of, value) for value in values]
-        columns.append(typed[name].scatter(rows, pl.Series(given, dtype=dtype)))
-    return typed.with_columns(columns)
+    return typed.with_columns(
+        typed[name].scatter(
+            rows, pl.Series([_frame_value(name, of, value) for value in values], dtype=dtype)
+        )
+        for name, dtype in frame_columns(of).items()
+    )
 
 
 def _with_amounts(
@@ -267,13 +262,12 @@ def _with_amounts(
     """The frame with amounts that a double would change, to their last digit."""
     if not of.amount:
         return typed
-    exact = [one.facts.get("exact") if isinstance(one, Unread) else None for one in read_ones]
-    has_exact = np.array([text is not None for text in exact], np.bool_)
-    if not has_exact.any():
-        return typed
-    column = typed[of.name + EXACT]
-    texts = pl.Series([text for text in exact if text is not None], dtype=pl.String)
-    return typed.with_columns(column.scatter(rows[has_exact], texts))
+    exact = {
+        row: one.facts["exact"]
+        for row, one in zip(rows, read_ones, strict=True)
+        if isinstance(one, Unread) and "exact" in one.facts
+    }
+    return typed.with_columns(typed[of.name + EXACT].scatter([*exact], [*exact.values()]))
 
 
 def _frame_value(name: str, of: Field, value: Value) -> object:
@@ -295,6 +289,5 @@ def _broken_rules(table: Table, typed: pl.DataFrame) -> dict[str, list[tuple[str
     broken: dict[str, list[tuple[str, Rows]]] = {}
     for rule, column in zip(rules, passed, strict=True):
         if not column.all():
-            rows = _rows(~column)
-            broken.setdefault(rule.field, []).append((rule.code, rows))
+            broken.setdefault(rule.field, []).append((rule.code, _rows(~column)))
     return broken

@@ -9,7 +9,7 @@ import polars as pl
 from flows.steps.totals import Totals
 from flows.steps.validate.check import Checked, check
 from flows.steps.validate.excluded import COLUMN, counts
-from flows.steps.validate.field_errors import FieldErrors, Rows
+from flows.steps.validate.field_errors import FieldErrors, OfField, Rows
 from flows.steps.validate.frame_totals import totals_by_state, unread_sums
 from flows.steps.validate.insert_batch import cells_frame, insert_batch_records
 from flows.steps.validate.normalise import Writing, normalise
@@ -41,10 +41,8 @@ class Validated:
     @property
     def outcomes(self) -> list[tuple[int, str]]:
         """Record number and verdict of rows whose end is known before they are applied."""
-        return [
-            *((number, SUPERSEDED) for number in self.superseded),
-            *((number, EXCLUDED) for number in self.excluded),
-        ]
+        ends = ((SUPERSEDED, self.superseded), (EXCLUDED, self.excluded))
+        return [(number, end) for end, numbers in ends for number in numbers]
 
     def taken(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Staged rows without those that are left out."""
@@ -95,9 +93,8 @@ def validate_rows(
         sound = placed.sound
         checked = staging.check(table, frame, positions, sound, delivered)
         if excluded is not None:
-            checked = staging.leave_out(
-                table, checked, excluded, positions["record_number"].gather(sound)
-            )
+            numbers = positions["record_number"].gather(sound)
+            checked = staging.leave_out(table, checked, excluded, numbers)
         staging.add(table, placed, checked)
     return validated
 
@@ -121,14 +118,14 @@ class _Staging:
         delivered: Mapping[str, pl.Series] | None = None,
     ) -> Checked:
         """Validate rows, once what a repair left out stands in them; `places`: where they are."""
-        if self.repaired is None or not table.secrets:
-            checked = check(table, frame, tenant=self.tenant, delivered=delivered, named=self.named)
-            return replace(checked, errors=checked.errors.of_keys(table, self.keys, checked.typed))
-        parents: list[str | None] = [None] * len(places)
-        if PARENT in positions.columns:
-            parents = positions[PARENT].gather(places).to_list()
-        frame, left_out = fill_secrets(table, frame, parents, self.repaired)
-        checked = check(table, frame, tenant=self.tenant, named=self.named)
+        left_out: list[OfField] = []
+        if self.repaired is not None and table.secrets:
+            parents: list[str | None] = [None] * len(places)
+            if PARENT in positions.columns:
+                parents = positions[PARENT].gather(places).to_list()
+            frame, left_out = fill_secrets(table, frame, parents, self.repaired)
+            delivered = None
+        checked = check(table, frame, tenant=self.tenant, delivered=delivered, named=self.named)
         # A required secret that is empty is reported once.
         errors = checked.errors.instead(left_out).of_keys(table, self.keys, checked.typed)
         return replace(checked, errors=errors)
@@ -200,10 +197,6 @@ def _validate_contents(
     merged = [sound[row] for row in contents.merged if row not in wrong]
     staging.validated.superseded = positions.frame["record_number"].gather(merged).to_list()
     if merged:
-        _count_superseded(staging.validated)
-
-
-def _count_superseded(validated: Validated) -> None:
-    """All outer rows without an error were merged before: nothing else leaves one behind."""
-    states = validated.totals[INSERT_BATCH_DATA.name]
-    states[SUPERSEDED] = states.pop(READY)
+        # All outer rows without an error were merged before: nothing else leaves one behind.
+        states = staging.validated.totals[INSERT_BATCH_DATA.name]
+        states[SUPERSEDED] = states.pop(READY)

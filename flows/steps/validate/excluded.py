@@ -69,12 +69,11 @@ def counts(table: Table, found: pl.DataFrame, numbers: pl.Series) -> list[list[o
     """Column, cell, rows and the first of their record numbers."""
     if table.unquotable:
         found = found.with_columns(pl.lit(NOT_SHOWN).alias(VALUE))
-    return [
-        list(row)
-        for row in found.with_columns(numbers.alias("number"))
+    counted = (
+        found.with_columns(numbers.alias("number"))
         .filter(pl.col(COLUMN).is_not_null())
         .group_by(COLUMN, VALUE)
         .agg(pl.len(), pl.col("number").min())
         .sort("number", COLUMN, VALUE)
-        .iter_rows()
-    ]
+    )
+    return [*map(list, counted.iter_rows())]

@@ -55,11 +55,7 @@ class OfField(NamedTuple):
     @property
     def first_value(self) -> str:
         """What ErrorData shows as the value of the first row."""
-        value: str | None = self.facts[_VALUE][0] if self.wording.shows else None
-        if value is None:
-            return ""
-        excerpt: str = _excerpts(pl.Series([value]))[0]
-        return excerpt
+        return str(_excerpts(self.facts[_VALUE].head(1))[0] or "") if self.wording.shows else ""
 
     def only(self, chosen: NDArray[np.bool_]) -> "OfField":
         if chosen.all():
@@ -197,9 +193,7 @@ class FieldErrors:
         nth = []
         for n in range(count.max()):
             there = np.flatnonzero(count > n)
-            column = texts[order[first[there] + n]]
-            if len(there) < len(rows):
-                column = empty_texts(len(rows)).scatter(there, column)
+            column = empty_texts(len(rows)).scatter(there, texts[order[first[there] + n]])
             nth.append(column.alias(str(n)))
         listed = pl.concat_str(pl.all(), separator=", ", ignore_nulls=True)
         return rows, pl.DataFrame(nth).select(pl.format("[{}]", listed)).to_series()
@@ -234,7 +228,10 @@ def of_field(
     if kept is not None:
         differs[_KEPT] = kept
     if table.unquotable:
-        differs = {name: _hidden(found) for name, found in differs.items()}
+        differs = {
+            name: pl.select(pl.when(found.is_not_null()).then(pl.lit(NOT_SHOWN))).to_series()
+            for name, found in differs.items()
+        }
     elif detail is not None:
         differs[_DETAIL] = detail
     marks = {name: f"{_BREAK}{name}{_BREAK}" for name in (_VALUE, _KEPT)}
@@ -314,24 +311,18 @@ def settled_errors(
     return frame.select(text.alias("error_data")).to_series()
 
 
-def _hidden(texts: pl.Series) -> pl.Series:
-    given = pl.when(texts.is_not_null()).then(pl.lit(NOT_SHOWN))
-    return pl.select(given).to_series()
-
-
 def _excerpts(texts: pl.Series) -> pl.Series:
     """The beginning of each delivered text, with all that is said of it."""
     if not (texts.str.len_bytes() > SHOWN_CHARACTERS).any():
         return texts.str.replace_all(UNFIT, "", literal=True)
-    said = texts.str.splitn(UNFIT, 2).struct.unnest().rename({"field_0": "text", "field_1": "said"})
-    cut = pl.col("text").str.slice(0, SHOWN_CHARACTERS) + MORE
-    long = pl.col("text").str.len_chars() > SHOWN_CHARACTERS
-    excerpt = pl.when(long).then(cut).otherwise("text")
-    return said.select(excerpt + pl.col("said").fill_null("")).to_series()
+    text, remark = pl.col("field_0"), pl.col("field_1")
+    cut = text.str.slice(0, SHOWN_CHARACTERS) + MORE
+    excerpt = pl.when(text.str.len_chars() > SHOWN_CHARACTERS).then(cut).otherwise(text)
+    parts = texts.str.splitn(UNFIT, 2).struct.unnest()
+    return parts.select(excerpt + remark.fill_null("")).to_series()
 
 
 def json_escaped(texts: pl.Series) -> pl.Series:
-    """Texts as they stand in a JSON text."""
     if texts.null_count() == len(texts) or not texts.str.contains(_SPECIAL).any():
         return texts
     return texts.str.replace_many(list(_ESCAPED), list(_ESCAPED.values()))

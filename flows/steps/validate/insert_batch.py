@@ -5,8 +5,9 @@ error is tried again with what it carries now.
 """
 
 import csv
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,42 +21,38 @@ from schemas.field import Table
 from schemas.tables import EXTRACTS
 
 
-@dataclass(slots=True)
-class InsertBatchRecords:
+class InsertBatchRecords(NamedTuple):
     """Rows of insert-batch data sorted by what is in them; rows are numbers in the frame."""
 
-    records: dict[str, dict[int, Mapping[str, str | None]]] = field(default_factory=dict)
+    records: Mapping[str, Mapping[int, Mapping[str, str | None]]]
     """Record kind -> row -> cells."""
-    merged: list[int] = field(default_factory=list)
-    errors: FieldErrors = field(default_factory=FieldErrors)
+    merged: Sequence[int]
+    errors: FieldErrors
 
 
 def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> InsertBatchRecords:
     """Sort typed rows of insert-batch data; `inner_record` is the kind the feed names, if any."""
-    result = InsertBatchRecords()
     named = EXTRACTS[inner_record] if inner_record else None
-    unread: dict[str, dict[int, str]] = {}
-    for row, (data, merged, jsondata) in enumerate(
+    records: defaultdict[str, dict[int, Mapping[str, str | None]]] = defaultdict(dict)
+    merged: list[int] = []
+    unread: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    for row, (data, is_merged, jsondata) in enumerate(
         rows.select("Data", "Merged", "Jsondata").iter_rows()
     ):
-        if merged:
-            result.merged.append(row)
+        if is_merged:
+            merged.append(row)
             continue
         column, text = record_holder(jsondata, data)
         found = _read_record(text, named)
         if isinstance(found, Unread):
-            excerpt = found.facts.get("value", "")[: SHOWN_CHARACTERS + 1]
-            unread.setdefault(column, {})[row] = excerpt
+            unread[column][row] = found.facts["value"][: SHOWN_CHARACTERS + 1]
         else:
-            table, cells = found
-            result.records.setdefault(table.name, {})[row] = cells
-    result.errors = FieldErrors(
-        [
-            of_inner_record(column, np.array([*why], np.intp), [*why.values()])
-            for column, why in unread.items()
-        ]
-    )
-    return result
+            records[found[0].name][row] = found[1]
+    errors = [
+        of_inner_record(column, np.array([*why], np.intp), [*why.values()])
+        for column, why in unread.items()
+    ]
+    return InsertBatchRecords(records, merged, FieldErrors(errors))
 
 
 def record_holder(jsondata: str | None, data: str | None) -> tuple[str, str]:

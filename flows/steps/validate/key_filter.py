@@ -128,13 +128,8 @@ class KeyFilter:
         What is known of all of them together is in the clues of the first one that has rows.
         """
         whole = self.add(table, rows, parts[0][0])
-        nothing: Clues = {
-            **whole,
-            "keys": [],
-            "range": [],
-            "outliers": [],
-            "values": {name: [] for name in whole["values"]},
-        }
+        values: dict[str, list[Key] | None] = {name: [] for name in whole["values"]}
+        nothing: Clues = {**whole, "keys": [], "range": [], "outliers": [], "values": values}
         filled = next((place for place, (_, height) in enumerate(parts) if height), None)
         spans, after, clues = _spans(table, rows, parts), whole["after"], list[Clues]()
         for place, (at, height) in enumerate(parts):
@@ -198,10 +193,9 @@ class _Seen:
         self, reference: Reference, table: Table, rows: pl.DataFrame
     ) -> list[Key] | None:
         """Add the values of a reference; those that are new, None: too many to list."""
-        tenant = pl.lit(None, pl.Int32)
-        if reference.same_tenant and table.tenant:
-            tenant = pl.col(table.tenant)
-        pairs = rows.select(pl.col(reference.field).alias("value"), tenant.alias("tenant"))
+        bound = reference.same_tenant and table.tenant
+        tenant = pl.col(bound) if bound else pl.lit(None, pl.Int32)
+        pairs = rows.select(value=pl.col(reference.field), tenant=tenant)
         found = _distinct(pairs.drop_nulls("value"))
         before = self._values.get(reference.field, found.clear())
         if before.height > MOST_VALUES:
@@ -326,14 +320,11 @@ class _Gathered:
             name: None if found is None or len(found) > MOST_VALUES else [list(of) for of in found]
             for name, found in self.values.items()
         }
-        return Known(self._repeated(), values)
-
-    def _repeated(self) -> list[Key] | None:
         if len(self.ranges) < 2:
-            return self.keys
+            return Known(self.keys, values)
         ranges = sorted((min(ends), max(ends)) for ends in self.ranges.values() if ends)
         disjoint = all(one[1] < other[0] for one, other in pairwise(ranges))
-        return _extended(self.keys, self.outliers) if disjoint else None
+        return Known(_extended(self.keys, self.outliers) if disjoint else None, values)
 
 
 def _extended(known: list[Key] | None, more: list[Key] | None) -> list[Key] | None:

@@ -34,8 +34,8 @@ def _as_json(texts: pl.Series, of: Field) -> pl.Series:
     """The values that these texts are, as JSON; empty where there is none."""
     delivered = texts.drop_nulls().unique()
     values = (_value(of, text) for text in delivered)
-    said = [None if value is None else json.dumps(value) for value in values]
-    return texts.replace_strict(delivered, pl.Series(said, dtype=pl.String), default=None)
+    written = [None if value is None else json.dumps(value) for value in values]
+    return texts.replace_strict(delivered, pl.Series(written, dtype=pl.String), default=None)
 
 
 def _value(of: Field, text: str) -> str | None:

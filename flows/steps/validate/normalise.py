@@ -84,7 +84,7 @@ class CellForm:
         text = given[0]
         if self.sum is not None:
             plain = [self.plain(of, cell) for cell in given]
-            total = self.sum.of(plain, given, self.number.said, units)
+            total = self.sum.of(plain, given, self.number.description, units)
             if of.kind is not Kind.DOUBLE:  # A whole number has no decimals, a scale has.
                 total = total.str.replace(r"^(-?[0-9]+)\.0+$", "$1")
             return self._or_default(pl.coalesce(given), total)
@@ -127,22 +127,22 @@ class CellForm:
             found = cell.replace_strict(self.map, default=None, return_dtype=pl.String)
             listed = ", ".join(self.map)
             more = "…" if len(listed) > SHOWN else ""
-            said = f"{UNFIT} (none of those that are mapped: {listed[:SHOWN]}{more})"
+            remark = f"{UNFIT} (none of those that are mapped: {listed[:SHOWN]}{more})"
             if self.others is not None:
                 # What says nothing is no other text: for how many units would be a guess.
                 other = ~cell.is_in(["", *self.null]) & ~self._says_none(of, text)
                 found = pl.coalesce(found, pl.when(other).then(pl.lit(self.others)))
-            found = pl.coalesce(found, text + pl.lit(said))
-            found = pl.when(text.is_not_null()).then(found)
+            marked = pl.coalesce(found, text + pl.lit(remark))
+            found = pl.when(text.is_not_null()).then(marked)
         else:
             found = self.plain(of, cell)
             # A number says itself that it is none; a text is told by a sign that no text has.
-            said = UNFIT if of.kind is Kind.STRING else ""
+            remark = UNFIT if of.kind is Kind.STRING else ""
         if is_whole:
             return found
         if self.part is not None:
-            said = f"{UNFIT} (no part of it fits {self.part})"
-        return pl.when(part.is_not_null()).then(found).otherwise(text + pl.lit(said))
+            remark = f"{UNFIT} (no part of it fits {self.part})"
+        return pl.when(part.is_not_null()).then(found).otherwise(text + pl.lit(remark))
 
     def _says_none(self, of: Field, text: pl.Expr) -> pl.Expr:
         """Whether nothing may be cut out of a cell, or stand for it: it is not read, or an error.
@@ -169,10 +169,10 @@ class CellForm:
     def _word(self, text: pl.Expr) -> pl.Expr:
         words = {word.lower(): "true" for word in self.true}
         words |= {word.lower(): "false" for word in self.false}
-        said = f"{UNFIT} (true is {' or '.join(self.true)}, false is {' or '.join(self.false)})"
+        remark = f"{UNFIT} (true is {' or '.join(self.true)}, false is {' or '.join(self.false)})"
         read = text.str.strip_chars(" \t").str.to_lowercase()
         read = read.replace_strict(words, default=None, return_dtype=pl.String)
-        return pl.when(text.is_not_null()).then(pl.coalesce(read, text + pl.lit(said)))
+        return pl.when(text.is_not_null()).then(pl.coalesce(read, text + pl.lit(remark)))
 
 
 _USUAL = CellForm()
@@ -214,17 +214,15 @@ def normalise(
         name: (column,) for column, name in enumerate(names) if name is not None
     }
     found |= sources
-    columns = []
+    columns = {of.name: pl.lit(None, pl.String) for of in table.delivered}
     for of in table.delivered:
         if of.name in writing.constants:
-            columns.append(pl.lit(writing.constants[of.name]).alias(of.name))
+            columns[of.name] = pl.lit(writing.constants[of.name])
         elif of.name in found:
-            form = writing.form_of(of.name)
             given = [pl.col(str(column)) for column in found[of.name]]
-            columns.append(form.made(of, given).alias(of.name))
-        else:
-            columns.append(pl.lit(None, pl.String).alias(of.name))
-    frame = cells.with_columns(pl.lit(0).alias("__height")).select("__height", *columns)
+            columns[of.name] = writing.form_of(of.name).made(of, given)
+    texts = (text.alias(name) for name, text in columns.items())
+    frame = cells.with_columns(pl.lit(0).alias("__height")).select("__height", *texts)
     made = [
         key_ids(table, key, frame).alias(name)
         for name, key in writing.keys.items()

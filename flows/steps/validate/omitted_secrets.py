@@ -4,7 +4,7 @@
 taken for "no value", which would overwrite what the target has.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -73,7 +73,13 @@ def fill_secrets(
     """The cells with what was left out, and the rows of which that cannot be told."""
     found: dict[str, dict[int, str]] = {}
     unknown: dict[str, list[int]] = {}
-    for row, name in _empty_secrets(table, frame):
+    empty = (
+        (row, name)
+        for name in table.secrets
+        if name in frame.columns
+        for row in (frame[name] == "").fill_null(value=True).arg_true()
+    )
+    for row, name in empty:
         parent = parents[row]
         if parent is None and not (repaired.correction and name in repaired.columns):
             continue  # It repairs nothing, so that empty means what it says.
@@ -87,14 +93,9 @@ def fill_secrets(
     for name, texts in found.items():
         filled = frame[name].scatter(list(texts), pl.Series(list(texts.values()), dtype=pl.String))
         frame = frame.with_columns(filled.alias(name))
+    code = "SecretLeftOut"
     return frame, [
-        of_field(
-            table,
-            table.by_name[name],
-            "SecretLeftOut",
-            np.array(rows, np.intp),
-            empty_texts(len(rows)),
-        )
+        of_field(table, table.by_name[name], code, np.array(rows, np.intp), empty_texts(len(rows)))
         for name, rows in unknown.items()
     ]
 
@@ -151,13 +152,6 @@ def _can_be_read(table: Table, name: str | None, cell: str | None) -> bool:
     return not isinstance(read(table.by_name[name], cell, read_nested), Unread)
 
 
-def _empty_secrets(table: Table, frame: pl.DataFrame) -> Iterator[tuple[int, str]]:
-    for name in table.secrets:
-        if name in frame.columns:
-            empty = (frame[name] == "").fill_null(value=True)
-            yield from ((row, name) for row in empty.arg_true())
-
-
 def _is_certain(table: Table, frame: pl.DataFrame, row: int, delivered: DeliveredRow) -> bool:
     """Whether what was delivered under a secret's name is that secret.
 
@@ -168,9 +162,8 @@ def _is_certain(table: Table, frame: pl.DataFrame, row: int, delivered: Delivere
     if delivered.in_place:
         return True
     compared = [
-        (frame[name][row], delivered.cells.get(name))
+        (frame[name][row] or None, delivered.cells.get(name) or None)
         for name in table.columns
         if name not in table.secrets and name not in delivered.wrong
     ]
-    same = all((ours or None) == (theirs or None) for ours, theirs in compared)
-    return same and any(ours for ours, _ in compared)
+    return all(ours == theirs for ours, theirs in compared) and any(ours for ours, _ in compared)

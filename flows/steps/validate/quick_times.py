@@ -38,19 +38,16 @@ def quick_texts(
     if "f" in found.columns:
         fraction = part["f"].str.strip_chars_end("0")
         text = pl.when(fraction == "").then(wall).otherwise(wall + "." + fraction)
-    read = found.select(
-        text.alias("text"),
-        # Here no year is 0 and no second 60, though polars reads both.
-        pl.when((part["Y"] != "0000") & (part["S"] < "60"))
-        .then(wall.str.to_datetime(_ISO, strict=False))
-        .alias("wall"),
-    )
+    # Here no year is 0 and no second 60, though polars reads both.
+    exists = (part["Y"] != "0000") & (part["S"] < "60")
+    moment = pl.when(exists).then(wall.str.to_datetime(_ISO, strict=False))
+    read = found.select(text=text, wall=moment)
     if zone is None:
-        suffix = datetime_text(datetime(2000, 1, 1), offset)[19:]  # noqa: DTZ001
-        known = pl.when(pl.col("wall").is_not_null()).then(pl.col("text") + suffix)
+        known = pl.when(pl.col("wall").is_not_null()).then(pl.col("text") + _suffix(offset))
         return read.select(known).to_series()
     days = read["wall"].dt.date()
-    suffixes = {one: _suffix(zone, one) for one in days.drop_nulls().unique()}
+    offsets = {one: offset_on(zone, one) for one in days.drop_nulls().unique()}
+    suffixes = {one: None if of is None else _suffix(of) for one, of in offsets.items()}
     of_day = days.replace_strict(suffixes, default=None, return_dtype=pl.String)
     return read.select(pl.col("text") + of_day).to_series()
 
@@ -87,10 +84,9 @@ def _group(part: DatePart) -> str:
     return f"(?P<{part.directive}>[0-9]{{{least},{width}}})"
 
 
-def _suffix(zone: str, day: date) -> str | None:
-    """The offset of a zone on a day as a time ends with it; None: it changes on it."""
-    offset = offset_on(zone, day)
-    return None if offset is None else datetime_text(datetime(2000, 1, 1), offset)[19:]  # noqa: DTZ001
+def _suffix(offset: int | None) -> str:
+    """An offset as a time ends with it."""
+    return datetime_text(datetime(2000, 1, 1), offset)[19:]  # noqa: DTZ001
 
 
 @cache

@@ -28,16 +28,11 @@ class Unsettled(NamedTuple):
 
 def reference_columns(table: Table) -> list[str]:
     """The columns by which a record refers, or is referred to."""
-    own = [one.field for one in table.references]
-    asked = [
-        one.column
-        for other in by_dependency()
-        for one in other.references
-        if one.table == table.name
-    ]
-    if not own and not asked:
-        return []
-    return list(dict.fromkeys([*own, *asked, *([table.tenant] if table.tenant else [])]))
+    every = (one for other in by_dependency() for one in other.references)
+    asked = (one.column for one in every if one.table == table.name)
+    columns = [*(one.field for one in table.references), *asked]
+    tenant = [table.tenant] if columns and table.tenant else []
+    return list(dict.fromkeys([*columns, *tenant]))
 
 
 def answers(rows: pl.DataFrame, reference: Reference) -> pl.DataFrame:

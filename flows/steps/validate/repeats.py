@@ -117,11 +117,10 @@ def _joined(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 def conflict_errors(table: Table, code: str, rows: pl.DataFrame) -> pl.Series:
     """ErrorData of staged rows that conflict in the way of a code, as the import tells it."""
-    if table.unquotable:
-        value = pl.Series([NOT_SHOWN]).new_from_index(0, rows.height)
-    else:
-        parts = (_as_text(rows[part]).alias(str(n)) for n, part in enumerate(table.identity))
-        value = pl.select(pl.concat_str(list(parts), separator=", ")).to_series()
+    value = pl.Series([NOT_SHOWN]).new_from_index(0, rows.height)
+    if not table.unquotable:
+        parts = [_as_text(rows[part]) for part in table.identity]
+        value = pl.select(pl.concat_str(parts, separator=", ")).to_series()
     return settled_errors(code, table.identity[0], value, rows["first_line"])
 
 

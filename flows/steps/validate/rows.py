@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from flows.steps.validate.check import Checked
-from flows.steps.validate.field_errors import NO_ERRORS, FieldErrors, of_record
+from flows.steps.validate.field_errors import NO_ERRORS, FieldErrors, empty_texts, of_record
 from schemas.counting import quantity
 from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Field, Kind, Table
@@ -48,7 +48,6 @@ class Positions:
 
     @property
     def sound(self) -> NDArray[np.intp]:
-        """The rows of the other ones."""
         return self.faults.is_null().arg_true().to_numpy().astype(np.intp)
 
 
@@ -68,21 +67,19 @@ def all_rows(checked: Checked, positions: Positions) -> Rows:
     broken = positions.faults.is_not_null()
     if not broken.any():
         return Rows(checked.typed, positions.frame, checked.errors)
-    first, height = checked.typed.columns[0], checked.typed.height
-    faulty = positions.only(broken)
+    typed, faulty = checked.typed, positions.only(broken)
     codes, details = faulty.faults, faulty.details
-    empty = pl.Series([None], dtype=checked.typed.schema[first]).new_from_index(0, len(codes))
     behind = [
         of_record(
             code,
-            there.arg_true().to_numpy().astype(np.intp) + height,
+            there.arg_true().to_numpy().astype(np.intp) + typed.height,
             None if details is None else details.filter(there),
         )
         for code in codes.unique().sort()
         for there in (codes == code,)
     ]
     return Rows(
-        pl.concat([checked.typed, empty.to_frame(first)], how="diagonal"),
+        pl.concat([typed, typed.clear(len(codes))]),
         positions.frame.filter(~broken).vstack(faulty.frame),
         FieldErrors([*checked.errors.found, *behind]),
         len(codes),
@@ -127,16 +124,14 @@ def staged_rows(
     table: Table, batch_id: int, extract_id: int, rows: Rows, identity: pl.Series
 ) -> StagedRows:
     known = rows.positions.with_columns(
-        pl.lit(batch_id, pl.Int32).alias("batch_id"),
-        pl.lit(extract_id, pl.Int32).alias("extract_id"),
-        identity,
+        identity, batch_id=pl.lit(batch_id, pl.Int32), extract_id=pl.lit(extract_id, pl.Int32)
     )
-    missing = [
-        pl.lit(None, FRAME_TYPES[field.kind]).alias(field.name)
+    position = known.select(
+        pl.col(field.name)
+        if field.name in known.columns
+        else pl.lit(None, FRAME_TYPES[field.kind]).alias(field.name)
         for field in POSITION
-        if field.name not in known.columns
-    ]
-    position = known.with_columns(missing).select([field.name for field in POSITION])
+    )
     return StagedRows(position.hstack(rows.typed.select(stored(table))), rows.errors)
 
 
@@ -144,12 +139,10 @@ def stored(table: Table) -> list[pl.Expr]:
     """A typed frame's columns as SQL stores them: a double by its decimal text."""
     expressions = []
     for of in table.delivered:
-        for name in frame_columns(of):
-            if of.kind is Kind.DOUBLE:
-                if name.endswith(EXACT):
-                    expressions.append(pl.col(name).alias(of.name))
-            else:
-                expressions.append(pl.col(name))
+        if of.kind is Kind.DOUBLE:
+            expressions.append(pl.col(of.name + EXACT).alias(of.name))
+        else:
+            expressions += map(pl.col, frame_columns(of))
     return expressions
 
 
@@ -163,8 +156,7 @@ def identities(
     """
     if key_columns(table) != (IDENTITY,):
         return pl.Series(IDENTITY, [None] * typed.height, dtype=pl.String)
-    fields = [table.by_name[name] for name in table.identity]
-    columns = [expression for field in fields for expression in _key_parts(field)]
+    columns = [part for name in table.identity for part in _key_parts(table.by_name[name])]
     hashes = [
         hashlib.sha256(_HASHED.encode(row).encode()).hexdigest()[:32]
         for row in typed.select(columns).iter_rows()
@@ -204,14 +196,13 @@ def broken_details(
     """
     behind = f", the last {unnamed} without a name" if unnamed else ""
     counts = counted.unique().drop_nulls()
-    said = [f"It has {quantity(count, 'field')} instead of {width}{behind}." for count in counts]
-    fields = counted.replace_strict(counts, said, default=None, return_dtype=pl.String)
+    widths = [f"It has {quantity(count, 'field')} instead of {width}{behind}." for count in counts]
+    fields = counted.replace_strict(counts, widths, default=None, return_dtype=pl.String)
     if not divided and not above:
         return fields
-    lines = pl.repeat(None, len(counted), dtype=pl.String, eager=True).scatter(
-        [*divided], [_DIVIDED.format(*between) for between in divided.values()]
-    )
-    of_above = pl.repeat(None, len(counted), dtype=pl.String, eager=True).scatter(above, _ABOVE)
+    of_lines = [_DIVIDED.format(*between) for between in divided.values()]
+    lines = empty_texts(len(counted)).scatter([*divided], of_lines)
+    of_above = empty_texts(len(counted)).scatter(above, _ABOVE)
     texts = pl.DataFrame([fields.alias("fields"), lines.alias("lines"), of_above.alias("above")])
     text = pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)
     return texts.select(pl.when(pl.any_horizontal(pl.all().is_not_null())).then(text)).to_series()

@@ -74,18 +74,16 @@ class TimeForm:
             return wall
         own = wall.tzinfo if isinstance(wall.tzinfo, ZoneInfo) else None
         zone = self.zone if own is None else own.key
-        offset: int | str | None
+        offset = self._offset(wall, zone)
         if zone is not None and changes_at(wall, zone) and self._says_a_day(cell):
             # It begins where the clock is put on to, or when it is midnight for the first time.
             begins = wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
             day, wall = wall.date(), begins.astimezone(ZoneInfo(zone))
             kept = wall.date() == day
             offset = _minutes(wall, zone) if kept else f"the clocks skip this day in {zone}"
-        else:
-            offset = self._offset(wall, zone)
-        return (
-            f"{cell}{UNFIT} ({offset})" if isinstance(offset, str) else datetime_text(wall, offset)
-        )
+        if isinstance(offset, str):
+            return f"{cell}{UNFIT} ({offset})"
+        return datetime_text(wall, offset)
 
     def _says_a_day(self, cell: str) -> bool:
         text = cell.strip(" \t")

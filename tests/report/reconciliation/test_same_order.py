@@ -6,10 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from flows.desk.review import ReportFacts
-from flows.desk.review import top_causes as at_the_desk
 from flows.report.reconciled.first_page import CAUSES, top_causes
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
+from flows.steps.breaks.cause_groups import cause_groups
 from flows.steps.breaks.causes import CauseLine
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine, Breaks
@@ -63,9 +62,9 @@ def test_page_one_the_desk_and_prefect_name_the_same_causes_first() -> None:
         text = reconciliation_markdown(there).split(f"of breaks that are {pool}\n")[1]
         told = re.findall(r"^\| ([^|]+) \|", text.split("\n## ")[0], re.MULTILINE)
         assert told[2 : 2 + CAUSES] == ORDER
-    facts = ReportFacts(causes={one.id: one.title for one in there.causes})
-    desk = at_the_desk(there.breaks.where("state", "NEW").frame, facts)
-    assert [one.title for one in desk][:CAUSES] == ORDER
+    titles = {one.id: one.title for one in there.causes}
+    desk = cause_groups(there.breaks.where("state", "NEW").frame)
+    assert [one.title(titles) for one in desk][:CAUSES] == ORDER
 
 
 @pytest.mark.parametrize(("place", "count"), [(7, 1), (5, None), (6, None)])

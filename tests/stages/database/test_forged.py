@@ -29,10 +29,15 @@ from connectors.postgres.batches.digests import recorded
 from connectors.postgres.batches.ledger import State, find_batch
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.jobs import done_for, find_job, order_job
-from connectors.postgres.runs.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.runs.breaks import Decision, decisions_since
 from connectors.postgres.runs.listings import newest_listings
-from connectors.postgres.runs.reconciliations import Reconciliation, hold_scope, scope_hash
+from connectors.postgres.runs.reconciliations import (
+    Reconciliation,
+    breaks_hash,
+    decisions_hash,
+    hold_scope,
+    scope_hash,
+)
 from connectors.postgres.runs.save_run import DRAFTED_BREAKS
 from connectors.postgres.trail import add_event, events_of_run
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
@@ -643,6 +648,7 @@ ALTERED = [
     "DELETE FROM staged_payment WHERE record_number = 2",
     "DELETE FROM receipt WHERE stage LIKE 'keep %'",
     "UPDATE receipt SET sha256 = 'x 1' WHERE stage LIKE 'keep %'",
+    "UPDATE receipt SET sha256 = split_part(sha256, ' ', 1) || ' x' WHERE stage LIKE 'keep %'",
 ]
 
 

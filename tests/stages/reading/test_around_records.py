@@ -131,11 +131,11 @@ def test_a_text_that_no_field_is_made_of_for_want_of_a_name_is_told(
     profile = replace(PROFILE, unknown_columns="ignore", header_line=1, footer=())
     (verdict,) = examine(workspace.settings, [str(path)], profile)
     assert (verdict.refused, len(verdict.rejects)) == (None, 0)
-    assert [said in one for one in verdict.said] == [True] * (said is not None)  # type: ignore[operator]
+    assert [said in one for one in verdict.remarks] == [True] * (said is not None)  # type: ignore[operator]
     # Where the profile says that there are such cells, they are no news.
     stated = replace(profile, unnamed_columns=2)
     (verdict,) = examine(workspace.settings, [str(path)], stated)
-    assert bool(verdict.said) == header.startswith(";")
+    assert bool(verdict.remarks) == header.startswith(";")
     done = import_delivery(workspace, [str(path)], profile)
     assert [said in one for one in done.messages] == [True] * (said is not None)  # type: ignore[operator]
 

@@ -186,8 +186,8 @@ OFF_DEFAULT: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("key", [key.name for key in fields(NumberForm)])
 def test_whatever_a_form_states_is_told_with_it(key: str) -> None:
     value, said = OFF_DEFAULT[key]
-    assert said not in NumberForm().said
-    assert said in NumberForm(**{key: value}).said
+    assert said not in NumberForm().description
+    assert said in NumberForm(**{key: value}).description
 
 
 PUNCHED = {"sign": "overpunched", "implied_decimals": 2}

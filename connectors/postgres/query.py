@@ -1,4 +1,4 @@
-"""The rows of a statement, some of them at a time: by a cursor of the server."""
+"""What a statement gives: one value, or rows some at a time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +8,12 @@ import psycopg
 from psycopg.rows import Row, RowFactory
 
 ROWS_AT_ONCE = 5_000
+
+
+def one_value(found: psycopg.Cursor) -> Any:
+    """The first value of the first row; None where there is no row."""
+    row = found.fetchone()
+    return row[0] if row else None
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from connectors.errors import AccountRefused, DecisionRefused
 from connectors.postgres.accounts import choose_show_as, chosen_show_as
 from flows.desk.filters import BreakSearch
-from flows.desk.shown import day, moment, number, read_day, read_number, typed
+from flows.desk.formats import day, moment, number, read_day, read_number, typed
 from flows.report.spelling import MINUS, NARROW
 from flows.stages.workspace import Workspace
 from schemas.show_as import AS_EVER, Dates, Negatives, Numbers, ShowAs

@@ -33,7 +33,6 @@ def money(show: ShowAs, amount: Decimal | None, *, signed: bool = False) -> str:
 
 
 def day(show: ShowAs, of: date | None) -> str:
-    """A day without its time."""
     return "" if of is None else of.strftime(_pattern(show, of))
 
 
