@@ -7,15 +7,16 @@ from these as well. What is wrong with a file is kept for whoever reads the sett
 
 import os
 import re
+import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from schemas.endpoints import Endpoint
 from schemas.field import NUMBERS, TENANT, TIMES, Field, Kind, Reference, Rule, Table
-from schemas.ledger import LEDGER
 from schemas.own_checks import (
     REFERENCES,
     KeyFault,
@@ -34,7 +35,8 @@ from schemas.own_endpoint import (
     endpoint_faults,
     path_faults,
 )
-from schemas.toml_text import key_lines, read_toml, suggestion
+from schemas.own_names import TakenNames
+from schemas.toml_text import key_lines, read_toml, suggestion, written_text
 
 FOLDER = "RECON_RECORDS"
 MOST_KEY = 32
@@ -44,6 +46,8 @@ MOST_FIELDS = 400
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 FIELD_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,39}")
 """As in the service document: what begins in another way is a column of our own."""
+OF_NAME = "a to z, digits and _, a letter first"
+OF_FIELD = "A to Z in either case and digits, a capital letter first"
 KINDS = {kind.value: kind for kind in (*NUMBERS, Kind.STRING, Kind.BOOLEAN, *TIMES)}
 TABLE_KEYS = ("name", "title", "key", "currency", "fields", "references", SECTION)
 FIELD_KEYS = ("type", "required", "rules", *MARKS, "note")
@@ -54,16 +58,6 @@ REFERENCE_VALUES = (
     ("same_tenant", False, bool, "true or false"),
 )
 """What is not stated, what it has to be, and what to write."""
-TEMPORARY = {
-    *("used", "met", "missing", "offered", "told_keys"),
-    *("present", "repaired", "in_error", "named_repairs", "repair_claims", "sends_reopened"),
-    "written_over",
-}
-"""Names of tables of a moment: PostgreSQL would find these instead."""
-PACKED = "record"
-"""What says in a file of signed records of which kind each is: the kinds are columns beside it."""
-TAKEN = {*LEDGER, *TEMPORARY, "alembic_version", "shown_row", "position", "lineage", PACKED}
-"""Names of other tables, and of what is beside kinds elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +96,17 @@ def read_own_tables(
         return OwnTables(fault=f"{folder}: cannot be read: {error}.")
     files = [_File(path) for path in paths]
     read: dict[str, _File] = {}
+    names = TakenNames(documented)
     for file in files:
         with file.telling():
             file.read()
         with file.telling():
-            if file.name in documented or _is_taken(file.name):
-                raise KeyFault("name", f"= {file.name!r} is taken. Find another one.")
             if file.name in read:
                 raise KeyFault("name", f"= {file.name!r}: {read[file.name].path} defines it too.")
+            names.refuse(file.name)
             if file.table and file.name:
                 read[file.name] = file
+                names.add(file.name)
     titles = {table.title.casefold(): name for name, table in documented.items()}
     taken = TakenOperations()
     own = {name: file.table for name, file in read.items() if file.table}
@@ -142,18 +137,10 @@ def read_own_tables(
     faults = [fault for file in files for fault in file.faults]
     if faults:
         return OwnTables(fault="\n".join(faults))
-    names = sorted(own)
     return OwnTables(
-        {name: own[name] for name in names}, files={name: read[name].path for name in names}
+        {name: own[name] for name in sorted(own)},
+        files={name: of.path for name, of in read.items()},
     )
-
-
-def _is_taken(name: str) -> bool:
-    """Whether another table has the name, or it is a word of SQL."""
-    # Most machines have no record kind of their own, and no command waits for this.
-    from sqlalchemy.dialects.postgresql.base import RESERVED_WORDS  # noqa: PLC0415
-
-    return name in TAKEN or name in RESERVED_WORDS or name.startswith(("staged_", "pg_"))
 
 
 class _File:
@@ -169,7 +156,19 @@ class _File:
         """The fields of which nobody knows what they are meant to be."""
         self._references = list[dict[str, Any]]()
         """What could be read of each."""
-        self._lines: dict[str, int] = {}
+        self._text = ""
+
+    @cached_property
+    def _lines(self) -> dict[str, int]:
+        """The line of each key, which is only asked for where something is wrong."""
+        lines: dict[str, int] = {}
+        for at, line in key_lines(self._text).items():
+            key = within = ".".join(map(str, at))
+            lines[key] = line
+            # What a section is in may have no line of its own.
+            while within := within.rpartition(".")[0]:
+                lines.setdefault(within, line)
+        return lines
 
     @contextmanager
     def telling(self) -> Iterator[None]:
@@ -191,7 +190,9 @@ class _File:
     def read(self) -> None:
         """Read the table as far as it can be; raises KeyFault where there is none."""
         try:
-            text = self.path.read_text(encoding="utf-8-sig")
+            # A pipe would be read for as long as nobody writes to it.
+            is_file = stat.S_ISREG(self.path.stat().st_mode)
+            text = written_text(self.path) if is_file else ""
             document = read_toml(text)
         except UnicodeDecodeError as error:
             message = f"cannot be read: it is not UTF-8 text: byte {error.start}. Save it in UTF-8."
@@ -200,15 +201,12 @@ class _File:
             raise KeyFault("", f"cannot be read: {error.strerror}.") from None
         except ValueError as error:
             raise KeyFault("", f"cannot be read: {error}.") from None
-        for at, line in key_lines(text).items():
-            key = within = ".".join(map(str, at))
-            self._lines[key] = line
-            # What a section is in may have no line of its own.
-            while within := within.rpartition(".")[0]:
-                self._lines.setdefault(within, line)
+        if not is_file:
+            raise KeyFault("", "is no file. Take it away, or give it another ending.")
+        self._text = text
         self._refuse_unknown("", document, TABLE_KEYS)
         with self.telling():
-            self.name = _named("name", document.get("name"), NAME, "small letters, digits and _")
+            self.name = _named("name", document.get("name"), NAME, OF_NAME)
         title = self.name
         with self.telling():
             title = _text("title", document["title"]) if "title" in document else title
@@ -243,8 +241,7 @@ class _File:
         before, name, method, path = len(self.faults), "", METHODS[0], ""
         self._refuse_unknown(SECTION, section, ENDPOINT_KEYS)
         with self.telling():
-            what = "letters and digits, a capital letter first"
-            name = _named(f"{SECTION}.name", section.get("name"), FIELD_NAME, what)
+            name = _named(f"{SECTION}.name", section.get("name"), FIELD_NAME, OF_FIELD)
         with self.telling():
             method = section.get("method")
             _one_of(f"{SECTION}.method", method, METHODS)
@@ -268,7 +265,7 @@ class _File:
                     raise KeyFault(at, f"is {TENANT} in other letters. Write it {TENANT}.")
                 if name.casefold() in map(str.casefold, OWN_COLUMNS):
                     raise KeyFault(at, "is the name of a column of rejects. Find another one.")
-                _named(at, name, FIELD_NAME, "letters and digits, a capital letter first")
+                _named(at, name, FIELD_NAME, OF_FIELD)
             field = Field(name, Kind.STRING)
             with self.telling():
                 keys = _of_type(at, section, dict, f"a section: [{at}]")

@@ -3,6 +3,7 @@
 Profiles and rules are read with it; what a name may have been meant for is said here too.
 """
 
+import pathlib
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -11,6 +12,8 @@ from typing import Any
 
 Path = tuple[str | int, ...]
 
+MOST_BYTES = 1024 * 1024
+"""Of a file that people write: what is larger is another one, named by mistake."""
 MOST_NESTED = 32
 """Sections and lists within each other; nobody means more, and readers call themselves for each."""
 _NESTED = f"its lists or tables are nested too deeply: {MOST_NESTED} within each other are read"
@@ -24,6 +27,15 @@ _SIGNS = re.compile(
     re.DOTALL,
 )
 """Texts and comments, in which a bracket or a line end means nothing; then those that do."""
+
+
+def written_text(path: pathlib.Path) -> str:
+    """The file's text; raises OSError, and ValueError for what is too large or no UTF-8."""
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"it has more than {MOST_BYTES} bytes")
+    return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:

@@ -151,7 +151,9 @@ def build_report(
     chains, reasons, pushed = [], [], []
     sums: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     receipts = ledger.list_receipts(connection, batch_id, "stage", with_clues=False)
-    for table in ledger.tables_of(receipts):
+    tables = ledger.tables_of(receipts)
+    found_in = findings(connection, tables, batch_id)
+    for table in tables:
         if table is INSERT_BATCH_DATA:  # It has no target.
             counted = Recount(recount(connection, table, batch_id), [])
         else:
@@ -162,10 +164,7 @@ def build_report(
             sums[one.extract_id]["rejected"] += one.rows * (one.state in ERRORS)
             sums[one.extract_id][EXCLUDED] += one.rows * (one.state == EXCLUDED)
         chains.append(_chain(table, receipts, counted, batch.state))
-        reasons += [
-            _reason(table, found, names, found.code)
-            for found in findings(connection, table, batch_id)
-        ]
+        reasons += [_reason(table, found, names, found.code) for found in found_in[table.name]]
         if batch.service is not None and table.name in PUSHES and batch.state in IN_DATABASE:
             sends = _by_state(recount_sends(connection, table, batch_id))
             planned = batch.state is not State.MERGED

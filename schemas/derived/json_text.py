@@ -5,9 +5,10 @@ views, so that two records are equal exactly when their hashes are.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
+from functools import lru_cache
 
 from schemas.cells.reading import Moment, Number, Unread
 from schemas.derived.nested import (
@@ -107,7 +108,8 @@ def record_cells(table: Table, tree: Tree) -> dict[str, str | None]:
     return {column: given.get(column) for column in table.columns}
 
 
-def recognise(names: Iterable[str]) -> Table | None:
+@lru_cache(maxsize=1000)
+def recognise(names: tuple[str, ...]) -> Table | None:
     """The one record that has all these fields and whose required fields are all among them.
 
     Among several, the one that requires most of them wins; None if that does not decide. A record

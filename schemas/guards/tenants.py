@@ -125,6 +125,11 @@ def sees_event(event: str) -> str:
 _ACCOUNT = f"name = {_ME}"
 SEES_ACCOUNT = _sees(_ACCOUNT)
 """SQL for whether who acts sees an account, for a session too that no policy holds."""
+SHOWN_VIEW = (
+    # It reads as the owner, whom no policy holds; what is asked of it is asked behind.
+    f"CREATE OR REPLACE VIEW {SCHEMA}.{SHOWN} WITH (security_barrier) AS {VIEWS[SHOWN]} "
+    f"WHERE {SEES_BATCH}"
+)
 SEEN: Mapping[str, str] = {
     "batch": f"id = {_BATCHES}",
     **dict.fromkeys(_OF_BATCH, f"batch_id = {_BATCHES}"),
@@ -169,11 +174,7 @@ def policies() -> Iterator[str]:
     enforces it (`shut_targets`).
     """
     yield from policies_of((*SEEN, *SEEN_OF_TARGETS))
-    # The view reads as the owner, whom no policy holds; what is asked of it is asked behind.
-    yield (
-        f"CREATE OR REPLACE VIEW {SCHEMA}.{SHOWN} WITH (security_barrier) AS {VIEWS[SHOWN]} "
-        f"WHERE {SEES_BATCH}"
-    )
+    yield SHOWN_VIEW
 
 
 def policies_of(names: Collection[str]) -> Iterator[str]:

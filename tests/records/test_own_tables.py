@@ -6,17 +6,19 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from schemas.field import Kind, Rule
 from schemas.own_definition import definition_of, table_of, toml_of
 from schemas.own_endpoint import ENDPOINT_KEYS
+from schemas.own_names import TEMPORARY, WORDS
 from schemas.own_tables import (
     FIELD_KEYS,
+    NAME,
     REFERENCE_KEYS,
     TABLE_KEYS,
-    TEMPORARY,
     own_folder,
     read_own_tables,
 )
@@ -122,7 +124,17 @@ REFUSED = [
     ('name = "refund"', 'name = "Refund"', "0.toml, line 2: name = 'Refund' is no name"),
     ('name = "refund"', 'name = "payment"', "name = 'payment' is taken"),
     ('name = "refund"', 'name = "batch"', "name = 'batch' is taken"),
-    ('name = "refund"', 'name = "order"', "name = 'order' is taken"),
+    ('name = "refund"', 'name = "order"', "name = 'order' is a word of SQL. Find another one."),
+    ('name = "refund"', 'name = "tablesample"', "name = 'tablesample' is a word of SQL"),
+    ('name = "refund"', 'name = "row"', "'row' is taken: there is a staged_row already. Find"),
+    ('name = "refund"', 'name = "payment_key"', "there is a payment_key already, a part of pay"),
+    ('name = "refund"', 'name = "payment_range"', "there is a staged_payment_range already, a"),
+    ('name = "refund"', 'name = "note_batch"', "name = 'note_batch' is taken. Find another one."),
+    (
+        'name = "refund"',
+        'name = "r\u00fcck"',
+        "is no name. Use up to 40 signs: a to z, digits and _",
+    ),
     ('name = "refund"', 'name = "record"', "name = 'record' is taken"),
     ('name = "refund"', 'name = "staged_x"', "name = 'staged_x' is taken"),
     ('name = "refund"', 'name = "pg_class"', "name = 'pg_class' is taken"),
@@ -211,14 +223,58 @@ def test_the_ending_of_a_file_is_in_any_case(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_said_with_what_to_do(tmp_path: Path) -> None:
-    text, folder = tmp_path / "0.toml", tmp_path / "1.toml"
+    text, folder, other, nothing, nowhere = (tmp_path / f"{at}.toml" for at in range(5))
     text.write_bytes(REFUND.encode("utf-16"))
     folder.mkdir()
+    other.write_text("#" * (1 << 20) + "\n")
+    nothing.symlink_to("/dev/null")
+    nowhere.symlink_to("gone.toml")
     fault = read_own_tables(tmp_path, DOCUMENTED).fault or ""
     assert fault.splitlines() == [
         f"{text}: cannot be read: it is not UTF-8 text: byte 0. Save it in UTF-8.",
-        f"{folder}: cannot be read: Is a directory.",
+        f"{folder}: is no file. Take it away, or give it another ending.",
+        f"{other}: cannot be read: it has more than 1048576 bytes.",
+        f"{nothing}: is no file. Take it away, or give it another ending.",
+        f"{nowhere}: cannot be read: No such file or directory.",
     ]
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """Every command did, for ever."""
+    os.mkfifo(tmp_path / "refund.toml")
+    said = "from schemas.tables import OWN; print(OWN.fault)"
+    where = {**os.environ, "RECON_RECORDS": str(tmp_path)}
+    told = subprocess.check_output([sys.executable, "-c", said], env=where, cwd=ROOT, timeout=30)
+    assert told.decode().strip() == (
+        f"{tmp_path}/refund.toml: is no file. Take it away, or give it another ending."
+    )
+
+
+def test_what_belongs_to_a_kind_is_no_other_one(tmp_path: Path) -> None:
+    named = FEE.replace('"fee"', '"refund_key"')
+    fault = read(tmp_path, named, REFUND)
+    assert fault == (
+        f"{tmp_path}/1.toml, line 2: name = 'refund' is taken: there is a refund_key already. "
+        "Find another one."
+    )
+    fault = read(tmp_path, REFUND, named)
+    assert fault == (
+        f"{tmp_path}/1.toml, line 2: name = 'refund_key' is taken: there is a refund_key already, "
+        "a part of refund. Find another one."
+    )
+
+
+def test_what_the_database_has_or_takes_for_a_word_is_no_name(rows: Any, tmp_path: Path) -> None:
+    there = rows("SELECT relname::text FROM pg_class WHERE relnamespace = 'recon'::regnamespace")
+    names = [name for (name,) in there if NAME.fullmatch(name)]
+    assert {"note_batch", "staged_row", "batch_id_seq", "payment_key"} <= {*names}
+    for number, name in enumerate(names):
+        (tmp_path / f"{number}.toml").write_text(REFUND.replace('"refund"', f'"{name}"'))
+    fault = read_own_tables(tmp_path, DOCUMENTED).fault or ""
+    told = re.findall(r"name = '(.*)' is taken", fault)
+    assert {*names} - {*told} == set()
+    words = rows("SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')")
+    assert {word for (word,) in words} <= WORDS
 
 
 def test_two_kinds_have_two_titles(tmp_path: Path) -> None:

@@ -118,8 +118,8 @@ def test_a_refused_record_shows_no_value(text: str) -> None:
 @pytest.mark.parametrize("table", EXTRACTS.values(), ids=EXTRACTS)
 def test_a_whole_header_is_recognised_in_any_case_and_order(table: Table) -> None:
     names = [name.lower() for name in reversed(table.columns)]
-    assert recognise(names) is (None if table is INSERT_BATCH_DATA else table)
-    assert recognise([*names, "surplus"]) is None
+    assert recognise((*names,)) is (None if table is INSERT_BATCH_DATA else table)
+    assert recognise((*names, "surplus")) is None
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ def test_a_whole_header_is_recognised_in_any_case_and_order(table: Table) -> Non
 def test_a_part_of_a_header_is_recognised_where_it_can_be_one(
     names: list[str], table: Table | None
 ) -> None:
-    assert recognise(names) is table
+    assert recognise((*names,)) is table

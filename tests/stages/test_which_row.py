@@ -11,6 +11,8 @@ import pytest
 
 from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.auditing.removals import note_removal
+from connectors.postgres.batches.findings import find_row
+from connectors.postgres.batches.repair_places import place_of
 from flows.__main__ import main
 from flows.stages.receive import receive
 from flows.stages.receiving.terms import StatedTerms
@@ -366,3 +368,17 @@ def test_what_to_do_about_a_row_is_what_is_left_to_do(
     assert told(6, "alone.csv", 2)[0] == [
         "Import its file again: of a batch that was undone no row is corrected."
     ]
+
+
+def test_a_row_is_looked_for_among_those_of_its_kind(workspace: Workspace, tmp_path: Path) -> None:
+    """There may be hundreds of kinds, and each lookup went through the tables of all."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2))], DEFAULT)
+    with workspace.database.connect() as connection, connection.transaction():
+        (row,) = find_row(connection, 1, 2)
+        place = place_of(connection, 1, 1, 2)
+        looked_in = connection.execute(
+            "SELECT relname FROM pg_stat_xact_user_tables WHERE relname LIKE 'staged%' "
+            "AND seq_scan + idx_scan > 0"
+        ).fetchall()
+    assert (row.record, row.state, place and place.line) == ("payment", "inserted", 3)
+    assert looked_in == [("staged_payment",)]

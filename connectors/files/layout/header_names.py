@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cache
 from itertools import chain
 from typing import NamedTuple, cast
 
@@ -30,7 +29,7 @@ NAMES_SHOWN = 30
 DATA_CELL = re.compile(r"[-+(]?[\s$€£]*[.,]?\d|.*@|(true|false|null|nan)$", re.IGNORECASE)
 
 
-_KNOWN = "known names"
+_KNOWN, _FIELDS = "known names", "fields by name"
 MOST_KEPT = 1_000
 """Headers that are kept as what they were found to be."""
 
@@ -238,7 +237,7 @@ class HeaderNames:
 
     def _is_all_of(self, table: Table) -> bool:
         known = {*self._fields_by_name(table), *self._other_names()}
-        return not self._match(table).missing and known.issuperset(self._folded)
+        return known.issuperset(self._folded) and not self._match(table).missing
 
     def _best_match(self, tables: Iterable[Table]) -> _Match:
         return max(map(self._match, tables), key=lambda match: match.rank)
@@ -397,26 +396,31 @@ class HeaderNames:
 
 
 def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
-    """The field of each name, folded: the profile's mapping outweighs the field's own name."""
+    """The field of each name, folded: the profile's mapping outweighs the field's own name.
+
+    Each header is matched with every record kind, so it is made once.
+    """
+    columns = table.columns
+    found: dict[str, str] | None = profile.recognised.get((_FIELDS, columns))
+    if found is not None:
+        return found
     mapped = {folded(theirs): ours for theirs, ours in profile.columns.items()}
     own = {
         name: field
-        for name, field in _own_names(table).items()
-        if name not in mapped and field not in profile.sources and field not in profile.keys
+        for field in columns
+        if (name := field.casefold()) not in mapped
+        and field not in profile.sources
+        and field not in profile.keys
     }
-    named = own | {theirs: ours for theirs, ours in mapped.items() if ours in table.columns}
+    named = own | {theirs: ours for theirs, ours in mapped.items() if ours in columns}
     # A field that is made of columns is in the first of them, unless that is a field of its own.
     first = {
-        folded(columns[0]): name
-        for name, columns in reversed([*profile.sources.items()])
-        if name in table.columns
+        folded(made_of[0]): name
+        for name, made_of in reversed([*profile.sources.items()])
+        if name in columns
     }
-    return first | named
-
-
-@cache
-def _own_names(table: Table) -> dict[str, str]:
-    return {field.casefold(): field for field in table.columns}
+    found = profile.recognised[_FIELDS, columns] = first | named
+    return found
 
 
 def known_names(profile: Profile) -> frozenset[str]:

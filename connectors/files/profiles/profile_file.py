@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from connectors.errors import ExtractRefused, ProfileError
-from connectors.files.disk.rule_files import written_text
 from connectors.files.disk.system_errors import unread
 from connectors.files.layout.carried_columns import record_columns
 from connectors.files.layout.header_names import HeaderNames
@@ -26,7 +25,7 @@ from connectors.printable import shown
 from schemas.cells.numbers import plain_number
 from schemas.counting import quantity
 from schemas.tables import EXTRACTS
-from schemas.toml_text import key_lines, read_toml
+from schemas.toml_text import key_lines, read_toml, written_text
 
 _BEHIND_KEY = (" ", ":", ".", "")
 """What stands behind the key that a message begins with."""

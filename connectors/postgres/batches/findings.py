@@ -1,7 +1,8 @@
 """What is wrong with the rows of a batch: reasons, notes, and the rejected rows themselves."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -12,12 +13,26 @@ from psycopg.rows import class_row, namedtuple_row
 from connectors.files.chunks.skipped_lines import SkippedLines
 from connectors.files.text.dialect import RecordFault
 from connectors.postgres.batches.digests import CLUES, STAGED, clues_digests
-from connectors.postgres.batches.ledger import TAKEN_BACK, Extract, batch_span, list_receipts
+from connectors.postgres.batches.ledger import (
+    TAKEN_BACK,
+    Extract,
+    Receipt,
+    batch_span,
+    list_receipts,
+    tables_of_extract,
+)
 from connectors.postgres.batches.written_over import OF_OTHERS, SECOND_RECORD
 from connectors.postgres.query import one_value
 from connectors.postgres.trail import read_detail
 from schemas.derived.sql_names import listed, staged_name
-from schemas.derived.views import AT_PLACES, CORRECTED, at_places, of_batch, position
+from schemas.derived.views import (
+    AT_PLACES,
+    CORRECTED,
+    at_places,
+    of_batch,
+    position,
+    staged_rows,
+)
 from schemas.field import Table
 from schemas.reasons import REASONS
 from schemas.tables import EXTRACTS
@@ -73,9 +88,20 @@ class RejectedRow(NamedTuple):
     """The kind it was staged as: that of its file, or of what is inside."""
 
 
-def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Finding]:
-    """The reasons of a batch for one record kind, most frequent first."""
-    counted = _counted(connection, table, batch_id)
+def findings(
+    connection: psycopg.Connection, tables: Iterable[Table], batch_id: int
+) -> dict[str, list[Finding]]:
+    """The reasons of a batch by record kind, most frequent first."""
+    counted = _counted(connection, batch_id)
+    return {
+        table.name: _findings(connection, table, batch_id, counted and counted(table))
+        for table in tables
+    }
+
+
+def _findings(
+    connection: psycopg.Connection, table: Table, batch_id: int, counted: list[Finding] | None
+) -> list[Finding]:
     rows = connection.execute(
         f"""WITH reasons AS (
             SELECT extract_id, record_number, first_line,
@@ -102,7 +128,9 @@ def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
     return [Finding(*row) for row in rows]
 
 
-def _counted(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Finding] | None:
+def _counted(
+    connection: psycopg.Connection, batch_id: int
+) -> Callable[[Table], list[Finding] | None] | None:
     """The reasons against rows that were rejected as they were read, as each chunk counted them.
 
     None: not all of them did, somebody altered what they say since, or rows of the batch were
@@ -118,17 +146,25 @@ def _counted(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
     digest = read_detail(staged).get(CLUES)
     if corrected or digest not in (None, clues_digests(connection, [batch_id]).get(batch_id, "")):
         return None
-    found = []
+    by_record = defaultdict[str, list[Receipt]](list)
     for receipt in list_receipts(connection, batch_id, "stage"):
-        states = receipt.totals.get(table.name, {})
-        reasons = receipt.clues.get(table.name, {}).get(REASONS_OF)
-        if reasons is None and "rejected" in states:
-            return None
-        for code, field, rows, number, line, value in reasons or ():
-            found.append(
-                Finding(table.name, code, field, rows, receipt.extract_id, line, number, value)
-            )
-    return found
+        for record in {*receipt.totals, *receipt.clues}:
+            by_record[record].append(receipt)
+
+    def of_kind(table: Table) -> list[Finding] | None:
+        found = []
+        for receipt in by_record[table.name]:
+            states = receipt.totals.get(table.name, {})
+            reasons = receipt.clues.get(table.name, {}).get(REASONS_OF)
+            if reasons is None and "rejected" in states:
+                return None
+            for code, field, rows, number, line, value in reasons or ():
+                found.append(
+                    Finding(table.name, code, field, rows, receipt.extract_id, line, number, value)
+                )
+        return found
+
+    return of_kind
 
 
 def rejected_rows(
@@ -289,9 +325,12 @@ def is_broken(error_data: str | None) -> bool:
 
 def find_row(connection: psycopg.Connection, extract_id: int, record_number: int) -> list[Any]:
     """Everything known about one staged row; what proves it is another matter (`locate`)."""
+    rows = staged_rows(tables_of_extract(connection, extract_id))
+    if not rows:
+        return []
     with connection.cursor(row_factory=namedtuple_row) as cursor:
         return cursor.execute(
-            "SELECT *, NULL AS proof FROM staged_row WHERE extract_id = %s AND record_number = %s",
+            f"SELECT *, NULL AS proof FROM ({rows}) r WHERE extract_id = %s AND record_number = %s",
             [extract_id, record_number],
         ).fetchall()
 

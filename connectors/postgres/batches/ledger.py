@@ -23,7 +23,7 @@ from connectors.postgres.trail import add_event, read_detail
 from schemas.derived.sql_names import listed
 from schemas.derived.views import LISTING_FEED
 from schemas.field import Table
-from schemas.tables import by_dependency
+from schemas.tables import EXTRACTS, by_dependency
 
 RUN_BEGAN = "run began"
 """What a run of Prefect says in the trail of each batch that it works on."""
@@ -394,6 +394,16 @@ def list_receipts(
 def staged_tables(connection: psycopg.Connection, batch_id: int) -> list[Table]:
     """The record kinds that a batch has rows of, references first."""
     return tables_of(list_receipts(connection, batch_id, "stage", with_clues=False))
+
+
+def tables_of_extract(connection: psycopg.Connection, extract_id: int) -> list[Table]:
+    """The record kinds that rows of an extract are staged as, in no order: its own, or inside."""
+    found = connection.execute(
+        "SELECT record FROM extract WHERE id = %(extract)s UNION SELECT k FROM receipt, "
+        "jsonb_object_keys(totals::jsonb) k WHERE extract_id = %(extract)s AND stage = 'stage'",
+        {"extract": extract_id},
+    )
+    return [EXTRACTS[name] for (name,) in found if name in EXTRACTS]
 
 
 def tables_of(receipts: Iterable[Receipt]) -> list[Table]:

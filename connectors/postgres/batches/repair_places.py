@@ -7,7 +7,7 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.postgres.batches.corrections import corrected_by, corrections_of
-from connectors.postgres.batches.ledger import batch_span, staged_tables
+from connectors.postgres.batches.ledger import batch_span, staged_tables, tables_of_extract
 from schemas.derived.sql_names import key_columns, listed, staged_name
 from schemas.derived.views import (
     CORRECTED,
@@ -17,6 +17,7 @@ from schemas.derived.views import (
     quoted,
     repair_joins,
     repair_state,
+    staged_rows,
 )
 from schemas.own_columns import ROW_NAME
 
@@ -111,8 +112,11 @@ def place_of(
     connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
 ) -> DeliveredPlace | None:
     """Where a row of a batch was delivered, and what became of it."""
+    rows = staged_rows(tables_of_extract(connection, extract_id))
+    if not rows:
+        return None
     row = connection.execute(
-        "SELECT e.name, s.first_line, s.state FROM staged_row s "
+        f"SELECT e.name, s.first_line, s.state FROM ({rows}) s "
         "JOIN extract e ON e.id = s.extract_id "
         "WHERE s.batch_id = %s AND s.extract_id = %s AND s.record_number = %s",
         [batch_id, extract_id, record_number],

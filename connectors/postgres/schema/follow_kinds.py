@@ -17,7 +17,7 @@ from schemas.derived.sql_names import READER, SCHEMA, SHOWN_SCHEMA, listed, stag
 from schemas.derived.views import DOCUMENTED_VIEWS, VIEWS, quoted
 from schemas.guards.roles import grants_of
 from schemas.guards.shown_rows import hidden_again, shown_rows
-from schemas.guards.tenants import policies_of
+from schemas.guards.tenants import SHOWN_VIEW, policies_of
 from schemas.own_definition import CHANGED, MADE, REMOVED, changes, definition_of, table_of
 from schemas.tables import OWN
 
@@ -36,21 +36,24 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
     asking = _asking(connection)
     there = kept_of(connection.exec_driver_sql(THERE.replace("%", "%%")).fetchall())
     gone = sorted(there.keys() - OWN.tables.keys())
+    defined = {name: definition_of(table) for name, table in OWN.tables.items()}
+    # Nobody who works with another kind is waited for.
+    changed = [
+        name for name, of in defined.items() if name not in there or there[name].definition != of
+    ]
     # Who is refused waits for nobody. Rows that a run is writing are seen once it lets go of them.
     _refuse(all_hindrances(asking, there, asked=asked))
     _lock_changed(connection, there)
     _refuse(all_hindrances(asking, there, asked=asked))
     # The view would be in the way of what it names; who may read it goes on to.
     _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {DOCUMENTED_VIEWS[ROWS]}")
-    for name in {*gone, *OWN.tables}:
+    for name in (*gone, *changed):
         _run(connection, hidden_again(f"staged_{name}"))
     for name in gone:
         _drop(connection, name)
         _add_event(connection, name, there[name].definition, None)
-    for name, table in OWN.tables.items():
-        definition, kept = definition_of(table), there.get(name)
-        if kept and kept.definition == definition:
-            continue
+    for name in changed:
+        definition, kept = defined[name], there.get(name)
         if kept and is_used(asking, name):
             _alter(connection, name)
         else:
@@ -60,16 +63,29 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
         now = kept.followed_by(definition) if kept else KeptKind(definition)
         comment = now.comment.replace("'", "''")
         _run(connection, f"COMMENT ON TABLE {SCHEMA}.{name} IS '{comment}'")
-        staged = staged_name(table)
+        staged = staged_name(OWN.tables[name])
         _run(connection, f"ALTER TABLE {SCHEMA}.{staged} SET ({STORAGE[staged]})")
         _add_event(connection, name, kept.definition if kept else None, definition)
     _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {VIEWS[ROWS]}")
-    if OWN.tables and connection.exec_driver_sql(f"SELECT to_regrole('{READER}')").scalar():
-        for statement in (*grants_of(OWN.tables), *policies_of(OWN.tables)):
+    if OWN.tables:
+        _run(connection, SHOWN_VIEW)
+    if connection.exec_driver_sql(f"SELECT to_regrole('{READER}')").scalar():
+        _grant(connection, changed)
+
+
+def _grant(connection: sa.Connection, changed: Iterable[str]) -> None:
+    """Let the roles have the kinds that changed, and those whose shown rows a migration dropped."""
+    of_schema = f"FROM pg_class WHERE relnamespace = to_regnamespace('{SHOWN_SCHEMA}')"
+    shown = {*connection.exec_driver_sql(f"SELECT relname {of_schema}").scalars()}
+    there = connection.exec_driver_sql(f"SELECT to_regnamespace('{SHOWN_SCHEMA}')").scalar()
+    dropped = (name for name in OWN.tables if there and f"staged_{name}" not in shown)
+    if not (names := list(dict.fromkeys((*changed, *dropped)))):
+        return
+    for statement in (*grants_of(names), *policies_of(names)):
+        _run(connection, statement)
+    if there:
+        for statement in shown_rows(OWN.tables[name] for name in names):
             _run(connection, statement)
-        if connection.exec_driver_sql(f"SELECT to_regnamespace('{SHOWN_SCHEMA}')").scalar():
-            for statement in shown_rows(OWN.tables.values()):
-                _run(connection, statement)
 
 
 def _add_event(connection: sa.Connection, name: str, before: str | None, now: str | None) -> None:
@@ -102,7 +118,6 @@ def _lock_changed(connection: sa.Connection, there: Mapping[str, KeptKind]) -> N
 
 
 def _make(connection: sa.Connection, name: str) -> None:
-    _refuse_word(connection, name)
     tables = (TARGETS[name], STAGED[name])
     names = [table.name for table in tables]
     names += [str(table.primary_key.name) for table in tables if table.primary_key]
@@ -117,19 +132,6 @@ def _make(connection: sa.Connection, name: str) -> None:
             f"{taken} already. Give the kind another name; nothing was changed."
         )
     METADATA.create_all(connection, tables, checkfirst=False)
-
-
-def _refuse_word(connection: sa.Connection, name: str) -> None:
-    """Refuse a name that the server takes for a word of its own where a table is named."""
-    reserved = connection.exec_driver_sql(
-        "SELECT EXISTS (SELECT FROM pg_get_keywords() "
-        f"WHERE word = '{name}' AND catcode IN ('R', 'T'))"
-    ).scalar()
-    if reserved:
-        raise DatabaseUnusable(
-            f"{OWN.about(name)} cannot be made: {name} is a word of SQL. Give the kind "
-            "another name; nothing was changed."
-        )
 
 
 def _drop(connection: sa.Connection, name: str) -> None:

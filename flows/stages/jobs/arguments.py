@@ -185,7 +185,8 @@ def profiles_folder(settings: Settings) -> Path:
 
 def profile_names(settings: Settings) -> list[str]:
     """The feed profiles that there are, by name."""
-    return sorted(path.stem for path in profiles_folder(settings).glob("*.toml"))
+    found = profiles_folder(settings).glob("*.toml")
+    return sorted(path.stem for path in found if path.is_file())
 
 
 def profile_path(settings: Settings, name: str | None) -> Path | None:

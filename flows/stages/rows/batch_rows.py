@@ -18,6 +18,7 @@ from flows.stages.rows.writing import plain_rows
 from flows.stages.workspace import Workspace
 from flows.steps.frames.sources import DELIVERED, record_schema
 from schemas.cells.reading import UNFIT, Unread, read
+from schemas.derived.views import staged_rows
 from schemas.field import Field, Kind
 from schemas.tables import INSERT_BATCH_DATA
 
@@ -41,9 +42,10 @@ def _rows(
 ) -> Iterable[tuple[object, ...]]:
     profile = restored_profile(ledger.find_batch(connection, extract.batch_id))
     _, header = open_archived(workspace, extract, profile)
+    staged = staged_rows(ledger.tables_of_extract(connection, extract.id))
     found = connection.execute(
-        "SELECT data, state, first_line, record_number FROM staged_row WHERE extract_id = %s "
-        "ORDER BY record_number",
+        f"SELECT data, state, first_line, record_number FROM ({staged}) r "
+        "WHERE extract_id = %s ORDER BY record_number",
         [extract.id],
     ).fetchall()
     # A record that was broken has no cells.

@@ -9,7 +9,6 @@ import csv
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from flows.steps.match.comparison import SECRET
 from schemas.cells.reading import Moment, Number, Unread, read
@@ -65,13 +64,10 @@ def digest(content: str) -> str:
 def _object(text: str) -> tuple[Table | None, Cells | None]:
     try:
         tree = read_tree(text)
-        kind = _kind(tuple(tree)) if isinstance(tree, dict) else None
+        kind = recognise(tuple(tree)) if isinstance(tree, dict) else None
         return (kind, record_cells(kind, tree)) if kind else (None, None)
     except ValueError:
         return None, None
-
-
-_kind = lru_cache(maxsize=1000)(recognise)
 
 
 def _differing(

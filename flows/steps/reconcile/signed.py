@@ -20,7 +20,7 @@ from schemas.breaks import OF_AMOUNTS
 from schemas.derived.left_out import SUPERSEDED
 from schemas.field import Field, Table
 from schemas.frame_types import AMOUNT
-from schemas.own_tables import PACKED
+from schemas.own_names import PACKED
 from schemas.tables import EXTRACTS
 
 NOW = "D"

@@ -101,7 +101,7 @@ def _recognised(text: str) -> Table | None:
         tree = read_tree(text)
     except ValueError:
         return None
-    return recognise(tree) if isinstance(tree, dict) else None
+    return recognise(tuple(tree)) if isinstance(tree, dict) else None
 
 
 def _csv_line(text: str, named: Table | None) -> tuple[Table, Mapping[str, str | None]] | Unread:

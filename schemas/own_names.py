@@ -1,0 +1,76 @@
+"""What a record kind of one's own cannot be called: its tables would be no tables, or others'.
+
+All of it is known before any database is asked, so a definition is refused where it is read.
+"""
+
+from collections.abc import Iterable
+
+from schemas.ledger import LEDGER
+from schemas.own_checks import KeyFault
+
+TEMPORARY = {
+    *("used", "met", "missing", "offered", "told_keys"),
+    *("present", "repaired", "in_error", "named_repairs", "repair_claims", "sends_reopened"),
+    "written_over",
+}
+"""Names of tables of a moment: PostgreSQL would find these instead."""
+PACKED = "record"
+"""What says in a file of signed records of which kind each is: the kinds are columns beside it."""
+INDEXES = {
+    *("before_image_range", "outcome_range", "send_order", "send_twins", "note_batch"),
+    *("batch_content", "batch_listings", "batch_corrects", "extract_batch", "extract_name"),
+    *("extract_content", "receipt_batch", "event_batch", "event_what", "event_chain_event"),
+    *("reconciliation_scope", "break_state_break", "break_state_record"),
+    "decision_reconciliation",
+}
+"""Of our own tables (`schemas.derived.sql`), beside those of their keys."""
+OTHERS = {
+    *(f"{name}{of}" for name in LEDGER for of in ("", "_pkey")),
+    *(f"{name}_{key}_seq" for name, table in LEDGER.items() for key in table.key),
+    *("alembic_version", "alembic_version_pkc", "staged_row", "shown_row", "position", "lineage"),
+    *(*INDEXES, *TEMPORARY, PACKED),
+}
+"""What the database has that is of no record kind, and what is beside kinds elsewhere."""
+_WORDS = """
+    all analyse analyze and any array as asc asymmetric authorization binary both case cast check
+    collate collation column concurrently constraint create cross current_catalog current_date
+    current_role current_schema current_time current_timestamp current_user default deferrable desc
+    distinct do else end except false fetch for foreign freeze from full grant group having ilike in
+    initially inner intersect into is isnull join lateral leading left like limit localtime
+    localtimestamp natural not notnull null offset on only or order outer overlaps placing primary
+    references returning right select session_user similar some symmetric system_user table
+    tablesample then to trailing true union unique user using variadic verbose when where window
+    with"""
+WORDS = frozenset(_WORDS.split())
+"""What PostgreSQL takes for no table where one is named."""
+
+
+def relations_of(name: str) -> tuple[str, ...]:
+    """What the database has of a record kind: its two tables, and their keys and indexes."""
+    staged = f"staged_{name}"
+    return name, f"{name}_key", staged, f"{staged}_range", f"{staged}_rejected"
+
+
+class TakenNames:
+    """The names that there are, and of which record kind."""
+
+    def __init__(self, kinds: Iterable[str]) -> None:
+        self._of = dict.fromkeys(OTHERS, "")
+        for kind in kinds:
+            self.add(kind)
+
+    def add(self, kind: str) -> None:
+        """Have the names of a kind taken, its own and those of what belongs to it."""
+        self._of |= dict.fromkeys(relations_of(kind), kind)
+
+    def refuse(self, name: str) -> None:
+        """Raise KeyFault where no other kind can be called so."""
+        if name in WORDS:
+            raise KeyFault("name", f"= {name!r} is a word of SQL. Find another one.")
+        if name.startswith(("staged_", "pg_")):
+            raise KeyFault("name", f"= {name!r} is taken. Find another one.")
+        for one in relations_of(name):
+            if (of := self._of.get(one)) is not None:
+                part = f", a part of {of}" if of not in ("", one) else ""
+                there = f": there is a {one} already{part}" if part or one != name else ""
+                raise KeyFault("name", f"= {name!r} is taken{there}. Find another one.")
