@@ -90,14 +90,14 @@ def row_digests(
     forms = _forms(connection, table, kept)
     known = {form: kept[form] for form in kept.keys() & forms.keys()}
     others = {*batches}.difference(*known.values())
-    return {
-        (extract, table.name): Digest(rows, total)
+    return _added_up(
+        (extract, table.name, rows, total)
         for hashed, of in ((_now(table), others), *((forms[one], known[one]) for one in known))
         if of
-        for extract, rows, total in connection.execute(
+        for extract, _, rows, total, *_ in connection.execute(
             _digests_of(table, hashed, within), {"batches": sorted(of)}
         )
-    }
+    )
 
 
 def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
@@ -108,7 +108,7 @@ def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
     for table in tables:
         # Read first: of a statement that writes, the server reads with one process alone.
         found = lease.connection.execute(
-            _SPANS.format(_now(table), _staged(table)), {"batches": [lease.batch_id]}
+            _digests_of(table, _now(table)), {"batches": [lease.batch_id]}
         )
         lease.add_receipts(
             Receipt(
@@ -169,14 +169,19 @@ def _stated(
         if record in EXTRACTS
         for form in _forms(connection, EXTRACTS[record], kept)
     }
+    return _added_up(
+        (extract, record, json.loads(counts)["rows"], total if (record, form) in known else None)
+        for extract, record, counts, (form, total) in stated
+    )
+
+
+def _added_up(spans: Iterable[tuple[int, str, int, str | None]]) -> Digests:
+    """Rows and sums of spans, by extract and record kind; without a sum where one is not known."""
     found: Digests = {}
-    for extract, record, counts, (form, total) in stated:
-        rows, added = found.get((extract, record), Digest(0, "0"))
-        rows += json.loads(counts)["rows"]
-        if added is None or (record, form) not in known:
-            found[extract, record] = Digest(rows, None)
-        else:
-            found[extract, record] = Digest(rows, _added(added, total))
+    for extract, record, rows, total in spans:
+        before = found.get((extract, record), Digest(0, "0"))
+        both = None if before.sum is None or total is None else _added(before.sum, total)
+        found[extract, record] = Digest(before.rows + rows, both)
     return found
 
 
@@ -266,33 +271,22 @@ def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) 
     }
 
 
-_OF_BATCHES = (
-    "{} s WHERE s.batch_id = ANY(%(batches)s) AND s.extract_id "
-    "BETWEEN (SELECT min(id) FROM extract WHERE batch_id = ANY(%(batches)s)) "
-    "AND (SELECT max(id) FROM extract WHERE batch_id = ANY(%(batches)s))"
-)
-"""SQL for the staged rows of batches; the range of extracts is what the range indexes know."""
-_SPANS = sql.SQL(
-    f"SELECT s.extract_id, (s.record_number / {SPAN})::int, count(*), sum({{}})::text, "
-    f"min(s.record_number), max(s.record_number) FROM {_OF_BATCHES} GROUP BY 1, 2"
-)
-
-
-def _digests_of(table: Table, hashed: sql.Composed, within: RecordSpan | None) -> sql.Composed:
-    """SQL for the digests by extract, of the rows of a span or all."""
-    of_span: sql.Composable = sql.SQL("")
+def _digests_of(
+    table: Table, hashed: sql.Composed, within: RecordSpan | None = None
+) -> sql.Composed:
+    """SQL for the digests by extract and span; the range of extracts is what range indexes know."""
+    only: sql.Composable = sql.SQL("")
     if within is not None:
-        of_span = sql.SQL(" AND s.extract_id = {} AND s.record_number BETWEEN {} AND {}").format(
+        only = sql.SQL("AND s.extract_id = {} AND s.record_number BETWEEN {} AND {} ").format(
             *within
         )
-    rows = sql.SQL(_OF_BATCHES).format(_staged(table))
-    return sql.SQL("SELECT s.extract_id, count(*), sum({})::text FROM {}{} GROUP BY 1").format(
-        hashed, rows, of_span
-    )
-
-
-def _staged(table: Table) -> sql.Identifier:
-    return sql.Identifier(SCHEMA, staged_name(table))
+    return sql.SQL(
+        f"SELECT s.extract_id, (s.record_number / {SPAN})::int, count(*), sum({{}})::text, "
+        "min(s.record_number), max(s.record_number) FROM {} s "
+        "WHERE s.batch_id = ANY(%(batches)s) AND s.extract_id "
+        "BETWEEN (SELECT min(id) FROM extract WHERE batch_id = ANY(%(batches)s)) "
+        "AND (SELECT max(id) FROM extract WHERE batch_id = ANY(%(batches)s)) {}GROUP BY 1, 2"
+    ).format(hashed, sql.Identifier(SCHEMA, staged_name(table)), only)
 
 
 def _forms(
