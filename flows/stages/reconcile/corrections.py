@@ -7,7 +7,7 @@ BreakId, the breaks it is to close. A file holds rows of one batch, the one that
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import IO
 
 import polars as pl
@@ -80,9 +80,9 @@ def corrections(
                 rows.filter(pl.col("extract_id").is_in(list(headers))).iter_slices(ROWS)
             )
             texts = RowTexts(workspace, connection, [batch], without=gathered.unproven)
-            pieces[record, batch, more] = partial(
-                _write, connection, table, batch, mine, headers, texts
-            )
+            pieces[record, batch, more] = _Rows(
+                connection, table, batch, mine, headers, texts
+            ).write
     # `payment.csv`; where rows are of several batches, or of a correction, it says which.
     count = Counter(record for record, *_ in pieces)
     return {
@@ -93,93 +93,64 @@ def corrections(
     }
 
 
-def _write(
-    connection: psycopg.Connection,
-    table: Table,
-    batch: int,
-    rows: PartedRows,
-    headers: Mapping[int, Header],
-    texts: RowTexts,
-    file: IO[bytes],
-) -> None:
-    """Write a file of rows, with the ids of their breaks; their headers are written alike."""
-    lines = partial(_lines, connection, table, batch, rows, headers, texts)
-    header = next(iter(headers.values()))
-    plain = not table.unquotable and all(
-        needs_nothing(one) and not one.unpivot for one in headers.values()
-    )
-    frames = partial(_frames, connection, table, batch, rows, headers, texts) if plain else None
-    write_lines(header, [PARENT_COLUMN, BREAK_COLUMN], lines, file, frames)
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of one file, with the ids of their breaks; their headers are written alike."""
 
+    connection: psycopg.Connection
+    table: Table
+    batch: int
+    rows: PartedRows
+    headers: Mapping[int, Header]
+    texts: RowTexts
 
-def _frames(
-    connection: psycopg.Connection,
-    table: Table,
-    batch: int,
-    rows: PartedRows,
-    headers: Mapping[int, Header],
-    texts: RowTexts,
-) -> Iterator[pl.DataFrame]:
-    """What `_lines` gives, of rows most of which are written as they were delivered."""
-    header = next(iter(headers.values()))
-    place, text = ["extract_id", "row"], pl.col("data")
-    for part in rows:
-        found = row_texts_at(
-            connection, table, batch, part["extract_id"].to_list(), part["row"].to_list()
+    def write(self, file: IO[bytes]) -> None:
+        headers = self.headers.values()
+        plain = not self.table.unquotable and all(
+            needs_nothing(one) and not one.unpivot for one in headers
         )
-        others = found.filter(text.is_null() | may_stay_open(text, header))
-        written = [
-            (row.extract_id, row.record_number, None if row.raw else own)
-            for row, own in _rewritten(connection, table, batch, others, headers, texts)
-        ]
-        schema = {**found.select(place).schema, "written": pl.String()}
-        yield (
-            found.join(part, on=place, maintain_order="left")
-            .join(
-                pl.DataFrame(written, schema, orient="row"),
-                on=place,
-                how="left",
-                maintain_order="left",
+        own = [PARENT_COLUMN, BREAK_COLUMN]
+        write_lines(next(iter(headers)), own, self._lines, file, self._frames if plain else None)
+
+    def _frames(self) -> Iterator[pl.DataFrame]:
+        """What `_lines` gives, of rows most of which are written as they were delivered."""
+        place, text = ["extract_id", "row"], pl.col("data")
+        kept = ~may_stay_open(text, next(iter(self.headers.values())))
+        for part in self.rows:
+            extracts, numbers = part["extract_id"].to_list(), part["row"].to_list()
+            found = row_texts_at(self.connection, self.table, self.batch, extracts, numbers)
+            written = [
+                (row.extract_id, row.record_number, None if row.raw else own)
+                for row, own in self._rewritten(found.filter(~kept.fill_null(value=False)))
+            ]
+            schema = {**found.select(place).schema, "written": pl.String()}
+            others = pl.DataFrame(written, schema, orient="row")
+            yield (
+                found.join(part, on=place, maintain_order="left")
+                .join(others, on=place, how="left", maintain_order="left")
+                .select(
+                    pl.format("{}:{}", "extract_id", "row").alias(PARENT_COLUMN),
+                    pl.col("ids").alias(BREAK_COLUMN),
+                    pl.when(kept).then(text).otherwise("written").alias(TEXT),
+                )
             )
-            .select(
-                pl.format("{}:{}", "extract_id", "row").alias(PARENT_COLUMN),
-                pl.col("ids").alias(BREAK_COLUMN),
-                pl.when(~may_stay_open(text, header)).then(text).otherwise("written").alias(TEXT),
-            )
-        )
 
+    def _lines(self) -> Iterator[RewrittenLine]:
+        for part in self.rows:
+            places = part.select("extract_id", "row").iter_rows()
+            ids = dict(zip(places, part["ids"], strict=True))
+            for row, text in self._rewritten(part):
+                place = (row.extract_id, row.record_number)
+                own = {PARENT_COLUMN: f"{place[0]}:{place[1]}", BREAK_COLUMN: ids[place]}
+                yield RewrittenLine(own, text)
 
-def _lines(
-    connection: psycopg.Connection,
-    table: Table,
-    batch: int,
-    rows: PartedRows,
-    headers: Mapping[int, Header],
-    texts: RowTexts,
-) -> Iterator[RewrittenLine]:
-    for part in rows:
-        places = part.select("extract_id", "row").iter_rows()
-        ids = dict(zip(places, part["ids"], strict=True))
-        for row, text in _rewritten(connection, table, batch, part, headers, texts):
-            place = (row.extract_id, row.record_number)
-            own = {PARENT_COLUMN: f"{place[0]}:{place[1]}", BREAK_COLUMN: ids[place]}
-            yield RewrittenLine(own, text)
-
-
-def _rewritten(
-    connection: psycopg.Connection,
-    table: Table,
-    batch: int,
-    places: pl.DataFrame,
-    headers: Mapping[int, Header],
-    texts: RowTexts,
-) -> Iterator[tuple[RejectedRow, str]]:
-    """Rows by their `extract_id` and `row`, each with the text that is written of it."""
-    if places.is_empty():
-        return
-    extracts, numbers = places["extract_id"].to_list(), places["row"].to_list()
-    for row in texts.filled(rows_at(connection, table, batch, extracts, numbers)):
-        yield row, rewritten(table, row, headers[row.extract_id], with_secrets=False)
+    def _rewritten(self, places: pl.DataFrame) -> Iterator[tuple[RejectedRow, str]]:
+        """Rows by their `extract_id` and `row`, each with the text that is written of it."""
+        extracts, numbers = places["extract_id"].to_list(), places["row"].to_list()
+        rows = rows_at(self.connection, self.table, self.batch, extracts, numbers)
+        for row in self.texts.filled(rows):
+            header = self.headers[row.extract_id]
+            yield row, rewritten(self.table, row, header, with_secrets=False)
 
 
 def _wanted(
