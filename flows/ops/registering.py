@@ -133,8 +133,8 @@ def _parameters(
         if name not in schema.get("properties", {}):
             refused.append(f"parameter {name}: its flow has it no more, so it is not kept")
         elif problems := validate({name: value}, schema, ignore_required=True):
-            said = f"its flow does not take it any more: {_first(problems)}"
-            refused.append(f"parameter {name}: {said}")
+            why = _first(problems)
+            refused.append(f"parameter {name}: its flow does not take it any more: {why}")
         else:
             kept[name] = value
     return kept, refused

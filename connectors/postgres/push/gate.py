@@ -24,7 +24,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.errors import PushHeld, ReconError
-from connectors.files.disk.atomic import file_alone, private_folder, room_left
+from connectors.files.disk.atomic import file_alone, private_folder, room_left, sync_folder
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.push.count import (
     forget_windows,
@@ -322,11 +322,7 @@ def _write_marker(home: Path, number: int, token: str, owner: str) -> tuple[str,
             file.flush()
             os.fsync(file.fileno())
         Path(draft).replace(path)
-        folder = os.open(home, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(home)
         return inode, path.stat().st_ctime_ns
     except OSError as error:
         if draft is not None:
