@@ -158,15 +158,20 @@ def test_figures_are_shown_as_chosen_and_lead_to_the_same_breaks(
     assert downloaded(anna, large[0]) == downloaded(bo, large[0]), "and so have downloads"
 
 
-@pytest.mark.long
-def test_a_filter_is_typed_as_figures_are_shown(workspace: Workspace, browser: New) -> None:
+def german_anna(workspace: Workspace, browser: New) -> tuple[Browser, int]:
+    """Somebody who sees figures as Germans write them, and a run with a break of 1,234.56."""
     add(workspace, ANNA)
     place = logged_in(workspace, ANNA)
     with place.database.connect() as connection:
         choose_show_as(connection, "anna", GERMAN)
     run = reconcile(place, found("1", amount="1234.56"), scope="everything")
-    anna = browser().log_in("anna")
-    breaks = f"/runs/{run.id}/breaks"
+    return browser().log_in("anna"), run.id
+
+
+@pytest.mark.long
+def test_a_filter_is_typed_as_figures_are_shown(workspace: Workspace, browser: New) -> None:
+    anna, run = german_anna(workspace, browser)
+    breaks = f"/runs/{run}/breaks"
     anna.open(breaks, numbers="point-comma", amount="1.234,56")
     assert "1 break" in anna.text
     assert anna.answer.url.params["amount"] == "1234.56", "the address is for everybody"
@@ -181,13 +186,8 @@ def test_a_filter_is_typed_as_figures_are_shown(workspace: Workspace, browser: N
 
 
 def test_a_ceiling_is_typed_as_figures_are_shown(workspace: Workspace, browser: New) -> None:
-    add(workspace, ANNA)
-    place = logged_in(workspace, ANNA)
-    with place.database.connect() as connection:
-        choose_show_as(connection, "anna", GERMAN)
-    run = reconcile(place, found("1", amount="1234.56"), scope="everything")
-    anna = browser().log_in("anna")
-    decide = f"/runs/{run.id}/decide"
+    anna, run = german_anna(workspace, browser)
+    decide = f"/runs/{run}/decide"
     terms = {"reason": "bank charges", "until": "2026-12-31"}
     anna.open(f"{decide}?all=1&state=open&what=accept").send(decide, **terms, up_to="1.500")
     assert (anna.status, "may be 1500 or 1,500" in anna.text) == (400, True)

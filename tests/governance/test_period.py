@@ -34,7 +34,7 @@ from tests.governance.period_model import (
     World,
     business_days,
 )
-from tests.governance.period_told import NAMES, forward, pool, severity
+from tests.governance.period_reported import NAMES, forward, pool, severity
 from tests.stages.payments import HEADER
 
 AMOUNTS = ("0.01", "10.50", "99.99", "100", "2500.75", "10000", "9000000000000.01", "0.5")

@@ -430,18 +430,19 @@ def test_a_secret_of_ones_own_is_shown_nowhere(
     assert rows('SELECT "Pin" FROM refund ORDER BY "Id"') == [("canary-7",), ("canary-8",)]
 
 
+def grant_roles(workspace: Workspace) -> None:
+    with workspace.database.connect() as connection:
+        for statement in statements():
+            connection.execute(statement)
+
+
 @pytest.mark.long
 def test_whoever_may_not_see_secrets_is_shown_none_of_ones_own(
     run: Run, workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
     """Readers were, of a kind that came behind the roles, or that whoever grants them has not."""
 
-    def grant() -> None:
-        with workspace.database.connect() as connection:
-            for statement in statements():
-                connection.execute(statement)
-
-    grant()
+    grant_roles(workspace)
     define(tmp_path, REFUND + PIN)
     (tmp_path / "records" / "fee.toml").write_text(
         REFUND.replace('"refund"', '"fee"').replace('"Refund"', '"Fee"').replace("Amount", "Fee")
@@ -457,7 +458,7 @@ def test_whoever_may_not_see_secrets_is_shown_none_of_ones_own(
     )
     for again in (False, True):
         if again:
-            grant()  # As on a machine without the definitions.
+            grant_roles(workspace)  # As on a machine without the definitions.
             asked = asked[:1]
         with workspace.database.connect() as connection:
             connection.execute("SET ROLE recon_reader")
@@ -640,9 +641,8 @@ def test_a_name_that_somebody_gave_something_of_theirs_is_refused(
 def test_a_role_that_does_not_own_the_schema_works_with_kinds_and_makes_none(
     run: Run, workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
+    grant_roles(workspace)
     with workspace.database.connect() as connection:
-        for statement in statements():
-            connection.execute(statement)
         name = f"clerk_{os.getpid()}"
         connection.execute(f"CREATE ROLE {name} LOGIN IN ROLE recon_merger")
     assert workspace.settings.database_url is not None
@@ -668,9 +668,8 @@ def test_a_role_that_does_not_own_the_schema_works_with_kinds_and_makes_none(
 def test_a_kind_is_made_while_records_of_another_one_are_written(
     run: Run, workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
+    grant_roles(workspace)
     with workspace.database.connect() as connection:
-        for statement in statements():
-            connection.execute(statement)
         assert run("status").returncode == 0
         (tmp_path / "records" / "fee.toml").write_text(
             REFUND.replace('"refund"', '"fee"').replace('"Refund"', '"Fee"')
@@ -701,9 +700,7 @@ key = ["Id"]
 type = "integer"
 required = true
 """
-    with workspace.database.connect() as connection:
-        for statement in statements():
-            connection.execute(statement)
+    grant_roles(workspace)
     define(tmp_path, memo + '[fields.TenantsId]\ntype = "integer"\n')
     done = run("import", write(tmp_path, "1,", top="Id,TenantsId"))
     assert done.returncode == 0, done.stderr
