@@ -58,6 +58,9 @@ class Heartbeat:
             "-c application_name=recon-lease",
         }
         self._session = taken.session
+        self._held_by = connection
+        self._said = select.poll()
+        self._said.register(connection.pgconn.socket, select.POLLIN)
         self._own: psycopg.Connection | None = None
         self._turn = threading.Lock()
         self._ended = threading.Event()
@@ -75,6 +78,19 @@ class Heartbeat:
             with suppress(psycopg.Error, OSError):
                 self._renew()
         return not self.lost and _now() - self._renewed < self.seconds
+
+    def has_ended(self) -> bool:
+        """Whether the server has ended the session, of which nothing is asked now; asks nothing.
+
+        What it held was free at that moment, however lately it was renewed.
+        """
+        try:
+            # A notice is read; behind the last words of the server is the end.
+            while self._said.poll(0):
+                self._held_by.pgconn.consume_input()
+        except psycopg.OperationalError:
+            return True
+        return self._held_by.closed
 
     def end(self) -> None:
         self._ended.set()
@@ -156,22 +172,6 @@ def take(
         if time.monotonic() >= deadline:
             return None
         time.sleep(PAUSE_SECONDS)
-
-
-def has_ended(connection: psycopg.Connection) -> bool:
-    """Whether the server has ended a session that nothing is asked of now; costs no question.
-
-    What it held was free at that moment, however lately it was renewed.
-    """
-    readable = select.poll()
-    try:
-        readable.register(connection.pgconn.socket, select.POLLIN)
-        # A notice is read; behind the last words of the server is the end.
-        while readable.poll(0):
-            connection.pgconn.consume_input()
-    except psycopg.OperationalError:
-        return True
-    return connection.closed
 
 
 @contextmanager

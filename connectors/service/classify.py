@@ -10,7 +10,15 @@ from zoneinfo import ZoneInfo
 
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
 from connectors.service.contract import CARRIED_OUT, Request, Verdict
-from connectors.service.decoding import STATUS, Ambiguous, Body, Unreadable, read_reply, read_status
+from connectors.service.decoding import (
+    STATUS,
+    Ambiguous,
+    Body,
+    Unreadable,
+    read_reply,
+    read_status,
+    refusal_in,
+)
 from connectors.service.echo import (
     EchoDifference,
     check_record,
@@ -123,7 +131,7 @@ class Classifier:
     def reason(self, operation: Operation, reply: Reply) -> str:
         """What the service says against a request, without secrets; empty where it is nothing."""
         status = _status(reply)
-        named = Body(status=status).refusal
+        named = refusal_in(status)
         if named is None:
             return ""
         hide = self._redaction(operation.table)
@@ -145,7 +153,7 @@ class Classifier:
             body = read_reply(reply)
         except Unreadable as problem:
             return _unreadable(reply, str(problem))
-        if (failed := self._failed(request, record, reply, body)) is not None:
+        if (failed := self._failed(request, record, reply, body.status)) is not None:
             return failed
         if body.many or not body.records:
             return _unreadable(
@@ -219,7 +227,7 @@ class Classifier:
             return ClassifiedResponse(None, errors(UNSENT), stop=stop)
         if not 400 <= reply.status < 500 or reply.status in _NOT_FINISHED:
             return ClassifiedResponse(None, errors(IN_DOUBT), in_doubt=True, failure=True)
-        says_why = Body(status=status).refusal
+        says_why = refusal_in(status)
         # A refusal that says why is about the record; the framework's own says nothing.
         of_caller = None if says_why else _OF_CALLER.get(reply.status)
         if reply.status == 400 and status is None and _CLEAR_TO_TLS.search(reply.body):
@@ -234,15 +242,17 @@ class Classifier:
         )
 
     def _failed(
-        self, request: Request, record: Record, reply: Reply, body: Body
+        self, request: Request, record: Record, reply: Reply, status: Mapping[str, Any] | None
     ) -> ClassifiedResponse | None:
         """What a ResponseStatus beside or inside of the record says against it; None: nothing."""
-        if body.refusal:
+        if status is None:
+            return None
+        if refusal_in(status):
             hide = self._redaction(request.operation.table, [record])
             return ClassifiedResponse(
-                Verdict.REFUSED, service_errors(body.status, REFUSED, reply.status, hide)
+                Verdict.REFUSED, service_errors(status, REFUSED, reply.status, hide)
             )
-        return _unreadable(reply, _NAMELESS) if body.errors else None
+        return _unreadable(reply, _NAMELESS) if status["errors"] else None
 
     def _echo(
         self, request: Request, record: Record, reply: Reply, answered: Mapping[str, Any]
@@ -250,7 +260,7 @@ class Classifier:
         operation = request.operation
         try:
             echoed = shown_record(operation, answered)
-            inner = Body(status=read_status(echoed.get(STATUS.lower())))
+            inner = read_status(echoed.get(STATUS.lower()))
             if (failed := self._failed(request, record, reply, inner)) is not None:
                 return failed
             found = differing(operation, record, echoed, self._zone)

@@ -1,9 +1,11 @@
 """What an answer's body says: records and the ResponseStatus, out of JSON or the service's CSV."""
 
+import codecs
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from connectors.service.connection import Reply
@@ -54,32 +56,49 @@ class Body:
 
     @property
     def refusal(self) -> str | None:
-        """What makes an answer of any HTTP status a refusal: a code, or a field that is wrong."""
-        fields = [error for error in self.errors if isinstance(error, Mapping)]
-        codes = [one.get("errorcode") for one in (self.status or {}, *fields)]
-        names = [error.get("fieldname") for error in fields]
-        named = (*codes, *(f"an error of {name}" for name in names if name))
-        return next((str(one) for one in named if one), None)
+        return refusal_in(self.status)
+
+
+def refusal_in(status: Mapping[str, Any] | None) -> str | None:
+    """What makes an answer of any HTTP status a refusal: a code, or a field that is wrong."""
+    if status is None:
+        return None
+    fields = [error for error in status["errors"] if isinstance(error, Mapping)]
+    codes = [one.get("errorcode") for one in (status, *fields)]
+    names = [error.get("fieldname") for error in fields]
+    named = (*codes, *(f"an error of {name}" for name in names if name))
+    return next((str(one) for one in named if one), None)
 
 
 def read_reply(reply: Reply) -> Body:
     """The body of an answer; raises Unreadable, which says why."""
-    types = reply.headers.get("content-type", "").lower().split("\n")
-    kind = ", ".join(sorted({one.partition(";")[0].strip() for one in types}))
+    kind = _media_type(reply.headers.get("content-type", ""))
     if not reply.body:
         raise Unreadable("an empty body")
     if kind not in (CSV, JSON):
         known = kind if _TYPE.fullmatch(kind) else "unknown"
         raise Unreadable(f"a body of type {known}")
-    codings = re.split(r"[,\s]+", reply.headers.get("content-encoding", "").lower())
-    if {*codings} - {"", "identity"}:
+    if _is_coded(reply.headers.get("content-encoding", "")):
         raise Unreadable("a compressed body, which was not asked for")
     try:
         # The service writes no byte-order mark; one of a gateway's is no part of the first name.
-        text = reply.body.decode("utf-8-sig")
+        text = reply.body.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError:
         raise Unreadable("a body that is not UTF-8") from None
     return _read_csv(text) if kind == CSV else _read_json(text)
+
+
+@lru_cache(maxsize=64)
+def _media_type(header: str) -> str:
+    """The type of a Content-Type header, in lower case; of several lines all that there are."""
+    types = header.lower().split("\n")
+    return ", ".join(sorted({one.partition(";")[0].strip() for one in types}))
+
+
+@lru_cache(maxsize=64)
+def _is_coded(header: str) -> bool:
+    """Whether a Content-Encoding header names another coding than none."""
+    return bool({*re.split(r"[,\s]+", header.lower())} - {"", "identity"})
 
 
 def read_status(value: Any) -> Mapping[str, Any] | None:
@@ -184,8 +203,7 @@ def _read_csv(text: str) -> Body:
 def _first(statuses: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
     """Of the statuses of several records the first that is an error, or else the first."""
     there = [status for status in statuses if status is not None]
-    bodies = ((status, Body(status=status)) for status in there)
-    wrong = (status for status, one in bodies if one.refusal or one.errors)
+    wrong = (status for status in there if refusal_in(status) or status["errors"])
     return next(wrong, there[0] if there else None)
 
 

@@ -12,7 +12,6 @@ from connectors.postgres.batches.clues import clues_text
 from connectors.postgres.batches.ledger import ENDED, Receipt, State
 from connectors.postgres.heartbeat import (
     Heartbeat,
-    has_ended,
     lease_name,
     renewed,
     take,
@@ -47,9 +46,11 @@ class Lease:
 
     def why_not(self) -> str | None:
         """Why this run may do nothing more outside of the database; None: it may."""
-        if self._heartbeat is not None and has_ended(self.connection):
+        if self._heartbeat is None:
+            return None
+        if self._heartbeat.has_ended():
             return "This run lost its session of the database, and may have been taken over."
-        if self._heartbeat is None or self._heartbeat.holds():
+        if self._heartbeat.holds():
             return None
         return (
             f"This run was frozen, or lost its database, for {self._heartbeat.seconds} s, and may "
