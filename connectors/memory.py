@@ -1,4 +1,4 @@
-"""Memory of large arrays: used again for the next chunk, or given back after each.
+"""Memory of large arrays: used again for the next chunk, or given back after each; and of modules.
 
 Pages that are given back come zeroed by the system when they are wanted again, page by page; for
 arrays of some megabytes that costs more than most of what is done with them. Where every step wants
@@ -6,6 +6,7 @@ arrays of other sizes, what is kept serves nobody, and there is more of it with 
 """
 
 import ctypes
+import gc
 import os
 from contextlib import suppress
 from functools import cache
@@ -53,3 +54,13 @@ def give_arrays_back() -> None:
         adjust(_MMAP_THRESHOLD, _RETURNED)
         adjust(_TRIM_THRESHOLD, _RETURNED)
     keep_arrays.cache_clear()
+
+
+@cache
+def keep_modules() -> None:
+    """Have no collection look at what is there by now, which is modules and stays.
+
+    That is most of all that a process has, and each full collection goes through it: a tenth of the
+    time of what makes many small objects. Once: among what is there later may be garbage.
+    """
+    gc.freeze()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from connectors.addresses import service_address
 from connectors.errors import SettingsError
+from connectors.memory import keep_modules
 from connectors.postgres.database import Database
 from connectors.settings import ServiceSettings, Settings
 
@@ -40,6 +41,7 @@ class Workspace:
 
     def __post_init__(self) -> None:
         keep_compiled(self.settings)
+        keep_modules()
 
 
 def keep_compiled(settings: Settings) -> bool:
