@@ -4,7 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -215,17 +215,22 @@ def _widen(connection: psycopg.Connection) -> None:
 
 
 @contextmanager
-def nested_loops(connection: psycopg.Connection, *, on: bool) -> Iterator[None]:
+def planned(connection: psycopg.Connection, setting: str, *, on: bool) -> Iterator[None]:
+    """Whether the planner may use a way (`enable_...`), until the block or its transaction ends."""
+    before = one_value(connection.execute("SELECT current_setting(%s)", [setting]))
+    connection.execute(f"SET LOCAL {setting} = {'on' if on else 'off'}")
+    yield
+    connection.execute(f"SET LOCAL {setting} = {before}")
+
+
+def nested_loops(connection: psycopg.Connection, *, on: bool) -> AbstractContextManager[None]:
     """Whether rows may be joined one by one, until the block ends or its transaction fails.
 
     A batch's rows have no index but that of their place, and no statistics where they were written
     just now: the planner, which expects few of them to be left by a condition, would read all of
     one side for every row of the other.
     """
-    before = one_value(connection.execute("SELECT current_setting('enable_nestloop')"))
-    connection.execute(f"SET LOCAL enable_nestloop = {'on' if on else 'off'}")
-    yield
-    connection.execute(f"SET LOCAL enable_nestloop = {before}")
+    return planned(connection, "enable_nestloop", on=on)
 
 
 @contextmanager

@@ -40,7 +40,6 @@ from flows.stages.workspace import Workspace
 from flows.steps.validate.key_filter import Known, gather
 from flows.steps.validate.states import EXCLUDED, READY
 from schemas.counting import agree, grouped, quantity
-from schemas.derived.sql_names import staged_name
 from schemas.derived.views import ERRORS
 from schemas.field import Table
 from schemas.guards.batch_states import DECIDED_BY, PREFIX
@@ -60,7 +59,6 @@ def check(workspace: Workspace, lease: Lease) -> None:
     profile = restored_profile(batch)
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
     tables = ledger.tables_of(receipts)
-    analyse(lease.connection, *(staged_name(table) for table in tables))
     with lease.transaction() as connection:
         known = _known(receipts)
         with nested_loops(connection, on=False):

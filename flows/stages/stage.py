@@ -24,6 +24,7 @@ from connectors.postgres.batches.digests import keep_digests
 from connectors.postgres.batches.lease import Lease
 from connectors.postgres.batches.ledger import Extract, Receipt, State
 from connectors.postgres.batches.staging import withdraw_staged
+from connectors.postgres.database import analyse
 from connectors.recovery import reach
 from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, missing, take_back_misfits
 from flows.stages.chunks.prepared import Prepared, ReadChunk, prepare_chunk, write_once
@@ -36,6 +37,7 @@ from flows.stages.rows.repaired import RepairedRows
 from flows.stages.side_by_side import CONNECTIONS, side_by_side
 from flows.stages.workspace import Workspace
 from flows.steps.validate.key_filter import KeyFilter
+from schemas.derived.sql_names import staged_name
 from schemas.tables import EXTRACTS
 
 READ_AHEAD = 2
@@ -90,8 +92,10 @@ def stage(workspace: Workspace, lease: Lease) -> bool:
                 key_filter.forget()
         done += sum(extract.bytes or 0 for extract in group)
     workspace.progress(STAGE, total, total)
+    tables = ledger.staged_tables(lease.connection, lease.batch_id)
+    analyse(lease.connection, *map(staged_name, tables))
     with lease.transaction():
-        kept = keep_digests(lease, ledger.staged_tables(lease.connection, lease.batch_id))
+        kept = keep_digests(lease, tables)
         lease.set_state(State.STAGED, detail=kept)
     reach("stage")
     return True

@@ -10,13 +10,14 @@ the same delivery has the same digests whatever went wrong meanwhile.
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import sql
 
 from connectors.postgres.batches.lease import Lease
 from connectors.postgres.batches.ledger import Receipt, State
+from connectors.postgres.database import planned
 from connectors.postgres.schema.own_kinds import defined_so_far
 from connectors.postgres.trail import read_detail
 from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name
@@ -94,9 +95,7 @@ def row_digests(
         (extract, table.name, rows, total)
         for hashed, of in ((_now(table), others), *((forms[one], known[one]) for one in known))
         if of
-        for extract, _, rows, total, *_ in connection.execute(
-            _digests_of(table, hashed, within), {"batches": sorted(of)}
-        )
+        for extract, _, rows, total, *_ in _digests_of(connection, table, hashed, of, within)
     )
 
 
@@ -107,9 +106,7 @@ def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
     """
     for table in tables:
         # Read first: of a statement that writes, the server reads with one process alone.
-        found = lease.connection.execute(
-            _digests_of(table, _now(table)), {"batches": [lease.batch_id]}
-        )
+        found = _digests_of(lease.connection, table, _now(table), [lease.batch_id])
         lease.add_receipts(
             Receipt(
                 batch_id=lease.batch_id,
@@ -122,7 +119,7 @@ def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
                 totals={},
                 sha256=f"{_form(BYTES, _hashed(table))} {total}",
             )
-            for extract, span, rows, total, first, last in found.fetchall()
+            for extract, span, rows, total, first, last in found
         )
     receipts = _hash_of_receipts(lease.connection, [lease.batch_id])
     clues = clues_digests(lease.connection, [lease.batch_id])
@@ -272,21 +269,45 @@ def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) 
 
 
 def _digests_of(
-    table: Table, hashed: sql.Composed, within: RecordSpan | None = None
-) -> sql.Composed:
-    """SQL for the digests by extract and span; the range of extracts is what range indexes know."""
-    only: sql.Composable = sql.SQL("")
-    if within is not None:
-        only = sql.SQL("AND s.extract_id = {} AND s.record_number BETWEEN {} AND {} ").format(
-            *within
+    connection: psycopg.Connection,
+    table: Table,
+    hashed: sql.Composed,
+    batches: Collection[int],
+    within: RecordSpan | None = None,
+) -> list[tuple[Any, ...]]:
+    """The digests of staged rows by extract and span, with the first and last of their numbers.
+
+    The planner is told how many rows and spans to expect: several processes hash some rows each.
+    """
+    values: dict[str, object] = {"batches": sorted(batches)}
+    only = ""
+    if within is None:
+        # Of a range that is asked for in the same statement it would expect few rows.
+        values["extracts"], values["last_extract"], values["last"] = (
+            connection.execute(
+                "SELECT min(e.id), max(e.id), (SELECT max(r.last_record) FROM receipt r "
+                "WHERE r.batch_id = ANY(%(batches)s) AND r.stage = 'stage') "
+                "FROM extract e WHERE e.batch_id = ANY(%(batches)s)",
+                values,
+            ).fetchone()
+            or (None,) * 3
         )
-    return sql.SQL(
-        f"SELECT s.extract_id, (s.record_number / {SPAN})::int, count(*), sum({{}})::text, "
+    else:
+        values |= {"extracts": within.extract, "last_extract": within.extract}
+        values |= {"first": within.first, "last": within.last}
+        only = "AND s.record_number BETWEEN %(first)s AND %(last)s "
+    asked = sql.SQL(
+        f"SELECT s.extract_id, (min(s.record_number) / {SPAN})::int, count(*), sum({{}})::text, "
+        # Of a span that is computed it would expect one for every row.
         "min(s.record_number), max(s.record_number) FROM {} s "
-        "WHERE s.batch_id = ANY(%(batches)s) AND s.extract_id "
-        "BETWEEN (SELECT min(id) FROM extract WHERE batch_id = ANY(%(batches)s)) "
-        "AND (SELECT max(id) FROM extract WHERE batch_id = ANY(%(batches)s)) {}GROUP BY 1, 2"
-    ).format(hashed, sql.Identifier(SCHEMA, staged_name(table)), only)
+        f"LEFT JOIN generate_series(0, %(last)s::bigint / {SPAN}) span "
+        f"ON span = s.record_number / {SPAN} WHERE s.batch_id = ANY(%(batches)s) "
+        f"AND s.extract_id BETWEEN %(extracts)s AND %(last_extract)s {only}"
+        "GROUP BY s.extract_id, span"
+    ).format(hashed, sql.Identifier(SCHEMA, staged_name(table)))
+    # Few groups are counted; where nobody may tell the planner of the rows, it would sort them.
+    with connection.transaction(), planned(connection, "enable_sort", on=False):
+        return connection.execute(asked, values).fetchall()
 
 
 def _forms(
