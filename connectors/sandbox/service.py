@@ -41,7 +41,7 @@ class SandboxService:
     _accounts: Accounts
 
     def carry_out(self, operation: Operation, verb: str, record: Record) -> Result | Failure:
-        """Carry the operation out; an exception inside it becomes a Failure."""
+        """Carry the operation out; as in the framework, an exception inside it is a Failure."""
         if verb not in (operation.method, *operation.also):
             name = self._options.name_of(operation)
             method = verb.capitalize()
