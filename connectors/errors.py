@@ -37,7 +37,7 @@ ReconError                 shown to the user as text, exit code 2
 │   └── DecisionsMissing   the report has open breaks that nobody accepted; exit code 1
 ├── AccountRefused         an account may not do this, or nobody is logged in; nothing was done
 ├── AccountUnknown         no account has this name, or one has it already
-├── LoginRefused           name and password do not match, or too many tries
+├── LoginRefused           a login failed, or there were too many tries
 ├── MailUnusable           no usable mail server; what was to be sent waits
 │   └── MailRefused        a message or its recipient was refused; others are sent
 ├── WitnessKeyUnusable     no key to sign or check witnesses with, or others can read it

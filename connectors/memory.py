@@ -1,4 +1,4 @@
-"""Memory: freed arrays are kept for the next chunk or returned, and modules are not collected.
+"""Memory of large arrays, kept for the next chunk or returned; modules left out of collections.
 
 The system zeroes returned pages when they are wanted again, page by page; for arrays of some
 megabytes that costs more than most of what is done with them. But where every step wants arrays of

@@ -84,7 +84,7 @@ class Limits:
     block_bytes: int = _limit(4 * MIB, least=512)
     """How much of a file is in memory at once."""
     strict_bytes: int = STRICT_BYTES
-    """Up to this size, a piece of a file is read without compiled code, which loads too slowly."""
+    """Up to this size, a piece of a file is read without compiled code, which loads more slowly."""
     check_bytes: int = _limit(8 * MIB, least=64 * KIB)
     """How much of the kept rows is settled at once when a delivery is only examined."""
     compare_bytes: int = _limit(256 * MIB, least=64 * KIB)
@@ -148,7 +148,7 @@ class ServiceSettings:
     """Longest wait before the second attempt; it doubles with every attempt."""
     backoff_most_seconds: float = 20.0
     retry_after_most_seconds: float = 120.0
-    """Longest pause a service may ask for; for a longer one nothing waits."""
+    """Longest pause a service may ask for; a longer one is not waited for."""
     breaker: int = 20
     """Nothing more is sent after this many unanswered rows in a row, none sent concurrently."""
     idempotent: bool = False
@@ -285,7 +285,7 @@ def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def check_own_kinds() -> None:
-    """Raise SettingsError for a file that defines no record kind; its import could not."""
+    """Raise SettingsError for a file that defines no record kind; an import cannot report it."""
     if OWN.fault:
         raise SettingsError(OWN.fault)
 

@@ -105,7 +105,7 @@ class SqlTable:
     key: Sequence[str]
     """Columns given to tell its rows apart."""
     kind: str = "PostgreSQL"
-    """Its name for the report, which says if only a part of its rows may be visible."""
+    """Its kind in the report, which says if only a part of its rows may be visible."""
 
     @property
     def readings(self) -> Mapping[str, Column]:
@@ -200,7 +200,7 @@ def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
 
 
 def _kind(connection: psycopg.Connection, title: str, identifier: sql.Identifier) -> str:
-    """The table's name in the report; raises SidesRefused if one of ours shows rows only to logins.
+    """The table's kind in the report; raises SidesRefused if one of ours shows rows only to logins.
 
     Rows that a policy hides would be missing, perhaps from both sides unnoticed.
     """

@@ -186,7 +186,7 @@ class Description:
         self._calls = _Names()
         signing = self._signing()
         bodies = [(one, self._request(one), self._answer(one)) for one in OPERATIONS]
-        # Operations are named after everything embedded, documented ones before own ones.
+        # Everything embedded gets its name first, then documented operations, then own ones.
         names = _Names([*components, *self._schemas.embedded])
         for operation, request, answer in bodies:
             name = self._options.name_of(operation)

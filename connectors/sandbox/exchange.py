@@ -212,7 +212,7 @@ class Exchange:
 
 
 def _broken(request: ServedRequest, error: Exception) -> Failure:
-    # The place is for the operator of the sandbox; the error's own text may hold secrets.
+    # The traceback is for the operator of the sandbox; the error's own text may hold secrets.
     name, places = type(error).__name__, "".join(format_tb(error.__traceback__))
     _log.error("%s %s failed: %s\n%s", request.verb, request.path, name, places)
     return thrown(500, name, "Internal error")

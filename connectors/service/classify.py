@@ -245,7 +245,7 @@ class Classifier:
     def _failed(
         self, request: Request, record: Record, reply: Reply, status: Mapping[str, Any] | None
     ) -> ClassifiedResponse | None:
-        """Judge a ResponseStatus beside or inside the record; None if it says nothing against."""
+        """Judge a ResponseStatus beside or inside the record; None if it reports no error."""
         if status is None:
             return None
         if refusal_in(status):

@@ -22,7 +22,7 @@ HEAD_BYTES = 256 * 1024
 """Most bytes of an answer's head, whatever the limit for its body."""
 SPEAKS_TLS = "speaks TLS at this port, so RECON_SERVICE_URL has to begin with https://"
 TLS_ALERT = b"\x15\x03"
-"""How the answer of a server begins that expects TLS and gets clear text."""
+"""First bytes of the answer from a server that expects TLS but gets clear text."""
 _OF_CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "HANDSHAKE_FAILURE")
 """Words in the TLS alerts that end a connection before a request on it is read."""
 

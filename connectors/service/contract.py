@@ -23,7 +23,7 @@ class Verdict(StrEnum):
     UNSENT = "unsent"
     """Proved not to have been carried out; it may be sent again."""
     IN_DOUBT = "in_doubt"
-    """Neither carried out nor proved not to be: it may have reached the service."""
+    """It may have been carried out; nothing proves that it was or was not."""
 
 
 CARRIED_OUT = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)

@@ -1,7 +1,7 @@
 """Turns: the event loop runs only while the caller waits for an answer.
 
 It runs in the caller's own thread, so the caller's work between two answers and the loop's never
-run at the same time.
+wait for each other.
 """
 
 import asyncio

@@ -58,7 +58,7 @@ class Stored:
     delivered_bytes: int
     location: str
     known: bool
-    """Whether the archive already held this content, compared byte by byte."""
+    """Whether the archive already held this content, intact in every byte."""
     pieces: str
     """Hashes of the pieces, in the form of `Evidence`."""
     replaced: str | None = None

@@ -241,7 +241,7 @@ class Inbox:
         return target
 
     def _reason_of(self, folder: Path) -> Path:
-        """The file that records which file of a folder is our reason and was not delivered."""
+        """The file that records which file in a folder holds our reason and was not delivered."""
         return self.taking / f"{folder.name}{WHY}"
 
     def place_of(self, key: str, names: Iterable[str] | None = None) -> Path:

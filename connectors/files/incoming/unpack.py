@@ -128,7 +128,8 @@ def _zstd_begins(first: bytes) -> bool:
     return first.startswith(b"\x28\xb5\x2f\xfd") or (first[1:4] == SKIPPABLE and first[0] >> 4 == 5)
 
 
-# Source: the format's description; the block size, then a text's first block or the end of none.
+# Source: the format's description. After the block size comes the first block, or the end of an
+# empty text.
 _BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
 
 PACKINGS = (
