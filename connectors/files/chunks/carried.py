@@ -226,7 +226,7 @@ def _tail(values: Carried, dialect: Dialect) -> tuple[bytes, RecordFault]:
     elif _NO_TEXT.search("".join(filter(None, values))):
         fault = RecordFault.ENCODING
     elif any(cell.startswith(dialect.quote) and has_open_quote(cell, dialect) for cell in cells):
-        # A pattern cut off the begin of a quoted cell.
+        # A pattern took only the beginning of a quoted cell.
         fault = RecordFault.STRAY_QUOTE
     elif dialect.delimiter == DELIMITER and any({*DELIMITER, *QUOTE} & {*cell} for cell in cells):
         # Fixed widths have no quotes: the sign within a cell would split it.

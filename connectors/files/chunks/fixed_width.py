@@ -38,7 +38,7 @@ class FixedWidthChunk(Chunk):
         found = super().plainly_delimited
         if self.at.encoding is None or self.block.isascii():
             return found
-        # The compiled loops count bytes as characters.
+        # The compiled loops count characters.
         high = np.append(0, np.cumsum(np.frombuffer(self.block, np.uint8) > ASCII))
         alone: Flags = high[self.records.start] == high[self.records.end]
         return found & alone

@@ -37,7 +37,7 @@ class UnpivotedChunk(Chunk):
     """The records as written, one to a line; broken ones have no text here."""
 
     def conserved(self) -> bool:
-        """Prove it for the lines: each byte is in as many records as its line becomes."""
+        """Prove it for the lines, as a byte is in as many records as its line becomes."""
         settled = memoryview(self.block)[: self.records.consumed]
         return conserved(settled, self.of_lines, self.dialect)
 

@@ -54,8 +54,7 @@ class Profile:
     footer: tuple[str, ...] = ()
     """Patterns of lines at the end that are no records; their groups are totals."""
     totals: str = "all"
-    """Rows that the totals of a footer or manifest count: `all`, or `kept`, without those left out.
-    """
+    """Which rows the totals of a footer or manifest count: `all`, or `kept`, those not left out."""
     sheet: str | int | None = None
     """Name or number of the sheet to read in a workbook; None for the only visible one."""
     formulas: str = "computed"

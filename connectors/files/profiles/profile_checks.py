@@ -42,7 +42,7 @@ SIGN = DELIMITER.decode()
 
 
 def check_together(profile: Profile) -> None:
-    """Refuse senseless combinations: ProfileError names the keys and what to do."""
+    """Refuse combinations that make no sense: ProfileError names the keys and what to do."""
     for name in (None, *profile.fields):
         check_written(written_of(profile, name), partial(key_of, profile, name))
     check_zero(written_of(profile), partial(key_of, profile, None))
@@ -185,7 +185,7 @@ def _check_comment(profile: Profile, comment: str, delimiters: Sequence[str]) ->
 
 
 def _check_around(profile: Profile) -> None:
-    """Refuse senseless keys about the lines around the records."""
+    """Refuse contradictory keys about the lines around the records."""
     if profile.header_line == FOUND and profile.header_lines > 1:
         raise ProfileError(
             "header_line cannot be found where header_lines says that it is several. Write its "
@@ -310,7 +310,7 @@ def _check_unpivot(profile: Profile) -> None:
 
 
 def _check_positions(profile: Profile) -> None:
-    """Refuse senseless positions, and keys that are only for lines without a header."""
+    """Refuse contradictory positions, and keys that are only for lines without a header."""
     if profile.sheet is not None:
         _refuse_together(
             profile,

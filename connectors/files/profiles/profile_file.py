@@ -129,7 +129,7 @@ _MOST_LINES = 10_000
 def _with_lookups(document: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     """The profile's document, with the content of its lookups in place of their file names.
 
-    Raises ProfileError for a file that is unreadable, has not two columns, or contradicts itself.
+    Raises ProfileError for a file that is unreadable, lacks its two columns, or contradicts itself.
     """
     maps = {name: _with_map(name, written, folder) for name, written in _with_lookup(document)}
     return {**document, "fields": {**document["fields"], **maps}} if maps else document

@@ -1,4 +1,4 @@
-"""What fields of a feed profile are made of: senseless combinations are refused."""
+"""What fields of a feed profile are made of: contradictory statements are refused."""
 
 from collections.abc import Mapping, Set
 from functools import partial
@@ -42,7 +42,7 @@ _OF_NUMBERS = "0123456789+-eE.()%"
 
 
 def check_made(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
-    """Refuse senseless ways to make a field."""
+    """Refuse contradictory statements of what a field is made of."""
     made = stated.keys() & MADE
     if made and name in SECRETS:
         raise ProfileError(f"fields.{name}.{min(made)} is not for a secret. Take it out.")

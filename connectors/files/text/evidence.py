@@ -168,7 +168,7 @@ def prove(evidence: Evidence) -> None:
 
 
 def difference(path: Path, sha256: str, size: int | None = None) -> str | None:
-    """How a file differs from the content of this hash; None if every byte was hashed and ties."""
+    """How a file differs from the content of this hash; None if it matches in every byte."""
     file = _regular(path)
     if isinstance(file, str):
         return file

@@ -58,7 +58,7 @@ def write_records(
     begins: Places,
     ends: Places,
 ) -> int:
-    """Write the records of each line to `out`, one to a line, with their begins and ends."""
+    """Write the records of each line to `out`, one to a line, and note where each is."""
     at, record = 0, 0
     for line in range(len(start)):
         first = start[line]

@@ -11,7 +11,7 @@ LAST_ASCII = 127
 
 
 class Utf8(NamedTuple):
-    """Records as UTF-8, with the begin and end of each."""
+    """Records as UTF-8, with the beginning and end of each."""
 
     text: bytes
     start: Places
