@@ -1,8 +1,8 @@
-"""The steps to the tables, and the derived parts that are made anew after every upgrade.
+"""The steps to the tables, and the derived parts that every upgrade creates again.
 
 Views, functions, triggers and storage parameters follow from the newest tables. A step names the
 hash of those it was written with, so that changing one takes a step too and reaches every
-database. Steps concern the documented records; a user's own record kinds follow after them
+database. Steps concern the documented records; record kinds of your own follow after them
 (`connectors.postgres.schema.follow_kinds`).
 """
 
