@@ -33,7 +33,7 @@ SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1024
 TOKEN_BYTES = 32
 LONGEST_LOGIN = HOURS * 3600
 BATCH_SEEN = f"{SCHEMA}.sees_scope({BATCH_SCOPE})"
-"""SQL for whether whoever acts sees batch `b`: all, or only those bound to one of their tenants.
+"""SQL for whether the acting user sees batch `b`: all, or only those bound to one of their tenants.
 
 A batch bound to no tenant may hold rows of any, so people limited to tenants do not see it.
 """
@@ -115,7 +115,7 @@ def has_accounts(connection: psycopg.Connection) -> bool:
 
 
 def scopes_seen(connection: psycopg.Connection, scopes: Iterable[str]) -> set[str]:
-    """Those of these reconciliation scopes that whoever acts may see."""
+    """Those of these reconciliation scopes that the acting user may see."""
     rows = connection.execute(
         f"SELECT scope FROM unnest(%s::text[]) scope WHERE {SCHEMA}.sees_scope(scope)",
         [sorted(scopes)],
@@ -124,7 +124,7 @@ def scopes_seen(connection: psycopg.Connection, scopes: Iterable[str]) -> set[st
 
 
 def sees_part(connection: psycopg.Connection) -> bool:
-    """Whether whoever acts may see only a part of all rows, whichever role reads them."""
+    """Whether the acting user may see only a part of all rows, whichever role reads them."""
     return bool(one_value(connection.execute(f"SELECT NOT {SCHEMA}.sees_all()")))
 
 
@@ -148,13 +148,13 @@ def is_shown_part(connection: psycopg.Connection) -> bool:
 
 
 def sees_breaks(connection: psycopg.Connection, number: int) -> bool:
-    """Whether whoever acts may see all breaks of a reconciliation."""
+    """Whether the acting user may see all breaks of a reconciliation."""
     asked = f"SELECT {SCHEMA}.sees_all() OR %s = ANY ({SCHEMA}.seen_runs(true))"
     return bool(one_value(connection.execute(asked, [number])))
 
 
 def is_batch_seen(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether there is such a batch and whoever acts may see it."""
+    """Whether there is such a batch and the acting user may see it."""
     asked = f"SELECT {BATCH_SEEN} FROM batch b WHERE b.id = %s"
     return bool(one_value(connection.execute(asked, [batch_id])))
 
@@ -162,7 +162,7 @@ def is_batch_seen(connection: psycopg.Connection, batch_id: int) -> bool:
 def visible_batches(connection: psycopg.Connection, batches: Iterable[int]) -> set[int]:
     """Those of these batches that a message here may name or say anything about.
 
-    The message is read by whoever acts and, during a job, also by whoever ordered the job.
+    The message is read by the acting user and, during a job, also by whoever ordered the job.
     """
     named = list(batches)
     if not named:
@@ -183,7 +183,7 @@ def batch_label(connection: psycopg.Connection, number: int) -> str:
 
 
 def list_accounts(connection: psycopg.Connection) -> list[Account]:
-    """Every account that whoever acts may see, disabled ones included, by name.
+    """Every account that the acting user may see, disabled ones included, by name.
 
     Raises LoginRefused if nobody is logged in who may see any; an empty list would mean there
     are none.
@@ -224,7 +224,7 @@ def keep_account(connection: psycopg.Connection, account: Account, seen: int | N
 
 
 def chosen_show_as(connection: psycopg.Connection, name: str) -> ShowAs | None:
-    """How dates and numbers are written for an account; None if whoever acts sees no such one."""
+    """How dates and numbers are written for an account; None if the acting user sees none."""
     refuse_nobody(connection)
     row = connection.execute("SELECT show_as FROM account WHERE name = %s", [name]).fetchone()
     return ShowAs.read(row[0]) if row else None

@@ -40,7 +40,7 @@ class Job:
     exit_code: int | None
     said: str | None
     batches: tuple[int, ...]
-    """The batches it worked on, as far as whoever acts may see them."""
+    """The batches it worked on, as far as the acting user may see them."""
     reconciliation_id: int | None
     lives: bool
 
@@ -80,7 +80,7 @@ def order_again(connection: psycopg.Connection, number: int, by: str | None) -> 
 
 
 def find_job(connection: psycopg.Connection, number: int) -> Job:
-    """The job of this number; raises JobUnknown if there is none that whoever acts may see."""
+    """The job of this number; raises JobUnknown if there is none that the acting user may see."""
     found = _jobs(connection, f"WHERE j.id = %s AND {SCHEMA}.sees_job(j.person)", [number])
     if not found:
         raise JobUnknown(f"There is no job {number} that you may see. `recon jobs` lists them.")
@@ -88,7 +88,7 @@ def find_job(connection: psycopg.Connection, number: int) -> Job:
 
 
 def list_jobs(connection: psycopg.Connection, most: int, before: int | None = None) -> list[Job]:
-    """Jobs that whoever acts may see, latest first."""
+    """Jobs that the acting user may see, latest first."""
     return _jobs(
         connection,
         f"WHERE {SCHEMA}.sees_job(j.person) AND (%s::int IS NULL OR j.id < %s) "
@@ -98,7 +98,7 @@ def list_jobs(connection: psycopg.Connection, most: int, before: int | None = No
 
 
 def jobs_of_batch(connection: psycopg.Connection, batch_id: int, most: int) -> list[Job]:
-    """Jobs about a batch that whoever acts may see, latest first."""
+    """Jobs about a batch that the acting user may see, latest first."""
     return _jobs(
         connection,
         f"WHERE {SCHEMA}.sees_job(j.person) AND (%s::text = ANY (string_to_array(j.batches, ' ')) "

@@ -44,7 +44,7 @@ def _readable(connection: psycopg.Connection) -> str:
     """The statement that locks all readable tables against whatever would lock out readers.
 
     Connections that share work take no further locks: if somebody else queued for a lock of one of
-    them, another of them would queue behind that, a deadlock no database can see.
+    them, another of them would queue behind that, a deadlock that the server cannot see.
     """
     found = connection.execute(
         "SELECT string_agg(c.oid::regclass::text, ', ' ORDER BY c.relname) FROM pg_class c "

@@ -76,7 +76,7 @@ def scope_within(scope: str) -> str:
 
 
 def require(roles: Iterable[AccountRole], what: str) -> str:
-    """SQL for the name of who acts, null if there are no accounts; `what` is SQL too."""
+    """SQL for the name of the acting user, null if there are no accounts; `what` is SQL too."""
     return f"{SCHEMA}.require_role({array(roles)}, {what})"
 
 
@@ -98,7 +98,7 @@ _OWNER = f"(pg_has_role(session_user, current_user, 'MEMBER') AND {NAMES_NO_LOGI
 """SQL for whether the owner of the schema acts. People who are or were logged in are held to their
 roles even so, since a desk may connect as the owner."""
 IS_FOR_ALL = f"CASE WHEN a.name IS NULL THEN {NAMES_NO_LOGIN} ELSE coalesce(a.tenants, '') = '' END"
-"""SQL for whether who acts, the row `a` of `acting`, is bound to no tenants."""
+"""SQL for whether the acting user, the row `a` of `acting`, is bound to no tenants."""
 _NO_ROLE = refuse(
     NOT_YOURS,
     "%s is %s, and %s takes %s",

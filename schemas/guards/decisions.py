@@ -251,7 +251,7 @@ DECISIONS_OF: Mapping[str, str] = {
             {refuse(NOT_ALLOWED, _ONE_ALONE, "least, larger, first")};
         END IF;
     END $$""",
-    # Writes the drafted decisions of whoever acts, if they may decide so.
+    # Writes the drafted decisions of the acting user, if they may decide so.
     "decide(what text, said_by text, reason text, detail text)": f"""
     RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE

@@ -2,7 +2,7 @@
 
 recon_loader      receives, stages and checks; writes no target
 recon_merger      also applies, pushes, undoes and reconciles; a worker connects as this
-recon_reader      reads results and the ledger; no secrets, nor delivered text of records with one
+recon_reader      reads results and the ledger; no secret, nor a delivered row of a record with one
 recon_controller  also decides about breaks and signs; loads nothing
 recon_desk        also vouches for people whom a provider or a proxy has identified
 

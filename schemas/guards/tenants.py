@@ -90,12 +90,12 @@ _BATCHES = f"ANY ((SELECT {SCHEMA}.seen_batches())::integer[])"
 
 
 def _sees(rows: str) -> str:
-    """SQL for whether who acts sees a row: it is one of `rows`, or they see all."""
+    """SQL for whether the acting user sees a row: it is one of `rows`, or they see all."""
     return f"((SELECT {SCHEMA}.sees_all()) OR {rows})"
 
 
 SEES_BATCH = _sees(f"batch_id = {_BATCHES}")
-"""SQL for whether who acts sees rows of a batch."""
+"""SQL for whether the acting user sees rows of a batch."""
 _RUNS = f"ANY ((SELECT {SCHEMA}.seen_runs(true))::integer[])"
 _TENANTS = f"ANY ({_MINE}::bigint[])"
 _ME = f"(SELECT {SCHEMA}.acting_name())"
@@ -118,13 +118,13 @@ def _events(event: str) -> str:
 
 
 def sees_event(event: str) -> str:
-    """SQL for whether who acts sees an event, also in sessions without a policy."""
+    """SQL for whether the acting user sees an event, also in sessions without a policy."""
     return _sees(_events(event))
 
 
 _ACCOUNT = f"name = {_ME}"
 SEES_ACCOUNT = _sees(_ACCOUNT)
-"""SQL for whether who acts sees an account, also in sessions without a policy."""
+"""SQL for whether the acting user sees an account, also in sessions without a policy."""
 SHOWN_VIEW = (
     # The view reads as the owner, to whom no policy applies, so it has the condition itself.
     f"CREATE OR REPLACE VIEW {SCHEMA}.{SHOWN} WITH (security_barrier) AS {VIEWS[SHOWN]} "
@@ -162,7 +162,7 @@ SEEN_OF_TARGETS: Mapping[str, str] = {name: _of_target(name) for name in TARGET_
 
 
 def sees_target(name: str, row: str) -> str:
-    """SQL for whether who acts sees a row of a target, also in sessions without a policy."""
+    """SQL for whether the acting user sees a row of a target, also in sessions without a policy."""
     return _sees(_of_target(name, f"{row}."))
 
 

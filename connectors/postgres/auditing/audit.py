@@ -142,7 +142,7 @@ def links_at(connection: psycopg.Connection, positions: Collection[int]) -> dict
 def list_events(
     connection: psycopg.Connection, most: int, *, what: str | None = None, batch: int | None = None
 ) -> list[TrailEntry]:
-    """The latest events that whoever acts may see, latest first, linked yet or not.
+    """The latest events that the acting user may see, latest first, linked yet or not.
 
     `what` is a part of an event's name; `batch` limits them to those about one batch.
     """

@@ -1,4 +1,4 @@
-"""The batches of one delivery: the one that it began with, and the corrections behind that one."""
+"""The batches of one delivery: the one that it began with, and the corrections that follow it."""
 
 import psycopg
 

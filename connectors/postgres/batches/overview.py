@@ -57,7 +57,7 @@ def list_overview(
     only: int | None = None,
     file: str | None = None,
 ) -> list[BatchSummary]:
-    """The latest batches that whoever acts may see, newest first.
+    """The latest batches that the acting user may see, newest first.
 
     Limited by `since` to those opened later or not ended, by `before` to lower numbers, by `only`
     to one number, and by `file` to those with a file of this name (see `files_called`).

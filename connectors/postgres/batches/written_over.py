@@ -31,7 +31,7 @@ OF_OTHERS = (OTHER_FEED, LATER_BATCH, SECOND_RECORD)
 OF_LATER = "{0}.extract_id BETWEEN %(first_later)s AND %(last_later)s"
 """SQL that limits rows to later batches by a range, which block range indexes can use."""
 _Found = Sequence[tuple[str | None, int, int, int]]
-"""For each other deliverer of records: its name, how many records, and the place of the first."""
+"""Other feeds or batches that delivered records: name, how many, and the place of the first."""
 _MINE, _THEIRS = (f"({one}.profile::json ->> 'tenant')::bigint" for one in ("m", "b"))
 _MAY_NAME = f"{_MINE} IS NULL OR {_MINE} = {_THEIRS}"
 """SQL for whether notes of a batch `m` may name a batch `b`, or its feed.

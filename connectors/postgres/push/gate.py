@@ -39,7 +39,7 @@ from schemas.guards.push_gate import BIRTH
 MARKER = "push-marker.json"
 LOCK = ".push-marker.lock"
 LOOKS = 5
-"""Looks at the marker before passing runs must be writing it; each run writes it only once."""
+"""How often to read the marker; if it differs each time, runs that pass are writing it."""
 HELD = "held"
 """Home in an epoch that holds all homes, because one of them found the database to be older."""
 _EPOCHS = "Writing down that rows are sent from here"

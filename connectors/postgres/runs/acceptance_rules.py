@@ -131,7 +131,7 @@ def accept_by_rules(connection: psycopg.Connection, number: int) -> list[RuleOut
 
 
 def list_rules(connection: psycopg.Connection) -> list[AcceptanceRule]:
-    """Every rule that whoever acts may see, latest first."""
+    """Every rule that the acting user may see, latest first."""
     with connection.cursor(row_factory=dict_row) as cursor:
         events = cursor.execute(
             'SELECT id, at, what, "by", person, reason, detail FROM event '

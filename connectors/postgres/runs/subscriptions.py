@@ -35,7 +35,7 @@ def list_subscriptions(connection: psycopg.Connection, account: str) -> list[Sub
 
 
 def scopes_to_follow(connection: psycopg.Connection) -> list[str]:
-    """Scopes of reconciliations that whoever acts may see."""
+    """Scopes of reconciliations that the acting user may see."""
     rows = connection.execute(
         f"SELECT scope FROM (SELECT DISTINCT scope FROM reconciliation) r "
         f'WHERE {SCHEMA}.sees_scope(scope) ORDER BY scope COLLATE "C"'
