@@ -165,7 +165,7 @@ class Database:
             refuse_if_off(off)
 
     def _see_shown_rows(self, connection: psycopg.Connection) -> None:
-        """Show a role that may not read staged rows the views of them that it may read."""
+        """Let a role that may not read staged rows find the views that show them instead."""
         if self.loads is None:
             asked = f"SELECT has_table_privilege(to_regclass('{SCHEMA}.{_STAGED}'), 'SELECT')"
             self.loads = one_value(connection.execute(asked))
@@ -331,7 +331,7 @@ def is_empty(settings: Settings) -> bool:
 
 
 def kinds_there(settings: Settings) -> dict[str, Table]:
-    """The own record kinds that the database works with, whatever this machine defines."""
+    """The record kinds of our own that the database works with, whatever this machine defines."""
     with _named(settings).connect() as connection:
         return kept_kinds(connection)
 

@@ -46,7 +46,7 @@ class Job:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether its process is gone before the job ended."""
+        """Whether its process disappeared before the job ended."""
         return self.state is JobState.RUNNING and not self.lives
 
     @property

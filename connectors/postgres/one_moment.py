@@ -19,7 +19,7 @@ from schemas.derived.sql_names import SCHEMA
 CANCEL_SECONDS = 1
 """Pause between cancel requests; a request that arrives between two statements has no effect."""
 _PATIENCE = "1s"
-"""How long a further connection waits for the tables before it is done without."""
+"""How long a further connection waits for the tables before it is given up."""
 _AT_WORK: WeakKeyDictionary[psycopg.Connection, threading.Lock] = WeakKeyDictionary()
 """A lock per connection, held while a thread is to read by it. Closing the connection meanwhile
 would crash the process."""
@@ -64,7 +64,7 @@ def others_at_it(
 
     There are fewer if the server or the role is at its limit, or somebody waits for a table.
     They share the work, so the server does not parallelise their queries once more. Leaving the
-    block cancels what they are still asked, and waits until no thread reads by them.
+    block cancels their open queries, and waits until no thread reads by them.
     """
     snapshot = one_value(connection.execute("SELECT pg_export_snapshot()"))
     others: list[psycopg.Connection] = []
@@ -104,7 +104,7 @@ def _as_is(way: AbstractContextManager[psycopg.Connection]) -> Iterator[psycopg.
 def give_up(
     asked: Callable[[], Iterable[psycopg.Connection]], ended: Callable[[float], bool]
 ) -> None:
-    """Cancel what connections are asked: it may be waiting for a lock that is held for long.
+    """Cancel the queries of connections, which may wait for locks that are held for long.
 
     `asked` gives the connections that are still busy; `ended` waits up to that many seconds for all
     of them to end. A connection whose server is gone is busy no more.

@@ -1,7 +1,7 @@
 """Database errors as a user is told them: what failed, what stands, what to do next.
 
-Only the first line of the server's message is kept, because details quote rows. The exception are
-details that name what depends on an object.
+Only the first line of the server's message is kept, because details quote rows. Details
+that name dependent objects are the exception.
 """
 
 import re

@@ -107,7 +107,7 @@ Connection options are not enough: settings from the environment are applied aft
 class Session(psycopg.Connection):
     """A connection that knows why the server ended it.
 
-    Its reason may come behind an answer, and reaches the client as a notice. The next statement
+    The reason may come after an answer, and reaches the client as a notice. The next statement
     only finds a closed socket.
     """
 

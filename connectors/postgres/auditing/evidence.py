@@ -222,7 +222,7 @@ def _answers(position: int, detail: Mapping[str, object]) -> dict[str, _Link[str
 def _changed_answers(
     number: int, record: _Record, position: int, before: Mapping[str, object]
 ) -> Iterator[str]:
-    """Report answers that were changed since the trail last had them, by an event's other hash."""
+    """Report answers whose hash in an event differs from the last one that the trail has."""
     for part, known in record.answers.items():
         found = str(before.get(part, known.value))
         if _hash_of(known.value) != _hash_of(found):

@@ -83,7 +83,7 @@ def _moment_text(moment: datetime) -> str:
 
 
 def _removal_of(text: str | None) -> tuple[str, str | None]:
-    """Which content was removed, and when; a content is removed only once at any time."""
+    """Which content was removed, and when; no two removals of a content have the same time."""
     detail = read_detail(text)
     moment = detail.get(REMOVED_AT, detail.get(LISTED_AT))
     return _content_of(text), None if moment is None else str(moment)

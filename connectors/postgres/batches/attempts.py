@@ -51,7 +51,7 @@ class AttemptRow(NamedTuple):
 
 
 class Later(NamedTuple):
-    """The batch that has the repair of a row in error, so that its own batch is not to."""
+    """Why a row in error is not repaired in its own batch: another batch has its repair."""
 
     batch_id: int
     state: str

@@ -1,7 +1,7 @@
-"""Keys: what the rows of a batch mean to each other by their keys and references.
+"""Keys: repeats, conflicts and references between the rows of a batch, judged in the database.
 
-This module only adds outcomes and never changes staged rows. The database does the judging:
-PostgreSQL groups and joins, and only counts come back, so memory does not grow with the batch.
+Outcomes are only added here; staged rows are never changed. Memory does not grow with the batch:
+PostgreSQL groups and joins, and only counts come back.
 """
 
 from collections.abc import Mapping, Sequence
@@ -140,7 +140,7 @@ def mark_collisions(
 
 
 def _made(table: Table, names: Sequence[str], alias: str) -> str:
-    """SQL for the values that a number is made of, equal as `flows.steps.validate.key_ids` sees it.
+    """SQL for the values that a number is made of, told apart as in `flows.steps.validate.key_ids`.
 
     Trailing zeros of amounts do not count, and a time counts by its moment if it has one.
     """
@@ -245,8 +245,8 @@ def _find_missing(
                 f"INSERT INTO met SELECT {column}, {tenant} FROM {target.name} "
                 f"WHERE {column} IN (SELECT value FROM used)"
             )
-    # Rows in conflict are left out: nobody knows which of them will be the record. A superseded row
-    # needs no look: its key is that of the row that counts, and missing if that one was rejected.
+    # Rows in conflict are left out: nobody knows which of them will be the record. Superseded
+    # rows need no look: the row that counts has their key, or was rejected and makes no record.
     connection.execute(
         f"""INSERT INTO met SELECT {column}, {tenant} FROM {staged_name(target)} s
         WHERE {READY} AND {column} IN (SELECT value FROM used)""",

@@ -1,6 +1,6 @@
 """Clues: what a chunk's receipt says besides its counts.
 
-Hints tell later stages where to look; these can do without. Hints are kept under the form of the
+Hints tell later stages where to look, which work without them. Hints are kept under the form of the
 code that wrote them, and other versions ignore them. Counts of lines that are no record, and of
 rows left out by a cell, exist only here, since they are counted as the chunk is read; every version
 reads them.

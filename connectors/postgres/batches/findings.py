@@ -177,7 +177,7 @@ def rejected_rows(
 ) -> Iterator[RejectedRow]:
     """The rows of these record kinds that carry HasError, in the order of delivery.
 
-    `after` is the extract and record number of the row to start behind.
+    `after` is the extract and record number of the row to start after.
     """
     limit = "" if most is None else f"LIMIT {int(most)}"
     every = " UNION ALL ".join(

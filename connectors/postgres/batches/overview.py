@@ -97,7 +97,7 @@ def _standing(connection: psycopg.Connection, batches: Collection[int]) -> list[
 
 
 def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
-    """For each batch that had this content, oldest first: whether it has it no more.
+    """For each batch that had this content, oldest first: whether it no longer has it.
 
     It was undone or discarded, or ended without a file because its manifest does not fit it.
     """

@@ -111,7 +111,7 @@ def _found_there(connection: psycopg.Connection, table: Table, batch_id: int) ->
     """Totals of rows whose record was already there, as far as the target still accounts for them.
 
     It does if the record is as delivered, or its writer was not finished before this batch began.
-    Otherwise something else than recon changed the record, and the row is left out.
+    Otherwise something other than recon changed the record, and the row is left out.
     """
     # The planner takes a state for rare unless coalesce hides it. It expects a boolean to have two
     # values, so it plans few groups, which each process makes for itself.

@@ -1,6 +1,6 @@
 """Rows of a frame encoded together in PostgreSQL's binary COPY format.
 
-This covers columns of a fixed size, amounts of up to six digits behind the point and, as the last
+This covers columns of a fixed size, amounts of up to six decimal places and, as the last
 column, one text of any length.
 """
 

@@ -13,7 +13,7 @@ from schemas.compiled import compiled, loop_part
 _COUNT, _LENGTH = 2, 4
 """Bytes of the number of columns, and of a value's length."""
 _MOST_AMOUNT = 8 + 2 * 6
-"""Bytes of an amount: 64 bits of millionths take four groups before the point, two behind it."""
+"""Bytes of an amount: 64 bits of millionths take four groups before the point, two after it."""
 _NEGATIVE = 0x4000
 _BASE = 10_000
 """Amounts are written in groups of four decimal digits."""
@@ -46,7 +46,7 @@ def write_rows(
     """Write the rows of `values` (one line per column) to `out`; returns how many bytes.
 
     `given` says which values are not null. `sizes` is the width in bytes of each column's values;
-    0 means amounts in millionths, each with the number of digits behind the point that `scales`
+    0 means amounts in millionths, each with the number of decimal places that `scales`
     gives. If `start` has an entry per row, one more column is the slice of `text` from there to
     `stop`.
     """

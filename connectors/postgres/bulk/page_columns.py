@@ -39,7 +39,7 @@ _OWN_YEARS = -719_162 * _DAY, 2_932_897 * _DAY - 1
 """The first and last microsecond of the years 1 to 9999."""
 _ANY_OFFSET = _OWN_YEARS[0] + _DAY, _OWN_YEARS[1] - _DAY
 _WHOLE, _BEHIND = "1e20", 18
-"""Limits of an exact decimal column: the absolute value, and the digits behind the point."""
+"""Limits of an exact decimal column: the absolute value, and the decimal places."""
 
 
 @dataclass(frozen=True, slots=True)

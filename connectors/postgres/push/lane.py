@@ -44,7 +44,7 @@ class Lane:
     held: bool
     """Whether a run left POSTs in doubt and none succeeded since, so the service is asked first."""
     repeatable: bool
-    """Whether the host recognises a repeated POST by its key, so that rows in doubt are sent."""
+    """Whether the host recognises a repeated POST by its key, so rows in doubt are sent again."""
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:

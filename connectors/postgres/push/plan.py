@@ -37,7 +37,7 @@ def plan_sends(lease: Lease, table: Table) -> int:
 
 
 def plan_again(lease: Lease, table: Table) -> int:
-    """Plan a batch anew that now goes to another service.
+    """Plan once more a batch that now goes to another service.
 
     The states of its rows came only from other rows, and concerned the former service.
     """

@@ -66,14 +66,14 @@ def next_rows(
 ) -> list[OutgoingWindow]:
     """Up to `most` rows to send after a number, in push order.
 
-    These are rows without an answer or, with `answered_before`, the number of a transaction, rows
+    These have no answer yet. With `answered_before`, the number of a transaction, they are rows
     that were answered before it and are to be sent all the same.
     """
     connection, values = lane.lease.connection, _lane_values(lane)
     if answered_before is None:
         asked = "x.status IS NULL"
     else:
-        # Rows changed since then are younger transactions; the clock may have been set back.
+        # Compared by transaction, since the clock may have been set back meanwhile.
         asked = """x.status IS NOT NULL
             AND age(x.xmin) NOT BETWEEN 0 AND age(%(answered_before)s::xid)"""
     places = connection.execute(

@@ -184,7 +184,7 @@ def last_sent(connection: psycopg.Connection, extracts: Sequence[int]) -> dict[s
 def brought_elsewhere(
     connection: psycopg.Connection, numbers: Collection[int], batches: Sequence[int]
 ) -> set[int]:
-    """Those batches of the service that also have rows of other batches than these."""
+    """Those batches of the service that also have rows from batches other than these."""
     extracts = connection.execute(
         "SELECT e.id FROM extract e JOIN batch b ON b.id = e.batch_id WHERE e.record = %s "
         f"AND e.refused IS NULL AND b.state NOT IN ({listed(TAKEN_BACK)}) AND b.feed <> %s "

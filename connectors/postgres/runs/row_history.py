@@ -75,7 +75,7 @@ class DecidedBreak:
 
 @dataclass(frozen=True, slots=True)
 class RowBreak:
-    """A break located at a row, as the last reconciliation that has it left it."""
+    """A break located at a row, in the state of the last reconciliation that has it."""
 
     break_id: str
     code: str

@@ -79,8 +79,8 @@ def _first(error: BaseException) -> psycopg.Error | None:
 def engine_on(url: str, opened: Callable[[Session], object] | None = None) -> sa.Engine:
     """An engine whose connections libpq alone opens, so that addresses are read in only one way.
 
-    Statements have no time limit, whatever a role sets, since large tables are rewritten; waits are
-    bounded by the locks' own limit. `opened` is called with each session.
+    Statements have no time limit, whatever a role sets, since large tables are rewritten. The
+    code that takes locks limits the wait for them. `opened` is called with each session.
     """
 
     def session() -> Session:

@@ -108,7 +108,7 @@ def _set_up(connection: psycopg.Connection) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep two processes from both setting the server up, or one stopping what the other starts."""
+    """Let one process at a time set up, start or stop the server."""
     lock, what = folder.with_suffix(".lock"), "Starting or stopping the embedded PostgreSQL"
     with file_alone(lock, START_SECONDS, what):
         yield
