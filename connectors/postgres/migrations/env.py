@@ -1,4 +1,4 @@
-"""Alembic's entry point: upgrades run on the connection that `schema.upgrade` hands over."""
+"""Alembic's entry: upgrades run on the connection of `connectors.postgres.schema.upgrade`."""
 
 from typing import Any
 
