@@ -55,7 +55,7 @@ class SendDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which sends of a batch are meant; None or empty means any."""
+    """Which sends of a batch are meant; None, or no states, means any."""
 
     batch_id: int
     operation: str | None = None
