@@ -45,7 +45,7 @@ def count_to_send(lane: Lane) -> int:
     return int(one_value(lane.lease.connection.execute(asked, _lane_values(lane))))
 
 
-class OutgoingWindow(NamedTuple):
+class OutgoingRow(NamedTuple):
     """One row that may be sent."""
 
     request: Request
@@ -63,7 +63,7 @@ def next_transaction(connection: psycopg.Connection) -> str:
 
 def next_rows(
     lane: Lane, after: int, most: int, answered_before: str | None = None
-) -> list[OutgoingWindow]:
+) -> list[OutgoingRow]:
     """Up to `most` rows to send after a number, in push order.
 
     These have no answer yet. With `answered_before`, the number of a transaction, they are rows
@@ -104,7 +104,7 @@ def _runs(places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
         yield places[start:]
 
 
-def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
+def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingRow]:
     table = lane.operation.table
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
     rows = lane.lease.connection.execute(
@@ -135,10 +135,10 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
         asking = AskingRow(*facts[:ASKING])
         name = push_key(lane.operation, jsondata, tuple(identity), asking)
         request = Request(number, lane.operation, jsondata, name, in_doubt, status)
-        yield OutgoingWindow(request, current, changed_at)
+        yield OutgoingRow(request, current, changed_at)
 
 
-def supersede(lane: Lane, rows: Sequence[OutgoingWindow]) -> None:
+def supersede(lane: Lane, rows: Sequence[OutgoingRow]) -> None:
     """Mark rows as superseded whose record a later batch has written; only the newer body is sent.
 
     A row changed since it was read is left alone: an undo may have given it the record back. A row
