@@ -189,7 +189,7 @@ def _times(kind: Kind) -> list[pl.Expr]:
 
 
 def decimals(values: pl.Series) -> pl.Series:
-    """The decimals of numbers; null where they need more than 20 digits and 18 decimals."""
+    """The decimals of numbers; null if more than 20 digits or 18 decimals are needed."""
     if values.dtype.is_decimal() or values.dtype.is_integer():
         return values.cast(AMOUNT)
     texts = values.cast(pl.String)

@@ -15,8 +15,8 @@ _WHOLE = (pl.Int32, pl.Int64)
 def near_partners(left: pl.DataFrame, right: pl.DataFrame) -> pl.Series | None:
     """The row number of the right key that equals each left key; None if a join is needed instead.
 
-    Keys must be integers. On the right the first number of the key must be unique by itself, close
-    to the others and never null; a null on the left matches nothing.
+    Keys must be integers. Right keys must have no nulls, and their first number must be unique by
+    itself and close to the others. A null on the left matches nothing.
     """
     bounds = _bounds(right)
     if bounds is None:

@@ -84,7 +84,8 @@ def fill_secrets(
         if parent is None and not (repaired.correction and name in repaired.columns):
             continue  # It repairs nothing, so empty means no value.
         delivered = repaired.rows.get(parent or "")
-        # A repair that left the secret out as well may itself not have been checked.
+        # The secret comes from the row it was written in; rows in between that left it out as well
+        # were never compared with that one.
         delivered = delivered and delivered.writing(name)
         if delivered is None or not _is_certain(table, frame, row, delivered):
             unknown.setdefault(name, []).append(row)
@@ -106,9 +107,9 @@ def in_place(
     """Whether the cells of a row in error are in their own columns, as far as can be told.
 
     A lost cell moves those behind it, and a secret with them. Signs of that are: an empty cell
-    behind a secret, without which all cells could be read one place further on; a reason against a
-    field behind the secret; or a secret's text in two columns. A column without a field may hold a
-    secret that has no column of its own.
+    behind a secret, without which the cells before it could be read one place further on; a reason
+    against a field behind the secret; or a secret's text in another column. A column without a
+    field may hold a secret that has no column of its own.
     """
     hiding: set[str | None] = {*table.secrets}
     if not hiding <= {*fields}:
