@@ -80,7 +80,7 @@ class Found(NamedTuple):
 
     cells: int
     example: str
-    """The first of them."""
+    """The first of the cells."""
 
 
 NONE = Found(0, "")

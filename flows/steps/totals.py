@@ -59,7 +59,7 @@ class Totals:
 
     @property
     def is_zero(self) -> bool:
-        """Whether nothing is left: the residual of a stage that ties."""
+        """Whether rows, keys and amounts are all zero, as in the residual of a stage that ties."""
         money = (value for sums in self.amounts.values() for value in sums.values())
         return not (self.rows or self.keys or any(money))
 

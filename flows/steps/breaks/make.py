@@ -257,7 +257,7 @@ def quantities(number: pl.Expr, noun: str) -> pl.Expr:
 
 
 def rate_text(value: pl.Expr) -> pl.Expr:
-    """A double by its shortest text."""
+    """A double as its shortest text, without a trailing `.0`."""
     return value.cast(pl.String).str.strip_suffix(".0")
 
 

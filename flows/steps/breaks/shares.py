@@ -53,7 +53,7 @@ Shares = Mapping[str, Share]
 def shares_by(breaks: pl.DataFrame, *by: pl.Expr) -> dict[tuple[str, ...], Shares]:
     """The shares of each group of breaks with OF_MONEY; `by` are texts.
 
-    A break without an amount has no kind of money, whatever its amount would be.
+    A break without an amount has no kind of money, even if its code has one.
     """
     of_money = pl.col(BASIS).cast(pl.String)
     bare = pl.all_horizontal(pl.col(COUNTED, COUNTED_BEYOND).is_null())

@@ -14,7 +14,7 @@ def same_series(distance: int = 1) -> pl.Expr:
 
 
 def series(rates: pl.DataFrame) -> pl.DataFrame:
-    """One usable rate per tenant, pair and day, sorted so; `day` is its calendar day."""
+    """One usable rate per tenant, pair and day, sorted by these; `day` is its calendar day."""
     return (
         rates.lazy()
         .filter(pl.col("ExchangeRate") > 0, pl.col("FromCurrenciesId") != pl.col("ToCurrenciesId"))

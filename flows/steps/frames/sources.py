@@ -68,7 +68,7 @@ class Sources:
     answers: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     listings: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     signed: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """The records of the last signed run, as its D frames were."""
+    """The records of the last signed run, in the form of its D frames."""
     approved: tuple[tuple[int, date], ...] = ()
     """Every approved run of the scope, as number and day, earliest day first."""
     unproven: Mapping[str, pl.DataFrame] = field(default_factory=dict)

@@ -74,7 +74,7 @@ class ProofLine:
     """One line of the difference proof, in the form of a bank reconciliation."""
 
     text: str
-    """total per extract, + missing in extract, - missing in target ..."""
+    """Text of the line: total per extract, + missing in extract, - missing in target ..."""
     rows: int
     amount: Decimal
     total: bool = False
