@@ -17,8 +17,10 @@ WIDE = {
 }
 """Double-byte encodings, with the first bytes of their frequent characters."""
 PAIRS = 3
-"""In a double-byte text at least one run in this many has several foreign bytes; not every run
-has, because the second byte may be ASCII."""
+"""In a double-byte text at least one run of foreign bytes in this many has several of them.
+
+Not every run has several, because the second byte of a character may be ASCII.
+"""
 LOOKED_AT = 200
 """Lines that are decoded in each encoding."""
 MOST_ODD = 1 / 4

@@ -70,8 +70,10 @@ def may_be_time(cell: str) -> bool:
 
 class TimesFound(NamedTuple):
     forms: tuple[tuple[str, ...], ...]
-    """Alternatives that fit equally many cells, each one format or several with the same day; empty
-    for ISO 8601, which needs no format."""
+    """Alternatives that fit equally many cells, each one format or several with the same day.
+
+    Empty for ISO 8601, which needs no format.
+    """
     others: int
     """Number of cells in another format."""
     example: str

@@ -46,8 +46,10 @@ class Gone:
     batches: Collection[int] = ()
     """The batches of this run."""
     found_then: Mapping[str, Iterable[str]] = field(default_factory=dict)
-    """Ids found by other rules on the same sources, by the hash of the rules; rules no longer known
-    are not in it. The ids decide only about breaks that the same rules found last."""
+    """Ids found by other known rules on the same sources, by the hash of the rules.
+
+    They decide only about breaks that the same rules found last.
+    """
     later: pl.DataFrame | None = None
     """Record and key of the records left out because they are dated after the day of the run."""
     doubted: pl.Series | None = None

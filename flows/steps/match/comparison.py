@@ -37,8 +37,11 @@ DIFFERENCE_SCHEMA: dict[str, Dtype] = {
     "base": AMOUNT,
     "seconds": AMOUNT,
 }
-"""One line per differing field: `row` of the expected frame, `base` the expected number, `seconds`
-by which the found time is later."""
+"""One line per differing field.
+
+`row` is that of the expected frame, `base` the expected number, and `seconds` how much later the
+found time is.
+"""
 SECRET = "(secret)"  # noqa: S105 -- what is shown where a secret stands.
 _MINUTE = 60_000_000
 _BLOCK = 250_000

@@ -31,8 +31,7 @@ ECHO_SCHEMA: dict[str, pl.DataType] = {
     "found": pl.String(),
 }
 SEND_COLUMNS = ("state", "status", "carried_out", "decision")
-"""What is known of a send: its state, the HTTP status, whether its attempts were carried out, and
-the decision of a person, if there is one."""
+"""Columns about a send: state, HTTP status, whether attempts were carried out, who decided."""
 NOT_ASKED = "not asked"
 """Stands for the state of a send if the record is not meant for any service."""
 ECHO_DIFFERS = REASONS["EchoDiffers"].code

@@ -142,7 +142,7 @@ def _debts(loads: Sequence[Load]) -> pl.DataFrame:
 def known_records(
     sources: Sources, cut: Cut, rules: Rules, as_of: date, out: LeftOut
 ) -> KnownRecords:
-    """Sort all records into their groups; `out` is what the rules leave out of `sources`."""
+    """Divide all records into groups; `out` is what the rules leave out of `sources`."""
     near = cut_off(Sources(sources.around_extract, sources.around), as_of, tables_by(rules))
     later, around, after = (
         SomeRecords(some, left_out(some, rules)) for some in (cut.after, near.kept, near.after)

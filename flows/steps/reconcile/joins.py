@@ -57,7 +57,7 @@ class JoinResult:
     changed_since: int
     """Number of records that differ from what was signed."""
     compared: int | None
-    """Number of signed records that were compared; None if there are none."""
+    """Number of signed records that were compared; None if none were read."""
     not_compared: Mapping[str, int]
     """Number of signed records of kinds of which the target has no records in the scope."""
     left_out: dict[str, int]

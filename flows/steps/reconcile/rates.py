@@ -59,9 +59,9 @@ def reconcile_rates(
     Frames follow `sources.record_schema`, with `make.ORIGIN` where it is known, or `places` to look
     it up in (see `make.number_duplicates`); `payments` come in parts. `later` are the rates after
     the cut-off: a payment that names one has a rate of the future; these rates themselves are not
-    judged. `left_out` are rates by which payments are not judged: a payment that names one only has
-    an existing rate. `near` are rates outside the scope, which belong to the series too. Only
-    breaks of `own` are returned.
+    judged. `left_out` are rates by which payments are not judged: a payment that names one has an
+    existing rate, and nothing else is checked. `near` are rates outside the scope, which belong to
+    the series too. Only breaks of `own` are returned.
     """
     # A rate with a null cannot be used, so a payment that names it has no rate.
     rates, later, left_out, near = (

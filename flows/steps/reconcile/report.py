@@ -154,16 +154,20 @@ class Changes:
     signed: bool = False
     """Whether that run is an approved run of the same scope."""
     accept: str = ""
-    """Hash of all changes of how the figures are made (rules, profiles, settings), with which an
-    approver accepts them; empty if nothing changed."""
+    """Hash by which an approver accepts all changes of how the figures are made.
+
+    These are changes of rules, profiles and settings; empty if there are none.
+    """
     rules_before: str = ""
     """Hash of the rules of that run."""
     rules: tuple[RuleChange, ...] = ()
     profiles: tuple[RuleChange, ...] = ()
     """Changes of feed profiles by which batches were read."""
     settings: tuple[RuleChange, ...] = ()
-    """Changes of settings that are no rules but affect the report: names of currencies, time zone
-    of the day, version of recon."""
+    """Changes of what is no rule but affects the report.
+
+    These are names of currencies, the time zone of the day and the version of recon.
+    """
     aside: tuple[AsideLine, ...] = ()
     outgrown: tuple[OutgrownLine, ...] = ()
     """Largest first; the cover counts all of them."""

@@ -54,7 +54,7 @@ class ColumnSum:
         zeros, turned = self._zeros(rows), pl.lit(value=False)
         if self.signed:
             turned = pl.col(_UNITS).str.starts_with(_MINUS)
-        # Nearly all numbers are short, and are added up in columns.
+        # Nearly all numbers are short, and are added up as whole columns.
         fits = [one.is_null() | one.str.contains(MILLIONTHS) for one in plain]
         few = (zeros == 0) | (_digits(plain) + zeros <= MICRO_DIGITS)
         fits.append(few.fill_null(value=False))

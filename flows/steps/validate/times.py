@@ -25,8 +25,10 @@ class TimeForm:
     offset_minutes: int | None = None
     """Fixed offset of times without one."""
     zone: str | None = None
-    """Zone of times without an offset. A time that the zone skips or repeats is not guessed; a day
-    alone is its first moment."""
+    """Zone of times without an offset.
+
+    A time that the zone skips or repeats is not guessed; a day alone is its first moment.
+    """
 
     def plain(self, text: pl.Expr) -> pl.Expr:
         """The time of each text in ISO 8601; a text that is not a time is marked."""
