@@ -31,7 +31,7 @@ ECHO_SCHEMA: dict[str, pl.DataType] = {
     "found": pl.String(),
 }
 SEND_COLUMNS = ("state", "status", "carried_out", "decision")
-"""Columns about a send: state, HTTP status, whether attempts were carried out, who decided."""
+"""Columns of a send: state, HTTP status, whether attempts were carried out, and any decision."""
 NOT_ASKED = "not asked"
 """Stands for the state of a send if the record is not meant for any service."""
 ECHO_DIFFERS = REASONS["EchoDiffers"].code
