@@ -16,7 +16,7 @@ Frames of reconciliation only, and only where there is such an amount.
 """
 
 UNREADABLE = "_unreadable"
-"""Suffix: the text delivered where an amount cannot be read; null for all other amounts.
+"""Suffix: the text in place of an amount that cannot be read; null for all other amounts.
 
 Frames of reconciliation only, and only where there is such an amount.
 """
