@@ -152,7 +152,7 @@ def sum_lines(cells: DraftCells) -> Iterator[str]:
 
 
 def _fixed_width(text: str, delimiter: str) -> str:
-    """Why columns may have a fixed width rather than this delimiter; empty if they do not seem to."""
+    """Why columns seem to have a fixed width rather than this delimiter; empty if not."""
     lines = [line for line in LINE_END.split(first_lines(text)) if line]
     ((signs, count),) = Counter(map(len, lines)).most_common(1)
     alike = [line for line in lines if len(line) == signs]
