@@ -36,7 +36,7 @@ class TrendPoint:
 
 
 def trend_point(place: Workspace, run: Reconciliation) -> TrendPoint | None:
-    """The closing lines of a run's roll-forward; None if its totals are not usable."""
+    """The closing lines of a run's roll-forward; None if its totals are unusable or altered."""
     try:
         totals = read_totals(place, run)
         closing = {str(one["currency"]): one["lines"][-1] for one in totals["roll_forward"]}

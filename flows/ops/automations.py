@@ -56,7 +56,7 @@ NOT_DEAD = (
 )
 """States in which a run rightly sends no heartbeat, including all our own state names."""
 GATHERED = timedelta(seconds=30)
-"""How long further events ask for no more after one for which the table of batches is written."""
+"""For this long after an event that asks for the table of batches, others ask for nothing."""
 CLOCKS = timedelta(seconds=10)
 """How far the clocks of workers may be ahead of the server's."""
 BATCH_ENDS = ("completed_with_errors", "held", "rejected", "failed", "crashed", "cancelled")
@@ -145,8 +145,8 @@ def _automations(client: SyncPrefectClient, notices: list[ActionTypes]) -> Itera
 def board_automation(board: UUID) -> AutomationCore:
     """Write the table of batches anew, by this deployment of it.
 
-    The first of many events asks for a run, which is due when the events that ask for no more are
-    over.
+    The first of many events asks for a run; the run is due once the time is over in which others
+    ask for nothing.
     """
     return AutomationCore(
         name="recon: a batch has a next step",

@@ -89,7 +89,7 @@ class InboxLine:
 
     @property
     def text(self) -> str:
-        """The text for people; no line of it begins with a name but the file's own."""
+        """The text for people; further lines are indented, so that none looks like another file's."""
         detail = "\n  ".join(shown(one, WHOLE) for one in self.detail.split("\n"))
         return f"{shown(self.name, WHOLE)}: {self.became}{f', {detail}' if detail else ''}"
 

@@ -316,8 +316,7 @@ class _Pass:
             reach("push-sending")
             for request in window:
                 yield request
-                # Only now: a stop may fall between, and whoever has the request tells by its
-                # answer.
+                # Only now: a stop may fall between, and then the answer tells who has the request.
                 del self.kept[request.number]
 
     def _claim(self, window: Sequence[Request]) -> Sequence[Request]:

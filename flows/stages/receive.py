@@ -143,7 +143,7 @@ def _refuse_repairs(opened: Sequence[Opened]) -> None:
 
 
 def _refuse_utf8(opened: Sequence[Opened], encoding: str) -> None:
-    """Raise CorrectionError for a file of repairs that was saved in another encoding than written.
+    """Raise CorrectionError for a file of repairs not saved in the encoding it was written in.
 
     Text in another encoding is hardly ever valid UTF-8 by chance, and each of its characters beyond
     ASCII would be read as several others. A stated encoding is believed.

@@ -1,6 +1,6 @@
 """Side by side: transactions of one batch over two connections, if the server allows a second.
 
-A large load mostly waits for one server process, and two at once hardly slow each other down.
+A large load mostly waits for one server process; two at once take less than twice as long.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -27,7 +27,7 @@ SMALL_BYTES = 64 * KIB
 HELD_BYTES = 4 * MIB
 """The most bytes of files that wait for others like them."""
 MOST_FILES = 1_000
-"""The most files that wait, however small, so that a run that dies repeats no more of them."""
+"""The most files that wait, however small, since a run that dies has to read them again."""
 
 
 class SmallFile(NamedTuple):
