@@ -106,7 +106,7 @@ _OF_REGION = {
 Beside the sign of another currency, each of them counts as a second currency.
 """
 _OTHERWISE_TOO = frozenset({"Q", "R", "KM", "Br", "Bs", "B/", "DH", "Fr", "fr", "din", "р"})  # noqa: RUF001
-"""Those that may stand beside numbers that are not money: kilometres, a quarter, a Friday."""
+"""Signs among them with another meaning beside a number: kilometres, a quarter, a Friday."""
 _LONGEST = 4
 """The most characters of a sign such as `Bds$`."""
 # Source: Windows language code identifiers, as number formats of workbooks state them.

@@ -148,7 +148,7 @@ def reject_taken(
     profile: Profile,
     only: Range | None = None,
 ) -> None:
-    """Reject rows of a correction whose key belongs to something they do not repair.
+    """Reject rows of a correction that have the key of a row or record they do not repair.
 
     Done when the batch is checked, so that it counts towards the budget, and again for `only` a
     range once the target is locked. Between the two, which may be days if the batch is held, others

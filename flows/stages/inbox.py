@@ -89,7 +89,7 @@ class InboxLine:
 
     @property
     def text(self) -> str:
-        """The text for people; further lines are indented, so that none looks like another file's."""
+        """The text for people; further lines are indented and cannot pass for another file's."""
         detail = "\n  ".join(shown(one, WHOLE) for one in self.detail.split("\n"))
         return f"{shown(self.name, WHOLE)}: {self.became}{f', {detail}' if detail else ''}"
 
