@@ -15,7 +15,7 @@ from flows.steps.validate.states import READY
 from schemas.field import Table
 
 ROWS_AT_ONCE = 1_000_000
-"""The rows of a range, which joins the target once; many small ranges would read it many times."""
+"""About the most rows of a range; smaller ranges would read the target more often."""
 TOGETHER_ROWS, TOGETHER_EXTRACTS = 50_000, 1_000
 """The most rows and extracts of a group."""
 

@@ -49,7 +49,7 @@ from schemas.tables import INSERT_BATCH_DATA
 log = logging.getLogger("recon.check")
 
 MOST_NAMED, OTHERS = 100, "(others)"
-"""The most cells by which rows are left out that are named, and the name of all others."""
+"""How many of the cells that leave rows out are named, and the name for all others."""
 
 
 def check(workspace: Workspace, lease: Lease) -> None:
@@ -88,7 +88,7 @@ def check(workspace: Workspace, lease: Lease) -> None:
 
 
 def _known(receipts: Iterable[Receipt]) -> dict[str, Known]:
-    """Where the batch's repeated keys and references can be at all, as far as its receipts tell."""
+    """Where repeated keys and references of the batch can occur, according to its receipts."""
     return gather(
         (
             {

@@ -1,7 +1,7 @@
 """Which chunks of an extract are left to stage after some were staged before.
 
-Receipts tell. They end early after a crash, and leave gaps where chunks were written side by side
-or shared out among workers.
+The receipts show which. They end early after a crash, and leave gaps where chunks were written side
+by side or shared out among workers.
 """
 
 import logging

@@ -118,7 +118,7 @@ def report_taken_back(workspace: Workspace, lease: Lease) -> None:
 def report_if_written(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
     """Write a batch's report anew after something else changed it, as a rerun would.
 
-    Without a noted report there is none, or housekeeping removed it. A batch that is being read and
+    If no report is noted, there is none, or housekeeping removed it. A batch that is being read and
     checked writes its own report at the end.
     """
     with settled_report(connection, batch_id) as noted:

@@ -85,7 +85,7 @@ def sign_head(workspace: Workspace, connection: psycopg.Connection) -> Witnessed
 def _next(
     workspace: Workspace, connection: psycopg.Connection, last: Witness | None
 ) -> Witness | None:
-    """The signed witness of the head; None without events or if `last` is of it. May refuse."""
+    """Sign the head; None if there is no event or `last` is of it. Refuses another trail."""
     from connectors.witness.keys import fingerprint, private_key  # noqa: PLC0415
 
     position = last_link(connection)

@@ -1,4 +1,4 @@
-"""Database records beside those of a scope, with which joins compare the scope's."""
+"""Database records outside a scope that joins compare with the scope's records."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date

@@ -160,7 +160,7 @@ def _newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> p
 
 
 def _changed_sides(gone: pl.DataFrame, newest: pl.DataFrame, run: LookedAt) -> pl.DataFrame:
-    """`resolved_sides`, with attempts at breaks between records and about what was signed.
+    """`resolved_sides`, with trials for breaks between records and about what was signed.
 
     A row in error resolves nothing, and beside a target only a row that counts does.
     """

@@ -48,7 +48,7 @@ def baseline(
     before: int | None = None,
     signed_before: int | None = None,
 ) -> Base | None:
-    """The run that the next run of a scope, or the run `before`, is compared with.
+    """The run that the next run of a scope, or the run with number `before`, is compared with.
 
     That is the last approved run of the scope. If none was approved, the last approved run of
     another scope with the same records: an unsigned scope is no way around what was signed. Else

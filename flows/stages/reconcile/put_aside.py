@@ -46,7 +46,7 @@ def has_ranges(table: Table) -> bool:
 
 
 def ranges(table: Table, numbers: pl.Series, parts: int) -> Ranges | None:
-    """Even ranges over the records' first numbers; None if they should not be split."""
+    """Even ranges over the numbers of the first key column; None if records stay whole."""
     if parts < 2 or not has_ranges(table):
         return None
     of_key = even_ranges(table.identity[0], numbers, min(parts, _MOST))

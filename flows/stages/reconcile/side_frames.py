@@ -354,7 +354,7 @@ class SideFrames:
         return rows.filter(theirs | self._names_one(rows))
 
     def _may_be_of_tenants(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The same for database records, whose last writer says not who delivered them."""
+        """The same for database records, whose last writer need not have delivered them."""
         if not self.tenants:
             return rows
         return rows.filter(_names_none(rows) | self._names_one(rows))

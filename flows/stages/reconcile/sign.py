@@ -96,8 +96,8 @@ def approve(
     """Approve a prepared report, as another person and with every open break accepted.
 
     If its figures are made differently from those signed last (rules, feed profiles, settings,
-    version), `accept_changes` names the hash of these changes from page one, or its beginning; the
-    approver accepts them so. A restatement is accepted by naming its day in `accept_restated`.
+    version), `accept_changes` names the hash of these changes from page one, or its beginning,
+    which accepts them. A restatement is accepted by naming its day in `accept_restated`.
     """
     return _sign(workspace, number, Role.APPROVED, by, comment, accept_changes, accept_restated)
 
