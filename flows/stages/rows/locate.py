@@ -111,7 +111,7 @@ class RowProof:
     def _in_file(
         self, extract: Extract, number: int, content: Content, header: Header
     ) -> Mapping[str, Any] | None:
-        """The record with a number as the kept file has it, read from the chunk before it on."""
+        """The record with this number as the kept file has it, read from its chunk on."""
         before = [
             one
             for one in ledger.list_receipts(

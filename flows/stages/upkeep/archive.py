@@ -1,4 +1,4 @@
-"""Hash everything that is kept again: delivered contents, and the files of every report."""
+"""Verify everything that is kept by its hash: delivered contents, and the files of every report."""
 
 import logging
 import re
@@ -196,7 +196,7 @@ def _altered_reports(
 
 
 def _altered(workspace: Workspace, noted: Noted | None) -> list[Mismatch]:
-    """The same for one noted report; nothing is missed of one that housekeeping removed."""
+    """The same for one noted report; none if housekeeping removed it."""
     if noted is None or noted.removed:
         return []
     folder = folder_of(workspace.settings.reports, noted.batch_id)

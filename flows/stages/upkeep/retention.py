@@ -218,7 +218,7 @@ def _manifests(noted: Sequence[Noted]) -> list[str]:
 def _is_still_unneeded(
     connection: psycopg.Connection, what: str, path: Path, before: datetime
 ) -> bool:
-    """Whether still no batch needs it; one may have been undone since it was found."""
+    """Whether it is still unneeded; a batch may have been undone since it was found."""
     if is_going(path):
         return True
     if what == CONTENTS:
