@@ -47,7 +47,7 @@ GROUPS = {
     },
     "The service": {
         "push": ("push", "Send the unsent rows of one batch, or of all batches, to the service."),
-        "sends": ("push", "List what was sent to the service for a batch, and its answers."),
+        "sends": ("push", "List a batch's rows for the service, and what it answered."),
         "resolve": ("push", "Decide about rows that are in doubt, were refused or differ."),
         "restored": ("push", "Allow pushes again after a restore."),
         "pull": ("push", "Read listings from the service, to compare them with our records."),

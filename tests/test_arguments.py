@@ -220,7 +220,7 @@ def test_behind_two_dashes_nothing_is_a_value() -> None:
         ("ann:canary-7:Chief\n", "line 1 of --users"),
         ("# nobody\n\nann:canary-7:Client,\nbo:canary-7:,\n", "line 4 of --users"),
         ("# nobody yet\n", "it names no user. Write one NAME:PASSWORD:ROLE"),
-        ("", "no account is in it"),
+        ("", "it names no user"),
     ],
 )
 def test_accounts_of_the_sandbox_have_roles_that_it_knows(

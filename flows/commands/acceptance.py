@@ -34,7 +34,7 @@ def propose_command(
     ],
     each: Annotated[Decimal, Parameter(help="Largest amount of one break.")],
     total: Annotated[
-        Decimal, Parameter(help="Largest sum of all breaks that the rule accepts in one run.")
+        Decimal, Parameter(help="Largest sum of all breaks that the rule holds accepted in a run.")
     ],
     until: Annotated[
         date, Parameter(help="Last day of the rule and of what it accepts, YYYY-MM-DD.")

@@ -34,8 +34,8 @@ Batch = Annotated[
 By = Annotated[
     str | None,
     Parameter(
-        help="Name of the person who decides; default: the user of this process. With `recon "
-        "login`, only a note beside it."
+        help="Name of the person who decides; default: the user of this process. When you "
+        "are logged in, it is only a note."
     ),
 ]
 Reason = Annotated[

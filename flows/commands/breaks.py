@@ -223,7 +223,7 @@ def resolve_command(
 @breaks_command.command(name="assign")
 def assign_command(
     *ids: Ids,
-    owner: Annotated[str, Parameter(help="Name of who looks after them from now on.")],
+    owner: Annotated[str, Parameter(help="Name of the person who looks after them from now on.")],
     due: Annotated[
         date | None, Parameter(help="Day they are due, YYYY-MM-DD; default: none.")
     ] = None,

@@ -58,7 +58,7 @@ def prepare_command(
     *,
     comment: Annotated[str, Parameter(help="Comment for readers of the report.")] = "",
     by: Annotated[
-        str | None, Parameter(help="Name of who signs; default: the user of this process.")
+        str | None, Parameter(help="Name of the signer; default: the user of this process.")
     ] = None,
     json: Json = False,
 ) -> int:
@@ -81,7 +81,7 @@ def approve_command(
     *,
     comment: Annotated[str, Parameter(help="Comment for readers of the report.")] = "",
     by: Annotated[
-        str | None, Parameter(help="Name of who signs; default: the user of this process.")
+        str | None, Parameter(help="Name of the signer; default: the user of this process.")
     ] = None,
     accept_changes: Annotated[
         str | None,

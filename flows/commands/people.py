@@ -150,7 +150,7 @@ def add_command(
     """Add an account; its password is asked for, unless --subject is given.
 
     The owner of the database schema adds the first account. From then on, decisions and signatures
-    need a login.
+    need a login. Without --tenant, the account is bound to no tenant.
 
     Example: `recon user add anna.meyer --full-name "Anna Meyer" --role preparer`
     """

@@ -105,7 +105,7 @@ def sends_command(
     state: States = (),
     json: Json = False,
 ) -> int:
-    """List what was sent to the service for a batch: each row's source, request and answer.
+    """List a batch's rows for the service: where each comes from, what was sent and answered.
 
     Example: `recon sends 12 --state in_doubt`
     """
@@ -153,7 +153,8 @@ def resolve_command(
         SendDecision,
         Parameter(
             name="--as",
-            help="confirm: the service has the row; resend: send it again; abandon: never send it.",
+            help="confirm: the service has the row; resend: send it again; abandon: do not send "
+            "it.",
         ),
     ],
     reason: Reason,
@@ -165,8 +166,8 @@ def resolve_command(
 ) -> int:
     """Decide about rows that are in doubt, were refused or differ, one by one or by filter.
 
-    Another decision replaces an earlier one as long as nothing was sent because of it. Every
-    reconciliation shows rows that a person confirmed as not confirmed by the service.
+    Another decision replaces an earlier one as long as nothing was sent because of it. In
+    every reconciliation, confirmed rows are shown as not confirmed by the service.
 
     Example: `recon resolve 12 --row tones.csv:line:8 --as confirm --reason "seen there"`
 

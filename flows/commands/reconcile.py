@@ -48,7 +48,7 @@ def reconcile_command(
     ] = False,
     by: Annotated[
         str | None,
-        Parameter(help="Name of who ran it, for the report; default: the user of this process."),
+        Parameter(help="Name for the report of who ran it; default: the user of this process."),
     ] = None,
     json: Json = False,
 ) -> int:

@@ -269,8 +269,7 @@ def test_a_cancelled_run_publishes_what_its_batch_comes_to(
         assert told is not None
         assert told.flow_run_id == stopped.id
         assert str(told.description).startswith(
-            "Batch 2, checked, as a cancelled run has left it. "
-            "Retry goes on where this run stopped."
+            "Batch 2, checked, as a cancelled run left it. Retry goes on where this run stopped."
         )
         assert "2 rows read, 1 with errors" in str(told.data)
 
