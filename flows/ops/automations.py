@@ -110,7 +110,7 @@ def _automations(client: SyncPrefectClient, notices: list[ActionTypes]) -> Itera
         name="recon: silent runs are crashed",
         description=(
             "Sets a run without heartbeats to Crashed: if its worker died too, it would stay "
-            "Running for ever. Off by default, because a machine that sleeps sends no heartbeats either."
+            "Running for ever. Off by default, as a machine that sleeps sends no heartbeats either."
         ),
         enabled=False,
         trigger=EventTrigger(

@@ -75,7 +75,7 @@ def test_a_taken_port_is_told_before_anything_is_started(part: str) -> None:
         with pytest.raises(SettingsError, match=f"where the {part} would listen") as refused:
             refuse_taken_ports(UpOptions(port=9, **own), None)
     assert f"process {os.getpid()} (" in str(refused.value)
-    assert f"by --{part}-port" in str(refused.value)
+    assert f"with --{part}-port" in str(refused.value)
     refuse_taken_ports(UpOptions(port=9, **own), None)
     with pytest.raises(SettingsError, match="asked for twice"):
         refuse_taken_ports(UpOptions(port=9, sandbox_port=port, desk_port=port), None)
