@@ -375,7 +375,7 @@ def test_limits_are_those_of_an_import_and_in_its_words(
     assert run(str(path), str(small), "--key", "id", "--out", str(out)) == 2
     told = capsys.readouterr().err
     why = why.format(f"RECON_LIMIT_{limit[0]}")
-    todo = "Divide it, or raise the setting where one is named."
+    todo = "Divide it, or raise the setting if the message names one."
     assert f"over the limit: {why}. {todo}" in " ".join(told.split())
     line = re.search(r"line \d+: over", " ".join(told.split()))
     assert not any(out.iterdir())
