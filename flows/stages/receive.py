@@ -99,8 +99,8 @@ def archived(
     if corrects is None and given.change_records:
         raise CorrectionError(
             "--change-records is about rows that repair others, and the delivery corrects no "
-            "batch: a row of its own changes the record with its key as it is. Leave it out, or "
-            "say with --corrects which batch. Nothing was imported."
+            "batch: an ordinary row changes the record with its key anyway. Leave it out, or say "
+            "with --corrects which batch. Nothing was imported."
         )
     terms = terms_taken(workspace, stated)
     profile, likely, service = terms.profile, terms.record, terms.service

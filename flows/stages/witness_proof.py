@@ -28,9 +28,9 @@ NOT_SET = (
     "RECON_AUDIT_WITNESS names places that it cannot reach"
 )
 NOT_READ = (
-    "no place can be read back, so this is held against the copy in RECON_HOME alone: nothing here "
-    "tells where an older one was put in its place. Name a file or object store as well, or hold "
-    "it against what the webhook has kept: `recon audit verify --witness COPY`"
+    "no place can be read back, so this is held against the copy in RECON_HOME alone, and nothing "
+    "here shows whether an older copy was put in its place. Name a file or object store as well, "
+    "or hold it against what the webhook has kept: `recon audit verify --witness COPY`"
 )
 
 
@@ -169,7 +169,7 @@ def _home(
     if lost:
         faults.append(f"{HOME}: has no witness, and gave {lost} away: lines were removed")
     else:
-        notes.append("this RECON_HOME made no witness: what a place lacks, another one knows")
+        notes.append("this RECON_HOME made no witness: the one that did knows what a place lacks")
     return {}
 
 

@@ -252,7 +252,7 @@ def test_a_title_is_not_guessed_to_stand_above_more_columns_than_any_other(
             "x\n" * 100 + HEADER + ROWS,
             {"header_line": "found"},
             "missing_header",
-            "Nor is any of the first 100 lines a header of payment, and further down none is",
+            "Nor is any of the first 100 lines a header of payment. Further down none is",
         ),
         (
             "Auszug;11/2026\n" + HEADER.replace("Betrag", "Summe") + ROWS,
@@ -589,8 +589,11 @@ def test_a_footer_that_says_nothing_sure(tmp_path: Path, behind: str, said: str)
         ({"header_lines": 9}, "header_lines = 9 is out of range. Use 1 to 5"),
         ({"header_line": "found", "header_lines": 2}, "header_line cannot be found where"),
         ({"header_titles": "spread"}, "header_titles is for names in several rows"),
-        ({"header_titles": "both"}, "header_titles = 'both' says of no column .* kept, spread, or"),
-        ({"header_titles": 0}, "header_titles = '0' says of no column"),
+        (
+            {"header_titles": "both"},
+            "header_titles = 'both' does not say which columns .* kept, spread, or",
+        ),
+        ({"header_titles": 0}, "header_titles = '0' does not say which columns"),
         ({"header_titles": 2}, "header_titles is for names in several rows"),
         (
             {"delimiter": ";", "names": ["A"], "header_lines": 2, "header_titles": "spread"},

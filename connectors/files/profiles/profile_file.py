@@ -103,7 +103,9 @@ def _check_columns(profile: Profile) -> None:
     stated = profile.names or tuple(in_order(profile.positions))
     unpivot = unpivot_of(stated, profile)
     if profile.unpivots and unpivot is None:
-        raise ProfileError(f"{key}: unpivot names a column that is none of them, or all of them.")
+        raise ProfileError(
+            f"{key}: unpivot names a column that is not among them, or names all of them."
+        )
     stated = record_columns(stated, unpivot, profile)
     names = HeaderNames(key, None, stated, profile)
     try:
@@ -183,8 +185,8 @@ def _read(key: str, path: Path) -> dict[str, str]:
             )
     if not found:
         raise ProfileError(
-            f"{key}: {path} says of no text what it stands for. Write two cells a line, the text "
-            "that is delivered and what it stands for, below a header."
+            f"{key}: {path} has no entry. Below a header, write two cells a line: the text that is "
+            "delivered and what it stands for."
         )
     return found
 

@@ -95,8 +95,8 @@ def refuse_day(
     if len(reason) > MOST_REASON:
         raise DayRefused(
             f"{names.restate.capitalize()} has {len(reason)} characters, and the first page has "
-            f"room for {MOST_REASON}. Say it shorter: whoever approves the report accepts it by "
-            "what is there. Nothing was reconciled."
+            f"room for {MOST_REASON}. Shorten it: whoever approves the report accepts it by what "
+            "is there. Nothing was reconciled."
         )
     if last is None or as_of >= last.as_of:
         known = "has no run yet" if last is None else f"was last reconciled as of {last.as_of}"

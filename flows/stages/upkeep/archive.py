@@ -369,8 +369,8 @@ def notes(verified: VerifiedArchive) -> Iterator[str]:
     if strange := verified.strange:
         yield (
             f"{first_of(strange, NAMED, visible)}: of no report that the ledger knows. A run that "
-            "is under way, or died, has its folder there; anything else somebody put there, and "
-            "nothing goes by it."
+            "is under way, or died, has its folder there; anything else was put there by "
+            "somebody, and nothing uses it."
         )
     if contents := verified.unnamed:
         yield (

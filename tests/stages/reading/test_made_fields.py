@@ -223,7 +223,7 @@ def test_a_lookup_is_a_part_of_the_profile(tmp_path: Path) -> None:
         ),
         ("code,id\nEUR,1\nEUR new,x\n", "currencies.csv, line 3: EUR new = 'x' is not a whole"),
         ("EUR,1\nGBP,2\n", "has no header: line 1 ends with '1', a number"),
-        ("code,id\n", "fields.CurrenciesId.lookup: .* says of no text what it stands for"),
+        ("code,id\n", "fields.CurrenciesId.lookup: .* has no entry"),
         ("code,id\n" + "".join(f"{n},1\n" for n in range(10_001)), "has 10001 lines; the limit is"),
     ],
 )
@@ -251,11 +251,11 @@ def test_a_lookup_that_says_nothing_sure_is_refused(
             ("PaidAmount", {"from": ["Debit", "Credit"], "join": "C", key: [one]}, "a sum: sum has")
             for key, one in (("negative", "1C"), ("positive", "C1"))
         ),
-        ("PaymentDate", {"from": ["A", "B"], "join": "1"}, "would be digits of a time"),
+        ("PaymentDate", {"from": ["A", "B"], "join": "1"}, "would be read as digits of a time"),
         (
             "PaymentDate",
             {"from": ["A", "B"], "date_format": "%d%m%Y", "date_zeros": "dropped"},
-            "nobody knows where one ends. Join them by a sign that date_format has there too",
+            "do not show where one ends. Join them by a sign that date_format has there too",
         ),
         (
             "PaymentDate",
