@@ -146,7 +146,9 @@ def _read(
             unchecked.append(str(error))
             continue
         if lines is None:
-            notes.append(f"{place.name} is a webhook, which cannot be read back: ask who keeps it")
+            notes.append(
+                f"{place.name} is a webhook, which cannot be read back: ask whoever keeps it"
+            )
         else:
             found[place.name] = lines
     if len(notes) == len(addresses):

@@ -424,7 +424,7 @@ def test_refusals_name_file_key_and_what_is_allowed(tmp_path: Path, text: str, s
 
 def test_a_feed_that_is_named_below_a_section_is_told_so() -> None:
     """It is there to be seen, so that to hear only that it is missing helps nobody."""
-    said = 'feed = "bank-x", above all sections: what stands below [columns] is of columns.'
+    said = 'feed = "bank-x", above all sections: what stands below [columns] belongs to columns.'
     with pytest.raises(ProfileError, match=re.escape(said)):
         read_profile({"record": "payment", "columns": {"No.": "Id", "feed": "bank"}})
 

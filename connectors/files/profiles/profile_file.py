@@ -66,7 +66,9 @@ def read_profile(document: Mapping[str, Any]) -> Profile:
     """The profile a TOML document states; ProfileError names the key and what is allowed."""
     if "feed" not in document:
         of = [key for key, value in document.items() if isinstance(value, dict) and "feed" in value]
-        above = f", above all sections: what stands below [{of[0]}] is of {of[0]}" if of else ""
+        above = (
+            f", above all sections: what stands below [{of[0]}] belongs to {of[0]}" if of else ""
+        )
         raise ProfileError(f'feed is missing. Name the feed: feed = "bank-x"{above}.')
     values: dict[str, Any] = {}
     _refuse_nul(document)

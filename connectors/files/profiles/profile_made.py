@@ -202,8 +202,8 @@ def _check_affixes(profile: Profile, name: str, stated: Mapping[str, Any]) -> No
     counted = date_forms(written_of(profile, name)).counted
     if kinds & {Kind.DOUBLE, Kind.BOOLEAN} or (kinds & _TIMES and counted):
         raise ProfileError(
-            f"{at} is for texts, whole numbers and times in signs, of which a sender leaves out a "
-            f"part. {name} is none of them."
+            f"{at} is for texts, whole numbers and times that are not counted, of which a sender "
+            f"leaves out a part. {name} is none of them."
         )
 
 
