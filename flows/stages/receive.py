@@ -154,8 +154,8 @@ def _refuse_utf8(opened: Sequence[Opened], encoding: str) -> None:
         if is_utf8(one.stored.path):
             raise CorrectionError(
                 f"{one.name} is saved as UTF-8, and files of the feed are written in {encoding}: "
-                f"signs beyond ASCII would become others. Save it as {encoding}, or as UTF-8 with "
-                "a byte-order mark, and import it again. Nothing was imported."
+                f"its characters beyond ASCII would be read as others. Save it as {encoding}, or "
+                "as UTF-8 with a byte-order mark, and import it again. Nothing was imported."
             )
 
 

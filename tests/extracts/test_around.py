@@ -346,7 +346,11 @@ BY_CURRENCY: list[tuple[list[str], str, Any]] = [
         f"{EUR}{USD}Summe;1.214,56;\n2 Buchungen;;\n",
         {"978": Decimal("1234.56"), "840": -20},
     ),
-    ([OF_EACH, SUM], f"{EUR}{USD}Summe;1.214,57;\n", "1214.57, and by currency .* to 1214.56"),
+    (
+        [OF_EACH, SUM],
+        f"{EUR}{USD}Summe;1.214,57;\n",
+        "states 1214.57 as the sum .* come to 1214.56",
+    ),
     ([OF_EACH], EUR + EUR, {"978": Decimal("1234.56")}),
     ([OF_EACH], f"{EUR}Summe EUR;5,00;\n", "PaidAmount in currency 978 as 1234.56 and as 5.00"),
     ([OF_EACH], "Summe CHF;5,00;\n", "CurrenciesId as 'CHF', which is not a text that fields"),

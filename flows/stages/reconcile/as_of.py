@@ -134,8 +134,8 @@ def run_meant(connection: psycopg.Connection, number: int | None) -> Reconciliat
     if number is None and RESTATED in run.scope:
         raise DecisionRefused(
             "Reconciliation {this}, the latest, restates an earlier day, and what is decided about "
-            "it counts for no other run. Name the run that you mean: {run} {this}, or that of the "
-            "one that it restates. Nothing was decided.",
+            "it counts for no other run. Name the run that you mean: {run} {this}, or the run "
+            "that it restates. Nothing was decided.",
             this=run.id,
         )
     return run
