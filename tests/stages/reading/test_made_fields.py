@@ -241,14 +241,22 @@ def test_a_lookup_that_says_nothing_sure_is_refused(
 @pytest.mark.parametrize(
     ("name", "told", "said"),
     [
-        ("PaidAmount", {"from": ["A", "B"], "join": " ", "thousands": "blank"}, "a third one"),
-        ("PaidAmount", {"from": ["A", "B"], "join": "'", "thousands": "'"}, "a third one"),
+        (
+            "PaidAmount",
+            {"from": ["A", "B"], "join": " ", "thousands": "blank"},
+            "would read as one",
+        ),
+        ("PaidAmount", {"from": ["A", "B"], "join": "'", "thousands": "'"}, "would read as one"),
         *(
-            ("PaidAmount", {"from": ["A", "B"], "join": join}, "a third one")
+            ("PaidAmount", {"from": ["A", "B"], "join": join}, "would read as one")
             for join in (".", "e", "-", "0")
         ),
         *(
-            ("PaidAmount", {"from": ["Debit", "Credit"], "join": "C", key: [one]}, "a sum: sum has")
+            (
+                "PaidAmount",
+                {"from": ["Debit", "Credit"], "join": "C", key: [one]},
+                "a sum: name one",
+            )
             for key, one in (("negative", "1C"), ("positive", "C1"))
         ),
         ("PaymentDate", {"from": ["A", "B"], "join": "1"}, "would be read as digits of a time"),
