@@ -341,7 +341,7 @@ def test_a_text_is_a_part_of_another_and_what_that_stands_for(
     (verdict,) = examine(workspace.settings, [str(path)], profile)
     said = {one.line: [error["Message"] for error in one.errors] for one in verdict.rejects}
     assert said == {
-        line: [f"'Name' is not what the feed profile says of it: {why}."]
+        line: [f"'Name' does not match the feed profile: {why}."]
         for line, (_, _, why) in enumerate(TONES, 2)
         if why
     }
