@@ -83,7 +83,7 @@ def address_problem(url: str) -> str | None:
         for one in re.split("[/?#]", place, maxsplit=1)[0].split(","):
             urlsplit(f"//{one}").port  # noqa: B018 (reading it is the test)
     except ValueError:
-        return "its host or port is none; write HOST:PORT, the port a number"
+        return "it has no valid host or port; write HOST:PORT, the port a number"
     return None
 
 
@@ -106,8 +106,8 @@ def check_service_address(url: str) -> None:
         )
     if parts.username is not None or parts.query or parts.fragment:
         raise SettingsError(
-            "RECON_SERVICE_URL holds more than a place: user and password go into "
-            "RECON_SERVICE_USER and RECON_SERVICE_PASSWORD, and a query cannot be given."
+            "RECON_SERVICE_URL holds more than a place: put user and password into "
+            "RECON_SERVICE_USER and RECON_SERVICE_PASSWORD, and leave out a query."
         )
     if not url.isascii() or any(ord(mark) <= 32 for mark in url):
         raise SettingsError("RECON_SERVICE_URL has blanks or marks that a URL cannot hold.")
@@ -158,10 +158,12 @@ def _witness_place(name: str, address: str) -> str:
     if scheme in ("http", "https") and host and (scheme == "https" or is_loopback(host)):
         return address
     if scheme == "http" and host:
-        raise SettingsError(f"{name}: http://{host} is read by everybody on the way; use https.")
+        raise SettingsError(
+            f"{name}: everybody on the way to http://{host} reads what is sent; use https."
+        )
     raise SettingsError(
-        f"{name} names a place that is none. Use the path of a file, https://HOST/PATH, or "
-        f"a folder of a store: {', '.join(f'{one}://' for one in WITNESS_STORES[:-1])}."
+        f"{name} names a place of no known kind. Use the path of a file, https://HOST/PATH, or a "
+        f"folder of a store: {', '.join(f'{one}://' for one in WITNESS_STORES[:-1])}."
     )
 
 

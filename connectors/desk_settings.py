@@ -54,8 +54,8 @@ def _provider(environment: Mapping[str, str]) -> ProviderSettings | None:
     client = setting("RECON_OIDC_CLIENT_ID", environment)
     if not client:
         raise SettingsError(
-            "RECON_OIDC_ISSUER is set, and RECON_OIDC_CLIENT_ID is not: name the client that the "
-            "provider knows the desk by."
+            "RECON_OIDC_ISSUER is set, and RECON_OIDC_CLIENT_ID is not: set it to the client id "
+            "under which the provider knows the desk."
         )
     secret = setting("RECON_OIDC_CLIENT_SECRET", environment)
     return ProviderSettings(
@@ -72,7 +72,7 @@ def _proxy(environment: Mapping[str, str]) -> ProxySettings | None:
         raise SettingsError(
             f"RECON_PROXY_HEADER is set, and RECON_PROXY_SECRET is not, or has less than "
             f"{SHORTEST_SECRET} characters. The proxy sends it as X-Recon-Proxy: without it "
-            "everybody on this machine could say who they are."
+            "anybody on this machine could pass for anybody else."
         )
     if not re.fullmatch(r"[A-Za-z0-9-]+", header):
         raise SettingsError(f"RECON_PROXY_HEADER={header!r} is no name of a header.")

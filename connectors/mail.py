@@ -91,8 +91,8 @@ def read_mail_settings(environment: Mapping[str, str] = os.environ) -> MailSetti
         )
     if tls == Tls.NONE and not is_loopback(host):
         raise SettingsError(
-            "RECON_MAIL_TLS=none lets everybody on the way read the reports. It is taken for a "
-            "server on this machine alone; use starttls or implicit."
+            "RECON_MAIL_TLS=none lets everybody on the way read the reports. It is allowed only "
+            "for a server on this machine; use starttls or implicit."
         )
     if tls == Tls.NONE and user:
         raise SettingsError(
@@ -164,7 +164,7 @@ class _Answers(RawIOBase):
         taken = self._sock.recv_into(buffer)
         self._left -= taken
         if self._left < 0:
-            raise smtplib.SMTPServerDisconnected("it says more than there is to say")
+            raise smtplib.SMTPServerDisconnected("it sent more than an answer needs")
         return taken
 
 
@@ -209,8 +209,8 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
         raise MailUnusable(f"{where} offers no {what}") from None
     except ssl.SSLCertVerificationError as error:
         raise MailUnusable(
-            f"{where} is not trusted: {error.verify_message}. A certificate of one's own is named "
-            "by SSL_CERT_FILE"
+            f"{where} is not trusted: {error.verify_message}. If its certificate is your own, name "
+            "that by SSL_CERT_FILE"
         ) from None
     except smtplib.SMTPServerDisconnected as error:
         raise MailUnusable(f"{where} broke off: {str(error).removeprefix(_CLOSED)}") from None

@@ -53,8 +53,8 @@ class ProviderSettings:
         parts = parts_of_http(self.issuer)
         if parts is None or (parts.scheme == "http" and not is_loopback(parts.hostname or "")):
             raise SettingsError(
-                "RECON_OIDC_ISSUER is no https:// address, without which who somebody is could be "
-                "forged. Write https://HOST/PATH, as the provider calls itself."
+                "RECON_OIDC_ISSUER is no https:// address; without TLS, anybody on the way could "
+                "forge an identity. Write https://HOST/PATH, as the provider calls itself."
             )
         if self.claim not in CLAIMS:
             raise SettingsError(f"RECON_OIDC_CLAIM must be one of: {', '.join(CLAIMS)}.")
@@ -114,7 +114,7 @@ class Provider:
         if not isinstance(known, str) or not known:
             raise LoginRefused(
                 f"The provider does not tell your {self._settings.claim}, or has not verified it. "
-                "Ask who runs it."
+                "Ask whoever runs it."
             )
         return Identified(f"{self._settings.issuer} {known}", there)
 
@@ -174,13 +174,13 @@ class Provider:
             rules.validate(claims)
         except (JoseError, ValueError, TypeError, KeyError) as error:
             raise LoginRefused(
-                f"The provider's word does not hold ({type(error).__name__}). Log in again; if it "
-                "stays so, ask who runs the desk."
+                f"The provider's answer could not be verified ({type(error).__name__}). Log in "
+                "again; if that does not help, ask whoever runs the desk."
             ) from None
         # OpenID Connect Core 3.1.3.7: with several audiences, `azp` names the one it is for.
         several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
         if several and claims.get("azp") != self._settings.client_id:
-            raise LoginRefused("The provider's word is for another program. Log in again.")
+            raise LoginRefused("The provider's answer is for another program. Log in again.")
         return dict(claims)
 
     def _description(self) -> dict[str, Any]:
@@ -193,13 +193,13 @@ class Provider:
         if not all(isinstance(description.get(one), str) for one in ("issuer", *wanted)):
             raise LoginRefused(
                 f"What answers at RECON_OIDC_ISSUER does not describe the provider {issuer}. Ask "
-                "who runs the desk."
+                "whoever runs the desk."
             )
         if description["issuer"] != self._settings.issuer:
             raise LoginRefused(
                 f"The provider calls itself {shown(description['issuer'])}, and RECON_OIDC_ISSUER "
-                f"is {self._settings.issuer}: it has to be the same, to the last slash. Ask who "
-                "runs the desk."
+                f"is {self._settings.issuer}: the two have to be the same, to the last slash. Ask "
+                "whoever runs the desk."
             )
         self._described = time.monotonic() + DESCRIBED_SECONDS, description
         return description
@@ -220,8 +220,8 @@ class Provider:
             document = json.loads(content)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
             raise LoginRefused(
-                f"The provider does not answer ({type(error).__name__}). Try again; if it stays "
-                "so, ask who runs it."
+                f"The provider does not answer ({type(error).__name__}). Try again; if that does "
+                "not help, ask whoever runs it."
             ) from None
         if not isinstance(document, dict):
             raise LoginRefused(_UNREADABLE)
@@ -229,7 +229,7 @@ class Provider:
 
 
 _NOT_BEGUN = "This login was not begun here, or too long ago. Log in again."
-_UNREADABLE = "The provider's answer cannot be read. Ask who runs it."
+_UNREADABLE = "The provider's answer cannot be read. Ask whoever runs it."
 
 
 def _keys(document: dict[str, Any]) -> KeySet:

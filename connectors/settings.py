@@ -257,7 +257,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings of this process; raises SettingsError for a value that cannot be used."""
     if (encoding := sys.getfilesystemencoding()) != "utf-8":
         raise SettingsError(
-            f"Python takes names of files for {encoding} here, and they are kept as UTF-8. Unset "
+            f"Python reads names of files as {encoding} here, and recon keeps them as UTF-8. Unset "
             "PYTHONUTF8 or set it to 1, without -X utf8=0."
         )
     folder = home_folder(environment)

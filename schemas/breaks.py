@@ -44,7 +44,7 @@ STATUSES: Mapping[str, str] = {
     Status.NOT_SENT: "not sent to the service yet",
     Status.SENT_UNCONFIRMED: "taken for accepted: neither echoed nor read back",
     Status.IN_DOUBT: "sent, and the answer was lost",
-    Status.EXCLUDED: "left out of the comparison: by a rule, or for another delivery of the same",
+    Status.EXCLUDED: "left out of the comparison: by a rule, or because another delivery counts",
     Status.UNPROVEN: "the same on both sides, but the delivered text cannot be shown",
     Status.UNKNOWN: "without a key, or an amount that cannot be held exactly",
 }
@@ -119,8 +119,8 @@ _governance = partial(BreakCode, group=BreakClass.GOVERNANCE)
 
 
 _OTHER_TENANT = (
-    "Where the tenant of an applied record is wrong, undo its batch and import its files "
-    "corrected: a tenant is part of the key, and a repair keeps the key of its row."
+    "If the tenant of an applied record is wrong, undo its batch and import its files corrected: "
+    "a tenant is part of the key, and a repair keeps the key of its row."
 )
 
 
@@ -133,8 +133,8 @@ BREAKS = _by_code(
     _delivery(
         "FILE_REFUSED",
         "a delivered file that was refused: no side has its rows",
-        "Put the file right and deliver it under its name: recon import FILE --corrects BATCH. If "
-        "its rows are not wanted, or came in another way, accept this and say so.",
+        "Correct the file and deliver it under the same name: recon import FILE --corrects "
+        "BATCH. If its rows are not wanted, or came in another way, accept this and say so.",
         together=True,
     ),
     _completeness(
@@ -172,7 +172,7 @@ BREAKS = _by_code(
     _completeness(
         "IN_DOUBT",
         "sent, and the answer was lost",
-        "Look at the service, then settle it: recon resolve. A PUT: recon push.",
+        "Look at the service, then settle it: recon resolve. For a PUT: recon push.",
         money=Money.GROSS,
         at_service=True,
     ),
@@ -201,8 +201,8 @@ BREAKS = _by_code(
     ),
     _accuracy(
         "OFFSET",
-        "same instant, told with another offset",
-        "Nothing to pay; settle which offset the feed shall use.",
+        "same instant, written with another offset",
+        "Nothing to pay; settle which offset the feed is to use.",
     ),
     _accuracy(
         "ECHO",
@@ -254,7 +254,7 @@ BREAKS = _by_code(
     _rate(
         "RATE_TENANT",
         "the rate belongs to another tenant",
-        f"Use a rate of the tenant. {_OTHER_TENANT}",
+        f"Use a rate of the payment's tenant. {_OTHER_TENANT}",
         money=Money.GROSS,
     ),
     _rate(
@@ -265,7 +265,7 @@ BREAKS = _by_code(
     ),
     _rate(
         "RATE_FUTURE",
-        "the rate is younger than the payment",
+        "the rate is later than the payment",
         "Use the rate of the day.",
         money=Money.GROSS,
     ),
@@ -277,10 +277,14 @@ BREAKS = _by_code(
         money=Money.GROSS,
     ),
     _rate("RATE_NONPOSITIVE", "a rate of zero or less", "Correct the rate."),
-    _rate("RATE_SELF", "a currency against itself is not 1", "Correct the rate."),
+    _rate("RATE_SELF", "the rate of a currency to itself is not 1", "Correct the rate."),
     _rate("RATE_DUPLICATE", "two rates for one pair and moment", "Keep the one that counts."),
     _rate("RATE_INVERSE", "a rate and its inverse disagree", "Correct one of them."),
-    _rate("RATE_TRIANGLE", "three rates do not close", "Correct one of them."),
+    _rate(
+        "RATE_TRIANGLE",
+        "the rates of three currencies contradict each other",
+        "Correct one of them.",
+    ),
     _rate("RATE_GAP", "a day without a rate", "Deliver the missing days."),
     _rate("RATE_JUMP", "a jump from one rate to the next", "Confirm the rate."),
     _plan(
@@ -309,9 +313,14 @@ BREAKS = _by_code(
     ),
     _plan("PLAN_OVER", "paid more than planned", "Pay back, or plan anew.", money=Money.DIFFERENCE),
     _plan(
-        "PLAN_LATE", "paid after the planned day", "Nothing, or charge interest.", money=Money.GROSS
+        "PLAN_LATE",
+        "paid after the planned day",
+        "Do nothing, or charge interest.",
+        money=Money.GROSS,
     ),
-    _plan("PLAN_EARLY", "paid before the planned day", "Nothing, or plan anew.", money=Money.GROSS),
+    _plan(
+        "PLAN_EARLY", "paid before the planned day", "Do nothing, or plan anew.", money=Money.GROSS
+    ),
     _plan("PLAN_UNPAID", "due and without a payment", "Collect it.", money=Money.GROSS),
     _plan(
         "PLAN_DUPLICATE", "the same plan detail twice", "Withdraw one of them.", money=Money.GROSS
@@ -369,30 +378,35 @@ BREAKS = _by_code(
     ),
     _batch("BATCH_MISSING", "sent, but not listed by the service", "Run the batch again."),
     _batch("BATCH_EXTRA", "listed, but not sent by us", "Ask who sent it."),
-    _batch("BATCH_ERROR_UNTOLD", "HasError without ErrorData", "Ask the service for why."),
+    _batch("BATCH_ERROR_UNTOLD", "HasError without ErrorData", "Ask the service why."),
     _batch("BATCH_MERGED_ERROR", "Merged and HasError at once", "Look at the record."),
     _batch(
         "BATCH_NOT_MERGED", "neither an error nor merged", "Run the batch again at the service."
     ),
     _batch("BATCH_ERROR_UNSET", "ErrorData without HasError", "Read ErrorData."),
     _batch("BATCH_JSON_UNREADABLE", "Jsondata that is no record", "Deliver again."),
-    _batch("BATCH_JSON_DIFFERS", "Jsondata says other than Data", "Find which counts."),
-    _batch("BATCH_COUNT", "counts that do not tie to our rejects", "Run it again.", together=True),
+    _batch("BATCH_JSON_DIFFERS", "Jsondata and Data differ", "Find out which one counts."),
+    _batch(
+        "BATCH_COUNT",
+        "counts that do not tie to our rejects",
+        "Run the batch again.",
+        together=True,
+    ),
     _governance(
         "CHANGED_AFTER_SIGNOFF",
         "a signed record has changed since",
-        "Find who changed it and why; sign again.",
+        "Find out who changed it and why; then sign again.",
         money=Money.DIFFERENCE,
     ),
     _governance(
         "LATE_ARRIVAL",
         "dated in a period that was signed before it came",
-        "Find why it came late; accept it for the next report, or restate the signed one.",
+        "Find out why it came late; accept it for the next report, or restate the signed one.",
         money=Money.GROSS,
     ),
     _governance(
         "TOLERANCE_BUDGET",
-        "more was waved through than the rules allow",
+        "more difference was tolerated than the rules allow",
         "Look at the differences inside tolerance, or agree on another limit.",
         money=Money.DIFFERENCE,
         together=True,

@@ -82,8 +82,8 @@ REASONS = _by_code(
         "Integer",
         "not an integer",
         "'{field}' is not an integer: {value}.",
-        "Deliver an optional sign and digits only, or state in the profile: thousands, negative, "
-        "part, map, width.",
+        "Deliver digits only, with an optional sign, or state in the profile: thousands, "
+        "negative, part, map, width.",
     ),
     Reason(
         "IntegerRange",
@@ -118,8 +118,8 @@ REASONS = _by_code(
     ),
     Reason(
         "Text",
-        "not a text that the feed has",
-        "'{field}' is not what the feed profile says of it: {value}.",
+        "text unknown to the feed profile",
+        "'{field}' does not match the feed profile: {value}.",
         "Deliver a text that its pattern or map knows, or add it to the feed profile.",
     ),
     Reason(
@@ -155,24 +155,25 @@ REASONS = _by_code(
     ),
     Reason(
         UNREAD_CELL,
-        "cell of a workbook that is not read",
-        "'{field}' is of a cell that is not read: {value}.",
+        "workbook cell that is not read",
+        "'{field}' is in a cell that is not read: {value}.",
         "Store the value in the workbook as a text, or deliver CSV.",
     ),
     Reason(
         "TooFewFields",
         "fields missing in the record",
         "The record has fewer fields than there are columns, or its line is too short for them.",
-        "Deliver every column, empty ones too; of columns of a fixed width the whole line, or say "
-        "short_lines in the feed profile.",
+        "Deliver every column, even if empty. With columns of a fixed width, deliver the whole "
+        "line, or state short_lines in the feed profile.",
     ),
     Reason(
         "TooManyFields",
         "more fields than the header",
-        "The record has more fields than there are columns, or its line is longer than they are.",
-        "Where a delimiter is between values, quote those that contain it; where all records end "
-        "with empty cells, say unnamed_columns in the feed profile. Of columns of a fixed width, "
-        "say in positions what is behind the last one.",
+        "The record has more fields than there are columns, or its line extends beyond the last "
+        "one.",
+        "Quote values that contain the delimiter; if all records end with empty cells, state "
+        "unnamed_columns in the feed profile. With columns of a fixed width, state in positions "
+        "what stands behind the last one.",
     ),
     Reason(
         "StrayQuote",
@@ -183,15 +184,16 @@ REASONS = _by_code(
     Reason(
         "UnterminatedQuote",
         "quote never closed",
-        "A quoted field is not closed, as far as the reader looks ahead.",
+        "A quoted field is not closed within the reader's look-ahead.",
         "Close the quote. If it is closed, raise RECON_LIMIT_LOOK_AHEAD_BYTES before it is "
         "delivered again.",
     ),
     Reason(
         "StrayEscape",
         "escape that means nothing",
-        "A backslash stands before a sign that it has no meaning with, or at the end of a line.",
-        "Write a backslash as two of them, and a line break within quotes or as a backslash and n.",
+        "A backslash stands before a character that it cannot escape, or at the end of a line.",
+        "Write a backslash as two backslashes, and a line break within quotes or as a backslash "
+        "and n.",
     ),
     Reason(
         "Encoding",
@@ -223,27 +225,27 @@ REASONS = _by_code(
         "equal rows with one key",
         "Another row of this delivery says the same ({value}), and the feed profile does not take "
         "such rows for one record.",
-        "Deliver what tells them apart in a field of the key. Where they are one record, deliver "
+        "Deliver what tells them apart in a field of the key. If they are one record, deliver "
         'them with a feed profile that says repeats = "superseded".',
     ),
     Reason(
         "KeyCollision",
         "number of another key",
-        "'{field}' {value} is made of a key, and another record with another key has it.",
+        "'{field}' {value} is made of a key, but a record with another key has the same number.",
         "Deliver it with a feed profile whose key has one more field.",
     ),
     Reason(
         "RepairsNothing",
         "repairs no row",
         "'{field}' {value} names no row of its kind in the batch that the delivery corrects.",
-        "Take it over as `recon rejects` wrote it, or leave it empty for a row that repairs none.",
+        "Keep it as `recon rejects` wrote it, or leave it empty if the row repairs none.",
     ),
     Reason(
         "RepairedTwice",
         "one of several keys for one repaired row",
         "{row} repairs the same row ('{field}' {value}) with another key.",
-        "Deliver one of them: a row is one record. One that is a record of its own comes without a "
-        "name in that column.",
+        "Deliver one of them: a row is one record. Leave that column empty for a record of its "
+        "own.",
     ),
     Reason(
         "AppliedOtherwise",
@@ -251,13 +253,13 @@ REASONS = _by_code(
         "{row}, which this one names ('{field}' {value}), is applied with another key: this one "
         "would be a second record beside it.",
         "Deliver it with the key of that row. Where that key is wrong, undo its batch (recon undo) "
-        "and import its files again, corrected. A record of its own comes with an empty ReconRow.",
+        "and import its files again, corrected. Leave ReconRow empty for a record of its own.",
     ),
     Reason(
         "KeyOfAnother",
         "key of another row of the corrected delivery",
         "{row} has the same key ({value}), and is not the row that this one repairs.",
-        "Deliver it with its own key. A record that is to change comes in a delivery of its own.",
+        "Deliver it with its own key. To change the other record, deliver that change separately.",
     ),
     Reason(
         "RecordOfAnother",
@@ -280,41 +282,41 @@ REASONS = _by_code(
         "LeftOut",
         "left out by the feed profile",
         "'{field}' is {value!r}: the feed profile leaves such rows out.",
-        "Change `leave_out` or `keep_only` where they are wanted, and deliver these rows in a file "
+        "If these rows are wanted, change `leave_out` or `keep_only`, and deliver them in a file "
         "of their own.",
     ),
     Reason(
         "NoValue",
         "line without a value",
-        "The line has no value in any of the columns whose cells become records, and becomes none.",
+        "The line has no value in any column whose cells become records, so it becomes no record.",
         "Nothing, where such lines are expected: `recon row BATCH FILE --line LINE` shows each.",
     ),
     Reason(
         "Comment",
         "line that is no record",
-        "The feed profile says of the line that it is no record (comment, skip_lines).",
+        "The feed profile says that this line is no record (comment, skip_lines).",
         "Nothing, where such lines are expected: `recon row BATCH FILE --line LINE` shows each.",
     ),
     Reason(
         "OtherFeed",
         "updated record of another feed",
         "Updated what feed {value} delivered before.",
-        "Nothing, where both feeds are of one sender. Otherwise undo the batch, and state a "
+        "Nothing, if both feeds come from one sender. Otherwise undo the batch, and state a "
         "`namespace` for each sender beside the `key` in the feed profiles.",
     ),
     Reason(
         "LaterBatch",
         "updated record of a later batch",
         "Updated what batch {value} delivered, which was received after this one.",
-        "Nothing, where what this batch says is to count. Otherwise undo the batch: then the "
-        "records are again as they were before it.",
+        "Nothing, if the values of this batch are to count. Otherwise undo the batch: its "
+        "records are then as they were before it.",
     ),
     Reason(
         "SecondRecord",
         "second record of a repaired row",
         "Repairs what batch {value} had repaired with another key: both are records.",
-        "Nothing, where both are. Otherwise undo the batch whose record is none, and deliver its "
-        "other repairs again.",
+        "Nothing, if both are right. Otherwise undo the batch whose record is wrong, and deliver "
+        "its other repairs again.",
     ),
     Reason(
         "ReferenceMissing",
@@ -343,7 +345,7 @@ REASONS = _by_code(
     Reason(
         "SecretLeftOut",
         "secret left out",
-        "'{field}' is empty, and its value cannot be told from the row that this one repairs.",
+        "'{field}' is empty, and its value cannot be taken from the row that this one repairs.",
         "Deliver the value. `recon rejects BATCH --with-secrets` writes it where it can be read.",
     ),
     Reason(
@@ -397,8 +399,8 @@ REFUSALS = _by_code(
         "commented_header",
         "header is a comment",
         "this is the header, and begins with {comment}, as comments do",
-        "Name the columns with names in the feed profile, as of files without a header; or take "
-        "comment out, and map the column by the name that it has.",
+        "State names in the feed profile, as for files without a header; or take comment out of "
+        "it, and map the column by its name in the file.",
     ),
     Reason(
         "missing_column",
@@ -420,16 +422,16 @@ REFUSALS = _by_code(
     ),
     Reason(
         "changed_columns",
-        "header of other columns within the file",
-        "this is a header again, of other columns: {detail}",
+        "another header with other columns",
+        "this is another header, with other columns: {detail}",
         "Split the file above this line, and deliver each part as a file of its own.",
     ),
     Reason(
         "reordered_columns",
         "columns in another order than stated",
-        "this is a header, and the feed profile says another order of columns: {detail}",
-        "State names, or positions, as this line has them; where it is no header, call the columns "
-        "otherwise in the profile.",
+        "this is a header, and the feed profile states another order of columns: {detail}",
+        "State names, or positions, in the order of this line; if it is no header, give the "
+        "columns other names in the profile.",
     ),
     Reason(
         "untitled_columns",
@@ -469,20 +471,20 @@ REFUSALS = _by_code(
         "unsupported_format",
         "not CSV text",
         "not CSV text: {detail}",
-        "Deliver CSV, as it is or packed (.gz, .zst, .xz, .bz2, .zip), or a workbook that is read "
-        "(.xlsx, .xlsm, .ods).",
+        "Deliver CSV, plain or packed (.gz, .zst, .xz, .bz2, .zip), or a workbook (.xlsx, .xlsm, "
+        ".ods).",
     ),
     Reason(
         "too_large",
         "over a limit",
         "over the limit: {detail}",
-        "Divide it, or raise the setting where one is named.",
+        "Divide it, or raise the setting if the message names one.",
     ),
     Reason(
         "incomplete_file",
-        "not what is stated of it",
-        "not what is stated of it: {detail}",
-        "Deliver the whole file, or correct what is stated of it.",
+        "not what is stated about it",
+        "not what is stated about it: {detail}",
+        "Deliver the whole file, or correct what is stated about it.",
     ),
     Reason(
         "inconsistent_columns",

@@ -494,7 +494,7 @@ def test_a_path_that_leads_nowhere_is_told_and_no_fault_of_the_program(tmp_path:
     [
         pytest.param((), {"PYTHONUTF8": "0"}, "Zürich.csv: payment, 1 row", id="read as they are"),
         pytest.param(
-            ("-X", "utf8=0"), {}, "recon: Python takes names of files for ascii", id="named refusal"
+            ("-X", "utf8=0"), {}, "recon: Python reads names of files as ascii", id="named refusal"
         ),
         pytest.param(
             (),

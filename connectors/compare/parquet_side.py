@@ -47,9 +47,10 @@ def files_in(folder: Path) -> tuple[Path, ...]:
         partitions = [name for name in file.relative_to(folder).parent.parts if "=" in name]
         if partitions:
             raise SidesRefused(
-                f"{folder}: the folder {partitions[0]!r} in it says a value of the column "
-                f"{partitions[0].partition('=')[0]!r}, which no comparison reads from there. Write "
-                "the column into the files, or compare the folders of each value with each other."
+                f"{folder}: the name of the folder {partitions[0]!r} in it holds a value of the "
+                f"column {partitions[0].partition('=')[0]!r}, which no comparison reads from "
+                "there. Write the column into the files, or compare the folders of each value "
+                "with each other."
             )
     return found
 
@@ -74,7 +75,7 @@ def _walked(folder: Path) -> Iterator[Path]:
             for file in map(place.joinpath, sorted(names)):
                 wanted = file.suffix.lower() in PARQUET
                 if not stat.S_ISREG(file.stat().st_mode) and wanted:
-                    raise SidesRefused(f"{file} is no regular file. Write what it gives into one.")
+                    raise SidesRefused(f"{file} is no regular file. Write its content into one.")
                 if wanted:
                     yield file
     except OSError as error:

@@ -217,9 +217,9 @@ def _kind(connection: psycopg.Connection, title: str, identifier: sql.Identifier
         in_part = sees_part(connection)
         if in_part and acting(connection) is None:
             raise SidesRefused(
-                f"{title}: the account {connection.info.user} of the database is shown its rows by "
-                "a login alone, and nobody is logged in here, so that it would seem empty. Connect "
-                "as an account that loads or applies, or compare a file of its rows."
+                f"{title}: the account {connection.info.user} of the database sees rows only after "
+                "a login, and nobody is logged in here, so the table would seem empty. Connect as "
+                "an account that loads or applies, or compare a file of its rows."
             )
     return f"PostgreSQL, the rows that {connection.info.user} is shown" if in_part else "PostgreSQL"
 

@@ -135,9 +135,9 @@ def refuse_nobody(connection: psycopg.Connection) -> None:
     """
     if sees_part(connection) and acting(connection) is None:
         raise LoginRefused(
-            f"Nobody is logged in, or no longer, and the account {connection.info.user} of the "
-            "database is shown its rows by a login alone. Log in with `recon login NAME`, then do "
-            "it again. Nothing was read or changed."
+            f"Nobody is logged in, or the login has ended, and the account {connection.info.user} "
+            "of the database sees rows only after a login. Log in with `recon login NAME`, then "
+            "do it again. Nothing was read or changed."
         )
 
 
@@ -256,8 +256,8 @@ def set_password(
     )
     if one_value(event) is None:
         raise LoginRefused(
-            f"This is not the password of {name}, or it waits: after {TRIES} refused tries each "
-            f"takes longer, {_LONGEST} at most. Nothing was changed."
+            f"This is not the password of {name}, or the account waits: after {TRIES} refused "
+            f"tries each one makes it wait longer, {_LONGEST} at most. Nothing was changed."
         )
 
 
@@ -291,9 +291,9 @@ def log_in(
     if one_value(answer) == "ok":
         return token
     raise LoginRefused(
-        "Name or password is wrong, or the account is disabled, or it waits: after "
-        f"{TRIES} refused tries each takes longer, {_LONGEST} at most. "
-        "An administrator sees who is disabled: `recon user list`."
+        f"Name or password is wrong, or the account is disabled, or it waits: after {TRIES} "
+        f"refused tries each one makes it wait longer, {_LONGEST} at most. An administrator sees "
+        "who is disabled: `recon user list`."
     )
 
 

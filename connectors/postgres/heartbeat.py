@@ -202,8 +202,8 @@ def in_turn(connection: psycopg.Connection, kind: Held, what: str) -> Iterator[H
     if taken is None:
         seconds = _patience(_seconds(connection))
         raise TurnNotGiven(
-            f"{what} is one run's turn at a time, and {seconds} s were not enough for this one to "
-            f"come: {holder_text(connection, kind)}Nothing was changed; run the same command again."
+            f"{what} is done by one run at a time, and this one waited {seconds} s for its turn in "
+            f"vain: {holder_text(connection, kind)}Nothing was changed; run the same command again."
         )
     with renewed(connection, taken) as heartbeat:
         yield heartbeat

@@ -86,10 +86,10 @@ def as_recon_error(
     if isinstance(error, errors.DependentObjectsStillExist):
         in_the_way = (diag.message_detail or message).splitlines()
         return DatabaseUnusable(
-            "Something in the database that recon did not make was made of what it has to change: "
-            f"{first_of(in_the_way, MOST_NAMED, by='; ', end='; and')}. Keep how these were made "
-            "(`pg_dump --schema-only` writes it), drop them, run the same command again, and make "
-            "them again behind it. Nothing was changed."
+            "What recon has to change in the database is used by something that it did not make: "
+            f"{first_of(in_the_way, MOST_NAMED, by='; ', end='; and')}. Save how these were made "
+            "(`pg_dump --schema-only` writes it), drop them, run the same command again, and then "
+            "make them again. Nothing was changed."
         )
     if isinstance(error, NOT_OURS):
         return StatementRefused(

@@ -43,8 +43,8 @@ class Sandbox:
             except OSError as problem:
                 raise SettingsError(
                     f"The sandbox cannot listen on {ADDRESS}:{self.options.port}: "
-                    f"{os.strerror(problem.errno or 0)}. Stop what does, or choose another port; "
-                    "0 is any free one."
+                    f"{os.strerror(problem.errno or 0)}. Stop what uses it, or choose another "
+                    "port; 0 is any free one."
                 ) from None
             listener.start()
             try:

@@ -49,7 +49,7 @@ class Credentials:
             if any(ord(mark) < 32 for mark in text or ""):
                 raise SettingsError(
                     f"{name} has a line break, a tab or another sign that no login has. Take it "
-                    "out, as at the end of what was read from a file."
+                    "out; it often comes at the end of a value that is read from a file."
                 )
             if not named and not (text or "").isascii():
                 raise SettingsError(

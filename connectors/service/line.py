@@ -198,7 +198,7 @@ def _tls(settings: ServiceSettings) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as problem:
         raise SettingsError(
             f"RECON_SERVICE_CA_FILE={settings.ca_file} cannot be read as certificates: {problem}. "
-            "Name a file of certificates in PEM, or unset it: those of the system count then."
+            "Name a file of certificates in PEM, or unset it to use those of the system."
         ) from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context

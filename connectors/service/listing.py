@@ -146,7 +146,8 @@ def _check_names(operation: Operation, body: Body, where: str) -> None:
         # A gateway in front of the service lists things with a name, too.
         if record and 2 * len(known & record.keys()) <= len(record):
             raise ServiceUnusable(
-                f"{where}: row {number} has no more fields of {operation.response} than others"
+                f"{where}: at most half of the fields of row {number} are fields of "
+                f"{operation.response}"
             )
 
 

@@ -82,9 +82,9 @@ def _within(seconds: float, work: Callable[[], Done]) -> Done:
 
 def _another(name: str, number: int) -> WitnessPlaceFailed:
     return WitnessPlaceFailed(
-        f"{name} has another witness {number}: another RECON_HOME gives there, or this one went on "
-        "from a backup. Keep RECON_HOME/witness under another name, and the next witness goes on "
-        "from what the place has; or name another place for this home"
+        f"{name} has another witness {number}: another RECON_HOME gives there, or this one was "
+        "restored from a backup. Keep RECON_HOME/witness under another name, and the next witness "
+        "goes on from what the place has; or name another place for this home"
     )
 
 
@@ -296,9 +296,9 @@ class Webhook:
                 if answer.status_code == httpx.codes.CONFLICT:
                     raise WitnessPlaceFailed(
                         f"{self.name} says that it has another witness {witness.number}: another "
-                        "RECON_HOME gives there, or this one went on from a backup. A webhook "
-                        "cannot be gone on from: put the newer RECON_HOME/witness back, or name "
-                        "another place for this home"
+                        "RECON_HOME gives there, or this one was restored from a backup. What a "
+                        "webhook has cannot be read back: put the newer RECON_HOME/witness back, "
+                        "or name another place for this home"
                     )
                 if not answer.is_success:
                     raise WitnessPlaceFailed(f"{self.name} answered {answer.status_code}")

@@ -87,7 +87,7 @@ def _places(
     chosen = [place for one in extracts for place in places(connection, one, spot)]
     if not chosen:
         raise BatchUnknown(
-            f"{row!r} is in no row of batch {batch_id}; nothing was changed. "
+            f"{row!r} names no row of batch {batch_id}; nothing was changed. "
             f"`{show_command(batch_id, name, spot)}` says what is there."
         )
     yield from chosen

@@ -229,8 +229,8 @@ class Watch:
         if not is_over:
             return None
         message = (
-            "its batch was undone or discarded, or refused it, and it is not imported once more by "
-            f"itself: deliver it again to have that. It is kept in {waiting.folder}."
+            "its batch was undone or discarded, or refused it, and it is not imported again by "
+            f"itself: to have it imported, deliver it again. It is kept in {waiting.folder}."
         )
         return InboxLine(waiting.names[0], "known", message)
 

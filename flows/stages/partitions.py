@@ -323,6 +323,6 @@ def _refuse_elsewhere(
         if not evidence_of(workspace, extracts[part.extract_id]).path.exists():
             raise SettingsError(
                 f"{extracts[part.extract_id].name} is not in the archive of this worker: its "
-                "RECON_HOME has to be the folder of the run that imports, by network where "
-                "that is another machine. Nothing was written."
+                "RECON_HOME has to be the folder of the run that imports, shared over the network "
+                "if that is another machine. Nothing was written."
             )

@@ -218,7 +218,8 @@ def _rejected(
                 f"{operation.name} at {operation.path} is not used: row {row.record_number} of "
                 f"what the service listed cannot be read ({field}{error['Message']}). All of it is "
                 f"in batch {batch_id}, and it counts for nothing; mend that record at the service, "
-                f"or undo the batch where an earlier version has read it, then recon pull {name}",
+                "or undo the batch if an earlier version of recon has read it, then recon pull "
+                f"{name}",
             )
 
 

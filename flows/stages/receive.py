@@ -99,8 +99,8 @@ def archived(
     if corrects is None and given.change_records:
         raise CorrectionError(
             "--change-records is about rows that repair others, and the delivery corrects no "
-            "batch: a row of its own changes the record with its key as it is. Leave it out, or "
-            "say with --corrects which batch. Nothing was imported."
+            "batch: an ordinary row changes the record with its key anyway. Leave it out, or say "
+            "with --corrects which batch. Nothing was imported."
         )
     terms = terms_taken(workspace, stated)
     profile, likely, service = terms.profile, terms.record, terms.service
@@ -154,8 +154,8 @@ def _refuse_utf8(opened: Sequence[Opened], encoding: str) -> None:
         if is_utf8(one.stored.path):
             raise CorrectionError(
                 f"{one.name} is saved as UTF-8, and files of the feed are written in {encoding}: "
-                f"signs beyond ASCII would become others. Save it as {encoding}, or as UTF-8 with "
-                "a byte-order mark, and import it again. Nothing was imported."
+                f"its characters beyond ASCII would be read as others. Save it as {encoding}, or "
+                "as UTF-8 with a byte-order mark, and import it again. Nothing was imported."
             )
 
 

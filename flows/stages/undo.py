@@ -44,8 +44,8 @@ from schemas.tables import INSERT_BATCH_DATA
 
 Counts = dict[str, int]
 _POSTED_BEFORE = (
-    " A record of a POST that is imported again as it was is not posted again, and ends as it did "
-    "here; with another value in any field it is posted, beside what the service has."
+    " If a record of a POST is imported again unchanged, it is not posted again, and ends as it "
+    "did here; if any of its values has changed, it is posted, beside what the service has."
 )
 
 

@@ -28,9 +28,9 @@ NOT_SET = (
     "RECON_AUDIT_WITNESS names places that it cannot reach"
 )
 NOT_READ = (
-    "no place can be read back, so this is held against the copy in RECON_HOME alone: nothing here "
-    "tells where an older one was put in its place. Name a file or object store as well, or hold "
-    "it against what the webhook has kept: `recon audit verify --witness COPY`"
+    "no place can be read back, so this is held against the copy in RECON_HOME alone, and nothing "
+    "here shows whether an older copy was put in its place. Name a file or object store as well, "
+    "or hold it against what the webhook has kept: `recon audit verify --witness COPY`"
 )
 
 
@@ -146,7 +146,9 @@ def _read(
             unchecked.append(str(error))
             continue
         if lines is None:
-            notes.append(f"{place.name} is a webhook, which cannot be read back: ask who keeps it")
+            notes.append(
+                f"{place.name} is a webhook, which cannot be read back: ask whoever keeps it"
+            )
         else:
             found[place.name] = lines
     if len(notes) == len(addresses):
@@ -169,7 +171,7 @@ def _home(
     if lost:
         faults.append(f"{HOME}: has no witness, and gave {lost} away: lines were removed")
     else:
-        notes.append("this RECON_HOME made no witness: what a place lacks, another one knows")
+        notes.append("this RECON_HOME made no witness: the one that did knows what a place lacks")
     return {}
 
 

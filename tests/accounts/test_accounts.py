@@ -174,7 +174,7 @@ def test_a_login_left_open_is_no_place_to_guess_the_password(workspace: Workspac
         for _ in range(TRIES + 1):
             with pytest.raises(LoginRefused):
                 set_password(connection, "anna", "a staple of batteries", "guess")
-        with pytest.raises(LoginRefused, match="or it waits: after 5 refused tries"):
+        with pytest.raises(LoginRefused, match="or the account waits: after 5 refused tries"):
             set_password(connection, "anna", "a staple of batteries", PASSWORD)
         log_in(connection, "anna", PASSWORD)  # It keeps nobody out.
         with pytest.raises(LoginRefused):

@@ -337,7 +337,7 @@ def test_only_a_whole_trail_is_proven(place: Workspace, acting: As) -> None:
     reader = acting(READER)
     for some in (reader, logged_in(reader, TESSA), logged_in(place, TESSA)):
         with (
-            pytest.raises(AccountRefused, match="sees a part of the trail"),
+            pytest.raises(AccountRefused, match="see a part of the trail"),
             some.database.connect() as connection,
         ):
             verify(connection)

@@ -96,7 +96,7 @@ def test_an_account_is_shown_to_itself_and_to_who_sees_all(
         assert shown(logged_in(place, TESSA)) == ["tessa"]
         assert shown(logged_in(place, ADA)) == ["ada", "anna", "tessa"]
     assert shown(workspace) == ["ada", "anna", "tessa"]
-    with pytest.raises(LoginRefused, match="Nobody is logged in, or no longer"):
+    with pytest.raises(LoginRefused, match="Nobody is logged in, or the login has ended"):
         shown(lesser)
 
 

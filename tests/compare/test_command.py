@@ -231,7 +231,9 @@ def test_a_name_that_means_others_is_refused_where_it_is_asked_for(
     ]
     for key in ("id", name):
         assert run(*map(str, sides), "--key", key) == 2
-        assert f"The column {name!r} has a name that stands for others" in capsys.readouterr().err
+        assert (
+            f"The name of the column {name!r} would be read as a pattern" in capsys.readouterr().err
+        )
     assert counts(compared(*sides, ignore=[name])) == {"MATCHED_EXACT": 1}
 
 
@@ -313,7 +315,10 @@ def test_packed_files_and_folders_of_parquet_are_sides(tmp_path: Path) -> None:
 FOLDERS = [
     # files of a folder with a row each; how many rows it has, or why it is refused
     (["a.parquet", "b.pq", "C.PARQUET", "deep/d.Pq", "e.csv"], 4),
-    (["TenantsId=1/a.parquet"], "the folder 'TenantsId=1' in it says a value of the column"),
+    (
+        ["TenantsId=1/a.parquet"],
+        "the name of the folder 'TenantsId=1' in it holds a value of the column",
+    ),
     (["x/TenantsId=1/y=2/a.pq", "b.pq"], "the folder 'TenantsId=1' in it"),
     (["e.csv"], "no Parquet file"),
 ]
@@ -375,7 +380,7 @@ def test_limits_are_those_of_an_import_and_in_its_words(
     assert run(str(path), str(small), "--key", "id", "--out", str(out)) == 2
     told = capsys.readouterr().err
     why = why.format(f"RECON_LIMIT_{limit[0]}")
-    todo = "Divide it, or raise the setting where one is named."
+    todo = "Divide it, or raise the setting if the message names one."
     assert f"over the limit: {why}. {todo}" in " ".join(told.split())
     line = re.search(r"line \d+: over", " ".join(told.split()))
     assert not any(out.iterdir())

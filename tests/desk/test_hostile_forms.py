@@ -85,6 +85,9 @@ def test_a_name_that_no_file_can_have_is_refused_before_anything_is_ordered(
     )
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
     page.answer = page.client.post("/batches/upload", content=whole, headers=headers)
-    assert (page.status, "a\\x00b.csv: no file can be called so" in page.text) == (400, True)
+    assert (page.status, "a\\x00b.csv: this cannot be the name of a file" in page.text) == (
+        400,
+        True,
+    )
     assert uploads(workspace) == []
     assert rows("SELECT count(*) FROM job") == [(0,)]

@@ -98,7 +98,7 @@ def test_keys_that_cannot_be_read_are_left_out() -> None:
         assert logged_in(server, here, key) == f"{server.url} 4711"
         for none in (of_others, [], "keys", None):
             server.say(KEYS, keys=none)
-            with pytest.raises(LoginRefused, match="word does not hold"):
+            with pytest.raises(LoginRefused, match="answer could not be verified"):
                 logged_in(server, here, key)
 
 

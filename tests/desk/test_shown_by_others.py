@@ -135,7 +135,7 @@ def test_a_token_for_another_client_or_nonce_is_not_taken(issuer: str) -> None:
         return told["state"][0], told["code"][0]
 
     (_, one), (state, _) = code(here), code(here)
-    with pytest.raises(LoginRefused, match="word does not hold"):
+    with pytest.raises(LoginRefused, match="answer could not be verified"):
         here.end("key", state, one, back)
     state, one = code(here)
     here._settings = replace(here._settings, client_id="other")

@@ -252,7 +252,7 @@ def test_a_title_is_not_guessed_to_stand_above_more_columns_than_any_other(
             "x\n" * 100 + HEADER + ROWS,
             {"header_line": "found"},
             "missing_header",
-            "Nor is any of the first 100 lines a header of payment, and further down none is",
+            "Nor is any of the first 100 lines a header of payment. Further down none is",
         ),
         (
             "Auszug;11/2026\n" + HEADER.replace("Betrag", "Summe") + ROWS,
@@ -346,7 +346,11 @@ BY_CURRENCY: list[tuple[list[str], str, Any]] = [
         f"{EUR}{USD}Summe;1.214,56;\n2 Buchungen;;\n",
         {"978": Decimal("1234.56"), "840": -20},
     ),
-    ([OF_EACH, SUM], f"{EUR}{USD}Summe;1.214,57;\n", "1214.57, and by currency .* to 1214.56"),
+    (
+        [OF_EACH, SUM],
+        f"{EUR}{USD}Summe;1.214,57;\n",
+        "states 1214.57 as the sum .* come to 1214.56",
+    ),
     ([OF_EACH], EUR + EUR, {"978": Decimal("1234.56")}),
     ([OF_EACH], f"{EUR}Summe EUR;5,00;\n", "PaidAmount in currency 978 as 1234.56 and as 5.00"),
     ([OF_EACH], "Summe CHF;5,00;\n", "CurrenciesId as 'CHF', which is not a text that fields"),
@@ -589,8 +593,11 @@ def test_a_footer_that_says_nothing_sure(tmp_path: Path, behind: str, said: str)
         ({"header_lines": 9}, "header_lines = 9 is out of range. Use 1 to 5"),
         ({"header_line": "found", "header_lines": 2}, "header_line cannot be found where"),
         ({"header_titles": "spread"}, "header_titles is for names in several rows"),
-        ({"header_titles": "both"}, "header_titles = 'both' says of no column .* kept, spread, or"),
-        ({"header_titles": 0}, "header_titles = '0' says of no column"),
+        (
+            {"header_titles": "both"},
+            "header_titles = 'both' does not say which columns .* kept, spread, or",
+        ),
+        ({"header_titles": 0}, "header_titles = '0' does not say which columns"),
         ({"header_titles": 2}, "header_titles is for names in several rows"),
         (
             {"delimiter": ";", "names": ["A"], "header_lines": 2, "header_titles": "spread"},

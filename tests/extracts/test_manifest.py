@@ -90,13 +90,13 @@ def test_absent_and_unlisted_files_are_told(folder: Path) -> None:
     assert gaps(statement) == [
         (
             "../c.csv",
-            "../c.csv: not what is stated of it: listed in manifest.json, but not delivered. "
-            "Deliver the whole file, or correct what is stated of it.",
+            "../c.csv: not what is stated about it: listed in manifest.json, but not delivered. "
+            "Deliver the whole file, or correct what is stated about it.",
         ),
         (
             "b.csv",
-            "b.csv: not what is stated of it: delivered, but not listed in manifest.json. "
-            "Deliver the whole file, or correct what is stated of it.",
+            "b.csv: not what is stated about it: delivered, but not listed in manifest.json. "
+            "Deliver the whole file, or correct what is stated about it.",
         ),
     ]
 
@@ -332,7 +332,7 @@ def test_the_refusal_has_every_difference() -> None:
     details = [one.text for one in differences(entry, 99, {}, 12)]
     error = incomplete(entry, "a.csv", details)
     assert str(error) == (
-        "a.csv: not what is stated of it: rows: stated 100, the file has 99; "
+        "a.csv: not what is stated about it: rows: stated 100, the file has 99; "
         "hash total: stated 13, the file has 12 (manifest.json). "
-        "Deliver the whole file, or correct what is stated of it."
+        "Deliver the whole file, or correct what is stated about it."
     )

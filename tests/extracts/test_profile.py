@@ -211,7 +211,7 @@ PAYMENT = 'record = "payment"\n'
         ('thousands = ","\ngroups = "wan"', "groups names 'wan', not an allowed value"),
         ('date_format = "%d.%m"', "does not give day, month and year"),
         ('date_format = "DD.MM.YYYY"', "Write each of them as a directive: %d.%m.%Y"),
-        ('date_format = "%b %Y"', "prefix or suffix of the field adds"),
+        ('date_format = "%b %Y"', "add it by prefix or suffix of the field"),
         ('date_format = "%d.%m.%Q"', "is no date format"),
         ('date_format = "%d.%m.%Y %Y"', "stands in it twice"),
         (
@@ -369,13 +369,13 @@ PAYMENT = 'record = "payment"\n'
         (f'{PAYMENT}[constants]\nPaymentDate = "1.2.2026"', "is not a time such as"),
         ('[leave_out]\nA = ["x"]\n[keep_only]\n"a " = ["y", "x"]', "leave_out both have 'x'"),
         ('totals = "kept"', "is for feeds with leave_out or keep_only"),
-        ('[fields.ActionsId]\ndefault = ""', "is what an empty cell is without it"),
+        ('[fields.ActionsId]\ndefault = ""', "is what an empty cell is anyway"),
         ('[fields.ActionsId]\nmap = { "" = 1 }', "map names '', which is no value here"),
         ('null = ["-"]\n[fields.ActionsId]\nmap = { - = 1 }', "map names '-', which is no value"),
         ('[fields.ActionsId]\nmap = { a = "" }', "map.a stands for nothing"),
         ('[fields.ActionsId]\nmap = { a = "x" }', "map.a = 'x' is not a whole number"),
         (f'{PAYMENT}sheet = 1\n[positions]\nId = "1-3"', "positions is not for a sheet"),
-        ("sheet = 0", "sheet = 0 is no sheet: they are counted from 1 on"),
+        ("sheet = 0", "sheet = 0 is no sheet: sheets are counted from 1 on"),
         ('sheet = "May"\ndelimiter = ";"', "delimiter is not for a sheet of a workbook"),
         # What would change nothing is meant for another field, or is forgotten.
         *(
@@ -424,7 +424,7 @@ def test_refusals_name_file_key_and_what_is_allowed(tmp_path: Path, text: str, s
 
 def test_a_feed_that_is_named_below_a_section_is_told_so() -> None:
     """It is there to be seen, so that to hear only that it is missing helps nobody."""
-    said = 'feed = "bank-x", above all sections: what stands below [columns] is of columns.'
+    said = 'feed = "bank-x", above all sections: what stands below [columns] belongs to columns.'
     with pytest.raises(ProfileError, match=re.escape(said)):
         read_profile({"record": "payment", "columns": {"No.": "Id", "feed": "bank"}})
 
@@ -492,7 +492,7 @@ def test_whatever_stands_behind_a_key_is_meant_or_refused(tmp_path: Path, begin:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(
         ProfileError,
-        match=r"gone\.toml: cannot be read: No such file or directory\. See that it is there",
+        match=r"gone\.toml: cannot be read: No such file or directory\. Check that it exists",
     ):
         load_profile(tmp_path / "gone.toml")
     (tmp_path / "x.toml").write_bytes(b'feed = "\xff"')

@@ -22,9 +22,9 @@ WORKING = "the folder that this runs in, or a file: No such file"
         (errno.EDQUOT, "/data", "'/data': ", "Free space, and"),
         (errno.EACCES, "/data", "'/data': Permission denied", "Give the rights, and"),
         (errno.EROFS, "/data", "'/data': Read-only", "Make it writable, and"),
-        (errno.ENOENT, None, WORKING, "See that it is there, and"),
-        (errno.ENOTDIR, "/data", "'/data': Not a directory", "Move away what has the name of"),
-        (errno.EISDIR, "/data", "'/data': Is a directory", "Move away what has the name of"),
+        (errno.ENOENT, None, WORKING, "Check that it exists, and"),
+        (errno.ENOTDIR, "/data", "'/data': Not a directory", "Move away what stands where"),
+        (errno.EISDIR, "/data", "'/data': Is a directory", "Move away what stands where"),
         (errno.EMFILE, "/data", "'/data': Too many", "Raise the limit of open files"),
         (
             errno.EXDEV,
@@ -46,7 +46,7 @@ def test_each_error_of_the_system_has_its_own_cure(
 
 def test_a_file_where_a_folder_is_needed_asks_for_no_space(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("")
-    with pytest.raises(ReconError, match=r"p\.csv.* Move away what has the name of a folder"):
+    with pytest.raises(ReconError, match=r"p\.csv.* Move away what stands where a folder"):
         write_file(tmp_path / "p.csv" / "a.csv", b"")
 
 

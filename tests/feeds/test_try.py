@@ -102,7 +102,7 @@ def test_the_same_as_one_document(recon: Any) -> None:
     ("name", "code", "told"),
     [
         ("no.csv", 2, "no such file"),
-        ("folder", 2, "is several extracts: a.csv, b.csv. Name one of them."),
+        ("folder", 2, "has several extracts: a.csv, b.csv. Name one of them."),
         ("a.zip", 2, "a.zip/a.csv, a.zip/b.csv. Unpack the zip and name one of its files."),
         ("a.csv", 1, "a.csv: refused (missing_column)"),
     ],

@@ -147,7 +147,7 @@ def test_an_earlier_day_is_a_restatement(two_months: Workspace, rows: Any) -> No
         with pytest.raises(DayRefused, match="nothing to restate"):
             run(two_months, day, "why")
     long = "the bank asked " * 20
-    with pytest.raises(DayRefused, match=r"has 306 characters, .* room for 300\. Say it shorter"):
+    with pytest.raises(DayRefused, match=r"has 306 characters, .* room for 300\. Shorten it"):
         run(two_months, JANUARY, f"{long}for it")
     again = run(two_months, JANUARY, f"{long} \n")
     assert again.report.cover.verdict == "RECONCILED"

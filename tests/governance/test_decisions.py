@@ -129,7 +129,7 @@ REFUSED = [
         ACCEPT,
         "There is no state 'shut'. Known: open, aside, resolved, NEW, OPEN",
     ),
-    (Chosen(ids=(ONE,)), REOPEN, f"One cannot reopen these: {ONE} is NEW"),
+    (Chosen(ids=(ONE,)), REOPEN, f"You cannot reopen these: {ONE} is NEW"),
     (Chosen(code="AMOUNT"), REOPEN, "has no break that fits"),
     (Chosen(ids=(ONE,)), Decision(Choice.ACCEPT, "why", until=date(2026, 1, 30)), "has passed"),
     (Chosen(ids=(ONE,)), Decision(Choice.ACCEPT, "why"), "needs its last day"),

@@ -462,7 +462,7 @@ def told_of_files(report: ReconciliationReport) -> list[str]:
     return [note for note in report.changes.notes if "refused" in note]
 
 
-OTHER = "and other feeds or tenants are named beside it"
+OTHER = "and the scope names other feeds or tenants"
 NAMED = [
     # scope, how many records it has, and what its first page says that it does not have
     (Scope(batches=(1,), feeds=("pay",)), 1, []),

@@ -341,7 +341,10 @@ def unlisted(folder: Path) -> None:
             )
         ),
         (says("written_at", "2026-01-01T10:00:00+00:00"), "its text, such as when it was written"),
-        (slipped_in("report-final.html"), r"has files that are not of it: report-final\.html"),
+        (
+            slipped_in("report-final.html"),
+            r"has files that do not belong to it: report-final\.html",
+        ),
         (slipped_in("corrections/payment.csv"), r"not of it: corrections/payment\.csv"),
         (shutil.rmtree, "no manifest.json that can be read"),
     ],

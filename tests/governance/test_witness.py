@@ -478,10 +478,13 @@ def test_a_key_is_private_and_never_overwritten(recon: Recon, book: Book, tmp_pa
 @pytest.mark.parametrize(
     ("places", "told"),
     [
-        ("http://example.com/x", "is read by everybody on the way; use https"),
+        (
+            "http://example.com/x",
+            "everybody on the way to http://example.com reads what is sent; use https",
+        ),
         ("https://me:secret@example.com/x", "holds an address with a user or password"),
-        ("ftp://example.com/x", "names a place that is none"),
-        ("https://", "names a place that is none"),
+        ("ftp://example.com/x", "names a place of no known kind"),
+        ("https://", "names a place of no known kind"),
     ],
 )
 def test_a_place_that_is_none_is_refused(places: str, told: str) -> None:

@@ -174,7 +174,7 @@ def test_another_home_says_of_a_place_only_what_it_knows(
     proof = verified(recon)
     assert (proof["holds"], proof["witnesses"]) == (True, 3)
     assert proof["notes"] == [
-        "this RECON_HOME made no witness: what a place lacks, another one knows"
+        "this RECON_HOME made no witness: the one that did knows what a place lacks"
     ]
     earlier = Book(tmp_path / "earlier")
     earlier.write(book.lines[:2])

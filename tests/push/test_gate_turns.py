@@ -72,7 +72,7 @@ def test_a_run_that_stands_in_the_gate_is_named_after_a_wait(
                 work()
             assert told.value.exit_code == 2
             assert f" pid {pid} since 20" in str(told.value)
-            assert "0.1 s were not enough" in str(told.value)
+            assert "waited 0.1 s for its turn" in str(told.value)
             assert "kill -CONT" in str(told.value)
         assert server.requests == []
         os.kill(pid, signal.SIGKILL)

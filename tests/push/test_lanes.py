@@ -252,7 +252,7 @@ def test_a_batch_belongs_to_one_service(workspace: Workspace, tmp_path: Path) ->
         deliver(towards(workspace, one.url), tones(tmp_path / "a.csv", 2))
         with workspace.database.connect() as connection:
             connection.execute("UPDATE send SET state = 'unsent'")
-        with pytest.raises(BatchStateError, match="Its records belong to one service"):
+        with pytest.raises(BatchStateError, match="Its records belong to the first"):
             push_batch(towards(workspace, other.url), 1)
         assert other.requests == []
 

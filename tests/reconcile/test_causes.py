@@ -137,7 +137,7 @@ CASES: list[tuple[list[dict[str, Any]], list[tuple[str, int]]]] = [
      [("Payment: times differ: PaymentDate is off by -3600 seconds", 2)]),
     ([plain(number, "RATE_FUTURE", field="CurrencyRatesId", expected=f"2026-01-0{number}",
             found=f"2026-01-0{number + 1}") for number in (1, 2)],
-     [("Payment: the rate is younger than the payment: CurrencyRatesId is off by 1 day", 2)]),
+     [("Payment: the rate is later than the payment: CurrencyRatesId is off by 1 day", 2)]),
     ([plain(number, "VALUE", field="DebtsId", expected=str(2**53 + number),
             found=str(2**53 + number + 1)) for number in (1, 2)],
      [("Payment: values differ: DebtsId is off by 1", 2)]),

@@ -35,7 +35,7 @@ def test_what_tells_the_newer_row_stays_while_rows_wait_that_were_told_apart_by_
     for said in ("RefundedAt told which of two versions is newer", "Round did not tell which"):
         about = f"{file}: the record kind refund is defined otherwise than in the database"
         assert f"{about}: {said}" in done.stderr
-    assert done.stderr.count("batch 1 has rows that were checked by that and wait") == 2
+    assert done.stderr.count("batch 1 has waiting rows that were checked by the former") == 2
     define(tmp_path, BY_TIME)
     assert run("release", "1", "--reason", "known").returncode == 1
     assert rows('SELECT "Reason" FROM refund') == [("newer by time",)]

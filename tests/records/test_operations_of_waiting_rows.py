@@ -56,8 +56,8 @@ CASES = {
     "one goes in a push": (NAMING, False, POST, ""),
     "it is another in a push": (NAMING, False, POST, PUT),
 }
-IN_WORK = "a run is working on batch {0} by that. Wait for its end, and change the definition"
-BEING_READ = "a run is reading batch {0}, and checks its rows by that. Wait for its end"
+IN_WORK = "a run is working on batch {0} by the former definition. Wait for its end, and then"
+BEING_READ = "a run is reading batch {0}, and checks its rows by the former definition. Wait"
 
 
 @pytest.mark.long

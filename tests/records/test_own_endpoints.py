@@ -283,7 +283,9 @@ def test_what_was_sent_by_an_operation_stays_so(
         done = run("import", early, "--record", "insert_batch_data", "--push", **service)
         assert done.returncode == 0, done.stderr
         assert "EditPayment: 1 acknowledged" in done.stdout
-    applied(REFUND + PUT, "batch 1, which has rows of the kind, goes to the service. Define it so")
+    applied(
+        REFUND + PUT, "batch 1, which has rows of the kind, goes to the service. Bring the former"
+    )
     applied(REFUND)
     assert run("undo", "1", "--reason", "before the operation").returncode == 0
     # What is only planned, at a service where nobody listens, was not sent.
@@ -291,7 +293,9 @@ def test_what_was_sent_by_an_operation_stays_so(
     nowhere = {"RECON_SERVICE_URL": "http://127.0.0.1:9", "RECON_SERVICE_ATTEMPTS": "1"}
     assert run("import", write(tmp_path, *ROWS), "--push", **nowhere).returncode == 2
     assert rows("SELECT DISTINCT state FROM send WHERE batch_id = 2") == [("unsent",)]
-    applied(REFUND + PUT, "batch 2, which has rows of the kind, goes to the service. Define it so")
+    applied(
+        REFUND + PUT, "batch 2, which has rows of the kind, goes to the service. Bring the former"
+    )
     applied(REFUND + POST)
     assert run("undo", "2", "--reason", "of another operation").returncode == 0
     applied(REFUND + PUT)
@@ -306,7 +310,7 @@ def test_what_was_sent_by_an_operation_stays_so(
     assert rows(THERE)[0] == (1, "10.5", "broken")
     applied(REFUND, "it was sent by EditRefund, PUT /refunds/{Id}; what was sent of batch 3 is")
     assert run("undo", "3", "--reason", "x").returncode == 2  # By no definition but that one.
-    applied(REFUND + POST, "is kept by that. Define it so again")
+    applied(REFUND + POST, "is kept by the former definition. Bring that back")
     applied(REFUND + PUT.replace("/refunds/", "/v2/refunds/"))
     exported = run("records", "export", str(tmp_path / "out"))
     assert exported.returncode == 0, exported.stderr

@@ -766,7 +766,7 @@ def test_fields_stay_where_lines_without_names_have_their_cells(
     define(tmp_path, moved)
     done = run("import", lines(ROWS[1]), *profile)
     assert done.returncode == 2, rows('SELECT "Id", "PaymentsId" FROM refund')
-    assert "its fields had another order; batch 1: its feed brings lines of it" in done.stderr
+    assert "its fields had another order; batch 1: its feed brings lines of the kind" in done.stderr
     assert rows('SELECT "Id", "PaymentsId" FROM refund') == [(1, 1)]
     define(tmp_path, REFUND + FEE)
     assert run("import", lines(f"{ROWS[1]},"), *profile).returncode == 0

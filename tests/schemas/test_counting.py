@@ -48,8 +48,6 @@ NO_NUMBERS = {
     "flows/stages/reconcile/as_of.py: len(reason)",
     "flows/tasks/partitions.py: WORKERLESS_SECONDS / 60",
     "schemas/own_tables.py: len(names)",
-    # A record kind: `no more fields of PaymentPlanDetails than others`.
-    "connectors/service/listing.py: operation.response",
 }
 
 

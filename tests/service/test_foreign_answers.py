@@ -56,7 +56,9 @@ def test_what_stands_before_the_service_is_not_taken_for_it(
     ids=json.dumps,
 )
 def test_nor_is_its_list(told: dict[str, Any]) -> None:
-    with pytest.raises(ServiceUnusable, match="row 1 has no more fields of avatar than others"):
+    with pytest.raises(
+        ServiceUnusable, match="at most half of the fields of row 1 are fields of avatar"
+    ):
         listed(json.dumps([told]), JSON)
 
 

@@ -259,7 +259,7 @@ NOT_WHOLE: list[tuple[Reply, str]] = [
     (Reply(headers=CSV, body=f"{HEADER},NAME\r\n1,a,,,,,,b\r\n"), "names a column twice"),
     (
         Reply(body='[{"TenantsId":1},{"error":"x"}]'),
-        "row 2 has no more fields of avatar than others",
+        "at most half of the fields of row 2 are fields of avatar",
     ),
     (Reply(headers=(("Content-Type", "text/html"),), body="<p>"), "text/html"),
     *(

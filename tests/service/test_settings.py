@@ -53,7 +53,7 @@ UNUSABLE = [
     ("url", "https://", "Use https://HOST"),
     ("url", "https://h:99999", "Use https://HOST"),
     ("url", "https://user:pass-word@h", "RECON_SERVICE_PASSWORD"),
-    ("url", "https://h/?a=1", "a query cannot"),
+    ("url", "https://h/?a=1", "leave out a query"),
     ("url", "https://h/a b", "blanks"),
     ("format", "xml", "neither csv nor json"),
     ("zone", "Mars/Base", "no time zone"),

@@ -157,8 +157,8 @@ def test_a_known_delivery_says_that_the_table_was_another(
         for names in (NAMES, NAMES, OTHER):
             place = with_table(workspace, tmp_path, names)
             told.append(" ".join(import_delivery(place, [name], shape).messages))
-        assert "something else" not in told[1]
-        of_sheet = "say something else about RECON_CURRENCIES: to have it read anew, `recon undo 1"
+        assert "which differ in" not in told[1]
+        of_sheet = "which differ in RECON_CURRENCIES: to have it read anew, `recon undo 1"
         assert (of_sheet in told[2]) == (name == path)
 
 
@@ -218,7 +218,7 @@ def test_rows_are_read_within_the_limits_of_their_batch(
     (name,) = then.keys() | now.keys()
     if name != "columns":  # With fewer of them the file is refused before it is known.
         again = import_delivery(within(now), [str(path)], profile)
-        assert f"something else about RECON_LIMIT_{name.upper()}" in again.messages[0]
+        assert f"which differ in RECON_LIMIT_{name.upper()}" in again.messages[0]
     if "field_bytes" in then:  # A correction is read within those of its own day.
         repair = tmp_path / "repair.csv"
         repair.write_text(f"ReconRow,{HEADER},More\n1:2,{line(2)},{LONG}\n")

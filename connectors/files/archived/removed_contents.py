@@ -38,7 +38,9 @@ def list_removed(archive: Path, sha256: str, at: datetime, *, kept: bool = False
         with _alone(archive) as file:
             file.write(_line(sha256, at, kept=kept))
     except OSError as error:
-        log.warning("%s: %s: %s is not named there", archive / REMOVED_LIST, error, sha256)
+        log.warning(
+            "%s: %s. The removal of %s is not noted there", archive / REMOVED_LIST, error, sha256
+        )
 
 
 def forget_long_removed(archive: Path, now: datetime) -> None:
@@ -57,7 +59,7 @@ def forget_long_removed(archive: Path, now: datetime) -> None:
             if len(left) < lines.count("\n"):
                 write_file(path, b"".join(_line(sha256, at) for sha256, at in left.items()))
     except (OSError, ReconError) as error:
-        log.warning("%s stays as long as it is: %s", path, error)
+        log.warning("%s could not be shortened and stays as it is: %s", path, error)
 
 
 def _line(sha256: str, at: datetime, *, kept: bool = False) -> bytes:

@@ -102,8 +102,8 @@ def _locked(lock: BinaryIO) -> bool:
 def _who_locks(path: Path, wait_seconds: float, what: str) -> str:
     who = path.read_text(errors="replace")[:NAME_LENGTH] or "a process that does not say its name"
     return (
-        f"{what} is one process's turn at a time, and {wait_seconds:g} s were not enough for this "
-        f"one to come: {path} is locked by {who}. Wait for it; if it hangs, end that process "
+        f"{what} is done by one process at a time, and this one waited {wait_seconds:g} s for its "
+        f"turn in vain: {path} is locked by {who}. Wait for it; if it hangs, end that process "
         "(kill -CONT lets one go on that was stopped, kill -KILL ends it). Nothing was changed; "
         "run the same command again."
     )

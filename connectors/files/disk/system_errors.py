@@ -16,9 +16,9 @@ CURES = {
     errno.EROFS: "Make it writable",
     **dict.fromkeys(
         (errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
-        "Move away what has the name of a folder or a file that is needed there",
+        "Move away what stands where a folder or a file is needed",
     ),
-    errno.ENOENT: "See that it is there",
+    errno.ENOENT: "Check that it exists",
     errno.ENAMETOOLONG: "Shorten the name",
     errno.EIO: "See that the disk is sound",
     errno.EXDEV: "Have both places on one file system",
@@ -73,7 +73,7 @@ def too_many_open(error: BaseException) -> str | None:
         )
     if code == errno.ENFILE:
         return (
-            "All files that this machine may have open are; nothing is wrong with the file. End "
+            "This machine has as many files open as it may; nothing is wrong with the file. End "
             "what is not needed and run again."
         )
     return None

@@ -156,7 +156,7 @@ def find_extract(path: str, limits: Limits) -> Source:
         # A member of a zip has no path of its own.
         packed = any(one.member for one in sources)
         then = "Unpack the zip and name one of its files." if packed else "Name one of them."
-        raise DeliveryError(f"{path} is several extracts: {names}. {then}")
+        raise DeliveryError(f"{path} has several extracts: {names}. {then}")
     return sources[0]
 
 

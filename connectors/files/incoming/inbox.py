@@ -299,7 +299,7 @@ class Inbox:
             try:
                 self.put_back(folder)
             except (OSError, ReconError) as trouble:
-                why = "It was taken, could not be put back, and is there until a look can."
+                why = "It was taken and not put back; it stays there until a later look can do it."
                 name = next(iter(_names_in(folder)), folder.name)
                 self._displaced.append(Displaced(name, folder, why, trouble))
         for path in sorted(self.taking.iterdir()):

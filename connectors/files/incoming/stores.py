@@ -56,8 +56,8 @@ def location_of(path: str) -> str:
     path = os.fspath(path).removeprefix("file://")
     if not path.strip() or "\0" in path:
         raise DeliveryError(
-            f"{shown(path)!r} is no path. Name files or folders; where a variable names them, it "
-            "is not set."
+            f"{shown(path)!r} is no path. Name files or folders; if a variable names them, the "
+            "variable is not set."
         )
     protocol, separator, rest = path.partition("://")
     if not separator:
@@ -92,7 +92,7 @@ def unreadable(location: str, error: OSError | ImportError) -> ReconError:
         return DeliveryError(package_needed(location))
     what = f"{shown(location)}: cannot be read: {error.strerror or type(error).__name__}."
     if error.errno in OF_THE_MACHINE:
-        todo = too_many_open(error) or "Nothing is said against the file. Run again."
+        todo = too_many_open(error) or "This need not be the fault of the file. Run again."
         return MachineFailed(f"{what} {todo}")
     return DeliveryError(f"{what} Check that it exists and may be read.")
 

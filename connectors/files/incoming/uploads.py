@@ -67,13 +67,11 @@ class Upload:
         if name.strip(". ") == "":
             raise DeliveryError("A file has no name. Choose files that have one.")
         if "\0" in name:
-            raise DeliveryError(f"{shown(name, 60)}: no file can be called so.")
+            raise DeliveryError(f"{shown(name, 60)}: this cannot be the name of a file.")
         if len(name) > NAME_LENGTH:
             raise DeliveryError(f"{shown(name, 60)}: the name is longer than {NAME_LENGTH} signs.")
         if name in self.names:
-            raise DeliveryError(
-                f"Two files are called {shown(name)}. Send each by a name of its own."
-            )
+            raise DeliveryError(f"Two files are called {shown(name)}. Give each a name of its own.")
         if len(self.names) >= MOST_FILES:
             raise DeliveryError(f"More than {quantity(MOST_FILES, 'file')}. Put them into a zip.")
         self.names.append(name)

@@ -85,7 +85,7 @@ def read_footer(
         if sums.setdefault(name, total := total_of(of)) != total:
             raise incomplete(
                 content,
-                f"its footer states a sum of {name} of {sums[name]:f}, and by currency sums that "
+                f"its footer states {sums[name]:f} as the sum of {name}, but its sums by currency "
                 f"come to {total:f}",
             )
     return ExtractFooter(start, rows, sums, by_currency)

@@ -169,9 +169,9 @@ def _stated_twice(name: str, *texts: str) -> str:
     if name == ROWS:
         return stated
     return (
-        f"{stated}. A footer has one sum of a field, over all currencies and columns: where each "
-        "is that of a currency, name that by a group of its field; or leave the group out of the "
-        "other patterns"
+        f"{stated}. A footer has one sum of a field, over all currencies and columns. If each of "
+        "these is for one currency, name the currency by a group of its field; otherwise leave "
+        "the group out of the other patterns"
     )
 
 

@@ -317,7 +317,7 @@ def _counted(content: Content, profile: Profile) -> str | None:
     if profile.position_unit != BYTES:
         return None
     if content.delivered_encoding in TRANSCODED:
-        detail = f"position_unit counts no bytes of {content.delivered_encoding}"
+        detail = f"position_unit cannot count bytes of {content.delivered_encoding}"
         raise refused("unsupported_format", content.name, detail=detail)
     return None if utf8_sizes(content.delivered_encoding) else content.delivered_encoding
 

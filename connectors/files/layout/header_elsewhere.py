@@ -77,8 +77,8 @@ class HeaderSearch:
             return
         of = f" of {self.table.name}" if self.table else ""
         found = (
-            f"Nor is any of the first {quantity(len(looked_at), 'line')} a header{of}, and further "
-            "down none is looked for: if it is there, say header_line as a number."
+            f"Nor is any of the first {quantity(len(looked_at), 'line')} a header{of}. Further "
+            "down none is looked for: if it is there, write its number as header_line."
         )
         raise refused("missing_header", self.content.name, line=1, found=found) from refusal
 

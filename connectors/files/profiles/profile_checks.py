@@ -116,8 +116,8 @@ def _check_signs(profile: Profile) -> None:
         raise ProfileError(f"delimiter = {profile.delimiter!r} has the quote in it.")
     if several and profile.blanks == "dropped" and {*AROUND} & {*(profile.delimiter or "")}:
         raise ProfileError(
-            f"delimiter = {profile.delimiter!r} has a blank in it, and blanks drops those around "
-            "cells. Take it out of the delimiter."
+            f"delimiter = {profile.delimiter!r} has a blank in it, and the key blanks drops those "
+            "around cells. Take it out of the delimiter."
         )
     if profile.escape and profile.escape in (
         quote,
@@ -170,17 +170,17 @@ def _check_comment(profile: Profile, comment: str, delimiters: Sequence[str]) ->
         return  # A whole first cell, which tells the kind of a line.
     if comment[0].isalnum() or comment[0] == " " or comment in "+-.(":
         raise ProfileError(
-            f"comment = {comment!r} may be the beginning of a record too: of a text, a number or "
-            "an empty cell. Comments begin with another sign, such as # or --; lines of another "
-            "kind with a whole cell, and the delimiter that the profile states behind it."
+            f"comment = {comment!r} may also begin a record: with a text, a number or an empty "
+            "cell. State another sign, such as # or --; if the first cell tells such lines apart, "
+            "state that whole cell and the delimiter that the profile states behind it."
         )
     for name in (None, *profile.fields):
         for before, _ in number_form(written_of(profile, name)).around:
             behind = comment.removeprefix(before) if comment.startswith(before) else ""
             if before.startswith(comment) or behind[:1].isdigit():
                 raise ProfileError(
-                    f"comment = {comment!r} may begin a number that {before!r} stands before, "
-                    "and so a record. State another comment."
+                    f"comment = {comment!r} may also begin a record: with a number that has "
+                    f"{before!r} before it. State another comment."
                 )
 
 
@@ -203,7 +203,7 @@ def _check_around(profile: Profile) -> None:
         )
     if profile.unnamed_columns and profile.unknown_columns == "refuse":
         raise ProfileError(
-            "unnamed_columns are cells that no field is made of, and unknown_columns refuses such. "
+            "No field is made of the cells of unnamed_columns, and unknown_columns refuses such. "
             'State unknown_columns = "ignore".'
         )
     amounts = [name for table in tables_of(profile.record) for name in table.amounts]
@@ -289,7 +289,7 @@ def _check_unpivot(profile: Profile) -> None:
     if None in new:
         raise ProfileError(
             "unpivot needs name and value: what to call the column that says which one a record "
-            "is of, and the column with its cell."
+            "is made of, and the column with the cell of that one."
         )
     names = [one.casefold() for one in (*new, *profile.unpivot_keep) if one]
     if own := {*names} & {name.casefold() for name in OWN_COLUMNS}:
@@ -338,7 +338,7 @@ def _check_positions(profile: Profile) -> None:
         raise ProfileError("positions are of a record. Say which: record = ...")
     check_unit(profile.position_unit, canonical_encoding(profile.encoding or "utf-8"))
     if both := overlapping(profile.positions):
-        raise ProfileError(f"positions: {both[0]} and {both[1]} have a sign in common.")
+        raise ProfileError(f"positions: {both[0]} and {both[1]} overlap.")
     _refuse_together(profile, "positions", ("delimiter", "quote", "escape", *OF_HEADER))
     if profile.unpivots or profile.keep == "reference":
         other = "unpivot" if profile.unpivots else 'keep = "reference"'

@@ -66,7 +66,9 @@ def read_profile(document: Mapping[str, Any]) -> Profile:
     """The profile a TOML document states; ProfileError names the key and what is allowed."""
     if "feed" not in document:
         of = [key for key, value in document.items() if isinstance(value, dict) and "feed" in value]
-        above = f", above all sections: what stands below [{of[0]}] is of {of[0]}" if of else ""
+        above = (
+            f", above all sections: what stands below [{of[0]}] belongs to {of[0]}" if of else ""
+        )
         raise ProfileError(f'feed is missing. Name the feed: feed = "bank-x"{above}.')
     values: dict[str, Any] = {}
     _refuse_nul(document)
@@ -103,7 +105,9 @@ def _check_columns(profile: Profile) -> None:
     stated = profile.names or tuple(in_order(profile.positions))
     unpivot = unpivot_of(stated, profile)
     if profile.unpivots and unpivot is None:
-        raise ProfileError(f"{key}: unpivot names a column that is none of them, or all of them.")
+        raise ProfileError(
+            f"{key}: unpivot names a column that is not among them, or names all of them."
+        )
     stated = record_columns(stated, unpivot, profile)
     names = HeaderNames(key, None, stated, profile)
     try:
@@ -183,8 +187,8 @@ def _read(key: str, path: Path) -> dict[str, str]:
             )
     if not found:
         raise ProfileError(
-            f"{key}: {path} says of no text what it stands for. Write two cells a line, the text "
-            "that is delivered and what it stands for, below a header."
+            f"{key}: {path} has no entry. Below a header, write two cells a line: the text that is "
+            "delivered and what it stands for."
         )
     return found
 

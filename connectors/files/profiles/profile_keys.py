@@ -143,7 +143,7 @@ def _header_titles(key: str, value: object) -> int | str:
     if value in (KEPT, SPREAD):
         return str(value)
     raise ProfileError(
-        f"{key} = {shown(str(value))!r} says of no column which title it has. Write {KEPT}, "
+        f"{key} = {shown(str(value))!r} does not say which columns have which title. Write {KEPT}, "
         f"{SPREAD}, or above how many columns a title stands, 1 to {MOST_TITLED}."
     )
 
@@ -151,7 +151,7 @@ def _header_titles(key: str, value: object) -> int | str:
 def _sheet(key: str, value: object) -> str | int:
     if type(value) is int:
         if value < 1:
-            raise ProfileError(f"{key} = {value} is no sheet: they are counted from 1 on.")
+            raise ProfileError(f"{key} = {value} is no sheet: sheets are counted from 1 on.")
         return value
     text = text_of(key, value).strip()
     if not text:

@@ -76,13 +76,14 @@ def check_made(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
         ]
         if [*map(folded, columns or [name])] == [folded(profile.unpivot_value or "")]:
             raise ProfileError(
-                f"fields.{name}.default is never met: a cell of unpivot.value that is empty makes "
-                "no record. Take it out."
+                f"fields.{name}.default is never used: an empty cell of unpivot.value makes no "
+                "record. Take it out."
             )
         check_constant(profile, f"fields.{name}.default", name, stated["default"])
         if not stated["default"]:
             raise ProfileError(
-                f'fields.{name}.default = "" is what an empty cell is without it. Take it out.'
+                f'fields.{name}.default = "" would change nothing: it is what an empty cell is '
+                "anyway. Take it out."
             )
 
 
@@ -142,7 +143,10 @@ def _check_per(at: str, per: Mapping[str, Any], summed: Set[str]) -> None:
     if folded(per["column"]) in summed:
         raise ProfileError(f"{at}.column: {shown(per['column'])!r} is a part of the sum itself.")
     if "others" in per and "map" not in per:
-        raise ProfileError(f"{at}.others is what a text stands for that {at}.map does not name.")
+        raise ProfileError(
+            f"{at}.others is for texts that {at}.map does not name, and there is no map. State "
+            "one, or take others out."
+        )
     for theirs in per.get("map", {}):
         if theirs != theirs.strip():
             raise ProfileError(
@@ -160,26 +164,27 @@ def _check_join(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     thousands = ANY_BLANK if written["thousands"] == BLANK else written["thousands"] or ""
     if {*join} & {*_OF_NUMBERS, *thousands, written["decimal"]} and kinds & _NUMBERS:
         raise ProfileError(
-            f"fields.{name}.join = {shown(join)!r} could be a sign within a number: two numbers "
-            "would be a third one. Join them by another one, or by none."
+            f"fields.{name}.join = {shown(join)!r} could be a sign within a number, so that two "
+            "numbers would read as one. Join them by another sign, or by none."
         )
     for key in ("negative", "positive"):
         # If one cell is empty, its join is left out too.
         for one in stated.get(key, ()):
             if join.strip() and (one.startswith(join) or one.endswith(join)):
                 raise ProfileError(
-                    f"fields.{name}.{key} = {shown(one)!r}: join stands between two cells that are "
-                    "filled, and never says in which column a number is. Of a column for debits "
-                    f"and one for credits {name} is a sum: sum has the one, and minus the other."
+                    f"fields.{name}.{key} = {shown(one)!r}: join stands only between two filled "
+                    "cells, and never says which column a number is in. If there is one column "
+                    f"for debits and one for credits, {name} is a sum: name one of them in sum, "
+                    "the other in minus."
                 )
     if any(map(str.isdigit, join)) and kinds & _TIMES:
         raise ProfileError(
-            f"fields.{name}.join = {shown(join)!r} would be digits of a time. Join its columns by "
-            "the sign that date_format has there."
+            f"fields.{name}.join = {shown(join)!r} would be read as digits of a time. Join its "
+            "columns by the sign that date_format has there."
         )
     if written["date_zeros"] == "dropped" and not join and kinds & _TIMES:
         raise ProfileError(
-            f"fields.{name}.from: of numbers without their zeros in several columns nobody knows "
+            f"fields.{name}.from: joined without a sign, numbers without their zeros do not show "
             "where one ends. Join them by a sign that date_format has there too: join = '.' with "
             "%d%m.%Y."
         )
@@ -197,8 +202,8 @@ def _check_affixes(profile: Profile, name: str, stated: Mapping[str, Any]) -> No
     counted = date_forms(written_of(profile, name)).counted
     if kinds & {Kind.DOUBLE, Kind.BOOLEAN} or (kinds & _TIMES and counted):
         raise ProfileError(
-            f"{at} is for texts, whole numbers and times in signs, of which a sender leaves out a "
-            f"part. {name} is none of them."
+            f"{at} is for texts, whole numbers and times that are not counted, of which a sender "
+            f"leaves out a part. {name} is none of them."
         )
 
 

@@ -52,7 +52,8 @@ def _date_format(key: str, value: object) -> str:
     if isinstance(read, str) or read.date() != moment.date():
         raise ProfileError(
             f"{key} = {shown(text)!r} does not give day, month and year. Write each of them as a "
-            "directive: %d.%m.%Y. What a sender leaves out, prefix or suffix of the field adds."
+            "directive: %d.%m.%Y. If a sender leaves one out, add it by prefix or suffix of the "
+            "field."
         )
     if "%I" in text and "%p" not in text:
         raise ProfileError(f"{key} = {shown(text)!r} does not tell morning from evening; add %p.")

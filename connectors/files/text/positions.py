@@ -135,13 +135,13 @@ def check_unit(unit: str | None, encoding: str) -> None:
     """Refuse positions whose unit is unknown; raises ProfileError."""
     if encoding.startswith("utf-16") and unit == BYTES:
         raise ProfileError(
-            f"position_unit counts no bytes of {encoding}: each character has two there, or four. "
-            "State the positions in characters."
+            f"position_unit cannot count bytes of {encoding}, where each character has two or "
+            "four. State the positions in characters."
         )
     if unit is None and not encoding.startswith("utf-") and utf8_sizes(encoding) is None:
         raise ProfileError(
-            f"position_unit has to say what positions count: a character of {encoding} has one "
-            f'byte, or more. Write "{BYTES}", as most layouts of such files do, or "{CHARACTERS}".'
+            f"position_unit has to say what positions count: in {encoding} a character has one "
+            f'byte or more. Write "{BYTES}", as most layouts of such files do, or "{CHARACTERS}".'
         )
 
 

@@ -79,8 +79,8 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
     """
     if sees_part(connection):
         raise AccountRefused(
-            "Whoever sees some tenants, or is not logged in, sees a part of the trail, which "
-            "proves nothing. Somebody who sees all of it has to log in and verify it."
+            "You are not logged in, or see some tenants only, and so see a part of the trail, "
+            "which proves nothing. Somebody who sees all of it has to log in and verify it."
         )
     off = "; and ".join(
         filter(None, (switched_off_message(switched_off(connection)), altered_rules(connection)))

@@ -20,9 +20,10 @@ from schemas.tables import OWN
 _NOTHING_THERE = (Rule.NOT_NULL, Rule.NOT_EMPTY)
 """Reasons against a row that say that a field has no value."""
 _POSSIBLE = {
-    Asks.NO_RECORDS: "that is possible while the database has no record of the kind",
-    Asks.UNHELD: "that is possible while no row has a value of it",
-    Asks.NO_ROWS: "rows are there by that. Define it so again, or give the new kind another name",
+    Asks.NO_RECORDS: "that is possible only while the database has no record of the kind",
+    Asks.UNHELD: "that is possible only while no row has a value of it",
+    Asks.NO_ROWS: "rows are there by the former definition. Bring that back, or give the new kind "
+    "another name",
 }
 
 
@@ -112,8 +113,9 @@ def _waiting(connection: psycopg.Connection, name: str) -> str:
     if (batch := one_value(found)) is None:
         return _being_read(connection, name)
     return (
-        f"batch {batch} has rows that were checked by that and wait. Define it so again (`recon "
-        "records export` writes it), end that batch or discard it, and change the definition then"
+        f"batch {batch} has waiting rows that were checked by the former definition. Bring that "
+        "back (`recon records export` writes it); or end that batch or discard it, and then "
+        "change the definition"
     )
 
 
@@ -130,8 +132,8 @@ def _being_read(connection: psycopg.Connection, name: str) -> str:
     if (batch := one_value(found)) is None:
         return ""
     return (
-        f"a run is reading batch {batch}, and checks its rows by that. Wait for its end, and "
-        "change the definition then"
+        f"a run is reading batch {batch}, and checks its rows by the former definition. Wait for "
+        "its end, and then change the definition"
     )
 
 
@@ -160,9 +162,9 @@ def _in_error(connection: psycopg.Connection, name: str, field: str) -> str:
         return ""
     batch, file, record = row
     return (
-        f"record {record} of {shown(file)}, batch {batch}, is in error and may have something "
-        f"there. Define it so again, correct that row (`recon rejects {batch}`), or undo "
-        "or discard that batch, and remove the field then"
+        f"record {record} of {shown(file)}, batch {batch}, is in error and may have a text in that "
+        f"field. Bring the field back; or correct that row (`recon rejects {batch}`), or undo or "
+        "discard that batch, and then remove the field"
     )
 
 
@@ -175,9 +177,9 @@ def _delivered_as_lines(connection: psycopg.Connection, name: str) -> str:
     if (batch := one_value(found)) is None:
         return ""
     return (
-        f"batch {batch}: its feed brings lines of it inside insert-batch data (inner_record), and "
-        "their cells are told by the order of the fields alone. Leave the fields where they are, "
-        "and put new ones behind them"
+        f"batch {batch}: its feed brings lines of the kind inside insert-batch data "
+        "(inner_record), and only the order of the fields tells their cells apart. Leave the "
+        "fields where they are, and put new ones behind them"
     )
 
 
@@ -205,14 +207,14 @@ def _sent(connection: psycopg.Connection, before: Table) -> str:
     batch, state, sent = row
     if sent:
         return (
-            f"what was sent of batch {batch} is kept by that. Define it so again, or give the "
-            "new kind another name"
+            f"what was sent of batch {batch} is kept by the former definition. Bring that back, or "
+            "give the new kind another name"
         )
     if state in ENDS:
         return ""
     return (
-        f"batch {batch}, which has rows of the kind, goes to the service. Define it so again, "
-        "undo or discard that batch, and deliver it behind the change"
+        f"batch {batch}, which has rows of the kind, goes to the service. Bring the former "
+        "definition back; or undo or discard that batch, and deliver it again after the change"
     )
 
 
@@ -232,8 +234,8 @@ def _in_work(connection: psycopg.Connection, name: str) -> str:
     if (batch := one_value(found)) is None:
         return ""
     return (
-        f"a run is working on batch {batch} by that. Wait for its end, and change the definition "
-        "then"
+        f"a run is working on batch {batch} by the former definition. Wait for its end, and then "
+        "change the definition"
     )
 
 

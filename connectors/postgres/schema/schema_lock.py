@@ -54,7 +54,7 @@ def busy_schema(engine: sa.Engine, schema: str, wait_seconds: float) -> Database
     )
     ways = f" or SELECT pg_terminate_backend({found[0][0]}) as that account" if found else ""
     return DatabaseUnusable(
-        f"The schema {schema!r} has to be changed for this version, and others kept tables of it "
+        f"The schema {schema!r} has to be changed for this version, and others held tables of it "
         f"for {wait_seconds:g} s: {who or 'who it was has let go meanwhile'}. Let them end{ways}, "
         "and run the same command again. Nothing was changed."
     )

@@ -181,8 +181,8 @@ def compared_columns(left: SideSource, right: SideSource, question: Question) ->
     for name in (*question.key, *names):
         if _PATTERN.fullmatch(name):
             raise SidesRefused(
-                f"The column {name!r} has a name that stands for others here: * does, and what "
-                "begins with ^ and ends with $. Rename it on both sides, or leave it out with "
+                f"The name of the column {name!r} would be read as a pattern here: * is one, and "
+                "what begins with ^ and ends with $. Rename it on both sides, or leave it out with "
                 "--ignore."
             )
     return names
@@ -199,9 +199,10 @@ def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> 
     wrong, meant = (times, "numbers") if leeway.seconds is None else (numbers, "times")
     if wrong:
         raise SidesRefused(
-            f"--tolerance {name}: its unit is one of {meant}, and the column is {wrong[0].shown}"
-            f"{' of whole numbers' if wrong[0].dtype.is_integer() else ''}. Write a number (0.01) "
-            "or a percentage (0.1%) for numbers, a time (2s, 5m, 1h, 1d) for times."
+            f"--tolerance {name}: its value is for {meant}, and the column is "
+            f"{wrong[0].shown}{' of whole numbers' if wrong[0].dtype.is_integer() else ''}. Write "
+            "a number (0.01) or a percentage (0.1%) for numbers, a time (2s, 5m, 1h, 1d) for "
+            "times."
         )
 
 

@@ -38,8 +38,8 @@ def refuse_no_place(title: str, place: str) -> None:
     """
     if not place.strip():
         raise SidesRefused(
-            f"The {title} side {place!r} is no path. Name a file, a folder or a table; where a "
-            "variable names it, it is not set."
+            f"The {title} side {place!r} is no path. Name a file, a folder or a table; if a "
+            "variable names it, the variable is not set."
         )
     if not is_table(place) and _LIKE_ADDRESS.match(place) and not os.path.lexists(place):
         raise SidesRefused(
@@ -65,7 +65,7 @@ def open_source(
     if mode is None:
         raise SidesRefused(f"{place} does not exist. Check the spelling.")
     if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
-        raise SidesRefused(f"{place} is no regular file. Write what it gives into one first.")
+        raise SidesRefused(f"{place} is no regular file. Write its content into one first.")
     if stat.S_ISDIR(mode) or path.suffix.lower() in PARQUET:
         return parquet_side(path)
     return csv_source(path, scratch, delimiter, limits)

@@ -108,13 +108,13 @@ def open_for(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack
     service = named_service(settings.service)
     if batch.service is None or service != service_address(batch.service):
         way_on = (
-            "The first one can have no row of it: set that one again, or let the batch go to "
-            f"the other one by `recon push {batch.id}`."
+            "The first can have no row of it: set RECON_SERVICE_URL to that again, or let the "
+            f"batch go to the other by `recon push {batch.id}`."
         )
         if is_bound_to_service(lease.connection, batch.id):
             way_on = (
-                "Its records belong to one service, which has rows of it or may have them; set "
-                "that one, or undo the batch."
+                "Its records belong to the first, which has rows of it or may have them: set "
+                "RECON_SERVICE_URL to that, or undo the batch."
             )
         raise BatchStateError(
             f"Batch {batch.id} goes to {batch.service}, but RECON_SERVICE_URL names {service}. "

@@ -199,7 +199,7 @@ def read_otherwise(batch: ledger.Batch, given: Profile, extracts: Iterable[Extra
     if not keys:
         return ""
     return (
-        " It was read by the profile and settings of then, which say something else about "
+        " It was read by the profile and settings of that time, which differ in "
         f"{', '.join(keys)}: to have it read anew, `recon undo {batch.id} --reason ...` and import "
         "it again."
     )

@@ -219,8 +219,8 @@ def refuse_unapplied(batch: Batch) -> None:
     """
     if batch.state in TAKEN_BACK:
         raise CorrectionError(
-            f"Batch {batch.id} was {batch.state}: nothing of it is applied, nor its rows without "
-            "errors, which repairs alone would leave out. Import its files again, and correct the "
+            f"Batch {batch.id} was {batch.state}: nothing of it is applied, and repairs alone "
+            "would leave out its rows without errors. Import its files again, and correct the "
             "batch that this makes."
         )
     if batch.state in IN_DATABASE:
@@ -232,16 +232,16 @@ def refuse_unapplied(batch: Batch) -> None:
             "discard`), and import its files corrected, without --corrects and without ReconRow."
         )
     raise CorrectionError(
-        f"Batch {batch.id} is {batch.state}: its rows are not applied yet, and would go over what "
-        f"repairs them. {first} Nothing was imported."
+        f"Batch {batch.id} is {batch.state}: its rows are not applied yet, and would later "
+        f"overwrite their repairs. {first} Nothing was imported."
     )
 
 
 def _refuse_others(batch: Batch, theirs: Profile, given: Profile) -> None:
     if theirs.compare_only:
         raise CorrectionError(
-            f"Batch {batch.id} is a listing of the service, which nothing of ours corrects. "
-            "Name the batch whose rows you repair."
+            f"Batch {batch.id} is a listing of the service, which no delivery corrects. Name the "
+            "batch whose rows you repair."
         )
     refuse_unapplied(batch)
     if given.feed not in (DEFAULT.feed, theirs.feed):
@@ -253,7 +253,8 @@ def _refuse_others(batch: Batch, theirs: Profile, given: Profile) -> None:
     if theirs.tenant is not None and given.tenant not in (None, theirs.tenant):
         raise CorrectionError(
             f"Batch {batch.id} is bound to tenant {theirs.tenant}, and this correction to "
-            f"{given.tenant}. Leave the tenant out: a correction is bound as what it repairs."
+            f"{given.tenant}. Leave the tenant out: a correction is bound to the tenant of what it "
+            "repairs."
         )
     for name, key in theirs.keys.items():
         now = given.keys.get(name)

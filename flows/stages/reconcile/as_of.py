@@ -95,8 +95,8 @@ def refuse_day(
     if len(reason) > MOST_REASON:
         raise DayRefused(
             f"{names.restate.capitalize()} has {len(reason)} characters, and the first page has "
-            f"room for {MOST_REASON}. Say it shorter: whoever approves the report accepts it by "
-            "what is there. Nothing was reconciled."
+            f"room for {MOST_REASON}. Shorten it: whoever approves the report accepts it by what "
+            "is there. Nothing was reconciled."
         )
     if last is None or as_of >= last.as_of:
         known = "has no run yet" if last is None else f"was last reconciled as of {last.as_of}"
@@ -134,8 +134,8 @@ def run_meant(connection: psycopg.Connection, number: int | None) -> Reconciliat
     if number is None and RESTATED in run.scope:
         raise DecisionRefused(
             "Reconciliation {this}, the latest, restates an earlier day, and what is decided about "
-            "it counts for no other run. Name the run that you mean: {run} {this}, or that of the "
-            "one that it restates. Nothing was decided.",
+            "it counts for no other run. Name the run that you mean: {run} {this}, or the run "
+            "that it restates. Nothing was decided.",
             this=run.id,
         )
     return run

@@ -288,8 +288,8 @@ def meant_by(
         meant = fitting.filter(possible)
         if meant.is_empty():
             raise DecisionRefused(
-                "Reconciliation {this} has no break that fits and that one can {do}. "
-                "{the_list} shows what there is.",
+                "Reconciliation {this} has no break that fits and that you can {do}. {the_list} "
+                "shows what there is.",
                 this=run.id, do=what.value,
             )  # fmt: skip
         return meant
@@ -304,7 +304,7 @@ def meant_by(
     if impossible.height:
         lines = [f"{one} is {state}" for one, state in impossible.select("id", "state").iter_rows()]
         raise DecisionRefused(
-            "One cannot {do} these: {lines}. Nothing was decided.",
+            "You cannot {do} these: {lines}. Nothing was decided.",
             do=what.value, lines=first_of(lines, NAMED),
         )  # fmt: skip
     return meant

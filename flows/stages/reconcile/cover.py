@@ -180,8 +180,8 @@ def _not_there(connection: psycopg.Connection, scope: Scope) -> Iterator[str]:
         if not scope.may_have(batch):
             bound = f", bound to tenant {batch.tenant}" if batch.tenant is not None else ""
             yield (
-                f"batch {batch.id} is not looked at: it is of feed {batch.feed}{bound}, and other "
-                "feeds or tenants are named beside it"
+                f"batch {batch.id} is not looked at: it is of feed {batch.feed}{bound}, and the "
+                "scope names other feeds or tenants"
             )
 
 

@@ -66,8 +66,8 @@ def refuse_if_other(meant: pl.DataFrame, seen: Looked) -> None:
     """Refuse if the breaks are not those that were seen."""
     if digest_of(meant) != seen.digest:
         raise DecisionsMoved(
-            "The breaks that are meant are other than those that you looked at: there are {number} "
-            "now. Nothing was decided: look at them as they are, and decide again.",
+            "The breaks are not those that you looked at any more: there are {number} now. "
+            "Nothing was decided: look at them as they are, and decide again.",
             number=meant.height,
         )
 
@@ -91,7 +91,7 @@ def refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
     none = sized.filter(pl.col("size").is_null() | (pl.col("size") == 0))
     if none.height:
         raise DecisionRefused(
-            "{up_to} is a ceiling for an amount, and these breaks have none it can be held "
+            "{up_to} is a ceiling for an amount, and these breaks have none to hold it "
             "against: {lines}. Accept them without it, as they are. Nothing was decided.",
             lines=first_of(none["id"].to_list(), NAMED),
         )

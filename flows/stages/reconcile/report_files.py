@@ -59,7 +59,9 @@ def check_files(
     strange = ", ".join(_strange(folder, {*listed, MANIFEST, SIGNATURES})) if alone else ""
     if strange:
         raise _not_as_written(
-            run, f"{folder} has files that are not of it: {visible(strange)}", "Take them out."
+            run,
+            f"{folder} has files that do not belong to it: {visible(strange)}",
+            "Take them out.",
         )
     return folder
 

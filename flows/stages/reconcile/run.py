@@ -143,8 +143,8 @@ def _follow_alone(workspace: Workspace, run: Reconciliation) -> None:
         when_let(follow, time.monotonic() + workspace.database.wait_seconds)
     except ScopeHeldElsewhere:
         log.warning(
-            "Reconciliation %s is saved, and its breaks were not accepted by rules: its scope is "
-            "held by another run, or a decision. The next run of the scope does it",
+            "Reconciliation %s is saved, but no breaks were accepted by rules, because another "
+            "run or a decision holds its scope. The next run of the scope does it",
             run.id,
         )
 

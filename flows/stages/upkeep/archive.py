@@ -326,12 +326,12 @@ def remedy(verified: VerifiedArchive) -> str:
     if any(not one.found.startswith(UNREAD) for one in of_contents):
         steps.append("Import the files named again: that puts their bytes back.")
     if any(one.found == UNKNOWN for one in verified.mismatches):
-        steps.append("What has no name of ours is used by nothing: look at it and remove it.")
+        steps.append("Nothing uses what has no name of ours: look at it and remove it.")
     of_runs = [one for one in of_reports if not one.batches]
     if any(_is_signatures(one) for one in of_runs):
         steps.append(
-            f"Find out who changed {SIGNATURES} or the ledger; where the ledger is right, whoever "
-            "signs once more is refused, and the file is written again."
+            f"Find out who changed {SIGNATURES} or the ledger. If the ledger is right, sign once "
+            "more: that is refused, but writes the file again."
         )
     if not all(map(_is_signatures, of_runs)):
         steps.append("Bring reports back from a backup.")
@@ -369,8 +369,8 @@ def notes(verified: VerifiedArchive) -> Iterator[str]:
     if strange := verified.strange:
         yield (
             f"{first_of(strange, NAMED, visible)}: of no report that the ledger knows. A run that "
-            "is under way, or died, has its folder there; anything else somebody put there, and "
-            "nothing goes by it."
+            "is under way, or died, has its folder there; anything else was put there by "
+            "somebody, and nothing uses it."
         )
     if contents := verified.unnamed:
         yield (

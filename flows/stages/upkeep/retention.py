@@ -127,8 +127,8 @@ def not_removed(swept: Iterable[Swept]) -> str:
     if not faults:
         return ""
     return (
-        f"{quantity(len(faults), 'item', grouped)} could not be looked at or removed, which cost "
-        f"nothing else; first: {faults[0]}. Give this account the right to, then run it again."
+        f"{quantity(len(faults), 'item', grouped)} could not be looked at or removed; everything "
+        f"else was done. The first: {faults[0]}. Give this account the right to, then run it again."
     )
 
 

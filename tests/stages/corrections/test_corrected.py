@@ -204,7 +204,7 @@ def test_bytes_that_were_taken_otherwise_are_no_correction_unseen(
     own = import_delivery(workspace, [path], DEFAULT, corrects=taken.batch.id)
     assert own.batch.id == taken.batch.id, "its own file corrects nothing, and is known"
     other = import_delivery(workspace, [path], DEFAULT, record="invoice_file")
-    assert "something else about record" in " ".join(other.messages)
+    assert "which differ in record" in " ".join(other.messages)
 
 
 @pytest.mark.long

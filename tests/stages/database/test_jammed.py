@@ -196,7 +196,7 @@ def test_who_has_the_turn_is_named(acting: As, workspace: Workspace) -> None:
             pass
         assert told.value.exit_code == 2
         for part in (
-            "To receive is one run's turn at a time",
+            "To receive is done by one run at a time",
             f"account {holder.info.user}",
             f"session {holder.info.backend_pid}",
             " since 20",

@@ -162,9 +162,9 @@ def test_a_total_that_does_not_tie_refuses_the_file_with_both_numbers(
 ) -> None:
     path = statement(tmp_path, "1.214,65")
     told = (
-        "statement.csv: not what is stated of it: sum of PaidAmount: stated 1214.65, "
+        "statement.csv: not what is stated about it: sum of PaidAmount: stated 1214.65, "
         "the file has 1214.56 (its footer). "
-        "Deliver the whole file, or correct what is stated of it."
+        "Deliver the whole file, or correct what is stated about it."
     )
     (verdict,) = examine(workspace.settings, [path], PROFILE)
     assert verdict.message == told

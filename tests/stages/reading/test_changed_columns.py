@@ -15,7 +15,7 @@ from tests.examples import in_long
 from tests.stages.payments import HEADER, line, write
 
 SWAPPED = HEADER.replace("PaidAmount,DiscountAmount", "DiscountAmount,PaidAmount")
-TOLD = "line 42: this is a header again, of other columns: its column 6 is 'DiscountAmount'"
+TOLD = "line 42: this is another header, with other columns: its column 6 is 'DiscountAmount'"
 
 
 @pytest.mark.parametrize("block_bytes", [4 << 20, in_long(500)])

@@ -240,7 +240,7 @@ MEANT_TWICE = [
     ({"delimiter": ";"}, "delimiter is not for lines without a sign between their cells"),
     ({"header_line": 3}, "header_line is not for lines"),
     ({"record": None}, "positions are of a record"),
-    ({"positions": {"No.": "1-4", "Amount": "4-12"}}, "No. and Amount have a sign in common"),
+    ({"positions": {"No.": "1-4", "Amount": "4-12"}}, "No. and Amount overlap"),
     ({"positions": {"No.": "4-1"}}, "'4-1' ends before it begins"),
     ({"positions": {"No.": "0-4"}}, "'0-4' is no range"),
     ({"positions": {"No.": 4}}, "not a text in quotes"),
@@ -252,9 +252,12 @@ MEANT_TWICE = [
     ({"keep": "reference"}, "not for lines with positions"),
     (
         {"encoding": "cp932"},
-        "position_unit has to say what positions count: a character of cp932 has one byte, or more",
+        "position_unit has to say what positions count: in cp932 a character has one byte or more",
     ),
-    ({"encoding": "utf-16", "position_unit": "bytes"}, "position_unit counts no bytes of utf-16"),
+    (
+        {"encoding": "utf-16", "position_unit": "bytes"},
+        "position_unit cannot count bytes of utf-16",
+    ),
     ({"position_unit": "cells"}, "position_unit names 'cells', not an allowed value"),
     (
         {"unpivot": {"keep": ["No."], "name": "a", "value": "b"}, "footer": []},

@@ -108,7 +108,7 @@ def test_what_was_left_out_by_mistake_is_read_anew(
     assert imported(workspace, tmp_path, cheaper).messages == again.messages
     other = replace(PROFILE, leave_out={"Status": ("void",)}, zone="Europe/Berlin")
     told = (
-        "It was read by the profile and settings of then, which say something else about "
+        "It was read by the profile and settings of that time, which differ in "
         "leave_out, zone: to have it read anew, `recon undo 1 --reason ...` and import it again."
     )
     (message,) = imported(workspace, tmp_path, other).messages
@@ -116,7 +116,7 @@ def test_what_was_left_out_by_mistake_is_read_anew(
     more = tmp_path / "more.csv"
     more.write_text(f"{TOP}\n{line(8)},settled,\n")
     both = import_delivery(workspace, [written(tmp_path), str(more)], replace(other, zone=None))
-    assert "something else about leave_out" in both.messages[0]
+    assert "which differ in leave_out" in both.messages[0]
     undo_batch(workspace, 1, by=None, reason="the profile left out what is wanted")
     done = imported(workspace, tmp_path, replace(PROFILE, leave_out={"Status": ("void",)}))
     states = dict(

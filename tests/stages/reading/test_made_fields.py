@@ -223,7 +223,7 @@ def test_a_lookup_is_a_part_of_the_profile(tmp_path: Path) -> None:
         ),
         ("code,id\nEUR,1\nEUR new,x\n", "currencies.csv, line 3: EUR new = 'x' is not a whole"),
         ("EUR,1\nGBP,2\n", "has no header: line 1 ends with '1', a number"),
-        ("code,id\n", "fields.CurrenciesId.lookup: .* says of no text what it stands for"),
+        ("code,id\n", "fields.CurrenciesId.lookup: .* has no entry"),
         ("code,id\n" + "".join(f"{n},1\n" for n in range(10_001)), "has 10001 lines; the limit is"),
     ],
 )
@@ -241,21 +241,29 @@ def test_a_lookup_that_says_nothing_sure_is_refused(
 @pytest.mark.parametrize(
     ("name", "told", "said"),
     [
-        ("PaidAmount", {"from": ["A", "B"], "join": " ", "thousands": "blank"}, "a third one"),
-        ("PaidAmount", {"from": ["A", "B"], "join": "'", "thousands": "'"}, "a third one"),
+        (
+            "PaidAmount",
+            {"from": ["A", "B"], "join": " ", "thousands": "blank"},
+            "would read as one",
+        ),
+        ("PaidAmount", {"from": ["A", "B"], "join": "'", "thousands": "'"}, "would read as one"),
         *(
-            ("PaidAmount", {"from": ["A", "B"], "join": join}, "a third one")
+            ("PaidAmount", {"from": ["A", "B"], "join": join}, "would read as one")
             for join in (".", "e", "-", "0")
         ),
         *(
-            ("PaidAmount", {"from": ["Debit", "Credit"], "join": "C", key: [one]}, "a sum: sum has")
+            (
+                "PaidAmount",
+                {"from": ["Debit", "Credit"], "join": "C", key: [one]},
+                "a sum: name one",
+            )
             for key, one in (("negative", "1C"), ("positive", "C1"))
         ),
-        ("PaymentDate", {"from": ["A", "B"], "join": "1"}, "would be digits of a time"),
+        ("PaymentDate", {"from": ["A", "B"], "join": "1"}, "would be read as digits of a time"),
         (
             "PaymentDate",
             {"from": ["A", "B"], "date_format": "%d%m%Y", "date_zeros": "dropped"},
-            "nobody knows where one ends. Join them by a sign that date_format has there too",
+            "do not show where one ends. Join them by a sign that date_format has there too",
         ),
         (
             "PaymentDate",
@@ -333,7 +341,7 @@ def test_a_text_is_a_part_of_another_and_what_that_stands_for(
     (verdict,) = examine(workspace.settings, [str(path)], profile)
     said = {one.line: [error["Message"] for error in one.errors] for one in verdict.rejects}
     assert said == {
-        line: [f"'Name' is not what the feed profile says of it: {why}."]
+        line: [f"'Name' does not match the feed profile: {why}."]
         for line, (_, _, why) in enumerate(TONES, 2)
         if why
     }

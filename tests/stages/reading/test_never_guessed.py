@@ -70,7 +70,7 @@ def test_a_default_that_no_cell_of_a_table_can_meet() -> None:
         {"columns": {"Rate": "ExchangeRate"}, "fields": {"ExchangeRate": {"default": "1"}}},
         {"fields": {"ExchangeRate": {"from": [" rate"], "default": "1"}}},
     ):
-        with pytest.raises(ProfileError, match="default is never met"):
+        with pytest.raises(ProfileError, match="default is never used"):
             read_profile({**rates, **of})
 
 

@@ -159,7 +159,10 @@ def test_a_draft_says_that_there_may_be_none(still: Workspace, tmp_path: Path) -
         ({"names": ["No.", "no."]}, "each of them once"),
         ({"names": ["No.", "Amount"]}, "names: .*missing: Day"),
         ({"names": None, "first_line": 2}, "first_line is for files without a header"),
-        ({"unpivot": {"keep": ["X"], "name": "a", "value": "b"}}, "a column that is none of them"),
+        (
+            {"unpivot": {"keep": ["X"], "name": "a", "value": "b"}},
+            "a column that is not among them",
+        ),
     ],
 )
 def test_a_profile_that_cannot_be_meant(keys: dict[str, Any], said: str) -> None:

@@ -426,7 +426,11 @@ def test_the_fast_path_sums_as_validating_does(tmp_path: Path) -> None:
         ("PaidAmount", {"per": {"column": "B"}}, "per divides a sum"),
         ("PaidAmount", {"sum": ["A"], "per": {"part": "(1)"}}, "does not say which column"),
         ("PaidAmount", {"sum": ["A"], "per": {"column": "a"}}, "'a' is a part of the sum itself"),
-        ("PaidAmount", {"sum": ["A"], "per": {"column": "B", "others": "1"}}, "others is what a"),
+        (
+            "PaidAmount",
+            {"sum": ["A"], "per": {"column": "B", "others": "1"}},
+            "others is for texts",
+        ),
         (
             "PaidAmount",
             {"sum": ["A"], "per": {"column": "B", "map": {"x": "3"}}},
