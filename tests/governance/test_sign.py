@@ -345,7 +345,7 @@ def unlisted(folder: Path) -> None:
             slipped_in("report-final.html"),
             r"has files that do not belong to it: report-final\.html",
         ),
-        (slipped_in("corrections/payment.csv"), r"not of it: corrections/payment\.csv"),
+        (slipped_in("corrections/payment.csv"), r"do not belong to it: corrections/payment\.csv"),
         (shutil.rmtree, "no manifest.json that can be read"),
     ],
 )
@@ -368,7 +368,7 @@ def test_only_what_was_written_stands_in_the_folder_of_a_report(workspace: Works
         (folder / name).write_text("ann")
     prepare(workspace, None, by="ann", comment="")
     slipped_in("notes.txt")(folder)
-    with pytest.raises(SignatureRefused, match=r"not of it: notes\.txt"):
+    with pytest.raises(SignatureRefused, match=r"do not belong to it: notes\.txt"):
         approve(workspace, None, by="bo", comment="")
     says("as_of", "2026-02-28")(folder)
     with pytest.raises(SignatureRefused, match=r"changed since: as_of"):
