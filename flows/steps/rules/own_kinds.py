@@ -48,6 +48,19 @@ def out_of_reach(rules: Rules) -> set[tuple[str, str]]:
     }
 
 
+def fields_gone(rules: Rules) -> set[tuple[str, str]]:
+    """Record kind and field of the fields of some rules that nobody compares any more.
+
+    No row had a value when one went; an answer of the service may have.
+    """
+    return {
+        (now.name, name)
+        for now, then in _defined_otherwise(rules)
+        for name in then.columns
+        if name not in now.by_name
+    }
+
+
 def _defined_otherwise(rules: Rules) -> Iterator[tuple[Table, Table]]:
     """The kinds that some rules have otherwise than they are defined now: as now, and as then."""
     for name, definition in rules.records:
