@@ -44,6 +44,13 @@ def _no_file(connection: psycopg.Connection, name: str, *, asked: bool) -> str:
             f"rows of it. Set {FOLDER} to the folder with its definition, or write that with "
             "`recon records export`."
         )
+    if (batch := _on_its_terms(connection, name, "record", "inner_record")) is not None:
+        return (
+            f"The database has the record kind {name}, which is not defined here, and batch "
+            f"{batch} was delivered as one with records of it: its files are corrected as such. "
+            f"Set {FOLDER} to the folder with its definition, or write that with `recon records "
+            "export`. The kind can be removed once that batch is undone or discarded."
+        )
     if asked:
         why = _being_read(connection, name)
         return f"The record kind {name} cannot be removed: {why}." if why else ""
@@ -89,12 +96,18 @@ def _in_the_way(connection: psycopg.Connection, before: Table, change: Change) -
         case Asks.NO_RECORDS:
             if _any(connection, name):
                 return _POSSIBLE[change.asks]
-            return _waiting(connection, name)
+            return _brought_back(connection, name, change.field, "without") or _waiting(
+                connection, name
+            )
         case Asks.UNHELD:
             held = f"WHERE {quoted(change.field)} IS NOT NULL"
             if any(_any(connection, of, held) for of in (name, f"staged_{name}")):
                 return _POSSIBLE[change.asks]
-            return _in_error(connection, name, change.field) or _in_work(connection, name)
+            return (
+                _brought_back(connection, name, change.field, "with")
+                or _in_error(connection, name, change.field)
+                or _in_work(connection, name)
+            )
         case Asks.NO_LINES:
             return _delivered_as_lines(connection, name)
         case Asks.UNSENT:
@@ -168,19 +181,45 @@ def _in_error(connection: psycopg.Connection, name: str, field: str) -> str:
     )
 
 
-def _delivered_as_lines(connection: psycopg.Connection, name: str) -> str:
-    """The batch that has records of a kind as lines without names, unless taken back; or empty."""
+def _brought_back(connection: psycopg.Connection, name: str, field: str, with_it: str) -> str:
+    """The batch whose undo would bring back a record with, or without, a value of a field.
+
+    Empty if there is none. Where somebody changed or deleted records in the database, only
+    before-images show this.
+    """
     found = connection.execute(
-        f"SELECT min(id) FROM {SCHEMA}.batch WHERE profile::json ->> 'inner_record' = '{name}' "
-        f"AND state NOT IN ({listed(TAKEN_BACK)})"
+        f"SELECT max(i.batch_id) FROM {SCHEMA}.before_image i JOIN {SCHEMA}.batch b "
+        f"ON b.id = i.batch_id AND b.state NOT IN ({listed(TAKEN_BACK)}) WHERE i.record = '{name}' "
+        f"AND (i.image::json ->> '{field}' IS NULL) = ('{with_it}' = 'without')"
     )
     if (batch := one_value(found)) is None:
+        return ""
+    return (
+        f"the undo of batch {batch} would bring back a record {with_it} a value of it. Define it "
+        "as before, or undo that batch first and then change the definition"
+    )
+
+
+def _delivered_as_lines(connection: psycopg.Connection, name: str) -> str:
+    """The batch that has records of a kind as lines without names, unless taken back; or empty."""
+    if (batch := _on_its_terms(connection, name, "inner_record")) is None:
         return ""
     return (
         f"batch {batch}: its feed brings lines of the kind inside insert-batch data "
         "(inner_record), and only the order of the fields tells their cells apart. Leave the "
         "fields where they are, and put new ones behind them"
     )
+
+
+def _on_its_terms(connection: psycopg.Connection, name: str, *keys: str) -> int | None:
+    """The first batch whose profile names a kind by one of these keys, unless taken back."""
+    found = connection.execute(
+        f"SELECT min(id) FROM {SCHEMA}.batch WHERE state NOT IN ({listed(TAKEN_BACK)}) AND EXISTS "
+        f"(SELECT FROM json_each_text(profile::json) k WHERE k.key = ANY(%s) AND k.value = %s)",
+        [list(keys), name],
+    )
+    batch: int | None = one_value(found)
+    return batch
 
 
 def _sent(connection: psycopg.Connection, before: Table) -> str:

@@ -34,7 +34,7 @@ from flows.steps.reconcile.joins import joined_break_ids, reconcile_sources
 from flows.steps.reconcile.refused_files import CODE as REFUSED_FILE
 from flows.steps.reconcile.signed import CODE, LATE
 from flows.steps.rules.canonical import rules_hash
-from flows.steps.rules.own_kinds import out_of_reach, tables_by
+from flows.steps.rules.own_kinds import fields_gone, out_of_reach, tables_by
 from flows.steps.rules.rules import Rules
 from schemas.break_classes import BreakClass
 from schemas.breaks import BREAKS
@@ -95,11 +95,19 @@ def _found_by_other_terms(gone: pl.DataFrame, run: LookedAt) -> dict[str, list[s
 
 
 def _out_of_reach(gone: pl.DataFrame, earlier: Rules) -> pl.Series:
-    """Ids of reference breaks that can no longer be followed, so that they may not be gone."""
-    lost = pl.DataFrame(list(out_of_reach(earlier)), schema=_FIELD, orient="row")
+    """Ids of breaks that may not be gone, though nothing finds them any more.
+
+    They are about references that can no longer be followed, or about fields that were removed.
+    """
     codes = [code for code, of in BREAKS.items() if of.group is BreakClass.REFERENCE]
-    about = gone.filter(pl.col("code").is_in(codes)).select("id", *_FIELD)
-    return about.join(lost, on=list(_FIELD), how="semi")["id"]
+    references = gone.filter(pl.col("code").is_in(codes))
+    found = [
+        about.join(
+            pl.DataFrame(list(lost), schema=_FIELD, orient="row"), on=list(_FIELD), how="semi"
+        )
+        for about, lost in ((references, out_of_reach(earlier)), (gone, fields_gone(earlier)))
+    ]
+    return pl.concat(one["id"] for one in found)
 
 
 def _referring(run: LookedAt, earlier: Rules) -> Sources:

@@ -48,6 +48,19 @@ def out_of_reach(rules: Rules) -> set[tuple[str, str]]:
     }
 
 
+def fields_gone(rules: Rules) -> set[tuple[str, str]]:
+    """Record kind and field of the fields of some rules that were removed since.
+
+    No row had a value of such a field; an answer of the service may have one.
+    """
+    return {
+        (now.name, name)
+        for now, then in _defined_otherwise(rules)
+        for name in then.columns
+        if name not in now.by_name
+    }
+
+
 def _defined_otherwise(rules: Rules) -> Iterator[tuple[Table, Table]]:
     """The kinds that the rules define differently from the present: as now, and as then."""
     for name, definition in rules.records:
