@@ -190,11 +190,15 @@ def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
 
 
 @pytest.mark.long
-def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed() -> None:
-    """Its worker had taken it, and no other one ever takes it again."""
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed(*, cancelled: bool) -> None:
+    """Its worker had taken it, and no other one ever takes it again.
+
+    One that somebody had cancelled by then is Cancelled: nobody else would ever hear of it.
+    """
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL
-    from prefect.states import Pending
+    from prefect.states import Cancelling, Pending
 
     from flows.do_job import do_job
     from flows.ops.deployments import DEPLOYMENTS
@@ -215,6 +219,8 @@ def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed() -> Non
             client.set_flow_run_state(run.id, Pending())
             if place:
                 client.update_flow_run(run.id, infrastructure_pid=place)
+            if cancelled:
+                client.set_flow_run_state(run.id, Cancelling())
         said: list[str] = []
         port = urlsplit(str(PREFECT_API_URL.value())).port
         assert port is not None
@@ -224,5 +230,6 @@ def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed() -> Non
         for run in runs:
             client.delete_flow_run(run.id)
         client.delete_deployment(desk)
-    assert states == ["Crashed", "Crashed", "Pending", "Pending", "Pending"]
-    assert said == ["2 runs of before, cut off: Crashed now. Retry goes on."]
+    stays, ends = ("Cancelling", "Cancelled") if cancelled else ("Pending", "Crashed")
+    assert states == [ends, ends, stays, stays, stays]
+    assert said == [f"2 runs of before, cut off: {ends} now. Retry goes on."]
