@@ -133,6 +133,41 @@ def test_a_run_whose_worker_was_killed_ends_with_the_rest(tmp_path: Path, up: st
     assert not run.is_running()
 
 
+@pytest.mark.parametrize("up", ["ends", "was killed"])
+def test_a_run_writes_down_what_it_did_before_its_worker_would_kill_it(
+    tmp_path: Path, up: str
+) -> None:
+    """A push that is killed leaves every record in doubt that was on its way."""
+    folder = tmp_path / "up"
+    folder.mkdir()
+    (folder / "a_run.py").write_text(
+        "import pathlib, signal, sys, time\n"
+        "def stop(*_):\n"
+        "    time.sleep(0.5)\n"
+        "    pathlib.Path('written').touch()\n"
+        "    sys.exit()\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "print('begun', flush=True)\n"
+        "signal.pause()\n"
+    )
+    (folder / "a_worker.py").write_text(
+        "import os, signal, subprocess, sys\n"
+        "environment = os.environ | {'PREFECT__FLOW_RUN_ID': '1'}\n"
+        "run = subprocess.Popen([sys.executable, 'a_run.py'], env=environment)\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (run.kill(), sys.exit()))\n"
+        "while True:\n"
+        "    signal.pause()\n"
+    )
+    with ExitStack() as parts:
+        start = Start(folder, UpOptions(), threading.Event(), parts)
+        ours = os.environ | {"PREFECT_HOME": str(tmp_path / "prefect")}
+        start.child("worker", "a_worker", environment=ours)
+        assert start.until(lambda: (folder / "worker.log").read_text() == "begun\n", 60)
+        if up == "was killed":
+            assert stop_all(folder) == 2
+    assert (folder / "written").exists()
+
+
 @pytest.mark.long
 def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
     """What runs on, here or on another machine, stays as it is."""
