@@ -40,6 +40,7 @@ from flows.desk.server import serving
 from flows.ops.dead_runs import crash_dead_runs
 from flows.ops.demo import SANDBOX_USER, load_listings
 from flows.ops.running import (
+    RUN_SECONDS,
     Running,
     alone,
     children_of,
@@ -321,6 +322,9 @@ def _child(
     try:
         yield process
     finally:
+        if name == "worker":
+            # It kills them when it ends: told themselves, they write down what they have done.
+            end(runs_of(folder), RUN_SECONDS)
         # The number of an ended process may belong to another one.
         left = children_of(process.pid) if process.poll() is None else runs_of(folder)
         process.terminate()

@@ -15,12 +15,16 @@ from prefect.client.schemas.schedules import SCHEDULE_TYPES, CronSchedule, Inter
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools import validate
+from prefect.variables import Variable
 
 from connectors.errors import SettingsError
 from flows.ops.deployments import DEPLOYMENTS, ONE_AT_A_TIME, POOL, TAG, Deployment, load
 
 PAGE = 200
 """The most deployments that the server lists at once."""
+REGISTERED = "recon_deployments"
+"""The variable of the server that names what was registered there: of one that is in it and not
+there any more, somebody has deleted the deployment."""
 
 
 def create_pool(name: str = POOL, kind: str = "process") -> None:
@@ -54,9 +58,18 @@ def register(pool: str = POOL) -> list[Registered]:
     The table decides which flow runs, in which pool, how many at once, and how schedules begin.
     Everything that operators set stays as on the server: parameters the flow still takes, job
     variables, the queue, tags, and schedules, theirs and ours as changed, switched off or deleted.
+    A deployment that they deleted is made again, switched off.
     """
+    noted = Variable.get(REGISTERED)
+    before = {str(name) for name in noted} if isinstance(noted, list) else set()
     with get_client(sync_client=True) as client:
-        return [register_one(client, line, pool) for line in DEPLOYMENTS]
+        done = [
+            register_one(client, line, pool, before=line.full_name in before)
+            for line in DEPLOYMENTS
+        ]
+    names = sorted(before | {one.name for one in done})
+    Variable.set(REGISTERED, names, tags=[TAG], overwrite=True)
+    return done
 
 
 def left_over() -> list[str]:
@@ -83,7 +96,10 @@ def _tagged(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
             return
 
 
-def register_one(client: SyncPrefectClient, line: Deployment, pool: str) -> Registered:
+def register_one(
+    client: SyncPrefectClient, line: Deployment, pool: str, *, before: bool = False
+) -> Registered:
+    """Create or update one; `before`: it was registered on this server by then."""
     flow = load(line)
     # Unknown parameters are refused like wrong values, because no run could begin with them.
     schema = parameter_schema(flow).model_dump(exclude_unset=True) | {"additionalProperties": False}
@@ -91,6 +107,7 @@ def register_one(client: SyncPrefectClient, line: Deployment, pool: str) -> Regi
     with suppress(ObjectNotFound):
         found = client.read_deployment_by_name(line.full_name)
     off_inside = found is not None and _off_inside(line, found)
+    deleted = before and found is None and line.schedule is not None
     parameters, refused = _parameters(found, schema)
     schedules, other = _schedules(line, found)
     other += _unusable(schedules, parameters, schema)
@@ -107,7 +124,8 @@ def register_one(client: SyncPrefectClient, line: Deployment, pool: str) -> Regi
         parameter_openapi_schema=schema,
         enforce_parameter_schema=True,
         schedules=schedules,
-        paused=line.paused if found is None or off_inside else found.paused,
+        # A run that somebody did not want any more must not come back by itself.
+        paused=(line.paused or deleted) if found is None or off_inside else found.paused,
         concurrency_limit=1 if line.one_at_a_time else limit.limit if limit else None,
         concurrency_options=(
             ONE_AT_A_TIME if line.one_at_a_time else found.concurrency_options if found else None
@@ -119,7 +137,8 @@ def register_one(client: SyncPrefectClient, line: Deployment, pool: str) -> Regi
         pull_steps=[],
     )
     _bound(client, deployment, schedules)
-    return Registered(line.full_name, (*refused, *other))
+    gone = ["it was not there any more; made again, switched off"] if deleted else []
+    return Registered(line.full_name, (*gone, *refused, *other))
 
 
 def _parameters(
@@ -163,7 +182,7 @@ def _schedules(
     slug, ours = line.name, line.schedule
     there = [one for one in kept if one.slug == slug]
     if not there:
-        # A run that somebody no longer wanted must not come back by itself.
+        # As with a deployment that somebody deleted.
         new = DeploymentScheduleCreate(slug=slug, schedule=ours, active=found is None)
         note = f"schedule {slug}: it was missing; created again, switched off"
         return [new, *kept], [note] if found else []

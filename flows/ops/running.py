@@ -15,6 +15,8 @@ from connectors.environment import setting
 from connectors.files.disk.atomic import open_private, private_folder, write_file
 
 LINES_SHOWN = 5
+RUN_SECONDS = 20
+"""How long a run may take to end that is told to: a push waits for the answers under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,15 +145,16 @@ def runs_of(folder: Path) -> list[psutil.Process]:
 
 
 def stop_all(folder: Path) -> int:
-    """End what a dead process left running, the worker first; returns how many there were."""
-    running = find(folder)
+    """End what a dead process left running, runs before the worker; returns how many there were."""
+    running, runs = find(folder), runs_of(folder)
+    # A worker that ends kills them: told themselves, they write down what they have done.
+    end(runs, RUN_SECONDS)
     known = running.children.values() if running else ()
     left = [found for one in known if (found := one.find())]
     left += [child for one in left for child in children_of(one.pid)]
-    left += runs_of(folder)
-    ended = dict.fromkeys(left[::-1])
+    ended = dict.fromkeys([*runs_of(folder), *left[::-1]])
     end([*ended], 10)
-    return len(ended)
+    return len(dict.fromkeys([*runs, *ended]))
 
 
 def end(processes: list[psutil.Process], seconds: float) -> None:

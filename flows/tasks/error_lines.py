@@ -32,6 +32,8 @@ ANOTHER_RUN = (
     "correct those of its schedule."
 )
 SEE_THAT = "Make sure that the server of PREFECT_API_URL runs"
+UNHEARD = "{why}. What it did stands; `recon status` shows where every batch is."
+"""A run has come to its end, and the server does not take that."""
 
 
 def error_line(error: BaseException | None) -> str | None:
@@ -70,12 +72,25 @@ def prefect_line(error: BaseException | None) -> str | None:
             _, _, wrong = str(error).partition(SIGNATURE)[0].rpartition(PARAMETERS)
             problems = "; ".join(filter(None, wrong.split(AND_PARAMETER))).rstrip(".")
             return f"{problems}. {ANOTHER_RUN}"
+        case Exception() if type(error).__name__ == "ObjectNotFound" and _is_of_a_run(error):
+            gone = "This run is not on the Prefect server any more: somebody deleted it"
+            return UNHEARD.format(why=gone)
+        case Exception() if type(error).__name__ == "UnfinishedRun":
+            state = str(error).partition(" in ")[2].partition(" state")[0] or "not over"
+            has = f"The Prefect server has this run as {state} and did not take its end"
+            return UNHEARD.format(why=has)
         # Prefect raises the message of a Failed state that a flow has returned.
         case Exception() if type(error).__name__ == "FailedRun":
             return str(error)
         case BaseException() if type(error).__name__ == "TerminationSignal":
             return STOPPED
     return None
+
+
+def _is_of_a_run(missing: Exception) -> bool:
+    """Whether it is a run that the server was asked for and does not have."""
+    asked = missing.__cause__
+    return isinstance(asked, httpx.HTTPStatusError) and "/flow_runs/" in asked.request.url.path
 
 
 class OneLine(logging.Filter):

@@ -24,11 +24,15 @@ pytestmark = [pytest.mark.flows, pytest.mark.usefixtures("no_database")]
 def nothing_stays() -> Iterator[None]:
     """Other tests count on a server without deployments."""
     from prefect.client.orchestration import get_client
+    from prefect.variables import Variable
+
+    from flows.ops.registering import REGISTERED
 
     yield
     with get_client(sync_client=True) as client:
         for found in client.read_deployments():
             client.delete_deployment(found.id)
+    Variable.unset(REGISTERED)
 
 
 @pytest.mark.long
@@ -130,6 +134,40 @@ def test_what_operators_set_stays_and_what_cannot_is_said() -> None:
         assert register(client, line, "recon").notes == (said,)
         (made,) = client.read_deployment_by_name(line.full_name).schedules
         assert not made.active
+
+
+@pytest.mark.long
+def test_a_deployment_that_somebody_deleted_makes_no_runs_by_itself_again() -> None:
+    from prefect.client.orchestration import get_client
+
+    from flows.ops.deployments import DEPLOYMENTS
+    from flows.ops.registering import create_pool, register
+
+    create_pool()
+
+    def off() -> set[str]:
+        with get_client(sync_client=True) as client:
+            found = [client.read_deployment_by_name(one.full_name) for one in DEPLOYMENTS]
+        names = zip(DEPLOYMENTS, found, strict=True)
+        return {line.full_name for line, one in names if one.paused}
+
+    def deleted(*names: str) -> dict[str, tuple[str, ...]]:
+        """What is said of these once they were deleted and registered again."""
+        with get_client(sync_client=True) as client:
+            for name in names:
+                client.delete_deployment(client.read_deployment_by_name(name).id)
+        return {one.name: one.notes for one in register() if one.notes}
+
+    begin_off = {"pull-listings/pull", "watch-inbox/nightly"}
+    assert deleted() == {}
+    assert off() == begin_off
+    said = ("it was not there any more; made again, switched off",)
+    without_schedule = "import-batch/adhoc"
+    assert deleted("push-batch/push", without_schedule) == {"push-batch/push": said}
+    assert off() == {"push-batch/push", *begin_off}
+    # The operator has said so; nothing of it is told twice.
+    assert deleted() == {}
+    assert off() == {"push-batch/push", *begin_off}
 
 
 def test_a_parameter_that_a_flow_does_not_have_is_refused_before_there_is_a_run() -> None:

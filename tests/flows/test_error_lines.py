@@ -1,10 +1,14 @@
 """What ends a run without being a bug is one line; a bug keeps its traceback."""
 
+import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from flows.tasks.error_lines import LOGGERS
 from tests.flows.runs import imported, log_lines, run
 from tests.stages.payments import line, write
 
@@ -176,6 +180,56 @@ def test_a_run_that_ends_failed_and_raises_nothing_is_told_without_a_traceback(
     state = imported(path, max_errors=0, over_budget="discard").work()
     assert state.name == "Rejected"
     lines_of_failure(state, state.message)
+
+
+def _delete(client: Any, run: UUID) -> None:
+    client.delete_flow_run(run)
+
+
+def _cancel(client: Any, run: UUID) -> None:
+    from prefect.states import Cancelling
+
+    client.set_flow_run_state(run, Cancelling())
+
+
+@pytest.mark.parametrize(
+    ("unheard", "told"),
+    [
+        (_delete, "This run is not on the Prefect server any more: somebody deleted it."),
+        (_cancel, "The Prefect server has this run as CANCELLING and did not take its end."),
+    ],
+)
+def test_a_run_whose_end_the_server_does_not_take_says_that_its_work_is_done(
+    unheard: Any, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: Any
+) -> None:
+    """Nobody tells its process, which goes on to the end of its batch."""
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    from flows.tasks import batch as tasks
+
+    asked = imported(write(tmp_path / "payments.csv", line(1)))
+    finish = tasks.finish
+
+    def finished(*given: Any) -> Any:
+        with get_client(sync_client=True) as client:
+            unheard(client, asked.id)
+        return finish(*given)
+
+    monkeypatch.setattr(tasks, "finish", finished)
+    said: list[logging.LogRecord] = []
+    handler = logging.Handler(logging.ERROR)
+    monkeypatch.setattr(handler, "emit", said.append)
+    for name in LOGGERS:
+        logging.getLogger(name).addHandler(handler)
+    with suppress(ObjectNotFound):
+        asked.work()
+    for name in LOGGERS:
+        logging.getLogger(name).removeHandler(handler)
+    stands = "What it did stands; `recon status` shows where every batch is."
+    assert {one.getMessage() for one in said} == {f"{told} {stands}"}
+    assert [one for one in said if one.exc_info] == []
+    assert rows("SELECT state FROM batch") == [("complete",)]
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])

@@ -133,6 +133,41 @@ def test_a_run_whose_worker_was_killed_ends_with_the_rest(tmp_path: Path, up: st
     assert not run.is_running()
 
 
+@pytest.mark.parametrize("up", ["ends", "was killed"])
+def test_a_run_writes_down_what_it_did_before_its_worker_would_kill_it(
+    tmp_path: Path, up: str
+) -> None:
+    """A push that is killed leaves every record in doubt that was on its way."""
+    folder = tmp_path / "up"
+    folder.mkdir()
+    (folder / "a_run.py").write_text(
+        "import pathlib, signal, sys, time\n"
+        "def stop(*_):\n"
+        "    time.sleep(0.5)\n"
+        "    pathlib.Path('written').touch()\n"
+        "    sys.exit()\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "print('begun', flush=True)\n"
+        "signal.pause()\n"
+    )
+    (folder / "a_worker.py").write_text(
+        "import os, signal, subprocess, sys\n"
+        "environment = os.environ | {'PREFECT__FLOW_RUN_ID': '1'}\n"
+        "run = subprocess.Popen([sys.executable, 'a_run.py'], env=environment)\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (run.kill(), sys.exit()))\n"
+        "while True:\n"
+        "    signal.pause()\n"
+    )
+    with ExitStack() as parts:
+        start = Start(folder, UpOptions(), threading.Event(), parts)
+        ours = os.environ | {"PREFECT_HOME": str(tmp_path / "prefect")}
+        start.child("worker", "a_worker", environment=ours)
+        assert start.until(lambda: (folder / "worker.log").read_text() == "begun\n", 60)
+        if up == "was killed":
+            assert stop_all(folder) == 2
+    assert (folder / "written").exists()
+
+
 @pytest.mark.long
 def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
     """What runs on, here or on another machine, stays as it is."""
@@ -190,11 +225,15 @@ def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
 
 
 @pytest.mark.long
-def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed() -> None:
-    """Its worker had taken it, and no other one ever takes it again."""
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed(*, cancelled: bool) -> None:
+    """Its worker had taken it, and no other one ever takes it again.
+
+    One that somebody had cancelled by then is Cancelled: nobody else would ever hear of it.
+    """
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL
-    from prefect.states import Pending
+    from prefect.states import Cancelling, Pending
 
     from flows.do_job import do_job
     from flows.ops.deployments import DEPLOYMENTS
@@ -215,6 +254,8 @@ def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed() -> Non
             client.set_flow_run_state(run.id, Pending())
             if place:
                 client.update_flow_run(run.id, infrastructure_pid=place)
+            if cancelled:
+                client.set_flow_run_state(run.id, Cancelling())
         said: list[str] = []
         port = urlsplit(str(PREFECT_API_URL.value())).port
         assert port is not None
@@ -224,5 +265,6 @@ def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed() -> Non
         for run in runs:
             client.delete_flow_run(run.id)
         client.delete_deployment(desk)
-    assert states == ["Crashed", "Crashed", "Pending", "Pending", "Pending"]
-    assert said == ["Set to Crashed: 2 runs, cut off with an earlier recon up. Retry goes on."]
+    stays, ends = ("Cancelling", "Cancelled") if cancelled else ("Pending", "Crashed")
+    assert states == [ends, ends, stays, stays, stays]
+    assert said == [f"Set to {ends}: 2 runs, cut off with an earlier recon up. Retry goes on."]

@@ -14,6 +14,7 @@ from tests.flows.e2e.machine import Machine, left_behind
 pytestmark = pytest.mark.e2e
 
 IMPORT = "import-batch/adhoc"
+SAMPLES = Path(__file__).parents[3] / "data_samples"
 
 
 @pytest.mark.long
@@ -115,14 +116,21 @@ def test_secrets_of_blocks_are_encrypted_at_rest(machine: Machine) -> None:
 
 @pytest.mark.long
 def test_detached_it_stays_and_down_ends_it(tmp_path: Path) -> None:
-    other = Machine(tmp_path / "home")
+    """A push that is under way writes down what became of what it has sent."""
+    other = Machine(tmp_path / "home", RECON_SERVICE_RATE="3")
     started = other.recon("up", "--detach", *other.options())
     assert started.returncode == 0, started.stderr
-    assert other.deployment(IMPORT)["name"] == "adhoc"
+    replies = str(SAMPLES / "clean" / "form_replies.csv")
+    other.start(IMPORT, {"delivery": {"paths": [replies], "push": True}})
+    other.until(lambda: other.rows("SELECT FROM recon.send WHERE attempts > 0") or None)
     done = other.recon("down")
     assert (done.returncode, done.stdout) == (0, "Everything is stopped.\n")
     assert left_behind(other.home) == []
     assert other.recon("down").stdout == "Nothing is up.\n"
+    sends = other.recon("sends", "1").stdout
+    assert " unsent, 0 attempts" in sends
+    assert [line for line in sends.splitlines() if " sending, " in line] == []
+    assert "run crashed" in other.recon("audit", "list", "--batch", "1").stdout
 
 
 @pytest.mark.long
