@@ -123,7 +123,7 @@ def set_aside(
     known = known.with_columns(pl.col("there").fill_null(value=False))
     other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != own_rules)
     later = _about_records(gone.breaks, gone.later)
-    # A record with a date on each side of the day was looked at then, and is unless it is apart now.
+    # A record with a date on each side of the day is looked at, unless it is apart now.
     apart = pl.col("own").is_null() | (pl.col("looked_as_of") > as_of).fill_null(value=True)
     after = ((pl.col("date") > as_of) & apart) | pl.col("id").is_in(later.implode())
     # What is signed since is settled, wherever its record is now.
