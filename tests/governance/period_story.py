@@ -3,6 +3,8 @@
 All of it goes through the commands, and the model is told the same.
 """
 
+import csv
+import io
 import json
 import random
 from collections.abc import Callable
@@ -77,11 +79,16 @@ class Story:
 
     def deliver_rows(
         self, rows: list[Row], corrects: int | None = None, *, hold: bool = False,
-        path: Path | None = None,
+        path: Path | None = None, named: str | None = None,
     ) -> None:  # fmt: skip
         if path is None:
             path = self.folder / f"p{len([*self.folder.iterdir()])}.csv"
-            path.write_text("\n".join([HEADER, *map(_line, rows)]) + "\n")
+            lines = [HEADER, *map(_line, rows)]
+            if named is not None:
+                lines = [
+                    f"{cell},{line}" for cell, line in zip(("ReconRow", named), lines, strict=True)
+                ]
+            path.write_text("\n".join(lines) + "\n")
         more = () if corrects is None else ("--corrects", corrects)
         budget = ("--max-errors", 0) if hold else ()
         told = json.loads(self.said("import", path, "--json", *more, *budget, codes=(0, 1)).stdout)
@@ -106,7 +113,19 @@ class Story:
         bad = [row for row in self.world.rows
                if row.bad and row.key not in good and row.batch not in self.world.held]  # fmt: skip
         if row := self.some(bad):
-            self.deliver_rows([Row(row.payment)], row.batch)
+            run = self.world.chains[None][-1]
+            told = any((one.code, one.key, one.batch) == ("REJECTED", row.key, row.batch)
+                       and one.state in OPEN for one in run.breaks)  # fmt: skip
+            by_file = told and self.chance.random() < 0.7
+            named = self._offered(run)[row.payment.id] if by_file else None
+            self.deliver_rows([Row(row.payment)], row.batch, named=named)
+
+    def _offered(self, run: Run) -> dict[int, str]:
+        """What the files to correct of a report call a row, by the Id of its record."""
+        folder = self.folder_of(run.number) / "corrections"
+        texts = (path.read_text() for path in sorted(folder.glob("*.csv")))
+        return {int(line["Id"]): line["ReconRow"] for text in texts
+                for line in csv.DictReader(io.StringIO(text))}  # fmt: skip
 
     def settle(self, what: str = "") -> None:
         """Somebody decides about a held batch."""

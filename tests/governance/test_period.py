@@ -17,7 +17,7 @@ from tests.governance.period_places import Places
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", seeds(1, 6))
+@pytest.mark.parametrize("seed", seeds(1, 4))
 def test_every_figure_of_every_run(
     workspace: Workspace, recon: Callable[..., Ran], seed: int
 ) -> None:
