@@ -1,6 +1,6 @@
-"""Addresses that settings and options name, as they are read: what each may be, and why not.
+"""Reading the addresses in settings and options: what each may be, and why one is refused.
 
-Errors name the setting; of an address that may hold a password they show no part.
+Errors name the setting; they show no part of an address that may hold a password.
 """
 
 import ipaddress
@@ -18,12 +18,12 @@ SECRET_PARAMETERS = (
     *("password", "sslpassword", "oauth_client_secret"),
     *("scram_client_key", "scram_server_key"),
 )
-"""Parameters of a database's address whose values are for nobody else."""
+"""Parameters of a database address whose values must not be shown."""
 WITNESS_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "file", "memory")
 
 
 def read_path(name: str, text: str) -> Path:
-    """The path a setting names, `~` as the home folder it stands for; raises SettingsError."""
+    """The path a setting names, with `~` expanded; raises SettingsError."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -34,17 +34,17 @@ def read_path(name: str, text: str) -> Path:
 
 
 def real_path(path: Path) -> Path:
-    """Where a path leads; of a link to itself whoever opens it is told."""
+    """Where a path leads; a link to itself fails only when the path is opened."""
     return Path(os.path.realpath(path))
 
 
 def read_home(text: str) -> Path:
-    """The folder that RECON_HOME names, there or not; raises SettingsError where none can be."""
+    """The folder RECON_HOME names, existing or not; raises SettingsError if none can be there."""
     folder = real_path(read_path("RECON_HOME", text))
     try:
         why = "" if stat.S_ISDIR(folder.stat().st_mode) else "it is no folder"
     except (FileNotFoundError, PermissionError):
-        why = ""  # It is made when it is needed; whoever may not is told then.
+        why = ""  # It is created when needed; a missing right is reported then.
     except OSError as error:
         why = str(error.strerror)
     if why:
@@ -55,7 +55,7 @@ def read_home(text: str) -> Path:
 
 
 def check_database_address(name: str, url: str, otherwise: str) -> None:
-    """Raise SettingsError, without a part of the address, for what is none of a PostgreSQL."""
+    """Raise SettingsError, without a part of the address, unless it is a PostgreSQL address."""
     if not url.startswith(("postgresql://", "postgres://", "postgresql+")) or "://" not in url:
         raise SettingsError(
             f"{name} does not name a PostgreSQL database. "
@@ -66,9 +66,9 @@ def check_database_address(name: str, url: str, otherwise: str) -> None:
 
 
 def address_problem(url: str) -> str | None:
-    """What keeps a database's address from being read; no part of a password is ever in it.
+    """Why a database address cannot be read, without any part of a password; None if it can.
 
-    Readers disagree about a password with bare signs in it, and name what they take for the host.
+    Readers disagree about a password with unescaped signs, and may show a part of it as the host.
     """
     user, at, place = url.split("://", 1)[1].rpartition("@")
     before_query = url.partition("?")[0]
@@ -79,7 +79,7 @@ def address_problem(url: str) -> str | None:
     if at and any(sign in user for sign in "@/?#[]"):
         return "a sign in its user or password has a meaning; write @ as %40, / as %2F, ? as %3F"
     try:
-        # A server and its standbys are named in one address.
+        # One address may name a server and its standbys.
         for one in re.split("[/?#]", place, maxsplit=1)[0].split(","):
             urlsplit(f"//{one}").port  # noqa: B018 (reading it is the test)
     except ValueError:
@@ -88,7 +88,7 @@ def address_problem(url: str) -> str | None:
 
 
 def parts_of_http(url: str) -> SplitResult | None:
-    """The parts of an address that HTTP goes to; None: it is none."""
+    """The parts of an HTTP address; None if it is none."""
     try:
         parts = urlsplit(url)
         there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -98,7 +98,7 @@ def parts_of_http(url: str) -> SplitResult | None:
 
 
 def check_service_address(url: str) -> None:
-    """Raise SettingsError for what is no base URL of a service, or holds more than a place."""
+    """Raise SettingsError unless the URL is a service's base URL, without user or query."""
     parts = parts_of_http(url)
     if parts is None:
         raise SettingsError(
@@ -114,7 +114,7 @@ def check_service_address(url: str) -> None:
 
 
 def check_notice_address(url: str) -> None:
-    """Raise SettingsError, without a part of the address, for what no notice can be posted to."""
+    """Raise SettingsError, without a part of the address, unless notices can be posted to it."""
     if parts_of_http(url) is None or " " in url or not url.isprintable():
         raise SettingsError(
             "RECON_NOTIFY_URL is no address of a webhook. Write https://HOST/PATH, as the chat "
@@ -123,9 +123,9 @@ def check_notice_address(url: str) -> None:
 
 
 def service_address(url: str) -> str:
-    """A base URL in one spelling: scheme and host in small letters, and no default port.
+    """A base URL in one spelling: scheme and host in lower case, no default port.
 
-    Two of one spelling name one place; two of different spellings may do so too.
+    Equal spellings name one service; different spellings may do so too.
     """
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
@@ -134,7 +134,7 @@ def service_address(url: str) -> str:
 
 
 def witness_places(name: str, addresses: Iterable[str]) -> tuple[str, ...]:
-    """Places of witnesses as they are opened, each once; raises SettingsError for what is none."""
+    """The places of witnesses, each once, ready to be opened; raises SettingsError for others."""
     found = [_witness_place(name, one.strip()) for one in addresses if one.strip()]
     return tuple(dict.fromkeys(found))
 
@@ -166,7 +166,7 @@ def _witness_place(name: str, address: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is this machine, by an address that no other one reaches."""
+    """Whether the host is this machine, by an address that no other machine reaches."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""Currency codes by CurrenciesId: a small table of the user's, because the document has none."""
+"""Currency codes by CurrenciesId, from a small table of the user: the API document has none."""
 
 import csv
 from pathlib import Path
@@ -16,9 +16,9 @@ TODO = (
 
 
 def read_currencies(path: Path | None) -> dict[str, str]:
-    """The codes of a CSV file `CurrenciesId,Code`, by number; no file: no currency is named.
+    """The codes of a CSV file `CurrenciesId,Code`, by number; empty without a file.
 
-    Raises SettingsError with file and line for a table that cannot be used.
+    Raises SettingsError with file and line for an unusable table.
     """
     if path is None:
         return {}
@@ -44,6 +44,6 @@ def read_currencies(path: Path | None) -> dict[str, str]:
 
 
 def currency_number(text: str) -> int | None:
-    """The CurrenciesId that digits are; None for any other text, and beyond its range."""
+    """The CurrenciesId written in digits; None for any other text or beyond its range."""
     value = read_integer(Kind.INTEGER, text) if text.isdecimal() else None
     return value if isinstance(value, int) else None

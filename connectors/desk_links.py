@@ -1,4 +1,4 @@
-"""Addresses of pages at the desk, for what names a batch or a run elsewhere."""
+"""Links to the pages of batches and runs at the desk, for use elsewhere."""
 
 import os
 from collections.abc import Mapping
@@ -11,20 +11,20 @@ from connectors.errors import SettingsError
 from schemas.counting import first_of
 
 MOST_LINKS = 10
-"""Of one sentence."""
+"""Most links in one sentence."""
 
 
 class DeskPage(StrEnum):
-    """What has a page of its own, by its number."""
+    """The kinds of things that have a page of their own, by number."""
 
     BATCH = "batches"
     RUN = "runs"
 
 
 def parts_of_pages(url: str) -> SplitResult | None:
-    """The parts of an address that links to pages begin with; None: it is none, or says more.
+    """The parts of a base address for links to pages; None if it is none or holds more.
 
-    A user, a password, a query and a fragment would stand in every link, for everybody.
+    A user, a password, a query or a fragment would be visible to everybody in every link.
     """
     parts = parts_of_http(url)
     if parts is None:
@@ -34,7 +34,7 @@ def parts_of_pages(url: str) -> SplitResult | None:
 
 
 def desk_url(environment: Mapping[str, str] = os.environ) -> str | None:
-    """What people open the desk by; None: none is set. Raises SettingsError."""
+    """The address people open the desk by; None if none is set. Raises SettingsError."""
     url = setting("RECON_DESK_URL", environment)
     if not url:
         return None
@@ -47,19 +47,19 @@ def desk_url(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def desk_link(page: DeskPage, number: int) -> str | None:
-    """The page of this number; None where no desk is set."""
+    """The address of the page with this number; None if no desk is set."""
     url = desk_url()
     return url and f"{url}/{page}/{number}"
 
 
 def linked(page: DeskPage, number: int) -> str:
-    """The number, which leads to its page where a desk is set, in Markdown."""
+    """The number in Markdown, linked to its page if a desk is set."""
     link = desk_link(page, number)
     return f"[{number}]({link})" if link else str(number)
 
 
 def desk_sentence(page: DeskPage, *numbers: int) -> str:
-    """A sentence with the links, in Markdown; empty where no desk is set."""
+    """A sentence with the links, in Markdown; empty if no desk is set."""
     if not numbers or not desk_url():
         return ""
     if len(numbers) == 1:

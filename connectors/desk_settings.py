@@ -1,4 +1,4 @@
-"""What is set of the desk: what it is called by, and who shows to it who somebody is."""
+"""Settings of the desk: its address, and who proves to it who somebody is."""
 
 import os
 import re
@@ -15,7 +15,7 @@ SHORTEST_SECRET = 16
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """A proxy before the desk that says in a header who somebody is, and proves to be the proxy."""
+    """A proxy in front of the desk that names the user in a header and proves to be the proxy."""
 
     header: str
     secret: str
@@ -26,22 +26,22 @@ class DeskSettings:
     """The desk's own settings."""
 
     url: str | None = None
-    """What people open it by; None: where it listens."""
+    """The address people open the desk by; None: the one it listens at."""
     provider: ProviderSettings | None = None
     proxy: ProxySettings | None = None
     prefect_ui: str | None = None
-    """Where the pages of Prefect are, which show the runs of jobs; None: nobody said."""
+    """Where Prefect's pages are, which show the runs of jobs; None if unknown."""
 
 
 def read_desk_settings(environment: Mapping[str, str] = os.environ) -> DeskSettings:
-    """The settings of this process; raises SettingsError, without a part of a secret."""
+    """The desk settings of this process; raises SettingsError, without a part of a secret."""
     return DeskSettings(
         desk_url(environment), _provider(environment), _proxy(environment), _prefect(environment)
     )
 
 
 def _prefect(environment: Mapping[str, str]) -> str | None:
-    """Where Prefect's own settings say that its pages are; an address that is none is no link."""
+    """Where Prefect's own settings place its pages; None if that is no usable address."""
     api = environment.get("PREFECT_API_URL", "").rstrip("/")
     pages = setting("PREFECT_UI_URL", environment) or api.removesuffix("/api")
     return None if parts_of_pages(pages) is None else pages.rstrip("/")

@@ -1,49 +1,49 @@
-"""Exceptions for what cannot be used at all. Expected badness of rows is a value, not an exception.
+"""Exceptions for input and states that stop the work. An expected bad row is a value instead.
 
 ReconError                 shown to the user as text, exit code 2
-├── ExtractRefused         a file that cannot be read; the rest of the delivery goes on
-├── DeliveryError          a path that is no delivery at all
-├── MachineFailed          a file that this machine could not read now, whatever is in it
-├── ListingUnusable        a file that a sandbox is to serve, and that holds no such records
-├── ProfileError           a feed profile that cannot be used
-├── RulesError             a rule file that cannot be used: file, line, and what is allowed
-├── SidesRefused           two sides that cannot be compared
-├── SettingsError          an environment variable or option that cannot be used
+├── ExtractRefused         a file cannot be read; the rest of the delivery goes on
+├── DeliveryError          a path is no delivery at all
+├── MachineFailed          this machine could not read a file now, whatever is in it
+├── ListingUnusable        a file for a sandbox to serve does not hold such records
+├── ProfileError           a feed profile cannot be used
+├── RulesError             a rule file cannot be used: file, line, and what is allowed
+├── SidesRefused           two sides cannot be compared
+├── SettingsError          an environment variable or option cannot be used
 ├── DatabaseUnusable       no connection, wrong role, missing or older schema, no room
-│   └── DatabaseLost       the connection was lost in the middle; what was committed is kept
+│   └── DatabaseLost       the connection was lost midway; what was committed is kept
 ├── StatementRefused       the database refused a statement: a right, a table, a limit of its own
 ├── ServiceUnusable        the service refuses us, or gives no answer that can be used
 │   ├── PushHeld           the database or the home may be a copy; nothing is sent
-│   └── RowsUnsent         it takes other rows, or answers at all, so that other batches may go
+│   └── RowsUnsent         rows are unsent though the service answers, so other batches may go
 ├── ClusterFailed          the workers of a cluster did not do their part; what they wrote stays
 ├── BatchHeldElsewhere     another run holds the batch; exit code 3
-│   └── OperationBusy      another run sends to the operation, for longer than we wait
+│   └── OperationBusy      another run sends to the operation for longer than this run waits
 ├── InboxHeldElsewhere     another run looks at the inbox; exit code 3
 ├── EvidenceBroken         kept content is not what was delivered; nothing of it was used
 ├── BatchUnknown           no such batch
 ├── JobUnknown             no such job, or none that this account may see
-├── JobRefused             work that cannot be asked for so; nothing was ordered
+├── JobRefused             work that cannot be ordered this way; nothing was ordered
 ├── JobHeldElsewhere       another process does the job; exit code 3
-├── BatchStateError        the batch is not in a state that allows this
-├── CorrectionError        a correction on other terms than those of the batch it corrects
+├── BatchStateError        the state of the batch does not allow this
+├── CorrectionError        a correction differs in its terms from the batch it corrects
 ├── ScopeHeldElsewhere     another run reconciles the same scope; exit code 3
-├── TurnNotGiven           what takes moments was not let go of within the wait; who has it
+├── TurnNotGiven           a lock that others hold for moments was not freed in time
 ├── ReconciliationUnknown  no such reconciliation
 ├── BreakUnknown           no such break in a reconciliation
 ├── DayRefused             a day in the future, or before the last run of the scope
-├── DecisionRefused        a decision about breaks that cannot be taken; nothing was decided
-│   └── DecisionsMoved     what is to be decided is other now than whoever decides has seen
-├── SignatureRefused       a report that cannot be signed by this person, or as it stands
-│   └── DecisionsMissing   it has open breaks that nobody has accepted; exit code 1
+├── DecisionRefused        a decision about breaks is not possible; nothing was decided
+│   └── DecisionsMoved     the breaks changed since the person deciding looked at them
+├── SignatureRefused       a report cannot be signed by this person, or as it stands
+│   └── DecisionsMissing   the report has open breaks that nobody accepted; exit code 1
 ├── AccountRefused         an account may not do this, or nobody is logged in; nothing was done
-├── AccountUnknown         no account, or already one, of this name
-├── LoginRefused           a name and password that are not to be had, or too many tries
-├── MailUnusable           no mail server, or one that cannot be used; what was to go waits
+├── AccountUnknown         no account has this name, or one has it already
+├── LoginRefused           a login failed, or there were too many tries
+├── MailUnusable           no usable mail server; what was to be sent waits
 │   └── MailRefused        a message or its recipient was refused; others are sent
-├── WitnessKeyUnusable     no key to sign or check witnesses with, or one that others can read
-├── WitnessPlaceFailed     a place that witnesses are given to cannot be written or read
+├── WitnessKeyUnusable     no key to sign or check witnesses with, or others can read it
+├── WitnessPlaceFailed     a place of the witnesses cannot be written or read
 ├── CleanRowsBroken        rows found clean break the schema of their record: a bug, never written
-└── ConservationError      totals that do not add up: a bug or tampering, never ignored
+└── ConservationError      totals do not add up: a bug or tampering, never ignored
 """
 
 from collections.abc import Callable, Mapping
@@ -61,53 +61,53 @@ class ReconError(Exception):
 
 
 class ExtractRefused(ReconError):
-    """A file as a whole cannot be read; `code` is one of `schemas.reasons.REFUSALS`."""
+    """A whole file cannot be read; `code` is one of `schemas.reasons.REFUSALS`."""
 
     def __init__(self, code: str, message: str, *, line: int | None) -> None:
         super().__init__(message)
         self.code = code
         self.line = line
-        """Of the file, counted from 1; None: it is about no line."""
+        """Line of the file, counted from 1; None if the refusal is about no line."""
 
 
 class DeliveryError(ReconError):
-    """A path that does not exist or names no file at all."""
+    """A path does not exist or names no file at all."""
 
 
 class MachineFailed(ReconError):
-    """A file could not be read for what is nothing about the file: the disk, too many open ones."""
+    """A file could not be read for a reason outside of it: the disk, or too many open files."""
 
 
 class ListingUnusable(ReconError):
-    """A file that a sandbox is to serve as a listing: which record of it is none, and why."""
+    """A file cannot be served as a listing: the first unusable record, and why."""
 
 
 class ProfileError(ReconError):
-    """A feed profile that cannot be used: file, key and what is allowed."""
+    """A feed profile cannot be used: file, key and what is allowed."""
 
 
 class RulesError(ReconError):
-    """A rule file that cannot be used: the file, the line and what is allowed."""
+    """A rule file cannot be used: the file, the line and what is allowed."""
 
 
 class SidesRefused(ReconError):
-    """Two sides that cannot be compared: which side, what is wrong with it, what to do."""
+    """Two sides cannot be compared: which side, what is wrong with it, what to do."""
 
 
 class SettingsError(ReconError):
-    """A setting that cannot be used: its name, its value and what is allowed."""
+    """A setting cannot be used: its name, its value and what is allowed."""
 
 
 class DatabaseUnusable(ReconError):
-    """The database cannot be used; what was committed before is kept, and nothing else written."""
+    """The database cannot be used; what was committed is kept, and nothing else was written."""
 
 
 class DatabaseLost(DatabaseUnusable):
-    """The connection was lost in the middle: the outcome of the last statement is not known."""
+    """The connection was lost midway: the outcome of the last statement is unknown."""
 
 
 class SchemaReplaced(DatabaseUnusable):
-    """The database follows another version, or other record kinds, than the program began with."""
+    """The database changed version or record kinds since the program began."""
 
 
 class StatementRefused(ReconError):
@@ -115,19 +115,19 @@ class StatementRefused(ReconError):
 
 
 class ServiceUnusable(ReconError):
-    """The service refuses us, cannot be reached, or its answer cannot be used; nothing was sent."""
+    """The service refuses us, is unreachable, or its answer is unusable; nothing was sent."""
 
 
 class PushHeld(ServiceUnusable):
-    """The database or RECON_HOME may be an older copy: nothing is sent before somebody decides."""
+    """The database or RECON_HOME may be an older copy: nothing is sent until somebody decides."""
 
 
 class RowsUnsent(ServiceUnusable):
-    """Rows of a batch are unsent, and the service is there: it took others of it, or answers."""
+    """Rows of a batch are unsent although the service took other rows of it, or answers."""
 
 
 class ClusterFailed(ReconError):
-    """A cluster gave a partition back undone; what its workers had written stays."""
+    """A cluster returned a partition undone; what its workers had written stays."""
 
 
 class BatchHeldElsewhere(ReconError):
@@ -137,11 +137,11 @@ class BatchHeldElsewhere(ReconError):
 
 
 class OperationBusy(BatchHeldElsewhere):
-    """Another run sends to the operation; this batch has unsent rows, and nothing is lost."""
+    """Another run sends to the operation; this batch keeps its unsent rows, nothing is lost."""
 
 
 STOPS_PUSH = (ServiceUnusable, OperationBusy)
-"""What ends a push in good order: the batch is reported with its unsent rows all the same."""
+"""Errors that end a push in good order: the batch is still reported, with its unsent rows."""
 
 
 class InboxHeldElsewhere(ReconError):
@@ -155,7 +155,7 @@ class EvidenceBroken(ReconError):
 
 
 class CorrectionError(ReconError):
-    """A delivery corrects a batch on other terms than the batch was taken on."""
+    """A delivery corrects a batch on other terms than the batch was taken in on."""
 
 
 class BatchUnknown(ReconError):
@@ -163,21 +163,21 @@ class BatchUnknown(ReconError):
 
 
 class JobUnknown(ReconError):
-    """No job has this number, or none that this account may see."""
+    """No job has this number, or the account may not see it."""
 
 
 class JobRefused(ReconError):
-    """Work that cannot be asked for so, or was asked for by somebody who may not any more."""
+    """Work cannot be ordered this way, or the person who ordered it no longer may."""
 
 
 class JobHeldElsewhere(ReconError):
-    """Another process does the job, or it has ended."""
+    """Another process does the job, or the job has ended."""
 
     exit_code = 3
 
 
 class BatchStateError(ReconError):
-    """The batch is not in a state that allows what was asked."""
+    """The state of the batch does not allow what was asked."""
 
 
 class ConservationError(ReconError):
@@ -185,49 +185,49 @@ class ConservationError(ReconError):
 
 
 OF_ONE_BATCH = (BatchStateError, BatchHeldElsewhere, EvidenceBroken, ConservationError)
-"""What keeps one batch from being pushed, and no other; OperationBusy is among `STOPS_PUSH`."""
+"""Errors that keep only this batch from being pushed; OperationBusy is among `STOPS_PUSH`."""
 
 
 class AccountRefused(ReconError):
-    """What the account that acts may not do: which rule, and who may. Nothing was done."""
+    """The acting account may not do this: which rule, and who may. Nothing was done."""
 
 
 class AccountUnknown(ReconError):
-    """No account has this name, or one has it already."""
+    """No account has this name, or an account has it already."""
 
 
 class LoginRefused(ReconError):
-    """Nobody is logged in by this; the text does not tell which part was wrong."""
+    """The login failed; the text does not tell which part was wrong."""
 
 
 class CleanRowsBroken(ReconError):
-    """Rows that were found clean break the schema of their record; nothing of them was written."""
+    """Rows found clean break the schema of their record; none of them was written."""
 
 
 class ScopeHeldElsewhere(ReconError):
-    """Another run reconciles the same scope, and what is decided meanwhile would be lost on it."""
+    """Another run reconciles the same scope; decisions made meanwhile would be lost on it."""
 
     exit_code = 3
 
 
 class TurnNotGiven(ReconError):
-    """What others do within moments did not come to an end: who is at it, and how to end it."""
+    """Work of others that takes moments did not end: who is at it, and how to end it."""
 
 
 class ReconciliationUnknown(ReconError):
-    """No reconciliation has this number, or none of the scope was run yet."""
+    """No reconciliation has this number, or the scope was never reconciled."""
 
 
 class BreakUnknown(ReconError):
-    """The reconciliation left no break of this id."""
+    """The reconciliation left no break with this id."""
 
 
 class DecisionRefused(ReconError):
-    """A decision about breaks that cannot be taken; it was taken for none of them.
+    """A decision about breaks is not possible; no break was decided.
 
-    `{until}` and its like in the text are what whoever asks calls a term of the decision, by
-    default as the command line does (`schemas.life.OPTIONS`). Amounts and days among the values are
-    spelled as whoever asks is shown them; a value that is a function makes its text from that.
+    Placeholders such as `{until}` stand for the asker's name of a term of the decision, by default
+    the command line's (`schemas.life.OPTIONS`). Amounts and days among the values are spelled as
+    the asker is shown them; a value that is a function gets the speller and returns its text.
     """
 
     def __init__(self, text: str, /, **values: object) -> None:
@@ -235,7 +235,7 @@ class DecisionRefused(ReconError):
         super().__init__(self.worded(OPTIONS))
 
     def worded(self, names: Mapping[str, str], spell: Callable[[Any], Any] | None = None) -> str:
-        """The text in the words of whoever asks."""
+        """The text in the words of the asker: `names` of the terms, `spell` for the values."""
         of = spell or _plain
         values = {
             name: value(of) if callable(value) else of(value)
@@ -249,15 +249,15 @@ def _plain(value: Any) -> Any:
 
 
 class DecisionsMoved(DecisionRefused):
-    """Another run followed, or somebody else has decided, since the breaks were looked at."""
+    """Another run or another decision came after the breaks were looked at."""
 
 
 class DayRefused(ReconError):
-    """A day that a scope cannot be reconciled as of: in the future, or before its last run."""
+    """A scope cannot be reconciled as of this day: it is in the future or before its last run."""
 
 
 class SignatureRefused(ReconError):
-    """A report that cannot be signed: by this person, in this order, or as its files are now."""
+    """A report cannot be signed: by this person, in this order, or as its files are now."""
 
 
 class DecisionsMissing(SignatureRefused):
@@ -267,7 +267,7 @@ class DecisionsMissing(SignatureRefused):
 
 
 class MailUnusable(ReconError):
-    """No mail server, or one that cannot be used: what was to be sent waits."""
+    """No mail server is set or usable: what was to be sent waits."""
 
 
 class MailRefused(MailUnusable):
@@ -275,12 +275,12 @@ class MailRefused(MailUnusable):
 
 
 class MailTooLarge(MailRefused):
-    """The mail server takes no message as large as this one."""
+    """The mail server refuses a message as large as this one."""
 
 
 class WitnessKeyUnusable(ReconError):
-    """The key of the witnesses is missing, is no such key, or can be read by others."""
+    """The witness key is missing, is no such key, or can be read by others."""
 
 
 class WitnessPlaceFailed(ReconError):
-    """A place of the witnesses cannot be written or read; what it was not given waits."""
+    """A place of the witnesses cannot be written or read; what it lacks waits for it."""

@@ -1,8 +1,8 @@
-"""The form of what one process leaves for another: rows that wait, and hints for later stages.
+"""The form of data one process leaves for another: waiting rows and hints for later stages.
 
-It is derived from all of our code, from record kinds of one's own, and from the library that writes
-frames, so that no change of a shape can be forgotten. What has another form is not read: all of it
-can be made again from what the database holds, and that is done.
+It is derived from all of our code, from own record kinds, and from the library that writes frames,
+so that no change of a shape can be missed. Data of another form is not read but made again from
+what the database holds.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _DIGITS = 16
 
 @cache
 def form_of_code() -> str:
-    """The same for every process that runs this very code by the same definitions."""
+    """A digest equal for all processes that run this very code with the same own kinds."""
     root, digest = Path(__file__).parents[1], hashlib.sha256(version("polars").encode())
     for package in _PACKAGES:
         for path in sorted((root / package).rglob("*.py")):

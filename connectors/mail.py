@@ -1,6 +1,6 @@
-"""Messages by e-mail: the settings of the server, and one message given to it.
+"""Messages by e-mail: the settings of the server, and giving it one message.
 
-A password never leaves this machine without TLS, and nothing that is raised here holds one.
+A password never leaves this machine without TLS, and no error raised here holds one.
 """
 
 import os
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 WAIT_SECONDS = 20.0
-"""For the server to say or to take anything at all."""
+"""How long the server may take to say or to accept anything at all."""
 MESSAGE_SECONDS = 300.0
-"""For all that is said and sent for one message: a large one takes minutes where a line is slow."""
+"""Longest time for a whole message: a large one takes minutes on a slow line."""
 MOST_ANSWERED = 64 * 1024
-"""Bytes that a server says for one message; it needs hundreds."""
+"""Most bytes a server may say for one message; a normal one says hundreds."""
 BLOCK = 64 * 1024
-"""Bytes that are sent at once."""
+"""Bytes sent at once."""
 _PLACE = re.compile(r"(?:\[([^]@/ ]+)\]|([^]:@/ []+))(?::([0-9]{1,5}))?")
-"""A host, one of IPv6 in brackets, and a port."""
+"""A host, an IPv6 one in brackets, and a port."""
 _CLOSED = "Connection unexpectedly closed: "
-"""What `smtplib` puts before every reason."""
+"""Prefix that `smtplib` puts before every reason."""
 SUBMISSION, IMPLICIT_PORT = 587, 465
 CLOSING = 421
-"""What servers answer to anything before they break off: nobody's message is taken."""
+"""Servers answer this before they break off: they take nobody's message now."""
 TOO_LARGE = 552
-"""What servers answer to a message beyond their limit, before it begins or at its end."""
+"""Servers answer this to a message beyond their size limit, before it begins or at its end."""
 
 
 class Tls(StrEnum):
-    """How a connection to the server is kept from being read."""
+    """How a connection to the server is protected from being read."""
 
     STARTTLS = "starttls"
     IMPLICIT = "implicit"
@@ -54,7 +54,7 @@ class Tls(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MailSettings:
-    """How the mail server is reached, and who messages are from."""
+    """How the mail server is reached, and the sender of messages."""
 
     host: str
     port: int
@@ -65,7 +65,7 @@ class MailSettings:
 
 
 def read_mail_settings(environment: Mapping[str, str] = os.environ) -> MailSettings | None:
-    """The settings of this process; None: no server is set. Raises SettingsError."""
+    """The settings of this process; None if no server is set. Raises SettingsError."""
     server = setting("RECON_MAIL_SERVER", environment)
     if not server:
         return None
@@ -113,7 +113,7 @@ def _place(server: str) -> tuple[str, int]:
 
 
 class _Conversation(smtplib.SMTP):
-    """What is said for one message: `smtplib` ends none whose server goes on, however slowly."""
+    """The dialogue for one message, with a limit `smtplib` lacks for a server that is slow."""
 
     def __init__(self, settings: MailSettings, **options: Any) -> None:
         self._until = time.monotonic() + MESSAGE_SECONDS
@@ -128,13 +128,13 @@ class _Conversation(smtplib.SMTP):
         sock.settimeout(min(self._wait, left))
 
     def getreply(self) -> tuple[int, bytes]:
-        """What the server answers, within these limits."""
-        if self.file is None and self.sock is not None:  # Of a new connection, or TLS has begun.
+        """The server's answer, within the limits on time and size."""
+        if self.file is None and self.sock is not None:  # A new connection, or TLS has begun.
             self.file = BufferedReader(_Answers(self, self.sock))
         return super().getreply()
 
     def send(self, s: "ReadableBuffer | str") -> None:
-        """Send in blocks: a slow line has the time of each."""
+        """Send in blocks, so that a slow line gets the waiting time for each block."""
         self._wait = WAIT_SECONDS
         content = memoryview(s.encode("ascii") if isinstance(s, str) else s)
         for start in range(0, len(content), BLOCK):
@@ -142,16 +142,16 @@ class _Conversation(smtplib.SMTP):
                 self.may_wait(self.sock)
             super().send(content[start : start + BLOCK])
         if not isinstance(s, str):
-            # Many look into a message before they take it: not waited for, it would come twice.
+            # Many servers scan a message before they take it: given up now, it would come twice.
             self._wait = MESSAGE_SECONDS
 
 
 class _ImplicitTls(_Conversation, smtplib.SMTP_SSL):
-    """The same, encrypted from its first byte on."""
+    """The same dialogue, encrypted from its first byte."""
 
 
 class _Answers(RawIOBase):
-    """What the server says, up to a size."""
+    """The server's answers, up to a total size."""
 
     def __init__(self, conversation: _Conversation, sock: socket) -> None:
         self._conversation, self._sock, self._left = conversation, sock, MOST_ANSWERED
@@ -169,11 +169,11 @@ class _Answers(RawIOBase):
 
 
 def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
-    """Give one message for one address to the server.
+    """Give the server one message for one address.
 
-    Raises MailRefused where it refuses this one, MailTooLarge for its size, MailUnusable where it
-    can be used for none. When the server dies before it answers, it may have the message all the
-    same.
+    Raises MailRefused if the server refuses this message, MailTooLarge if it is too large, and
+    MailUnusable if the server takes no message at all. A server that dies before it answers may
+    still have the message.
     """
     where = f"The mail server {settings.host}:{settings.port}"
     try:
@@ -181,7 +181,7 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
             if settings.user and settings.password:
                 server.login(settings.user, settings.password)
             server.send_message(message, settings.sender, [address])
-            # It has the message: what it says to a farewell changes nothing.
+            # The message is accepted: the answer to a farewell changes nothing.
             with suppress(smtplib.SMTPException, OSError):
                 server.quit()
     except smtplib.SMTPRecipientsRefused as error:
@@ -197,7 +197,7 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
             raise MailRefused(refusal) from None
         raise MailUnusable(f"{where} cannot be used: {answer}") from None
     except smtplib.SMTPAuthenticationError as error:
-        # What it says of a login may repeat what it was given.
+        # The answer to a login may repeat the password.
         raise MailUnusable(
             f"{where} refused RECON_MAIL_USER with RECON_MAIL_PASSWORD ({error.smtp_code})"
         ) from None
@@ -215,7 +215,7 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
     except smtplib.SMTPServerDisconnected as error:
         raise MailUnusable(f"{where} broke off: {str(error).removeprefix(_CLOSED)}") from None
     except (smtplib.SMTPException, OSError, ValueError) as error:
-        # Without its text: of what cannot be encoded it has the value.
+        # Without the error's text: for text that cannot be encoded it quotes the value.
         name = error.reason if isinstance(error, ssl.SSLError) else type(error).__name__
         if type(error) is smtplib.SMTPException:
             raise MailUnusable(f"{where} offers no login that we know") from None

@@ -1,8 +1,8 @@
-"""Memory of large arrays: used again for the next chunk, or given back after each; and of modules.
+"""Memory of large arrays, kept for the next chunk or returned; modules left out of collections.
 
-Pages that are given back come zeroed by the system when they are wanted again, page by page; for
-arrays of some megabytes that costs more than most of what is done with them. Where every step wants
-arrays of other sizes, what is kept serves nobody, and there is more of it with each step.
+The system zeroes returned pages when they are wanted again, page by page; for arrays of some
+megabytes that costs more than most of what is done with them. But where every step wants arrays of
+other sizes, kept memory serves nobody and grows with each step.
 """
 
 import ctypes
@@ -16,37 +16,37 @@ from connectors.settings import MIB
 # Source: malloc.h of the GNU C library, mallopt(3).
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _OWN_PAGES = 16 * MIB
-"""Arrays from this size on have pages of their own: nothing of a chunk is so large."""
+"""Arrays from this size on get pages of their own; no array of a chunk is as large."""
 _KEPT = 4 * MIB
-"""Free memory at the end of a heap that is not given back. What is free within it is kept."""
+"""Free memory at the end of a heap that is kept. Free memory within the heap is kept anyway."""
 _RETURNED = 4 * MIB
-"""Arrays from this size on have pages of their own where they are given back."""
+"""Arrays from this size on get pages of their own in the mode that returns them."""
 _POLARS = "narenas:1,muzzy_decay_ms:0"
-"""What jemalloc is told: what one thread has freed serves the others, as of the C library; and what
-nobody wants any more is given back, and not only said to be free."""
+"""Options for jemalloc: memory freed by one thread serves the others, as in the C library, and
+unused pages are returned at once instead of only marked as free."""
 
 
 @cache
 def keep_arrays() -> None:
-    """Have the C library keep freed arrays, until `give_arrays_back` says otherwise.
+    """Have the C library keep freed arrays, until `give_arrays_back` is called.
 
-    Other libraries do as they think best.
+    Other libraries are left alone.
     """
     with suppress(OSError, AttributeError):
         adjust = ctypes.CDLL(None).mallopt
-        # With a heap for each thread, what one has freed does not serve the others.
+        # With a heap for each thread, memory freed by one thread would not serve the others.
         adjust(_ARENA_MAX, 1)
-        # Both: setting one ends the library's own adjusting of the other.
+        # Set both: setting one ends the library's own adjustment of the other.
         adjust(_MMAP_THRESHOLD, _OWN_PAGES)
         adjust(_TRIM_THRESHOLD, _KEPT)
 
 
 def give_arrays_back() -> None:
-    """Have the C library give freed arrays back at once, and polars too where it is not loaded yet.
+    """Have the C library return freed arrays at once, and polars too if it is not loaded yet.
 
-    Until `keep_arrays` says otherwise.
+    Holds until `keep_arrays` is called.
     """
-    # Polars reads it when it is loaded; whoever has set it knows better.
+    # Polars reads this when it is loaded; a value set by the user takes precedence.
     os.environ.setdefault("_RJEM_MALLOC_CONF", _POLARS)
     with suppress(OSError, AttributeError):
         adjust = ctypes.CDLL(None).mallopt
@@ -58,9 +58,10 @@ def give_arrays_back() -> None:
 
 @cache
 def keep_modules() -> None:
-    """Have no collection look at what is there by now, which is modules and stays.
+    """Exempt the objects that exist now, mostly modules, from garbage collection.
 
-    That is most of all that a process has, and each full collection goes through it: a tenth of the
-    time of what makes many small objects. Once: among what is there later may be garbage.
+    They are most of a process's objects and stay; going through them in each full collection costs
+    a tenth of the time of work that makes many small objects. Runs only once: later objects may
+    become garbage.
     """
     gc.freeze()

@@ -1,8 +1,8 @@
-"""OpenID Connect: a provider shows to the desk who somebody is.
+"""OpenID Connect: a provider proves to the desk who somebody is.
 
-The authorization code flow with PKCE, a nonce and a state (OpenID Connect Core 3.1, RFC 7636). The
-identity token is taken only with a signature by a key of the provider, for this client, with the
-nonce that was sent and within its time.
+This is the authorization code flow with PKCE, a nonce and a state (OpenID Connect Core 3.1, RFC
+7636). An identity token is accepted only with a signature by a key of the provider, for this
+client, with the nonce that was sent and within its time.
 """
 
 import hashlib
@@ -26,28 +26,28 @@ from connectors.errors import LoginRefused, SettingsError
 from connectors.printable import shown
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
-"""Signatures by a key that only the provider has; no shared secret, and never none."""
+"""Signatures by a key that only the provider has: no shared secrets, and never none."""
 ANSWER_SECONDS = 10
 ANSWER_BYTES = 1024 * 1024
 BEGUN_SECONDS = 600
-"""How long somebody may take to show themselves."""
+"""How long somebody may take to log in at the provider."""
 LONGEST_THERE = 500
-"""Bytes of where somebody wanted to go; what is longer is forgotten."""
+"""Most bytes of the address somebody wanted to go to; a longer one is forgotten."""
 DESCRIBED_SECONDS = 300
-"""For how long what the provider says of itself is kept."""
+"""How long the provider's description of itself is kept."""
 LEEWAY_SECONDS = 60
 CLAIMS = ("sub", "email")
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """The provider that the desk asks, and how the desk is known to it."""
+    """The provider that the desk asks, and how the provider knows the desk."""
 
     issuer: str
     client_id: str
     client_secret: str | None = None
     claim: str = "sub"
-    """What an account's subject names: `sub`, or `email` where the provider has verified it."""
+    """The claim an account's subject names: `sub`, or `email` if the provider has verified it."""
 
     def __post_init__(self) -> None:
         parts = parts_of_http(self.issuer)
@@ -62,18 +62,18 @@ class ProviderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """Who somebody is, by the word of the provider."""
+    """Who somebody is, according to the provider."""
 
     known_as: str
-    """Issuer and subject, as accounts have it."""
+    """Issuer and subject, as accounts record them."""
     there: str
 
 
 class Provider:
-    """One provider.
+    """An OpenID Connect provider.
 
-    What has to be known of a begun login is in the state that comes back with it, sealed by this
-    process: however many are begun, nothing is kept of them, and none costs another its place.
+    The state that travels with a begun login holds all that has to be known about it, sealed by
+    this process: nothing is stored, however many logins are begun, and none displaces another.
     """
 
     def __init__(self, settings: ProviderSettings) -> None:
@@ -82,7 +82,7 @@ class Provider:
         self._described: tuple[float, dict[str, Any]] = (0.0, {})
 
     def begin(self, key: str, there: str, redirect: str) -> str:
-        """The address at the provider where whoever has this browser shows who they are."""
+        """The address at the provider where the user of this browser logs in."""
         address = str(self._description()["authorization_endpoint"])
         state = self._begun(key, there if len(there.encode()) <= LONGEST_THERE else "/")
         asked = {
@@ -98,10 +98,9 @@ class Provider:
         return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
 
     def end(self, key: str, state: str, code: str, redirect: str) -> Identified:
-        """Who it was that came back to `redirect`; raises LoginRefused.
+        """Who came back to `redirect`; raises LoginRefused.
 
-        The provider takes each code once (RFC 6749, 4.1.2), and with it the state that belongs to
-        it.
+        The provider accepts each code once (RFC 6749, 4.1.2), and so the state that belongs to it.
         """
         there = self._there(key, state)
         if not code:
@@ -120,7 +119,7 @@ class Provider:
         return Identified(f"{self._settings.issuer} {known}", there)
 
     def _begun(self, key: str, there: str) -> str:
-        """A state: until when, whose browser and where to, and that this process says so."""
+        """A state, sealed by this process: its expiry, the hashed browser key and the target."""
         content = [time.monotonic() + BEGUN_SECONDS, secrets.token_hex(16), _hashed(key), there]
         text = _encoded(json.dumps(content, ensure_ascii=False).encode())
         return f"{text}.{self._derived('state', text)}"
@@ -138,7 +137,7 @@ class Provider:
         return str(there)
 
     def _verifier(self, state: str) -> str:
-        """What shows that a code is redeemed by who asked for it; nobody else can compute it."""
+        """Proves that the asker redeems the code; nobody else can compute it."""
         return self._derived("verifier", state)
 
     def _derived(self, what: str, of: str) -> str:
@@ -178,7 +177,7 @@ class Provider:
                 f"The provider's word does not hold ({type(error).__name__}). Log in again; if it "
                 "stays so, ask who runs the desk."
             ) from None
-        # OpenID Connect Core 3.1.3.7: of several audiences, the token names whom it is for.
+        # OpenID Connect Core 3.1.3.7: with several audiences, `azp` names the one it is for.
         several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
         if several and claims.get("azp") != self._settings.client_id:
             raise LoginRefused("The provider's word is for another program. Log in again.")
@@ -234,7 +233,7 @@ _UNREADABLE = "The provider's answer cannot be read. Ask who runs it."
 
 
 def _keys(document: dict[str, Any]) -> KeySet:
-    """The keys of a provider that can be read, perhaps none; others are left out (RFC 7517, 5)."""
+    """The provider's readable keys, perhaps none; others are left out (RFC 7517, 5)."""
     keys = []
     listed = document.get("keys")
     for one in listed if isinstance(listed, list) else []:
@@ -244,7 +243,7 @@ def _keys(document: dict[str, Any]) -> KeySet:
 
 
 def _hashed(key: str) -> str:
-    """A browser's key, hashed: whoever begins says how long theirs is."""
+    """A browser's key, hashed: the browser side decides how long its key is."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 

@@ -1,10 +1,10 @@
-"""Text from outside that is to be read by people."""
+"""Text from outside, made readable for people."""
 
 from unicodedata import category
 
 
 def printable(text: str) -> str:
-    """A text whose signs without a shape are escaped, but for blanks and line ends."""
+    """A text whose unprintable characters are escaped, except blanks and line ends."""
     if text.isprintable():
         return text
     return "".join(
@@ -13,7 +13,7 @@ def printable(text: str) -> str:
 
 
 def shown(text: str, length: int = 200) -> str:
-    """A text in one line of a message: no control, bidirectional or lone surrogate signs."""
+    """A text for one line of a message: no control, bidirectional or lone surrogate signs."""
     whole = "".join(map(_escaped, text))
     return whole if len(whole) <= length else f"{whole[:length]}..."
 

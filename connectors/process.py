@@ -1,4 +1,4 @@
-"""What this process is called where others have to know who it is, and those that outlive it."""
+"""How this process names itself to others, and how it starts processes that outlive it."""
 
 import getpass
 import os
@@ -11,7 +11,7 @@ from typing import IO
 
 
 def user_name() -> str:
-    """Who runs this process; a user without a name, as of containers, by number."""
+    """The user who runs this process; by number if it has no name, as in containers."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -19,12 +19,12 @@ def user_name() -> str:
 
 
 def holding() -> str:
-    """Who holds something from now on, for those who wait for it."""
+    """Who holds something, and since now; shown to those who wait for it."""
     return f"{whoami()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def user_at_host() -> str:
-    """Who decides here without saying who it is: one name in however many processes."""
+    """Who decides here without a login: one name for all processes of the user."""
     return f"{user_name()}@{socket.gethostname()}"
 
 
@@ -36,7 +36,7 @@ def whoami() -> str:
 def start_detached(
     command: Sequence[str], environment: Mapping[str, str], output: IO[bytes] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start a process that outlives this one, with what it says in a file, or nowhere."""
+    """Start a process that outlives this one, with its output in a file or nowhere."""
     sink = subprocess.DEVNULL if output is None else output
     child = subprocess.Popen(
         command,
@@ -46,6 +46,6 @@ def start_detached(
         stderr=sink,
         start_new_session=True,
     )
-    # Somebody has to hear of its end, or it stays in the list of processes.
+    # Somebody has to wait for its end, or it stays in the process list.
     threading.Thread(target=child.wait, name=f"process {child.pid}", daemon=True).start()
     return child

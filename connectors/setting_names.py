@@ -1,4 +1,4 @@
-"""Names of all settings, and of what is set and was meant for one."""
+"""Names of all settings, and misspelt names among the variables that are set."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -27,14 +27,14 @@ SETTINGS = {
     *(f"{PREFIX}{group}{name}" for group, names in _GROUPS.items() for name in names),
 }
 ALIKE = 0.8
-"""How much two names have in common, of which one was meant for the other."""
+"""How alike a name must be to a setting to count as a misspelling of it."""
 
 
 def misspelt(environment: Mapping[str, str] = os.environ) -> Iterator[tuple[str, str]]:
-    """What is set and is no setting, and the one that it is nearly called as.
+    """Variables that are set and no setting, with the setting each was probably meant for.
 
-    A name that is like none is somebody else's: a cluster that has a service called recon sets
-    RECON_SERVICE_HOST. What a group of settings has in common says nothing about how alike two are.
+    A name that resembles no setting is somebody else's: a cluster with a service called recon sets
+    RECON_SERVICE_HOST. The common prefix of a group of settings does not count as resemblance.
     """
     for name in sorted(environment):
         if not name.startswith(PREFIX) or name in SETTINGS:

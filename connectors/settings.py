@@ -28,27 +28,27 @@ from schemas.tables import OWN
 KIB = 1024
 MIB = 1024 * KIB
 SETTLE_SECONDS = 10.0
-"""How long a file has to stay as it is before it counts as complete."""
+"""How long a file has to stay unchanged before it counts as complete."""
 MOST_BATCH = 200
-"""Rows of one request: with the key of each, its header fits into what gateways take."""
+"""Most rows of one request: with a key for each, its header still fits through gateways."""
 MOST_CONNECTIONS = 1024
-"""To the service, each of which is an open file and has buffers of its own."""
+"""Most connections to the service; each is an open file and has buffers of its own."""
 _MOST = {
     "batch": (MOST_BATCH, "rows of one request"),
     "concurrency": (MOST_CONNECTIONS, "connections"),
 }
 LEAST_RATE = 0.001
-"""Requests a second; with fewer a push would wait for longer than anybody."""
+"""Requests a second; a lower rate would make a push wait longer than anybody."""
 STRICT_BYTES = 256 * KIB
-"""Less than this is read before what is compiled would be loaded."""
+"""Up to this size, plain Python reads a piece sooner than compiled code would be loaded."""
 MOST = 2**50
-"""No limit on bytes or counts means anything above it."""
+"""Highest value of any limit on bytes or counts."""
 
 
 def _limit(default: int, *, least: int = 1, most: int = MOST) -> int:
-    """A limit below whose floor the work is cut into so many pieces that it would not end.
+    """A limit with a floor, below which work is cut into too many pieces ever to end.
 
-    Or above whose ceiling nothing else would happen.
+    Above its ceiling nothing else would happen.
     """
     return field(default=default, metadata={"least": least, "most": most})
 
@@ -65,50 +65,50 @@ def ceiling_of(limit: Field[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds for what is read; every one can be set by `RECON_LIMIT_<NAME>`.
+    """Upper bounds on reading; each can be set by `RECON_LIMIT_<NAME>`.
 
-    What only refuses may be as low as 1; what decides into how many pieces work is cut may not.
+    A limit that only refuses may be as low as 1; one that decides how work is cut may not.
     """
 
     file_bytes: int = 64 * 1024 * MIB
     """Decompressed size of one extract."""
     compression_ratio: int = 1000
-    """Decompressed over compressed size; above it an archive is taken for a bomb."""
+    """Decompressed over compressed size; above it an archive counts as a bomb."""
     columns: int = 2_000
     field_bytes: int = 1 * MIB
     record_bytes: int = 4 * MIB
     look_ahead_bytes: int = 32 * MIB
-    """How far the close of a quote is looked for; at least twice `record_bytes`. What closes within
-    it is one record, too large or not."""
+    """How far to look for the close of a quote; at least twice `record_bytes`. A record that closes
+    within it is one record, too large or not."""
     archive_members: int = 10_000
     block_bytes: int = _limit(4 * MIB, least=512)
     """How much of a file is in memory at once."""
     strict_bytes: int = STRICT_BYTES
-    """Up to this size a piece of a file is read by nothing compiled: it is there sooner."""
+    """Up to this size, a piece of a file is read without compiled code, which loads more slowly."""
     check_bytes: int = _limit(8 * MIB, least=64 * KIB)
-    """How much of what is kept of rows is settled at once, of a delivery that is only examined."""
+    """How much of the kept rows is settled at once when a delivery is only examined."""
     compare_bytes: int = _limit(256 * MIB, least=64 * KIB)
-    """How much of two tables is compared at once; larger ones by partitions of their keys."""
+    """How much of two tables is compared at once; larger ones in partitions of their keys."""
     reconcile_bytes: int = _limit(32 * MIB, least=64 * KIB)
-    """How much of both sides of a record kind is reconciled at once; more by ranges of the keys."""
+    """How much of both sides of a record kind is reconciled at once; more in ranges of keys."""
     database_wait_seconds: int = 60
     """How long a database may take to come back when its connection was lost."""
     inbox_wait_seconds: int = 24 * 60 * 60
-    """After so long, what waits in an inbox to be completed is said to be late."""
+    """After this long, a file in an inbox that waits for completion is reported as late."""
     lease_seconds: int = _limit(120, most=MOST_SECONDS)
-    """A run that gives no sign of life for so long is taken over by whoever needs its batch."""
+    """How long a run may show no sign of life before another may take its batch over."""
 
 
 def zone_of(text: str) -> ZoneInfo:
-    """The IANA zone of a name; raises KeyError, ValueError or OSError for what is none."""
-    # The clock of one machine, another one's elsewhere; and the one before any was chosen.
+    """The IANA zone of a name; raises KeyError, ValueError or OSError if there is none."""
+    # "localtime" differs from machine to machine; "Factory" means that no zone was chosen.
     if text in {"localtime", "Factory"}:
         raise ValueError(f"{text} is no zone that is the same everywhere")
     return ZoneInfo(text)
 
 
 def read_zone(name: str, text: str) -> ZoneInfo:
-    """The time zone a setting names; raises SettingsError for what is none everywhere."""
+    """The time zone a setting names; raises SettingsError unless it is the same everywhere."""
     try:
         return zone_of(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -117,22 +117,22 @@ def read_zone(name: str, text: str) -> ZoneInfo:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """How the service is reached; every one can be set by `RECON_SERVICE_<NAME>`."""
+    """How the service is reached; each can be set by `RECON_SERVICE_<NAME>`."""
 
     url: str | None = None
-    """Base URL, http or https; None: no service is set."""
+    """Base URL, http or https; None if no service is set."""
     format: str = "csv"
-    """Representation of bodies both ways: csv or json."""
+    """Format of bodies in both directions: csv or json."""
     zone: str = "UTC"
     """Time zone of the server, in which it keeps and shows datetimes."""
     concurrency: int = 8
-    """Most requests in flight, each on a connection of its own; MOST_CONNECTIONS at most."""
+    """Most requests in flight, each on its own connection; MOST_CONNECTIONS at most."""
     rate: float = 0.0
-    """Most requests begun in a second; 0: no limit."""
+    """Most requests begun in a second; 0 for no limit."""
     batch: int = 1
-    """Rows of one auto-batch request of a POST operation; 1: every row in a request of its own."""
+    """Rows of one auto-batch request of a POST operation; 1: every row in its own request."""
     operations: Mapping[str, str] = field(default_factory=dict)
-    """Names of the host for operations, by default name: `EditPayment=SavePayment,...`."""
+    """The host's names of operations, by default name: `EditPayment=SavePayment,...`."""
     ca_file: Path | None = None
     """Certificates to trust instead of the system's."""
     connect_seconds: float = 10.0
@@ -141,32 +141,32 @@ class ServiceSettings:
     row_seconds: float = 300.0
     """All attempts at one row and the waits between them."""
     idle_seconds: float = 15.0
-    """A connection that was not used for so long is not used again."""
+    """A connection idle for this long is not used again."""
     attempts: int = 6
-    """Most attempts at one row, where another attempt is allowed at all."""
+    """Most attempts at one row, if it may be attempted again at all."""
     backoff_seconds: float = 0.25
     """Longest wait before the second attempt; it doubles with every attempt."""
     backoff_most_seconds: float = 20.0
     retry_after_most_seconds: float = 120.0
-    """A service that asks for a longer pause is not waited for."""
+    """Longest pause a service may ask for; a longer one is not waited for."""
     breaker: int = 20
-    """Nothing more is sent after so many rows in a row, none under way at once, without answer."""
+    """Nothing more is sent after this many unanswered rows in a row, none sent concurrently."""
     idempotent: bool = False
     """The host carries a request out once for each Idempotency-Key, so a POST may be repeated."""
     health_path: str = "/auth"
-    """What is asked, by GET and without effect, after a POST whose answer was lost."""
+    """Path asked by GET, without effect, after a POST whose answer was lost."""
     health_attempts: int = 8
-    """How often that is asked before the run stops."""
+    """How often that path is asked before the run stops."""
     turn_seconds: float = 120.0
-    """How long a run waits for another one that sends to the same operation."""
+    """How long a run waits for another run that sends to the same operation."""
     seed: int = 0
-    """Of the jitter between attempts."""
+    """Seed of the jitter between attempts."""
     answer_bytes: int = 16 * MIB
     listing_bytes: int = 512 * MIB
 
     @property
     def rows_at_once(self) -> int:
-        """Most rows of one request; a host that honours a key knows one for each request."""
+        """Most rows of one request; a host that honours keys knows one key for each request."""
         return 1 if self.idempotent else self.batch
 
     def __post_init__(self) -> None:
@@ -183,16 +183,16 @@ class ServiceSettings:
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """Who witnesses the audit trail, and the key that witnesses are signed with."""
+    """Who witnesses the audit trail, and the key that signs the witnesses."""
 
     key: Path
     """RECON_AUDIT_KEY: the private key."""
     public_key: Path
-    """RECON_AUDIT_PUBLIC_KEY: enough to check with."""
+    """RECON_AUDIT_PUBLIC_KEY: the public key, enough to check with."""
     public_key_named: bool = False
-    """Whether that is set, so that no other one stands in for it."""
+    """Whether that is set, so that no other key replaces it."""
     witness: tuple[str, ...] = ()
-    """RECON_AUDIT_WITNESS: files, object stores and webhooks; none: nothing is signed."""
+    """RECON_AUDIT_WITNESS: files, object stores and webhooks; if empty, nothing is signed."""
 
 
 UTC = ZoneInfo("UTC")
@@ -207,19 +207,19 @@ class Settings:
     home: Path
     """Folder of the embedded database, the archive and the reports."""
     database_url: str | None = None
-    """None: the embedded PostgreSQL under `home`."""
+    """None for the embedded PostgreSQL under `home`."""
     database_from: str = field(default=DATABASE, kw_only=True)
-    """What names it, as messages say where to mend it."""
+    """What names the database, for messages that say where to mend it."""
     limits: Limits = Limits()
     currencies: Path | None = None
     """CSV file `CurrenciesId,Code` that names currencies in reports."""
     service: ServiceSettings = ServiceSettings()
     time_zone: ZoneInfo = UTC
-    """Where a business day begins and ends: today, and the day of a scheduled run."""
+    """Zone in which a business day begins and ends: today, and the day of a scheduled run."""
     login_file: Path | None = None
-    """Where the login of whoever types commands is kept; None: there is no place for it."""
+    """File with the login of the user at the command line; None if there is no place for it."""
     named_audit: AuditSettings | None = None
-    """As the environment says; None: the key is in `home`, and nobody witnesses."""
+    """As set in the environment; None: the key is in `home`, and there are no witnesses."""
 
     @property
     def audit(self) -> AuditSettings:
@@ -227,22 +227,22 @@ class Settings:
 
     @property
     def archive(self) -> Path:
-        """Delivered content by hash."""
+        """Delivered content, by hash."""
         return self.home / "archive"
 
     @property
     def reports(self) -> Path:
-        """One folder per batch."""
+        """Reports, one folder per batch."""
         return self.home / "reports"
 
     @property
     def spool(self) -> Path:
-        """Rows that wait to be applied, in a folder for each batch."""
+        """Rows waiting to be applied, one folder per batch."""
         return self.home / "spool"
 
     @property
     def scratch(self) -> Path:
-        """Folders that are there for a moment only."""
+        """Folders that exist only for a moment."""
         return self.home / "scratch"
 
 
@@ -250,7 +250,7 @@ PATHS = (
     *("RECON_CURRENCIES", "RECON_RECORDS", "RECON_LOGIN_FILE", "RECON_SERVICE_CA_FILE"),
     *("RECON_AUDIT_KEY", "RECON_AUDIT_PUBLIC_KEY"),
 )
-"""Settings that name a file or folder, beside RECON_HOME and the places of witnesses."""
+"""Settings that name a file or folder, besides RECON_HOME and the places of witnesses."""
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -266,7 +266,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         check_database_address(DATABASE, url, "unset it for the embedded one")
     currencies = setting("RECON_CURRENCIES", environment)
     check_own_kinds()
-    desk_url(environment)  # What ends by a link to a page is not begun where it could not say it.
+    desk_url(environment)  # Work that ends with a link to a page must not begin with a bad address.
     return Settings(
         home=folder,
         database_url=url,
@@ -280,18 +280,18 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
 
 
 def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """The home folder, whatever is wrong with the other settings."""
+    """The home folder, even if other settings are wrong."""
     return read_home(setting("RECON_HOME", environment) or ".recon")
 
 
 def check_own_kinds() -> None:
-    """Raise SettingsError where a file defines no record kind, which an import could not say."""
+    """Raise SettingsError for a file that defines no record kind; an import cannot report it."""
     if OWN.fault:
         raise SettingsError(OWN.fault)
 
 
 def _audit(home: Path, environment: Mapping[str, str]) -> AuditSettings:
-    """By default the key is in the home: outside of the database, private, and on every worker."""
+    """By default the key is in the home: outside the database, private, and on every worker."""
     named = setting("RECON_AUDIT_KEY", environment)
     key = real_path(read_path("RECON_AUDIT_KEY", named)) if named else home / "audit-key.pem"
     public = setting("RECON_AUDIT_PUBLIC_KEY", environment)
@@ -317,7 +317,7 @@ def _login_file(environment: Mapping[str, str]) -> Path | None:
 
 
 def is_limit(name: str, value: object) -> bool:
-    """Whether it is a value that the limit of this name may have."""
+    """Whether the limit of this name may have this value."""
     (limit,) = (one for one in fields(Limits) if one.name == name)
     return type(value) is int and floor_of(limit) <= value <= ceiling_of(limit)
 
@@ -338,7 +338,7 @@ def _limits(environment: Mapping[str, str]) -> Limits:
 
 
 def _digits(text: str) -> int | None:
-    """The whole number that so many ASCII digits are; None: they are not, or too many for any."""
+    """The whole number of a text of ASCII digits; None for any other text or too many digits."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
@@ -383,7 +383,7 @@ def _service_value(name: str, setting: str, kind: object, text: str) -> object:
 
 
 def _operation_names(name: str, text: str) -> dict[str, str]:
-    """Operation -> its name at the host, which a batch of a POST is sent by: no other has that."""
+    """The host's unique name of each operation, by which a batch of a POST is sent."""
     known = {operation.name for operation in OPERATIONS}
     found: dict[str, str] = {}
     for pair in text.split(","):

@@ -18,7 +18,7 @@ COULD_NOT_RUN = 2
 INTERRUPTED = 130
 UTF8_MODE = "PYTHONUTF8"
 ASKING = {"--help", "-h", "--version"}
-"""With these, nothing is done that a setting says something about."""
+"""Arguments that only ask for information, so that settings are not checked."""
 
 GROUPS = {
     "Deliveries": {
@@ -98,7 +98,7 @@ GROUPS = {
         "housekeeping": ("inbox", "Count what no batch needs any more; --remove removes it."),
     },
 }
-"""The overview in the order a delivery goes: command -> module in `flows.commands`, line."""
+"""The overview, in the order of a delivery: command -> module in `flows.commands`, its line."""
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 READING = (
@@ -111,12 +111,12 @@ READING = (
     ("sends",),
     ("report",),
 )
-"""Commands that leave nothing behind, ended or stopped."""
+"""Commands that change nothing, so that a stopped one leaves nothing behind."""
 
 
 def build_app(arguments: list[str]) -> "cyclopts.App":
-    """The commands, imported only when called; the one that is called tells its own help."""
-    import cyclopts  # noqa: PLC0415 -- it takes a moment, in which Ctrl-C may come.
+    """Build the app; a command is imported only when called, and shows its own help then."""
+    import cyclopts  # noqa: PLC0415 -- the import takes a moment, in which Ctrl-C may come.
 
     from flows.commands.arguments import read_value  # noqa: PLC0415
 
@@ -124,11 +124,11 @@ def build_app(arguments: list[str]) -> "cyclopts.App":
         name="recon",
         help="Import CSV extracts, account for every row, and prove that the totals agree.",
         help_format="markdown",
-        suppress_keyboard_interrupt=False,  # It would end without a word.
+        suppress_keyboard_interrupt=False,  # cyclopts would end without a message.
         version_flags=["--version"],
         version=_version,
         group_commands=cyclopts.Group("Options", sort_key=len(GROUPS)),
-        # No option that says no or empties a list, and no default where that is to say nothing.
+        # No --no-... or --empty-... options, and no default shown where it would say nothing.
         default_parameter=cyclopts.Parameter(
             negative_bool=(), negative_iterable=(), show_default=_displayed, converter=read_value
         ),
@@ -150,14 +150,14 @@ def _version() -> str:
 
 
 def _displayed(default: object) -> object:
-    # Of False alone, not of what equals it: a zero is a default to show.
+    # Only False itself: a zero equals False, but is a default to show.
     if default is False or default in ((), ""):
         return None
     return ", ".join(map(str, default)) if isinstance(default, tuple) else default
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command and exit by the contract; what nobody foresaw is told as a fault of ours."""
+    """Run one command and exit by the contract; report an unforeseen error as a fault of ours."""
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
         _begin_again_in_utf8()
@@ -178,8 +178,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(given: list[str]) -> int:
-    """The exit code of a command, once what there is to say of it is said."""
-    import cyclopts  # noqa: PLC0415 -- as the next one, keeps Ctrl-C from meeting nobody.
+    """Run a command and tell its errors; returns the exit code."""
+    import cyclopts  # noqa: PLC0415 -- like the next imports, inside, where Ctrl-C is handled.
 
     from connectors.errors import ReconError  # noqa: PLC0415
     from flows.commands.arguments import argument_error, with_values  # noqa: PLC0415
@@ -196,11 +196,11 @@ def _run(given: list[str]) -> int:
         return COULD_NOT_RUN
     except ReconError as error:
         if stopping.is_set():
-            raise KeyboardInterrupt from error  # What was torn fails a moment later.
+            raise KeyboardInterrupt from error  # A stop tears connections; their errors follow it.
         tell(str(error))
         return error.exit_code
     except (OSError, MemoryError) as error:
-        # A full disk, a folder that is not ours, an output nobody takes: no fault of the program.
+        # A full disk, another user's folder, a closed output: not a fault of the program.
         from flows.tasks.error_lines import error_line  # noqa: PLC0415 -- seldom needed.
 
         tell(str(error_line(error)))
@@ -208,7 +208,7 @@ def _run(given: list[str]) -> int:
     except (SystemExit, GeneratorExit, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # Also what is no Exception: compiled libraries raise theirs past those who handle errors.
+        # BaseException: errors of compiled libraries may not derive from Exception.
         if stopping.is_set():
             raise KeyboardInterrupt from error
         from flows.commands.fault import tell_of_fault  # noqa: PLC0415 -- seldom needed.
@@ -219,7 +219,7 @@ def _run(given: list[str]) -> int:
 
 
 def _say_misspelt() -> None:
-    """Say what was meant for a setting: without a word, another database would be used."""
+    """Warn of a setting's misspelt name: unnoticed, another database would be used."""
     from connectors.setting_names import misspelt  # noqa: PLC0415 -- help need not wait for it.
 
     for name, meant in misspelt():
@@ -227,10 +227,10 @@ def _say_misspelt() -> None:
 
 
 def _begin_again_in_utf8() -> None:
-    """Have Python read names of files as UTF-8, whatever the locale: so they are kept.
+    """Start Python again in UTF-8 mode, so that file names are read as they are kept, in UTF-8.
 
-    It can only begin with that, and does so by itself where nobody forbids it. So do the processes
-    that this one starts.
+    Python can switch only at its start, and is already in this mode unless the locale or a setting
+    forbids it. The processes it starts inherit the mode.
     """
     if sys.getfilesystemencoding() != UTF8 and os.environ.get(UTF8_MODE) != "1":
         os.environ[UTF8_MODE] = "1"
@@ -238,7 +238,7 @@ def _begin_again_in_utf8() -> None:
 
 
 def _say_stopped(stopped: KeyboardInterrupt, given: list[str]) -> None:
-    """Say what is left of a command that was stopped, and what goes on with it."""
+    """Say what a stopped command left, and how to continue."""
     from flows.stages.way_on import way_on  # noqa: PLC0415 -- seldom needed.
 
     message = "What was done before stands; run the same command again."

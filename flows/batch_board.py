@@ -1,4 +1,4 @@
-"""The table of batches on a page of Prefect, so that nobody needs a terminal to see what waits."""
+"""The table of batches on a page of Prefect: what waits, visible without a terminal."""
 
 from datetime import timedelta
 from typing import Annotated, Any
@@ -29,8 +29,8 @@ def batch_board(days: Annotated[int, Field(ge=1, le=3650)] = DAYS) -> RunState[A
     """Write the table of batches: id, feed, state, rows, errors, why it is held, and the next step.
 
     Args:
-        days: Batches opened in so many days, and every older one that has not ended; the latest
-            200 of them.
+        days: Show batches opened within this number of days, and every older one that has not
+            ended; at most the latest 200 of them.
     """
     if (skipped := overtaken() or done_since()) is not None:
         return skipped

@@ -1,4 +1,4 @@
-"""Do a job: what somebody asked for at the desk, as a run with the runs of its flows below it."""
+"""Do a job: work ordered at the desk, as a run with the runs of its flows below it."""
 
 from typing import Any
 
@@ -46,10 +46,10 @@ CANCELLED = (
     **UNKEPT,
 )
 def do_job(job: Number) -> RunState[Any]:
-    """Do what somebody asked for at the desk, in their name.
+    """Do a job ordered at the desk, in the name of the person who ordered it.
 
     Args:
-        job: Its number, as the page Jobs of the desk lists it.
+        job: Number of the job, as the desk's page Jobs lists it.
     """
     run = this_run()
     try:
@@ -59,7 +59,7 @@ def do_job(job: Number) -> RunState[Any]:
     except (JobRefused, StatementRefused) as refused:
         return Failed(message=str(refused))
     if done.exit_code >= COULD_NOT_RUN:
-        # Returned and not raised: nothing of it would be other in a retry.
+        # Returned and not raised, because a retry would end the same way.
         return Failed(message=done.message)
     if done.held:
         return Failed(name=HELD, message=done.message)
@@ -69,7 +69,7 @@ def do_job(job: Number) -> RunState[Any]:
 
 
 def _by_flows(workspace: Workspace, job: Job) -> Done:
-    """Run the flow that does it; what is looked for in the trail first is done by the stages."""
+    """Run the flow that does a job; the stages do all others, and search the trail first."""
     with working_for(job.id):
         match check_arguments(job.kind, job.arguments):
             case ImportArguments() as asked:
@@ -105,7 +105,7 @@ def _by_flows(workspace: Workspace, job: Job) -> Done:
 
 
 def _done(state: RunState[Any]) -> Done:
-    """What came of a run, as the command that does the same would end."""
+    """The end of a run, in terms of the command that does the same."""
     if state.is_completed():
         data: Any = state.result(raise_on_failure=False)
         ended = data if isinstance(data, list) else [data]

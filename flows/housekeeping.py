@@ -1,4 +1,4 @@
-"""Remove what no batch needs any more: archived content, reports, results that runs have kept."""
+"""Remove what no batch needs any more: archived content, reports, kept results of runs."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from flows.tasks.run_names import called
 from schemas.counting import agree, quantity
 
 Days = Annotated[int, Field(ge=1, le=36500)]
-# A run that waits for a decision goes on with what it has kept.
+# A run that waits for a decision continues from its kept results.
 ResultDays = Annotated[int, Field(gt=DAYS_TO_DECIDE, le=36500)]
 
 
@@ -46,13 +46,13 @@ def housekeeping(
     """Remove files that nothing needs; batches that are open, held or have errors keep theirs.
 
     Args:
-        archive_days: Delivered content is kept so long after the last batch with it has ended.
-        report_days: Reports of batches are kept so long.
-        result_days: Results that runs keep for their own Retry; longer than a decision may take.
-        inbox: The folder that is watched, whose own archive is tidied as well; none is inbox in
-            RECON_HOME.
+        archive_days: Days that delivered content is kept after its last batch has ended.
+        report_days: Days that reports of batches are kept.
+        result_days: Days that results of runs are kept for their own Retry; longer than a decision
+            may take.
+        inbox: The watched folder, whose own archive is tidied as well; none: inbox in RECON_HOME.
         dry_run: Only count what would be removed.
-        verify: Hash everything that is kept again; what does not match fails the run and is named.
+        verify: Hash all kept content again; content that does not match fails the run and is named.
     """
     if (skipped := overtaken()) is not None:
         return skipped
@@ -91,7 +91,7 @@ def housekeeping(
 
 
 def _differing(proof: VerifiedArchive) -> str:
-    """What hashing everything again found that does not match, and what to do; empty: nothing."""
+    """The kept content that does not match its hash, and what to do; empty if all matches."""
     if not proof.mismatches:
         return ""
     publish_table(

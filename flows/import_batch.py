@@ -1,4 +1,4 @@
-"""Import a delivery: the life of a row from the delivered file to the service, as a flow."""
+"""Import a delivery, as a flow: the life of a row from the delivered file to the service."""
 
 from typing import Any
 
@@ -26,8 +26,8 @@ from flows.tasks.states import end_state
 def import_batch(delivery: Delivery) -> RunState[Any]:
     """Take a delivery into PostgreSQL with every row accounted for: the life of a row.
 
-    The same bytes are taken once: run again, it goes on where the batch stopped, or names the
-    batch that took them and changes nothing. What cannot go on fails with a ReconError.
+    The same bytes are taken only once: a second run continues where the batch stopped, or names
+    the batch that took them and changes nothing. If it cannot go on, it fails with a ReconError.
     """
     if delivery.corrects is not None:
         refuse_if_renumbered(delivery.corrects)
@@ -39,31 +39,31 @@ def import_batch(delivery: Delivery) -> RunState[Any]:
 
 
 def run_stages(received: BatchStatus, over_budget: OverBudget) -> BatchStatus:
-    """Take a batch from where it is to its end, or to the decision that it waits for."""
-    # Every row is kept verbatim with its place and verdict; nothing can be lost after this.
+    """Take a batch from its present state to its end, or to the decision it waits for."""
+    # Every row is kept verbatim with its place and verdict; from here on nothing can be lost.
     staged = tasks.stage_rows(received)
-    # Rows that repeat a key or refer to nothing known get their verdict, before any is visible.
+    # Rows that repeat a key or refer to unknown records get their verdict before any is visible.
     checked = tasks.check_rows(staged)
     if checked.state is State.HELD:
-        # Too many errors. Whoever decides finds the report of the held batch beside the form.
+        # Too many errors. The report of the held batch stands beside the form for the decision.
         checked = decide(tasks.report_batch(checked), over_budget)
         if checked.state is State.HELD:
             return checked
-    # Clean rows go into their tables, each once, with what was there before.
+    # Clean rows go into their tables, each once; what was there before is kept.
     applied = tasks.apply_rows(checked)
     try:
         if applied.service:
-            # Applied rows go on to the service; what became of each is written down.
+            # Applied rows go on to the service; the outcome of each is written down.
             applied = tasks.push_rows(applied)
-        # Everything is recounted from the rows themselves: what does not tie fails the run.
+        # Everything is recounted from the rows themselves; a total that does not tie fails the run.
         return tasks.report_batch(applied)
     except BatchHeldElsewhere:
-        # A push of what is unsent may come between two stages; it does what is left, and reports.
+        # A push of unsent rows may take the batch between two stages; it finishes and reports.
         return applied.model_copy(update={"taken": True})
 
 
 def run_import(delivery: Delivery) -> RunState[Any]:
-    """Run the flow here and now; its end state, with the last status where it completed."""
-    # A run of seconds needs no heartbeat, and Prefect waits a second for the end of each.
+    """Run the flow in this process; the end state has the last status if it completed."""
+    # A run of seconds needs no heartbeat, and Prefect takes a second to stop each one.
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         return import_batch(delivery, return_state=True)

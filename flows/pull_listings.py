@@ -1,4 +1,4 @@
-"""Read what the service lists, so that it can be compared with what is ours."""
+"""Read the service's listings, so that they can be compared with our records."""
 
 from dataclasses import asdict
 from typing import Any, Literal
@@ -23,18 +23,18 @@ from flows.tasks.states import COMPLETED, WITH_ERRORS
 from schemas.counting import quantity
 
 ListingName = Literal["avatars", "payment_plan_details", "insert_batch_data"]
-"""The listings of the service; a test holds it to the operation table."""
+"""The service's listings; a test compares them with the table of operations."""
 
 
 @flow(name="pull-listings", flow_run_name=called(lambda _: "pull listings"), **HOOKS)
 def pull_listings(listings: list[ListingName] | None = None) -> RunState[Any]:
-    """Take listings in as they are; one that did not come whole is not taken at all.
+    """Take listings in as they are; one that did not arrive whole is not taken at all.
 
-    The same listing is taken once, and nothing of ours is changed. The artifact listings shows
-    how many rows each has, and what proves that none is missing.
+    The same listing is taken once, and none of our records is changed. The artifact listings shows
+    the rows of each listing, and the proof that none is missing.
 
     Args:
-        listings: Which listings; none: all of them.
+        listings: Which listings to read; none: all of them.
     """
     if (skipped := overtaken()) is not None:
         return skipped
@@ -66,7 +66,7 @@ def pull_listings(listings: list[ListingName] | None = None) -> RunState[Any]:
 
 @task(name="read listings", task_run_name="read listings", **FROM_LEDGER)
 def read_listings(names: list[str]) -> dict[str, Any]:
-    """The batch the listings are in, and what they were; raises ServiceUnusable."""
+    """Read listings; gives their batch and a line on each. Raises ServiceUnusable."""
     workspace = open_workspace()
     pulled = pull(workspace, names)
     _note(workspace, pulled)
@@ -79,7 +79,7 @@ def read_listings(names: list[str]) -> dict[str, Any]:
 
 @task(name="read listings", task_run_name="read listings", **FROM_LEDGER)
 def read_compared(batches: list[int], feeds: list[str], tenants: list[int]) -> dict[str, str]:
-    """Pull what a scope is held against; gives what could not be read, and why."""
+    """Pull the listings that a scope is compared with; gives those that failed, and why."""
     workspace = open_workspace()
     first = pull_compared(workspace, Scope(tuple(batches), tuple(feeds), tuple(tenants)))
     if first.pulled is not None:

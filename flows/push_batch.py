@@ -1,4 +1,4 @@
-"""Push what is applied to the service: one batch, or every batch that has unsent rows."""
+"""Push applied rows to the service: of one batch, or of every batch that has unsent rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ from flows.tasks.states import COMPLETED, WITH_ERRORS
 from schemas.counting import agree, quantity
 
 MOST_BATCHES = 50
-"""Batches of one run, those that were not tried for longest; the next run goes on with the rest."""
+"""The most batches of one run, longest untried first; the next run takes the rest."""
 MOST_RATE = 1_000_000
 """Requests a second."""
 ABOUT = "Rows at the service, by batch, operation and state"
@@ -55,14 +55,14 @@ def push_batch(
     max_rows: Rows | None = None,
     rate: Annotated[float | None, Field(ge=LEAST_RATE, le=MOST_RATE)] = None,
 ) -> RunState[Any]:
-    """Send what is unsent: every PUT until it is there, a POST again only if it was not done.
+    """Send unsent rows: every PUT until it succeeds, a POST again only if it was not done.
 
     The artifact push-results shows the rows by operation and state.
 
     Args:
-        batch_id: Number of the batch; 0 takes batches that have unsent rows, 50 of them in a run.
-        max_rows: Send at most so many rows of each batch this time.
-        rate: Begin at most so many requests a second; none: as the worker's settings say.
+        batch_id: Number of the batch; 0: batches that have unsent rows, up to 50 in a run.
+        max_rows: Send at most this number of rows of each batch in this run.
+        rate: Begin at most this number of requests a second; none: the worker's setting.
     """
     if (skipped := overtaken()) is not None:
         return skipped
@@ -70,7 +70,7 @@ def push_batch(
         refuse_if_renumbered(batch_id)
     found = [batch_id] if batch_id else waiting()
     batches = found[:MOST_BATCHES]
-    # Once more, it would send so many once more.
+    # A retry would send max_rows rows once more.
     send = push_rows if max_rows is None else push_rows.with_options(retries=0)
     ended, kept_back, left = [], [], []
     busy: list[int] = []
@@ -106,12 +106,12 @@ def push_batch(
 
 @task(name="find unsent", task_run_name="find batches with unsent rows", **FROM_LEDGER)
 def waiting() -> list[int]:
-    """The batches that have something to push, those first that were not tried for longest."""
+    """The batches that have something to push, longest untried first."""
     return waiting_to_push(open_workspace())
 
 
 def _is_worked_on(batch_id: int) -> bool:
-    """Seen before this run is noted as one of the batch: its end is none of the other run's."""
+    """Whether another run has the batch; asked before this run is noted as one of its runs."""
     with open_workspace().database.connect() as connection:
         return bool(worked_on(connection, batch_id))
 
@@ -120,11 +120,11 @@ def _is_worked_on(batch_id: int) -> bool:
 def push_rows(
     batch: BatchStatus, *, max_rows: int | None, rate: float | None, patient: bool, named: bool
 ) -> BatchStatus:
-    """Name the service if need be, and send; a service that is down is told, with the way on.
+    """Name the service if need be, and send; if the service is down, say so and what to do.
 
-    `patient`: a run that sends the same records is waited for. `named`: the run is of this batch.
+    `patient`: wait for a run that sends the same records. `named`: the run is for this batch alone.
     """
-    # Held for writing even when it has ended: rows of it may be unsent again.
+    # Taken for writing even if the batch has ended: some of its rows may be unsent again.
     with held(batch.batch_id, State.MERGED) as (workspace, lease):
         place = workspace if patient else hardly_waiting(workspace)
         if rate is not None:
@@ -142,7 +142,7 @@ def push_rows(
 
 
 def _stops(ended: Sequence[BatchStatus]) -> list[str]:
-    """Why not everything of each batch could be sent."""
+    """Why some rows of each batch could not be sent."""
     return [batch.stopped for batch in ended if batch.stopped]
 
 
@@ -181,10 +181,10 @@ def _end_state(
     *,
     waits: int,
 ) -> RunState[Any]:
-    """How a run ends, and what it says of the batches it did not push.
+    """The end state of a run, with what it says of batches it did not push.
 
-    `kept_back`: what keeps others from being pushed; `left`: those that other runs have; `busy`:
-    those with records that another run is sending; `waits`: those of the next run.
+    `kept_back`: why batches could not be pushed; `left`: batches that other runs have; `busy`:
+    batches whose records another run is sending; `waits`: batches left for the next run.
     """
     data = [batch.model_dump(mode="json") for batch in ended]
     stopped = _stops(ended)

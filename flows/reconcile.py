@@ -49,14 +49,14 @@ class ReconciliationEnd(BaseModel):
     report_hash: str
     folder: str
     because: str = ""
-    """What stands in the way of a better verdict, and the way on."""
+    """What stands in the way of a better verdict, and what to do about it."""
 
 
 def _name(as_of: date | None) -> str:
     try:
         return f"reconcile as of {day_of(as_of, read_settings().time_zone)}"
     except SettingsError:
-        return "reconcile"  # The run itself says what is wrong with the setting.
+        return "reconcile"  # The run itself reports what is wrong with the setting.
 
 
 @flow(name="reconcile", flow_run_name=called(lambda given: _name(given["as_of"])), **HOOKS)
@@ -69,7 +69,7 @@ def reconcile(
     restate: str | None = None,
     pull: bool | None = None,
 ) -> RunState[Any]:
-    """Hold what was delivered against the database and the service; explain every difference.
+    """Compare what was delivered with the database and the service; explain every difference.
 
     Args:
         as_of: Last day the report is about; none: the day the run was scheduled for, in
@@ -79,8 +79,8 @@ def reconcile(
         feeds: Only these feeds.
         tenants: Only the records of these tenants.
         restate: Why a day before the last run of the scope is reconciled again.
-        pull: Read the service's listings first, those that are compared; none: where a service is
-            set and the run is of its own day. One that cannot be read leaves the run Incomplete.
+        pull: Read the service's listings that are compared first; none: if a service is set and
+            the run is about its own day. A listing that cannot be read leaves the run Incomplete.
     """
     if (skipped := overtaken(ANY_DAY)) is not None:
         return skipped
@@ -94,7 +94,7 @@ def reconcile(
             why = f"Nothing to do: reconciliation {later} is as of a later day than {day}."
             return Completed(name=SKIPPED, message=f"{why} {ANY_DAY}")
     unread: dict[str, str] = {}
-    # A listing of today says nothing of a day that has passed.
+    # Today's listing says nothing about a past day.
     of_own_day = as_of is None and day == today(zone)
     if pull or (pull is None and of_own_day and wanted(open_workspace(), scope)):
         unread = read_compared(batches, feeds, tenants)
@@ -136,7 +136,7 @@ def reconcile_task(
 
 
 def publish(done: Reconciled) -> None:
-    """Fixed keys, so that the UI shows the versions of one report after each other."""
+    """Publish artifacts under fixed keys, so that the UI shows a report's versions in sequence."""
     number = done.run.id
     about = (
         f"Reconciliation {number}: {word_of(done.run.verdict)}. All of it: {done.written.folder}."
@@ -169,5 +169,5 @@ def end_of(verdict: str, sentence: str, data: dict[str, Any] | None = None) -> R
         return Completed(name="Completed", message=sentence, data=data)
     if verdict == "NOT_RECONCILED":
         return Completed(name="Breaks", message=sentence, data=data)
-    # Returned and not raised: a retry finds the same source missing.
+    # Returned and not raised: a retry would miss the same source.
     return Failed(name="Incomplete", message=sentence)

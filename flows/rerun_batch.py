@@ -1,4 +1,4 @@
-"""Run a batch again: go on where it stopped, read it from the start, or take its repaired rows."""
+"""Run a batch again: continue where it stopped, read it anew, or take its repaired rows."""
 
 from typing import Any, Literal
 
@@ -41,11 +41,12 @@ def rerun_batch(
 
     Args:
         batch_id: Number of the batch, as the table of batches lists it.
-        from_stage: stage reads and judges the archived files anew, while nothing of them is
-            applied; report only recounts.
+        from_stage: stage reads and judges the archived files again, if nothing of them is applied;
+            report only recounts.
         only: failed rows takes the rows with errors in as a batch of their own, from the corrected
-            file, or as they were delivered where what they refer to has arrived since.
-        corrected_file: What recon rejects wrote, corrected; a file or folder as the worker sees it.
+            file, or as delivered where the records they refer to have arrived since.
+        corrected_file: The output of recon rejects, corrected; a file or folder as the worker sees
+            it.
         over_budget: What to do with a batch over its error budget: ask on this run's page, discard
             it, or release its clean rows all the same.
     """

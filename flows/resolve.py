@@ -27,11 +27,11 @@ from schemas.counting import quantity
 from schemas.operations import BY_NAME
 
 OperationName = Annotated[Operation, WithJsonSchema({"type": "string", "enum": [*BY_NAME]})]
-"""Those that take records, of your own too: the form has them as they are when it is deployed."""
+"""Operations that take records, own kinds included; the form lists those known at deployment."""
 
 
 NotBlank = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"\S")]
-"""A text that says something. By the pattern the server refuses blanks before there is a run."""
+"""A text that is not blank. The pattern has the server refuse blanks before a run exists."""
 
 
 @flow(
@@ -53,17 +53,18 @@ def resolve(
 ) -> RunState[Any]:
     """Decide about rows that nothing else can settle; who decided and why is kept.
 
-    The artifact resolution shows how many rows changed. Nothing is sent here.
+    The artifact resolution shows how many rows changed. This flow sends nothing.
 
     Args:
         batch_id: Number of the batch.
-        decision: confirm: the service has it; resend: the next push sends it; abandon: never.
+        decision: confirm: the service has the row; resend: the next push sends it; abandon: it is
+            never sent.
         reason: Why; kept in the audit trail.
         by: Who decides.
         rows: FILE:line:LINE or FILE:record:NUMBER of each row.
         all_rows: Instead of naming rows: all rows of the batch in this state.
         operation: Only rows of this operation.
-        state: Only rows in this state; acknowledged: those that somebody confirmed.
+        state: Only rows in this state; acknowledged: only those that somebody confirmed.
     """
     _refuse_unless_one(rows, all_rows=all_rows)
     refuse_if_renumbered(batch_id)
@@ -84,7 +85,7 @@ def resolve(
 
 
 def _refuse_unless_one(rows: list[str], *, all_rows: bool) -> None:
-    """A list that was forgotten must not mean everything."""
+    """Refuse both or neither of rows and `all_rows`: a forgotten list must not mean everything."""
     if rows and all_rows:
         raise BatchStateError(
             "Rows are named and all_rows is on; nothing was changed. Choose one of the two."
@@ -106,7 +107,7 @@ def settle_rows(
     operation: str | None,
     state: str,
 ) -> dict[str, Any]:
-    """What the audit trail keeps of the decision; raises BatchStateError where no row is chosen."""
+    """Settle rows; gives what the audit trail keeps. Raises BatchStateError if no row is chosen."""
     workspace = open_workspace()
     with workspace.database.connect() as connection:
         if (run := this_run()) is not None:

@@ -1,4 +1,4 @@
-"""Look into an inbox: one run of import-batch for every delivery that is complete."""
+"""Look into an inbox, and start a run of import-batch for every complete delivery."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from flows.tasks.states import WITH_ERRORS
 NOTHING_THERE = {"File": "none", "Became": "", "Detail": ""}
 IMPORT = "import-batch/adhoc"
 MOST_FAILED = 3
-"""Runs of one delivery that may fail or crash; after them it takes somebody to go on."""
+"""The failed or crashed runs of one delivery after which only a person can continue."""
 
 
 @flow(
@@ -48,18 +48,18 @@ def watch_inbox(
     over_budget: OverBudget | None = None,
     deployment: Annotated[str, Field(pattern=r"^import-batch/[^/]+$")] = IMPORT,
 ) -> RunState[Any]:
-    """Start an import for every delivery that is complete in an inbox, once for each content.
+    """Start an import for every complete delivery in an inbox, once for each content.
 
     Args:
-        inbox: The folder, as the worker sees it; none is inbox in RECON_HOME, made if need be.
+        inbox: The folder, as the worker sees it; none: inbox in RECON_HOME, made if need be.
         settle_seconds: A file that does not change for so long is complete; a manifest that states
             its bytes proves it at once.
-        profile: Path of the feed's TOML file; none is that of the deployment, or else the form of
+        profile: Path of the feed's TOML file; none: that of the deployment, or else the form of
             the service document.
-        over_budget: What an import does over its error budget: ask, discard or release; none is
+        over_budget: What an import does over its error budget: ask, discard or release; none:
             what the deployment says, or else ask.
         deployment: Which deployment imports, on the terms of its own parameter `delivery`; where
-            there is no import-batch/adhoc, this run does it itself.
+            there is no import-batch/adhoc, this run imports by itself.
     """
     if (skipped := overtaken()) is not None:
         return skipped
@@ -99,7 +99,7 @@ def look_into_inbox(
     over_budget: OverBudget | None,
     deployment: str,
 ) -> list[InboxLine]:
-    """One look; the lines tell what became of every file."""
+    """Look once; the lines say what became of every file."""
     given = {"profile": profile, "over_budget": over_budget}
     watch = watch_on(open_workspace(), inbox, _own_terms(deployment), given, deployment)
     return watch.look(settle_seconds)
@@ -112,9 +112,9 @@ def watch_on(
     given: Mapping[str, Any],
     deployment: str,
 ) -> Watch:
-    """A watch that opens what is delivered on the terms its imports take it on.
+    """A watch that opens deliveries on the terms their imports will take.
 
-    `own`: those of the deployment that imports; None: there is none. `given`: those of the watch.
+    `own`: terms of the deployment that imports; None if there is none. `given`: terms of the watch.
     """
     asked = {**(own or {}), **{name: value for name, value in given.items() if value is not None}}
     terms = Delivery.model_validate({"paths": ["any"]} | asked).terms
@@ -124,9 +124,9 @@ def watch_on(
 
 
 def _own_terms(name: str) -> dict[str, Any] | None:
-    """On which terms the deployment imports; None: there is none, and nobody named another one.
+    """The deployment's terms; None if there is no deployment and nobody named another one.
 
-    A run that is given a parameter has all of it: Prefect mixes nothing of the deployment's in.
+    A run that is given a parameter uses only that: Prefect does not merge it with the deployment's.
     """
     with get_client(sync_client=True) as client:
         try:
@@ -156,11 +156,11 @@ def _first(error: TypeError | ValidationError) -> str:
 
 
 def _deployed(name: str, terms: Mapping[str, Any]) -> Start:
-    """Imports as runs of a deployment; the content is the key, so each is made once.
+    """Start imports as runs of a deployment, with the content as key, so that each is made once.
 
-    A run of that key that has ended is of an earlier delivery, or came to nothing: it starts no
-    import any more, and the next key does, until too many failed. What a batch has taken, another
-    run finds taken.
+    If the run with a key has ended, it belongs to an earlier delivery or came to nothing, and the
+    next key starts an import, until too many runs have failed. If a batch has taken the content
+    already, another run finds that out.
     """
 
     def start(waiting: Waiting) -> Started:
@@ -186,10 +186,10 @@ def _deployed(name: str, terms: Mapping[str, Any]) -> Start:
 
 
 def _started(name: str, parameter: object, waiting: Waiting) -> Started:
-    """How the run of a delivery stands that is to come or at work, or is made now.
+    """How the delivery's run stands: scheduled, at work, or created now.
 
-    One that was started for this very delivery and has come to a good end is followed by none:
-    whatever it found there, another one would find as well. Nor are too many that failed.
+    A run that was started for this very delivery and ended well has no successor, since another
+    would find the same. Neither have too many failed runs.
     """
     number, failed, before = max(waiting.run, 1), waiting.failed, None
     while True:
@@ -235,7 +235,7 @@ def _state_of(run: FlowRun) -> str:
 
 
 def _is_failed(run: FlowRun) -> bool:
-    """By itself, or as its process ended, which its file may be the cause of; not by a Cancel."""
+    """Whether the run failed, or crashed, perhaps because of its file; a Cancel does not count."""
     return run.state is not None and (run.state.is_failed() or run.state.is_crashed())
 
 
@@ -244,7 +244,7 @@ def _is_over(run: FlowRun) -> bool:
 
 
 def inbox_table(lines: Sequence[InboxLine]) -> list[dict[str, str]]:
-    """One line per file or delivery, what wants attention first."""
+    """One line per file or delivery, those that need attention first."""
     first = ("failed", "quarantined")
     order = sorted(lines, key=lambda line: line.became not in first)
     table = [

@@ -8,5 +8,5 @@ guards    what the database itself holds everybody to: roles, leases, states, th
 
 import csv
 
-# How large a cell may be is a setting; Python's reader of CSV has a limit of its own for a process.
+# How large a cell may be is a setting of ours; the csv module has its own limit per process.
 csv.field_size_limit(2**31 - 1)

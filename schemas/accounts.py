@@ -1,7 +1,7 @@
-"""Accounts of people: their roles, and which of them may do what.
+"""Accounts of people: their roles, and which role may do what.
 
-The database holds to it in the functions that write decisions and signatures
-(`schemas.guards.accounts`), whatever program asks.
+The database enforces this in the functions that write decisions and signatures
+(`schemas.guards.accounts`), whatever program calls them.
 """
 
 import re
@@ -15,7 +15,7 @@ class AccountRole(StrEnum):
     """What an account may do; one account may have several."""
 
     VIEWER = "viewer"
-    """Sees runs, batches and the trail. Every account does."""
+    """Sees runs, batches and the trail, as every account does."""
     OPERATOR = "operator"
     """Repairs batches: uploads, releases, discards, reruns, settles; assigns breaks."""
     PREPARER = "preparer"
@@ -23,7 +23,7 @@ class AccountRole(StrEnum):
     APPROVER = "approver"
     """Decides about breaks and approves what somebody else prepared."""
     ADMINISTRATOR = "administrator"
-    """Keeps accounts; nothing else."""
+    """Manages accounts and does nothing else."""
 
 
 DECIDERS = (AccountRole.PREPARER, AccountRole.APPROVER)
@@ -49,19 +49,19 @@ ACTS: Mapping[Choice | Role, str] = {
     Role.PREPARED: "preparing a report",
     Role.APPROVED: "approving a report",
 }
-"""What is done, as a refusal names it."""
+"""The name of each act in the message of a refusal."""
 NAME = r"[a-z0-9][a-z0-9._@-]{0,63}"
-"""What an account may be called, as a pattern that Python and PostgreSQL read alike."""
+"""Allowed account names, as a pattern that Python and PostgreSQL read alike."""
 _ATOM = "[A-Za-z0-9_+'&!#/=~-]+"
 ADDRESS = rf"(?=[^@]{{1,64}}@){_ATOM}([.]{_ATOM})*@[A-Za-z0-9-]+([.][A-Za-z0-9-]+)*"
-"""An address that reports are mailed to, as a pattern that Python and PostgreSQL read alike."""
+"""A mail address for reports, as a pattern that Python and PostgreSQL read alike."""
 LONGEST_ADDRESS = 254
 FULL_NAME = 100
-"""Characters of a full name at most."""
+"""The most characters of a full name."""
 HOURS = 12
-"""How long a login lasts at the longest."""
+"""The most hours a login lasts."""
 SELF_DECLARED = "self-declared"
-"""What is said of a name that no login stands behind."""
+"""The note beside a name that no login stands behind."""
 APPROVED, APPROVED_SELF_DECLARED = "APPROVED", "APPROVED_SELF_DECLARED"
 
 
@@ -78,7 +78,7 @@ def is_name(text: str) -> bool:
 
 
 def approval(people: Mapping[Role, str | None]) -> str | None:
-    """What two signatures amount to, by the account behind each; None: it is not approved."""
+    """The status that the signatures give, by the account behind each; None if not approved."""
     if Role.APPROVED not in people:
         return None
     return APPROVED if all(people.get(role) for role in Role) else APPROVED_SELF_DECLARED

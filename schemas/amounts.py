@@ -1,32 +1,32 @@
-"""Amounts as frames of reconciliation hold them: exact decimals, and texts of what fits none."""
+"""Amounts in frames of reconciliation: exact decimals, and texts where no decimal fits."""
 
 import re
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact
 
 EXACT = Context(prec=400_000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact])
-"""Wide enough for any sum of what PostgreSQL holds as a number; a digit lost would raise."""
+"""Wide enough for any sum of numbers that PostgreSQL holds; raises rather than lose a digit."""
 
 KEYS = "keys"
-"""What a hash total is of, where it stands among amount fields."""
+"""The name of a hash total over keys, where it stands among amount fields."""
 
 BEYOND = "_beyond"
-"""Suffix: the text of an amount that no exact column holds; null beside all others.
+"""Suffix: the text of an amount that no exact column can hold; null for all other amounts.
 
 Frames of reconciliation only, and only where there is such an amount.
 """
 
 UNREADABLE = "_unreadable"
-"""Suffix: what stands in place of an amount that cannot be read; null beside all others.
+"""Suffix: the text in place of an amount that cannot be read; null for all other amounts.
 
 Frames of reconciliation only, and only where there is such an amount.
 """
 
 MOST_CHARACTERS = 60
-"""A longer number is told by a power of ten, to the last digit: 1e308."""
+"""A longer number is shown with a power of ten and all its digits: 1e308."""
 
 
 def spelled(number: Decimal) -> str:
-    """The one text of a number: equal numbers are equal texts."""
+    """The canonical text of a number: equal numbers have equal texts."""
     if not number.is_finite():
         return str(number)
     sign, digits, exponent = EXACT.normalize(number).as_tuple()
@@ -38,7 +38,7 @@ def spelled(number: Decimal) -> str:
 
 
 def addends(number: Decimal) -> list[Decimal]:
-    """A number too long to be read, as the parts between its long rows of zeros; else itself."""
+    """Split a number too long to read at its long runs of zeros; any other is its only addend."""
     size = format(EXACT.normalize(number.copy_abs()), "f")
     if len(size) <= MOST_CHARACTERS:
         return [number]
@@ -50,7 +50,7 @@ def addends(number: Decimal) -> list[Decimal]:
 
 
 def in_text(amount: Decimal) -> str:
-    """Money within a sentence, exact: two decimals or more, a long one as 1e308 + 10.50."""
+    """Money within a sentence, exact: at least two decimals, and a long number as 1e308 + 10.50."""
     terms = []
     for one in addends(amount.copy_abs()):
         text = spelled(one)
@@ -61,16 +61,16 @@ def in_text(amount: Decimal) -> str:
 
 
 MICRO_DIGITS = 6
-"""Digits behind the point of an amount that is held as a whole number of millionths."""
+"""Decimal digits of an amount that is held as a whole number of millionths."""
 
 MOST_SCALE = 38
-"""Digits behind the point that such an amount is written with at most; those beyond are zeros, as
+"""The most decimal digits such an amount may be written with; those after the sixth are zeros, as
 databases write amounts of a fixed scale."""
 
 _WHOLE_DIGITS = 9
 BEYOND_MILLIONTHS = 10 ** (_WHOLE_DIGITS + MICRO_DIGITS)
-"""The least number of millionths that is too large for such an amount."""
+"""The lowest number of millionths that is too large for such an amount."""
 
 _ZEROS = MOST_SCALE - MICRO_DIGITS
 MILLIONTHS = rf"^-?[0-9]{{1,{_WHOLE_DIGITS}}}(\.[0-9]{{1,{MICRO_DIGITS}}}0{{0,{_ZEROS}}})?$"
-"""Texts of such amounts; of at most 15 digits that say something, so they survive a double."""
+"""Texts of such amounts; at most 15 significant digits, so they survive a double."""

@@ -1,4 +1,4 @@
-"""Classes of breaks: how reports group them, and what is the same of all breaks of one."""
+"""Classes of breaks: how reports group them, and what all breaks of a class have in common."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from schemas.tables import CURRENCY_RATE, INSERT_BATCH_DATA, INVOICE_FILE, PAYME
 
 
 class BreakClass(StrEnum):
-    """The kinds of difference, as reports group them."""
+    """A kind of difference, as reports group them."""
 
     DELIVERY = "DELIVERY"
     COMPLETENESS = "COMPLETENESS"
@@ -38,20 +38,20 @@ class HeldAgainst(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OfClass:
-    """What is the same of all breaks of a class."""
+    """What all breaks of a class have in common."""
 
     grave: bool
     """Whether they are severe whatever their money and age."""
     in_rows: bool
-    """Whether another text in the delivered row may close them."""
+    """Whether a corrected text in the delivered row may close them."""
     between: bool
-    """Whether they are of records held against others, which may have come in another extract."""
+    """Whether they hold a record against others, which may have come in another extract."""
     tried_again: bool
-    """Whether they are looked for once more, with one side as it was, where they are gone."""
+    """Whether a break that is gone is looked for again with one side as it was."""
     needs: Table | None
-    """The record kind without which they are not looked for; of a batch, the listing of it."""
+    """The record kind without which they are not looked for; for BATCH breaks, its listing."""
     compared: HeldAgainst
-    """What they hold against each other, where their code does not say otherwise."""
+    """The two sources they hold against each other, unless the break code says otherwise."""
 
 
 CLASSES: Mapping[BreakClass, OfClass] = {

@@ -1,6 +1,6 @@
-"""Break codes: what a difference between two truths is called, and what to do about it.
+"""Break codes: the name of each difference between two sources, and what to do about it.
 
-A code is stable: it is part of a break's id, of rule files and of what auditors file away.
+A code is stable: break ids, rule files and auditors' records contain it.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from schemas.break_classes import CLASSES, BreakClass, HeldAgainst, OfClass
 
 
 class Status(StrEnum):
-    """What became of one record; exclusive, and adding up to the input."""
+    """What became of a record; every record has exactly one, so they add up to the input."""
 
     MATCHED_EXACT = "MATCHED_EXACT"
     MATCHED_TOLERANCE = "MATCHED_TOLERANCE"
@@ -48,18 +48,18 @@ STATUSES: Mapping[str, str] = {
     Status.UNPROVEN: "the same on both sides, but the delivered text cannot be shown",
     Status.UNKNOWN: "without a key, or an amount that cannot be held exactly",
 }
-"""What each is, in reports and on pages."""
+"""The meaning of each status, in reports and on pages."""
 
 
 class Money(StrEnum):
-    """What the amount of a break is; never mixed with another in one sum."""
+    """What the amount of a break is; amounts of different kinds are never added up."""
 
     DIFFERENCE = "difference"
-    """By how much two sides differ: the whole record where one side lacks it."""
+    """How far two sides differ; the whole record's money where one side lacks the record."""
     GROSS = "gross"
-    """The money of the record it is about: nothing is known to be missing."""
+    """The money of the record the break is about; nothing is known to be missing."""
     UNREADABLE = "not readable"
-    """It has an amount, as delivered, that is no number: it is in no sum."""
+    """The delivered amount is not a number, so it is in no sum."""
     NONE = "none"
     """No money: a rate, a document, a flag."""
 
@@ -80,27 +80,27 @@ class BreakCode:
     """What to do next, as a sentence."""
     group: BreakClass
     money: Money = Money.NONE
-    """What its amount is; a DIFFERENCE in a field that holds no money is GROSS."""
+    """What the amount is; DIFFERENCE becomes GROSS for a field that holds no money."""
     whole: Money | None = None
-    """What it is where the break names no field, if that is something else."""
+    """What the amount is if the break names no field; None: the same as `money`."""
     amounts: bool = False
-    """Whether its two values are amounts in one currency, whose difference says something."""
+    """Whether its two values are amounts in one currency, with a meaningful difference."""
     debt: bool = False
-    """Whether its amount adds up the payments of a debt, and so what breaks of these say."""
+    """Whether its amount adds up the payments of a debt, and so includes their own breaks."""
     together: bool = False
-    """Whether, where it names no side, it is about several records together: its key, that of a
-    debt or a plan, may be written like the key of another record."""
+    """Whether a break that names no side is about several records together. Its key is then that of
+    a debt or a plan, and may look like the key of another record."""
     at_service: bool = False
-    """Whether it is about what was sent and what the service says of that, unlike its class."""
+    """Whether it compares what was sent with the service's answer, whatever its class compares."""
 
     @property
     def compared(self) -> HeldAgainst:
-        """Which two sources it holds against each other."""
+        """The two sources the break holds against each other."""
         return HeldAgainst.ANSWER if self.at_service else self.of_class.compared
 
     @property
     def of_class(self) -> OfClass:
-        """What is the same of all breaks of its class: it decides more than the heading."""
+        """What all breaks of its class have in common; the class decides more than the heading."""
         return CLASSES[self.group]
 
 
@@ -400,7 +400,7 @@ BREAKS = _by_code(
 )
 """Every break code, in the order reports explain them.
 
-Where two tell the same difference, the first of them has its money in totals.
+Where two codes report the same difference, totals count the money of the first.
 """
 OF_AMOUNTS = [code for code, of in BREAKS.items() if of.amounts]
 """Codes of breaks between two amounts."""

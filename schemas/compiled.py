@@ -1,11 +1,11 @@
 """Compile a loop over bytes, and keep its machine code for the next process.
 
-A process that finds the code loads and calls it without numba, whose import costs more than reading
-many a delivery; numba is imported where a loop has to be compiled.
+A process that finds kept code calls it without numba, whose import costs more than reading many a
+delivery. Only a process that has to compile a loop imports numba.
 
-Machine code is run without question. So it is kept in a folder of this account alone, below
-`NUMBA_CACHE_DIR`, whose name says what it was made of and for which processor: after an upgrade it
-is another one. Whatever goes wrong with the folder costs the time to compile again, nothing else.
+Machine code runs unchecked. So it is kept in a folder that belongs to this account alone, below
+`NUMBA_CACHE_DIR`; the folder's name tells its sources and its processor, so an upgrade uses another
+folder. If anything is wrong with the folder, the loop is compiled again, and nothing else is lost.
 """
 
 import os
@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-# Without arrays of its own nobody counts who has them, which would take most of its time. Python
-# never calls what numba makes, so nothing has to be made for that.
+# Loops make no arrays, so reference counting, which would take most of their time, is off. Python
+# never calls numba's functions directly, so they need no wrappers.
 _OPTIONS: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _DIGEST = sha256().digest_size
 _FOUND_IN_EVERY_PROCESS = {"memcpy", "memmove", "memset"}
@@ -33,11 +33,11 @@ Loop = TypeVar("Loop", bound=Callable[..., object])
 
 
 def compiled(loop: Loop) -> Loop:
-    """A loop that Python calls, as machine code: made when it is first called.
+    """Turn a loop that Python calls into machine code, made on the first call.
 
-    It runs beside other threads, returns an integer or nothing, and makes no arrays: whoever calls
-    it gives it those it writes to, and numbers of 64 bits. What it uses stands in `schemas` or
-    beside it. `NUMBA_DISABLE_JIT=1` leaves it as it is.
+    The loop runs beside other threads, returns an integer or nothing, and makes no arrays: the
+    caller passes in the arrays it writes to, and numbers are of 64 bits. What it uses has to stand
+    in `schemas` or in its own folder. `NUMBA_DISABLE_JIT=1` leaves the loop uncompiled.
     """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
         return loop
@@ -47,7 +47,7 @@ def compiled(loop: Loop) -> Loop:
     def call(*arguments: object) -> object:
         kinds = tuple(map(_kind, arguments))
         if kinds not in made:
-            with _lock:  # Code that is loaded twice has all its names twice.
+            with _lock:  # Loading the same code twice would define all its names twice.
                 if kinds not in made:
                     made[kinds] = _Machine(loop, kinds)
         return made[kinds](arguments)
@@ -56,13 +56,13 @@ def compiled(loop: Loop) -> Loop:
 
 
 def loop_part(of: Loop) -> Loop:
-    """A part of compiled loops, which is compiled with each of them; to Python it is as it is."""
+    """Mark a function that compiled loops call and are compiled with; Python sees it unchanged."""
     _parts.append(of)
     return of
 
 
 class _Machine:
-    """The machine code of a loop for arguments of some kinds."""
+    """The machine code of a loop for one combination of argument kinds."""
 
     def __init__(self, loop: Callable[..., object], kinds: tuple["_Kind", ...]) -> None:
         self._returns = loop.__annotations__["return"] is int
@@ -84,7 +84,7 @@ class _Code(NamedTuple):
 
 
 class _ArrayKind(NamedTuple):
-    """An array as a loop sees it; two of them may be read by the same code."""
+    """An array as a loop sees it; arrays of one kind share the same code."""
 
     dtype: np.dtype[Any]
     ndim: int
@@ -110,7 +110,7 @@ def _kind(argument: object) -> _Kind:
 
 
 def _flat(arguments: tuple[object, ...]) -> Iterator[c_int64]:
-    """Arguments as numba's functions take them: all arrays and tuples as their parts.
+    """Flatten arguments as numba's functions take them: arrays and tuples become their parts.
 
     Source: numba, `core/datamodel/models.py`, ArrayModel.
     """
@@ -126,7 +126,7 @@ def _flat(arguments: tuple[object, ...]) -> Iterator[c_int64]:
 
 
 def _kept(loop: Callable[..., object], kinds: tuple[_Kind, ...]) -> _Code:
-    """The code of a loop: as it is kept, or else made and kept."""
+    """The code of a loop: read if it is kept, else compiled and kept."""
     path = None
     with suppress(OSError):
         name = f"{loop.__name__}-{sha256(repr(kinds).encode()).hexdigest()[:16]}.o"
@@ -141,11 +141,11 @@ def _kept(loop: Callable[..., object], kinds: tuple[_Kind, ...]) -> _Code:
 
 
 def _read(path: Path) -> _Code | None:
-    """Kept code; None: there is none, or not as it was written there.
+    """Kept code; None if there is none, or if it was altered or moved.
 
     Raises OSError where somebody else may have put it there.
     """
-    # A link leads to what is not kept here, and a pipe is not waited for.
+    # Follow no link, which may lead outside the folder, and do not wait for a pipe.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     with suppress(FileNotFoundError), os.fdopen(os.open(path, flags), "rb") as file:
         _refuse_shared(os.fstat(file.fileno()), path)
@@ -158,7 +158,7 @@ def _read(path: Path) -> _Code | None:
 
 
 def _digest(path: Path, whole: bytes) -> bytes:
-    """The digest of code at its place: elsewhere it is that of another loop or version."""
+    """Digest code with its place, so that code of another loop or version does not match."""
     place = f"{path.parent.name}/{path.name}\n"
     return sha256(place.encode() + whole).digest()
 
@@ -176,7 +176,7 @@ def _write(path: Path, code: _Code) -> None:
 
 
 def _folder(source: Path) -> Path:
-    """Where the code of the loops of a folder is kept; raises OSError where it cannot be."""
+    """The folder for the code of a source folder's loops; raises OSError if it cannot be used."""
     base = os.environ.get("NUMBA_CACHE_DIR")
     if not base:
         raise OSError("There is no folder to keep machine code in.")
@@ -194,7 +194,7 @@ def _refuse_shared(found: os.stat_result, path: Path) -> None:
 
 @cache
 def made_of(folder: Path) -> str:
-    """A name for all that the loops of a folder are made of, and for the processor they are for."""
+    """A name made of all that a folder's compiled code depends on, including the processor."""
     from llvmlite import binding  # noqa: PLC0415
 
     machine = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"

@@ -5,12 +5,12 @@ from typing import Any
 
 
 def quantity(number: int, noun: str, spell: Callable[[int], str] = str) -> str:
-    """A number and its noun, given in the singular; only what is exactly one is singular."""
+    """A number and its noun, which is given in the singular and stays so for exactly one."""
     return f"{spell(number)} {noun if number == 1 else plural(noun)}"
 
 
 def plural(noun: str) -> str:
-    """Of regular nouns, and of phrases that end in one: `kept file`, `open break`."""
+    """The plural of a regular noun, or of a phrase that ends in one: `kept file`, `open break`."""
     if noun.endswith(("s", "x", "ch", "sh")):
         return f"{noun}es"
     if noun.endswith("y") and noun[-2] not in "aeiou":
@@ -19,7 +19,7 @@ def plural(noun: str) -> str:
 
 
 def agree(number: int, one: str, more: str) -> str:
-    """The verb, or whatever else goes with the number."""
+    """The verb, or any other word, that agrees with the number."""
     return one if number == 1 else more
 
 
@@ -31,11 +31,11 @@ def first_of(
     by: str = ", ",
     end: str = " and",
 ) -> str:
-    """The first of several, each spelled out, and how many more there are: `a, b and 3 more`."""
+    """The first of several, each spelled out, and the number of the rest: `a, b and 3 more`."""
     more = f"{end} {len(several) - most} more" if len(several) > most else ""
     return by.join(map(spell, several[:most])) + more
 
 
 def grouped(number: int) -> str:
-    """For terminals and logs: in groups of three, with commas."""
+    """A number in groups of three with commas, for terminals and logs."""
     return f"{number:,}"

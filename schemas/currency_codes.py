@@ -49,7 +49,7 @@ _OF_ONE = {
     "ر.ع": "OMR",
     "ر.ق": "QAR",
 }
-"""Signs of one currency alone, without a point at their end."""
+"""Signs that only one currency has, without a point at their end."""
 _RUPEES = {"IN": "INR", "PK": "PKR", "LK": "LKR", "NP": "NPR", "MU": "MUR", "SC": "SCR"}
 _OF_REGION = {
     "$": {
@@ -101,14 +101,14 @@ _OF_REGION = {
     "FCFA": {},
     "F CFA": {},
 }
-"""Signs of several, or that mean another thing too, and which they are where the region is known.
+"""Signs of several currencies, or with another meaning too -> region -> currency.
 
-Beside the sign of another currency each of them is a second one.
+Beside the sign of another currency, each of them counts as a second currency.
 """
 _OTHERWISE_TOO = frozenset({"Q", "R", "KM", "Br", "Bs", "B/", "DH", "Fr", "fr", "din", "р"})  # noqa: RUF001
-"""Of those, what may stand beside numbers that are no money: kilometres, a quarter, a Friday."""
+"""Signs among them with another meaning beside a number: kilometres, a quarter, a Friday."""
 _LONGEST = 4
-"""Letters and signs of a sign such as `Bds$`."""
+"""The most characters of a sign such as `Bds$`."""
 # Source: Windows language code identifiers, as number formats of workbooks state them.
 _REGIONS = {
     0x409: "US",
@@ -167,15 +167,15 @@ _REGIONS = {
     0x441: "KE",
 }
 _AROUND = " \t\u00a0\u2009\u200e\u200f\u202f.,:+-()'"
-"""What a sign may have around it that is no part of it."""
+"""Characters around a sign that are not part of it."""
 _LANGUAGE = 0xFFFF
-"""Bits of a locale that say the language; those above say the calendar and the digits."""
+"""The bits of a locale that say the language; higher bits say the calendar and the digits."""
 
 
 def code_of_sign(sign: str, locale: str = "") -> str | None:
-    """The currency that a sign or code stands for; None: for none, or for several.
+    """The currency that a sign or code stands for; None if it stands for none or for several.
 
-    `locale` is as a number format states it, a number in base 16 (`41D`) or a tag (`sv-SE`).
+    `locale` is written as in a number format: a hexadecimal number (`41D`) or a tag (`sv-SE`).
     """
     sign = sign.strip(_AROUND)
     if sign in CODES:
@@ -184,12 +184,12 @@ def code_of_sign(sign: str, locale: str = "") -> str | None:
 
 
 def is_sign(text: str) -> bool:
-    """Whether a text is, or has in it, a sign of money, be it known whose or not."""
+    """Whether a text is or contains a sign of money, whether or not its currency is known."""
     return text.strip(_AROUND) in _OF_REGION or any(category(one) == "Sc" for one in text)
 
 
 def is_money_alone(text: str) -> bool:
-    """Whether a text is a code or a sign of money, and nothing else that stands beside numbers."""
+    """Whether a text is only a code or sign of money, and cannot mean anything else by a number."""
     sign = text.strip(_AROUND)
     if sign in CODES or sign in _OF_ONE:
         return True

@@ -9,26 +9,27 @@ from dataclasses import dataclass
 ANY_ROLE = ("Client", "Admin", "Partner")
 PUT, POST = "PUT", "POST"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
-"""Of a path: the field whose value stands there."""
+"""A placeholder of a path: the field whose value stands there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one record is sent to, or listed; records are known by name here."""
+    """Where a record is sent to, or listed; records are known by name here."""
 
     name: str
-    """Default operation name; only SaveCampaignActionClientForm and ClientRegister are given."""
+    """Operation name. The document gives only SaveCampaignActionClientForm and ClientRegister; the
+    others are default names."""
     method: str
     path: str
     request: str
     response: str
     roles: tuple[str, ...] = ANY_ROLE
-    """Any one of them is enough; empty: the document shows no requirement."""
+    """Any one of them is enough; empty if the document shows no requirement."""
     also: tuple[str, ...] = ()
-    """Other methods the document lists for the path."""
+    """Other methods that the document lists for the path."""
     returns_list: bool = False
     response_name: str | None = None
-    """Name of the wrapper record, where the response is not the record itself."""
+    """Name of the wrapper record, if the response is not the record itself."""
 
     @property
     def keyed(self) -> bool:
@@ -37,7 +38,7 @@ class Endpoint:
 
     @property
     def addressed(self) -> tuple[str, ...]:
-        """The fields whose values the path has."""
+        """The fields whose values stand in the path."""
         return tuple(PLACEHOLDER.findall(self.path))
 
 

@@ -1,7 +1,7 @@
 """The grammar field tables are written in: Kind, Field and Table.
 
-Source: the service document, "Resources and their fields". A table is literal data; every other
-world (pandera, SQL, JSON, CSV, reference page) is derived from it.
+Source: the service document, "Resources and their fields". A table is literal data; everything else
+(pandera, SQL, JSON, CSV, reference page) is derived from it.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Kind(StrEnum):
     LIST = "list"
     RECORD = "record"
     INSTANT = "instant"
-    """A moment in UTC; for our own tables, the document has none."""
+    """A moment in UTC; only our own tables have it, the document does not."""
 
 
 NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
@@ -37,7 +37,7 @@ NUMBERS = (*INTEGERS, Kind.DOUBLE)
 
 
 TENANT = "TenantsId"
-"""The field that says whose a record is, of every record that has it."""
+"""The field that says whose a record is, in every record that has it."""
 
 
 class Rule(StrEnum):
@@ -56,7 +56,7 @@ class Field:
     kind: Kind
     required: bool = False
     of: str | None = None
-    """Element of a LIST, or the record itself for RECORD: a table name, or "string"."""
+    """What a LIST contains or a RECORD is: a table name, or "string"."""
     rules: tuple[Rule, ...] = ()
     """Validations beyond Required, in the document's order."""
     nullable_values: bool = False
@@ -66,7 +66,7 @@ class Field:
     version: bool = False
     """Orders two versions of one record: the older never replaces the newer."""
     business_date: bool = False
-    """The day the record counts for: a reconciliation as of a day ends with it."""
+    """The day the record counts for; a reconciliation as of a day takes records up to that day."""
     secret: bool = False
     """Never shown: not in logs, reports, errors or artifacts."""
     output_only: bool = False
@@ -75,12 +75,12 @@ class Field:
 
     @property
     def validations(self) -> tuple[Rule, ...]:
-        """Every rule of the field in the order the service reports them, each once."""
+        """Every rule of the field once, in the order the service reports them."""
         return tuple(dict.fromkeys([*([Rule.NOT_NULL] if self.required else []), *self.rules]))
 
     @property
     def needs_value(self) -> bool:
-        """Whether null is refused, so that a delivered header must carry the column."""
+        """Whether null is refused, so a delivered header must have the column."""
         return Rule.NOT_NULL in self.validations
 
 
@@ -92,7 +92,7 @@ class Reference:
     table: str
     column: str = "Id"
     same_tenant: bool = False
-    """Both ends carry TenantsId, and it must be the same tenant."""
+    """Both records have a TenantsId, and the two must be equal."""
 
 
 @dataclass(frozen=True)
@@ -103,16 +103,16 @@ class Table:
     title: str
     fields: tuple[Field, ...]
     key: tuple[str, ...] = ()
-    """Business key; empty: the document gives none, so the whole content is the identity."""
+    """Business key; empty if the document gives none, so that the whole content is the identity."""
     currency: str | None = None
     """The field that names the currency of the table's amounts."""
     references: tuple[Reference, ...] = ()
     extract: bool = True
     """Whether the record can be delivered as a CSV extract (embedded records cannot)."""
     endpoint: Endpoint | None = None
-    """The operation that a record of one's own is sent by, if any."""
+    """The operation that sends a record of one's own, if there is one."""
     holds_records: bool = False
-    """Whether a record of any kind may be inside, so that its text may hold a secret."""
+    """Whether it may contain records of any kind, so that its text may contain a secret."""
 
     @cached_property
     def by_name(self) -> dict[str, Field]:
@@ -140,7 +140,7 @@ class Table:
 
     @property
     def business_date(self) -> str | None:
-        """The field with the day the record counts for; None: it is compared as it stands."""
+        """The field with the day the record counts for; None if it has no such day."""
         return next((field.name for field in self.fields if field.business_date), None)
 
     @property
@@ -155,7 +155,7 @@ class Table:
 
     @property
     def unquotable(self) -> bool:
-        """Whether no value of a row in error may be shown: a lost cell moves a secret anywhere."""
+        """Whether no value of a row in error is shown: a lost cell moves secrets anywhere."""
         return self.holds_records or bool(self.secrets)
 
     @property
@@ -165,7 +165,7 @@ class Table:
 
     @property
     def has_plain_key(self) -> bool:
-        """Whether the key is of integers that every record has."""
+        """Whether the key consists of integers that every record has."""
         key = [self.by_name[name] for name in self.key]
         return bool(key) and all(of.kind in INTEGERS and of.required for of in key)
 
@@ -184,11 +184,11 @@ class Table:
 
 
 _NESTED = (Kind.STRING, Kind.MAP, Kind.LIST, Kind.RECORD)
-"""Kinds of a field of a record inside another: the document has no others, nothing reads them."""
+"""Kinds a field of a nested record may have: the document has no others, and nothing reads them."""
 
 
 def named(*tables: Table) -> dict[str, Table]:
-    """Tables by name; raises ValueError where a record inside another has a field nobody reads."""
+    """Tables by name; raises ValueError if a nested record has a field of a kind nothing reads."""
     found = {table.name: table for table in tables}
     for inside in {field.of for table in tables for field in table} & found.keys():
         for field in found[str(inside)]:

@@ -1,4 +1,4 @@
-"""The type that each Kind has in frames. Whoever needs no frame need not wait for polars."""
+"""The type of each Kind in frames; a module of its own, so that others need not import polars."""
 
 import polars as pl
 
@@ -8,7 +8,7 @@ from schemas.kinds import EXACT, OFFSET, SCALE
 Dtype = pl.DataType | type[pl.DataType]
 
 WORD: Dtype = pl.Categorical()
-"""Few words said of very many rows, in frames: a number each in place of a text of 16 bytes."""
+"""A few words repeated over many rows: each row holds a number instead of a text of 16 bytes."""
 AMOUNT = pl.Decimal(38, 18)
 """Money in frames of reconciliation: exact, 20 digits before the point and 18 behind it."""
 
@@ -31,7 +31,7 @@ FRAME_COMPANIONS: dict[Kind, tuple[str, Dtype]] = {
     Kind.DATETIME: (OFFSET, pl.Int16()),
     Kind.DATETIME_OFFSET: (OFFSET, pl.Int16()),
 }
-"""Suffix and type of the column beside a field's own."""
+"""Suffix and type of a field's companion column."""
 
 
 def frame_columns(field: Field) -> dict[str, Dtype]:
@@ -44,7 +44,7 @@ def frame_columns(field: Field) -> dict[str, Dtype]:
 
 
 def millionth_columns(field: Field) -> dict[str, Dtype]:
-    """As `frame_columns`, a double in millionths, beside its digits behind the point."""
+    """Like `frame_columns`, with a double as millionths and its number of decimal digits."""
     if field.kind is not Kind.DOUBLE:
         return frame_columns(field)
     return {field.name: pl.Int64(), field.name + SCALE: pl.Int8()}

@@ -1,4 +1,4 @@
-"""Jobs: work that somebody asked for at the desk, and where it stands."""
+"""Jobs: work ordered at the desk, and its progress."""
 
 from enum import StrEnum
 
@@ -9,13 +9,13 @@ class JobKind(StrEnum):
     IMPORT = "import"
     """Uploaded files are taken in as a delivery."""
     CORRECT = "correct"
-    """Rows with errors come again as a batch of their own, corrected or as they were delivered."""
+    """Rows with errors are taken in as a batch of their own, corrected or as delivered."""
     RERUN = "rerun"
-    """A batch goes on where it stopped."""
+    """A batch continues where it stopped."""
     RELEASE = "release"
-    """A held batch goes on with its clean rows."""
+    """A held batch continues with its clean rows."""
     DISCARD = "discard"
-    """A held batch ends, and nothing of it is applied."""
+    """A held batch ends without anything of it being applied."""
     UNDO = "undo"
     RESOLVE = "resolve"
     """Rows that are in doubt, refused or differ are settled."""
@@ -24,7 +24,7 @@ class JobKind(StrEnum):
 
 
 class JobState(StrEnum):
-    """Where a job is; one that runs and whose process is gone has stopped."""
+    """The state of a job; a running job whose process is gone counts as stopped."""
 
     ORDERED = "ordered"
     RUNNING = "running"
@@ -32,13 +32,13 @@ class JobState(StrEnum):
 
 
 OF_MERGER_JOBS = (JobKind.RELEASE, JobKind.UNDO, JobKind.RESOLVE, JobKind.PUSH, JobKind.RECONCILE)
-"""Jobs that only a process which may apply rows does."""
+"""Jobs that need a process which may apply rows."""
 MAY_ORDER = (AccountRole.OPERATOR,)
 ORDERING = "ordering work"
-"""What is done, as a refusal names it."""
+"""The name of this act in a refusal."""
 ARGUMENTS_LENGTH = 200_000
-"""Characters of the arguments of a job at most: thousands of rows, each by its name."""
+"""The most characters of a job's arguments: enough for thousands of rows, each by its name."""
 MESSAGE_LENGTH = 4_000
-"""Characters that are kept of what a job said."""
+"""The most characters kept of a job's message."""
 COULD_NOT_RUN = 2
-"""The least exit code after which a job may be started again."""
+"""The lowest exit code after which a job may be started again."""

@@ -1,4 +1,4 @@
-"""The key of a record as breaks name it: one text, and the values that it names.
+"""The key of a record as breaks name it: one text, and the values in it.
 
 `flows.steps.breaks.make.key_text` writes it.
 """
@@ -8,18 +8,18 @@ import re
 from schemas.field import INTEGERS, NESTED, Kind, Table
 
 FREE = (Kind.STRING, *NESTED)
-"""Kinds whose values may hold any sign."""
+"""Kinds whose values may contain any character."""
 PLACE = r"^[0-9]*:.*:[0-9]*"
-"""A batch, file and row, which stand for a key that lacks a part (`match_breaks.line_key`)."""
+"""A batch, file and row, in place of a key that lacks a part (`match_breaks.line_key`)."""
 READ_OTHERWISE = rf"(?s){PLACE}\\*$"
-"""A text that reads like a place, and whether it is marked as none."""
+"""A key that looks like a place; a backslash at its end marks it as a key."""
 DUPLICATE_SUFFIX = r"(?s)#[0-9].*$"
-"""What is behind the key of a break where several read alike: where its row was delivered, or a
-number. File names may have any sign, so a key has no such text: see NUMBERED."""
+"""The end of a break's key where several keys are alike: where the row was delivered, or a number.
+File names may contain any character, but keys never contain such a text: see NUMBERED."""
 NUMBERED, NOT_NUMBERED = r"#(\\*[0-9])", r"#\${1}"
-"""A text in a key that would be read as behind it, and how it is written: `#2` as `#\2`."""
+"""A text within a key that looks like this end, and how it is escaped: `#2` as `#\2`."""
 EMPTY = r"\e"
-"""An empty text; what is not there is empty."""
+"""How an empty text is written; an absent value is written as nothing."""
 
 _NUMBER = re.compile(DUPLICATE_SUFFIX)
 _NOT_NUMBERED = re.compile(r"#\\(\\*[0-9])")
@@ -30,10 +30,10 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def key_values(table: Table, key: str | None) -> dict[str, int | str] | None:
-    """The key of a record from that of its break; None where that does not name a whole one.
+    """Read the key of a record from the key of its break; None unless it names the whole key.
 
-    None as well for a key with a number or a time, which may be written in several ways. What is
-    short of a part may be the number of something else, such as of a debt.
+    Also None for a key with a number or a time, which may be written in several ways. A key that
+    lacks a part may be something else's number, such as a debt's.
     """
     kinds = [table.by_name[name].kind for name in table.key]
     if not key or not kinds or not {*kinds} <= {*INTEGERS, Kind.STRING}:
@@ -60,7 +60,7 @@ def key_values(table: Table, key: str | None) -> dict[str, int | str] | None:
 
 
 def _parts(text: str, number: int, last: int) -> list[str] | None:
-    """The parts of a text; the one at `last` is all that those before and behind it leave."""
+    """Split a text into its parts; the part at `last` may itself contain the separator."""
     before = []
     for _ in range(last):
         found = _PART.match(text)

@@ -1,8 +1,8 @@
-"""The columns that a field takes, by its Kind; their types are each world's own.
+"""The columns a field needs, by its Kind.
 
-A field may need a companion beside its own column: a time keeps its offset, a double the decimal
-it stands for. Companions are named `<Field>_<suffix>` in frames and tables alike. The types stand
-in `schemas.frame_types` and `schemas.derived.sql`, each with the library that knows them.
+A field may have a companion beside its own column: a time keeps its offset, a double the decimal
+it stands for. Companions are named `<Field>_<suffix>` in frames and tables alike. Column types are
+in `schemas.frame_types` and `schemas.derived.sql`, each with the library it needs.
 """
 
 from schemas.field import Field, Kind, Table
@@ -13,10 +13,10 @@ EXACT = "_exact"
 """Suffix: the decimal text of a double; frames only, SQL holds it as numeric."""
 
 SCALE = "_scale"
-"""Suffix: how many digits were written behind the point of a double that is held in millionths."""
+"""Suffix: how many decimal digits were written of a double that is held in millionths."""
 
 STORED_COMPANIONS = {Kind.DATETIME: OFFSET, Kind.DATETIME_OFFSET: OFFSET}
-"""Suffix of the column that a table keeps beside a field's own."""
+"""Suffix of the companion column in a database table."""
 
 
 def stored_names(field: Field) -> tuple[str, ...]:
@@ -26,7 +26,7 @@ def stored_names(field: Field) -> tuple[str, ...]:
 
 
 def identity_columns(table: Table) -> tuple[str, ...]:
-    """The columns of what tells two records apart: a time is another one at another offset."""
+    """The columns that tell two records apart; a time at another offset is another time."""
     return tuple(column for name in table.identity for column in stored_names(table.by_name[name]))
 
 

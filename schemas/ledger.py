@@ -1,8 +1,8 @@
 """Our own tables in the grammar of the field tables: what arrived, what became of it, and why.
 
-Nothing here is ever edited except the state of a batch or a send and the leases: rows, outcomes,
-receipts, images, earlier sends and events are only added. The one exception: that a row was
-corrected is taken back when the repair that corrected it is undone.
+Only the state of a batch or a send and the leases are ever edited: rows, outcomes, receipts,
+images, earlier sends and events are only added. One exception: the mark that a row was corrected
+is removed when the repair that corrected it is undone.
 """
 
 import re
@@ -10,7 +10,7 @@ import re
 from schemas.field import Field, Kind, Table, named
 
 FEED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""What a feed can be called."""
+"""The names a feed may have."""
 INTEGER, INTEGER64, STRING, INSTANT = Kind.INTEGER, Kind.INTEGER64, Kind.STRING, Kind.INSTANT
 
 

@@ -1,49 +1,49 @@
 """The life of a break: its states, what can be decided about it, and every transition.
 
-A run looks at a break that was left in some state, hears what was decided since, and finds the
-difference still there or gone. The table below is the whole of it.
+A run takes a break in the state an earlier run left, applies the decisions since then, and finds
+the difference still there or gone. The table below defines every outcome.
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
 
 RESTATED = "; restated as of "
-"""What follows the scope in that of a restatement, which is held against the scope's own runs."""
+"""Begins the suffix of a restatement's scope, which is compared with the scope's own runs."""
 
 
 class BreakState(StrEnum):
-    """Where a break is after a run."""
+    """The state of a break after a run."""
 
     NEW = "NEW"
     OPEN = "OPEN"
     REOPENED = "REOPENED"
-    """Back after it was resolved or accepted, or other than it was when it was accepted."""
+    """Back after it was resolved or accepted, or no longer what was accepted."""
     EXPIRED = "EXPIRED"
-    """Its acceptance has run out in this run: it is open again."""
+    """Its acceptance ran out in this run, so it is open again."""
     ACCEPTED = "ACCEPTED"
     RESOLVED_SOURCE = "RESOLVED_SOURCE"
     RESOLVED_SERVICE = "RESOLVED_SERVICE"
     RESOLVED_NEITHER = "RESOLVED_NEITHER"
-    """Gone, and neither side changed: the day of the report moved on, or it was signed since."""
+    """Gone, and neither side changed: the report's day moved on, or the break was signed since."""
     CHANGED_INTO = "CHANGED_INTO"
-    """Gone, and nothing was resolved: another break says now what is wrong there."""
+    """Gone but not resolved: another break now says what is wrong there."""
     NOT_LOOKED_AT = "NOT_LOOKED_AT"
-    """The run did not look: its rules leave it out, or a source of it is not there."""
+    """The run did not look: its rules exclude the break, or a source of it is missing."""
     WAIVED_BY_RULE = "WAIVED_BY_RULE"
-    """Still there, and inside a tolerance or limit that the rules did not have before."""
+    """Still there, but within a tolerance or limit that the rules did not have before."""
 
 
 class Choice(StrEnum):
-    """What can be decided about a break."""
+    """A decision about a break."""
 
     ACCEPT = "accept"
     REOPEN = "reopen"
     RESOLVE = "resolve"
-    """A claim: the next run checks that the difference is gone."""
+    """A claim; the next run checks that the difference is gone."""
     ASSIGN = "assign"
     COMMENT = "comment"
     PROPOSE = "propose"
-    """An acceptance that somebody else has to take as well."""
+    """An acceptance that takes effect once somebody else accepts it too."""
 
 
 DONE: Mapping[str, str] = {
@@ -54,9 +54,9 @@ DONE: Mapping[str, str] = {
     Choice.COMMENT: "commented on",
     Choice.PROPOSE: "proposed",
 }
-"""What somebody did who decided so."""
+"""What was done, as a participle, for each decision."""
 NO_CHANGE = (Choice.ASSIGN, Choice.COMMENT, Choice.PROPOSE)
-"""Decisions that leave a break where it stands."""
+"""Decisions that do not change the state of a break."""
 
 
 OPTIONS: Mapping[str, str] = {
@@ -73,24 +73,24 @@ OPTIONS: Mapping[str, str] = {
     "run": "--run",
     "the_list": "`recon breaks list`",
 }
-"""What the command line calls the terms of a decision; a page has other words for them."""
+"""The command line's names for the terms of a decision; pages use other words."""
 
 
 class Standing(StrEnum):
-    """What the decisions about a break amount to on the day of a run; the last one counts."""
+    """The effect of the decisions about a break on the day of a run; the last decision counts."""
 
     ACCEPTED = "accepted"
     LAPSED = "lapsed"
     """Accepted until a day that has passed."""
     CHANGED = "changed"
-    """Accepted as it was seen, and it is other now."""
+    """Accepted, but the break differs now from what was accepted."""
     REOPENED = "reopened"
     RESOLVED_SOURCE = "resolved_source"
     RESOLVED_SERVICE = "resolved_service"
 
 
 class Look(StrEnum):
-    """What of a run somebody has opened at the desk, beside a break by its id."""
+    """What somebody opened of a run at the desk, besides single breaks by their id."""
 
     REPORT = "report"
     """Its page, workbook or text."""
@@ -106,24 +106,24 @@ class Role(StrEnum):
 
 
 SIDES = {"source": BreakState.RESOLVED_SOURCE, "service": BreakState.RESOLVED_SERVICE}
-"""Where a break was resolved: in what is delivered, or in what it is compared with."""
+"""The side on which a break was resolved: the delivered data, or what they are compared with."""
 
 RECONCILED = ("RECONCILED", "RECONCILED_WITH_ACCEPTED")
 """Verdicts that can be approved."""
 OPEN = (BreakState.NEW, BreakState.OPEN, BreakState.REOPENED, BreakState.EXPIRED)
-"""States that ask for action."""
+"""States that require action."""
 GONE: Mapping[str, str] = {
     BreakState.RESOLVED_SOURCE: "resolved at the source",
     BreakState.RESOLVED_SERVICE: "resolved at the target (database or service)",
     BreakState.RESOLVED_NEITHER: "gone, neither side having changed",
     BreakState.CHANGED_INTO: "changed into another break of the same field or row",
 }
-"""The states of breaks that a run does not find any more, in words."""
+"""The states of breaks that a run no longer finds, in words."""
 PLACES: Mapping[str, str] = {side: GONE[of].removeprefix("resolved ") for side, of in SIDES.items()}
-"""Side on which a break is said to be resolved -> how the state is told that it will have."""
+"""Side of a claimed resolution -> the words for the state it leads to."""
 RESOLVED = tuple(map(BreakState, GONE))
 ASIDE = (BreakState.NOT_LOOKED_AT, BreakState.WAIVED_BY_RULE)
-"""States of breaks that a run found by other terms would show: neither open nor resolved."""
+"""States of breaks that other terms might still show: neither open nor resolved."""
 UNRESOLVED = (*OPEN, BreakState.ACCEPTED, *ASIDE)
 
 Transitions = dict[tuple[BreakState | None, Standing | None], BreakState]
@@ -145,20 +145,20 @@ STILL_THERE: Transitions = {
     **{(state, Standing.LAPSED): BreakState.EXPIRED for state in UNRESOLVED},
     **{(state, Standing.CHANGED): BreakState.REOPENED for state in UNRESOLVED},
     **{(state, Standing.REOPENED): BreakState.REOPENED for state in UNRESOLVED},
-    # Said to be resolved, and it is not.
+    # Claimed to be resolved, but still there.
     **{(state, Standing.RESOLVED_SOURCE): BreakState.REOPENED for state in UNRESOLVED},
     **{(state, Standing.RESOLVED_SERVICE): BreakState.REOPENED for state in UNRESOLVED},
 }
 """(state before, standing) -> state of a break that is found again.
 
-A break that is not found again is resolved: on neither side where none changed, else on the one
-that was claimed, or that changed. One whose field has another break now has changed into that. One
-that this run could not find, because it looked less far than the run that found it, is set aside.
-One that was resolved before and is not found is not carried any further.
+A break that is not found again is resolved: on neither side if neither changed, else on the side
+that was claimed or that changed. If its field has another break now, it has changed into that. A
+break that this run could not find, because it looks less far than the run that found it, is set
+aside. A break that was already resolved and is not found is no longer carried.
 """
 
 UNSEEN = (
     r"\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069"
     r"\ufe00-\ufe0f\ufeff"
 )
-"""Signs of a name that nobody sees, as a set of a regular expression, here and in PostgreSQL."""
+"""Invisible characters in a name, as a regular expression's set for Python and PostgreSQL."""

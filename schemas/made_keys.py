@@ -1,4 +1,4 @@
-"""Keys that numbers are made of, for records that their sender gives none."""
+"""Keys made from other fields, for records whose sender gives them none."""
 
 import json
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 class MadeKey(NamedTuple):
     names: tuple[str, ...]
-    """The fields whose values make the number, in their order."""
+    """The fields from whose values the number is made, in this order."""
     namespace: str | None = None
-    """Whose numbers they are: one key makes another number in another namespace."""
+    """Whose numbers they are; the same key gives different numbers in different namespaces."""
 
     @property
     def around(self) -> tuple[str, str]:
-        """What is hashed before and behind the list of values, so that no two keys are one text."""
+        """The texts hashed before and after the values, so that no two keys give one text."""
         return ("", "") if self.namespace is None else (f"{{{json.dumps(self.namespace)}: ", "}")

@@ -1,4 +1,4 @@
-"""Amounts that are whole numbers of millionths: what is behind the sixth digit is zeros."""
+"""Amounts as whole numbers of millionths: every digit after the sixth decimal is zero."""
 
 import polars as pl
 
@@ -7,11 +7,11 @@ from schemas.field import Kind, Table
 from schemas.kinds import SCALE
 
 _ALWAYS_PLAIN = 8
-"""A decimal of so few characters has at most six behind the point."""
+"""A decimal with this many characters or fewer has at most six decimal digits."""
 
 
 def plain_rows(table: Table, frame: pl.DataFrame) -> pl.Series:
-    """Which rows have no decimal of too many digits; of the columns that the frame has."""
+    """Mark rows whose doubles all fit in millionths; columns missing from the frame are ignored."""
     amounts = [
         field.name
         for field in table.delivered
@@ -26,9 +26,9 @@ def plain_rows(table: Table, frame: pl.DataFrame) -> pl.Series:
 
 
 def in_millionths(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
-    """`plain_rows` with every decimal as an integer, and the number of digits it was written with.
+    """Convert every decimal of `plain_rows` to an integer, and add its number of decimal digits.
 
-    Those are columns of their own, behind the others.
+    The digit counts are columns of their own, after the others.
     """
     doubles = [
         field.name
@@ -43,9 +43,9 @@ def in_millionths(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def scale_of(amount: pl.Expr) -> pl.Expr:
-    """The number of digits behind the point of a text: 0 where there is none.
+    """The number of decimal digits of a text; 0 if it has no point.
 
-    Of a text that is no such amount it is what all have that have too many.
+    Every text with too many digits to be such an amount gets the same number.
     """
     behind = amount.str.len_bytes() - amount.str.find(".", literal=True) - 1
     return behind.fill_null(0).clip(upper_bound=MOST_SCALE + 1).cast(pl.Int8)
@@ -57,7 +57,7 @@ def millionths_of(amount: pl.Expr) -> pl.Expr:
 
 
 def written_out(millionths: pl.Expr, scale: pl.Expr) -> pl.Expr:
-    """The text of so many millionths with that number of digits behind the point."""
+    """The text of a number of millionths with `scale` decimal digits."""
     size, unit = millionths.abs(), 10**MICRO_DIGITS
     part = (size % unit).cast(pl.String).str.zfill(MICRO_DIGITS).str.pad_end(MOST_SCALE, "0")
     return pl.concat_str(

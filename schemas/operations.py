@@ -1,4 +1,4 @@
-"""The operations that there are: those of the service document, and of records of one's own."""
+"""All operations: those of the service document, and those for records of one's own."""
 
 from dataclasses import astuple, dataclass
 
@@ -20,7 +20,7 @@ OPERATIONS: tuple[Operation, ...] = tuple(
     Operation(*astuple(one))
     for one in (*ENDPOINTS, *(of.endpoint for of in OWN.tables.values() if of.endpoint))
 )
-"""In the document's order; behind them those of one's own."""
+"""In the document's order, followed by those of one's own."""
 
 PUSHES: dict[str, Operation] = {
     operation.request: operation for operation in OPERATIONS if not operation.returns_list
@@ -28,4 +28,4 @@ PUSHES: dict[str, Operation] = {
 """The operation that takes a record, by the record's name; a record without one is never sent."""
 
 BY_NAME: dict[str, Operation] = {operation.name: operation for operation in PUSHES.values()}
-"""The same by its own name. A database may keep sends by a name that is here no more."""
+"""The same by operation name. A database may keep sends by a name that no longer exists."""

@@ -1,7 +1,7 @@
-"""What of a record kind of one's own cannot hold together, told all at once with its key.
+"""Contradictions within a record kind of one's own, all reported at once, each with its key.
 
-A field, or a reference, with a fault of its own is left out where what it is meant to be matters:
-one mistake is told once.
+A field or reference that is itself faulty is skipped in checks that depend on its meaning, so
+that one mistake is reported once.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -12,40 +12,40 @@ from schemas.field import INTEGERS, TENANT, TIMES, Kind, Rule, Table
 from schemas.toml_text import suggestion
 
 INSERT_BATCH_DATA = "insert_batch_data"
-"""The one documented record without a table of its own: nothing can refer to a row of it."""
+"""The one documented record without a table of its own, so nothing can refer to its rows."""
 REFERENCES = "references."
-"""What the key of a reference begins with; behind it is its number, for the line that it is on."""
+"""Prefix of a reference's key, followed by the reference's number to look up its line."""
 
 
 class KeyFault(ValueError):
     def __init__(self, key: str, message: str) -> None:
         self.key = key
         if key.startswith(REFERENCES):
-            # Whoever writes [[references]] does not count them: the line says which one.
+            # Authors of [[references]] do not count them; the line number identifies one.
             named = key.removeprefix(REFERENCES).partition(".")[2]
             key = f"{REFERENCES}{named}".rstrip(".")
-        # A key in quotes may have line ends and signs that turn what is behind them around.
+        # A quoted key may contain line breaks and characters that reverse the text after them.
         display = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in key)
         super().__init__(f"{display} {message}".lstrip())
 
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """The record kinds that one of one's own may refer to."""
+    """The record kinds that a kind of one's own may refer to."""
 
     tables: Mapping[str, Table]
     unsure: Mapping[str, Collection[str]]
-    """By kind the fields of which nobody knows what they are meant to be."""
+    """By kind, the fields whose meaning is unknown because their definition is faulty."""
     complete: bool
-    """Whether these are all, as each file says what it defines."""
+    """Whether all kinds are known: every file says what it defines."""
 
 
 def table_faults(
     table: Table, unsure: Collection[str], *, has_currency: bool
 ) -> Iterator[KeyFault]:
-    """What is wrong with fields that are right by themselves.
+    """Faults of fields in combination, each field being right by itself.
 
-    `has_currency` says that a currency is stated, be it right or not.
+    `has_currency` says that a currency is stated, whether or not it is right.
     """
     yield from _marks(table, unsure)
     yield from _secrets(table, unsure)
@@ -58,7 +58,7 @@ def table_faults(
         if name in sure and not sure[name].needs_value:
             yield KeyFault(f"fields.{name}", "is of the key. Make it required = true.")
         if name in sure and sure[name].amount:
-            # One that no column holds would be no part of the key.
+            # An amount too large for its column would be missing from the key.
             message = "is for a field that is not of the key. Take it out of one of the two."
             yield KeyFault(f"fields.{name}.amount", message)
     if table.tenant in sure and sure[table.tenant].kind is not Kind.INTEGER:
@@ -84,7 +84,7 @@ def _marks(table: Table, unsure: Collection[str]) -> Iterator[KeyFault]:
             yield KeyFault(f"fields.{one.name}.{mark}", "is said of another field already.")
         for one in fitting[:1] if mark == "version" else ():
             if not one.required and one.name not in unsure:
-                # Of a record without one nobody can say whether it is the older.
+                # Without a version nobody can say whether a record is the older one.
                 at = f"fields.{one.name}.version"
                 yield KeyFault(at, "is for a field that all records have. Make it required = true.")
 
@@ -101,10 +101,10 @@ def _secrets(table: Table, unsure: Collection[str]) -> Iterator[KeyFault]:
 def named_like_secrets(
     table: Table, unsure: Collection[str], secrets: Mapping[str, str], public: Mapping[str, str]
 ) -> Iterator[KeyFault]:
-    """Fields that have the name of a secret and are none: half of what is shown goes by names.
+    """Report fields that are named like a secret but are none; masking often goes by name.
 
-    `secrets` are the names in small letters, and the kind in which each is one; `public` the same
-    of the fields of documented kinds that are none, which no secret may be called.
+    `secrets` maps lower-case names to the kind in which each is a secret; `public` does the same
+    for the public fields of documented kinds, whose names no secret may have.
     """
     for one in table.fields:
         if one.secret and (kind := public.get(one.name.casefold())):
@@ -124,7 +124,7 @@ def named_like_secrets(
 def reference_faults(
     at: str, table: Table, unsure: Collection[str], keys: Mapping[str, Any], others: Others
 ) -> Iterator[KeyFault]:
-    """What is wrong with a reference, of which `keys` are right by themselves."""
+    """Faults of a reference in combination; each of its `keys` is right by itself."""
     known = {
         name: of for name, of in others.tables.items() if of.extract and name != INSERT_BATCH_DATA
     }

@@ -1,7 +1,7 @@
-"""What defines a record kind of one's own, as a database keeps it and as a file says it.
+"""The definition of a record kind of one's own, as a database keeps it and as a file says it.
 
-Rows that are there were checked, told apart and added up by the definition before. So a change that
-would make something else of them is possible only where there are none.
+Existing rows were checked, told apart and added up by the earlier definition. So a change that
+would give them another meaning is possible only while there are none.
 """
 
 import json
@@ -15,13 +15,13 @@ from schemas.field import Field, Kind, Reference, Rule, Table
 from schemas.own_endpoint import ENDPOINT_KEYS, SECTION
 
 MARKS = ("amount", "version", "business_date", "secret")
-"""What a field may be: for the totals and the days of its record, and for who may see it."""
+"""Marks of a field: how it counts in the totals and days of its record, and who may see it."""
 MADE, CHANGED, REMOVED = (f"record kind {what}" for what in ("made", "changed", "removed"))
-"""Events that tell of a definition: of what is there `now`, and what was `before`."""
+"""Events about a definition, with the definition `now` and the one `before`."""
 
 
 def definition_of(table: Table) -> str:
-    """What defines a record kind, as JSON: the same whatever the file's spelling and comments."""
+    """A record kind's definition as JSON, whatever the spelling and comments of its file."""
     shape: dict[str, Any] = {
         "title": table.title,
         "key": table.key,
@@ -45,7 +45,7 @@ def definition_of(table: Table) -> str:
 
 
 def reference_shape(reference: Reference) -> dict[str, str | bool]:
-    """A reference by the keys that a file says it with."""
+    """A reference, by the keys it has in a file."""
     return {
         "field": reference.field,
         "record": reference.table,
@@ -55,7 +55,7 @@ def reference_shape(reference: Reference) -> dict[str, str | bool]:
 
 
 def table_of(name: str, definition: str) -> Table:
-    """The record kind that `definition_of` was written of."""
+    """Rebuild the record kind from what `definition_of` wrote."""
     shape = json.loads(definition)
     sent = shape.get(SECTION)
     return Table(
@@ -103,21 +103,21 @@ def toml_of(table: Table) -> str:
 
 
 class Asks(Enum):
-    """Where a change of a definition is possible."""
+    """The condition under which a change of a definition is possible."""
 
     NOTHING = auto()
     NONE_WAITING = auto()
-    """Where no row was checked by the definition before and is still to become a record."""
+    """No row that the earlier definition checked is still waiting to become a record."""
     NO_RECORDS = auto()
-    """Where the database has no record of the kind either: none would lack what is required now."""
+    """As NONE_WAITING, and no record of the kind exists, which would lack a required value."""
     UNHELD = auto()
-    """Where no row, of the records or as delivered, has a value of the field."""
+    """No record and no delivered row has a value in the field."""
     NO_LINES = auto()
-    """Where no feed brought records of the kind as lines, whose cells their order alone tells."""
+    """No feed brought records of the kind as lines, whose cells are told apart by position only."""
     UNSENT = auto()
-    """Where no batch that goes to the service has rows of the kind."""
+    """No batch that goes to the service has rows of the kind."""
     NO_ROWS = auto()
-    """Where nothing of the kind was ever delivered."""
+    """Nothing of the kind was ever delivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Change:
 
 
 def changes(before: Table, now: Table) -> Iterator[Change]:
-    """Every difference, those of the record kind as a whole first."""
+    """Every difference, those about the record kind as a whole first."""
     if before.title != now.title:
         yield Change(f"its title was {before.title}")
     if before.key != now.key:
@@ -148,7 +148,7 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
         if name not in before.by_name:
             yield _of_new_field(new)
     if added := [one for one in now.references if one not in before.references]:
-        # Where one leads was looked for when rows that wait were checked.
+        # The targets of references were looked up when the waiting rows were checked.
         texts = [f"{one.field} did not refer to {one.table}.{one.column}" for one in added]
         yield Change(", ".join(texts), Asks.NONE_WAITING)
     elif before.references != now.references:
@@ -156,13 +156,13 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
     yield from _of_endpoint(before.endpoint, now.endpoint)
     first = next(iter(before.amounts), None)
     if first in now.amounts and first != now.amounts[0]:
-        # It is the money of breaks, of those that are signed too.
+        # The first amount is the money of breaks, including those already signed.
         yield Change(f"its first amount was {first}", Asks.NO_ROWS)
     yield from _of_order(before.columns, now.columns)
 
 
 def _of_order(before: Sequence[str], now: Sequence[str]) -> Iterator[Change]:
-    """What makes of a cell that is told by its place one of another field."""
+    """Changes that would move a cell told by its position to another field."""
     order = [name for name in before if name in now]
     if order != [name for name in now if name in before]:
         yield Change("its fields had another order", Asks.NO_LINES)
@@ -175,7 +175,7 @@ def _of_endpoint(old: Endpoint | None, new: Endpoint | None) -> Iterator[Change]
     if old is None and new is not None:
         yield Change("it was not sent to the service", Asks.UNSENT)
     elif old is not None and old != new:
-        # Sends are kept by the name, and to repeat a PUT is another thing than to repeat a POST.
+        # Sends are kept by operation name, and repeating a PUT differs from repeating a POST.
         as_kept = new is not None and (old.name, old.method) == (new.name, new.method)
         text = f"it was sent by {old.name}, {old.method} {old.path}"
         yield Change(text, Asks.NOTHING if as_kept else Asks.UNSENT)
@@ -183,7 +183,7 @@ def _of_endpoint(old: Endpoint | None, new: Endpoint | None) -> Iterator[Change]
 
 def _of_new_field(new: Field) -> Change:
     if new.secret:
-        # Rows of the kind could be shown until now, with whatever slipped into another cell.
+        # Until now rows of the kind could be shown, including values that slipped into other cells.
         return Change(f"{new.name} is new and secret", Asks.NO_ROWS, new.name)
     if new.required:
         return Change(f"{new.name} is new and required", Asks.NO_RECORDS, new.name)
@@ -209,7 +209,7 @@ def _of_field(old: Field, new: Field) -> Iterator[Change]:
     elif old.rules != new.rules:
         yield Change(f"{name} had other rules", field=name)
     if old.version != new.version:
-        # Rows of one key that wait were told apart by it already.
+        # Waiting rows with the same key were already ordered by this field.
         text = f"{name} {'told' if old.version else 'did not tell'} which of two versions is newer"
         yield Change(text, Asks.NONE_WAITING, name)
     if old.business_date != new.business_date:

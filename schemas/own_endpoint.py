@@ -1,4 +1,4 @@
-"""What of an operation that takes records of one's own cannot be, told all at once with its key."""
+"""Faults of an operation for records of one's own, all reported at once, each with its key."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -14,14 +14,14 @@ MOST_PARTS = MOST_SIGNS = 40
 _PART = rf"[A-Za-z0-9_-]{{1,{MOST_SIGNS}}}|\{{[A-Za-z0-9]{{1,{MOST_SIGNS}}}\}}"
 _PATH = re.compile(rf"(/({_PART})){{1,{MOST_PARTS}}}")
 _STATUS = "ResponseStatus"
-"""The member of every answer that says what is wrong."""
+"""The member of every answer that holds its errors."""
 _PREDEFINED = ("api", "auth", "csv", "json", "jsv", "metadata", "types", "xml")
-"""What paths of the framework itself begin with."""
+"""First parts of the framework's own paths."""
 _AUTHENTICATE = "authenticate"
 
 
 class TakenOperations:
-    """Names and paths of the operations that there are, and of what."""
+    """The names and paths already in use, and the record that uses each."""
 
     def __init__(self) -> None:
         self._of = {_AUTHENTICATE: "the service"}
@@ -29,7 +29,7 @@ class TakenOperations:
             self._of |= dict.fromkeys((_name(one), _route(one)), one.request)
 
     def faults(self, endpoint: Endpoint) -> Iterator[KeyFault]:
-        """What another one has already; what this one has is taken from then on."""
+        """Report a name or path that is taken, and reserve those that are free."""
         for key, one in (("name", _name(endpoint)), ("path", _route(endpoint))):
             if (of := self._of.setdefault(one, endpoint.request)) != endpoint.request:
                 at = f"{SECTION}.{key}"
@@ -41,12 +41,12 @@ def _name(endpoint: Endpoint) -> str:
 
 
 def _route(endpoint: Endpoint) -> str:
-    """What a service tells requests apart by: what stands in a placeholder is no part of it."""
+    """The part of a request that a service routes by; placeholder names do not count."""
     return f"{endpoint.method} {PLACEHOLDER.sub('{}', endpoint.path).lower()}"
 
 
 def path_faults(path: str) -> Iterator[KeyFault]:
-    """What is no path, whatever the record is."""
+    """Faults of a path, whatever the record."""
     at = f"{SECTION}.path"
     if not _PATH.fullmatch(path):
         yield KeyFault(
@@ -61,7 +61,7 @@ def path_faults(path: str) -> Iterator[KeyFault]:
 def endpoint_faults(
     table: Table, endpoint: Endpoint, unsure: Collection[str]
 ) -> Iterator[KeyFault]:
-    """What a path says that its record does not, and the other way round."""
+    """Contradictions between a path and its record."""
     at, addressed = f"{SECTION}.path", endpoint.addressed
     for name in table.by_name:
         if name.casefold() == _STATUS.casefold():
@@ -74,7 +74,7 @@ def endpoint_faults(
         if of is None or (name not in table.key and name not in unsure):
             yield KeyFault(at, f"has {{{name}}}, which is no field of the key.")
         elif of.kind not in INTEGERS and name not in unsure:
-            # An empty text, or `..`, would make another path of it.
+            # An empty text, or `..`, would make it another path.
             yield KeyFault(at, f"has {{{name}}}, which is no integer: others stand in no path.")
     if not endpoint.keyed:
         if addressed:

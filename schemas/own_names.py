@@ -1,6 +1,6 @@
-"""What a record kind of one's own cannot be called: its tables would be no tables, or others'.
+"""Names that no record kind of one's own can have: its tables' names would be invalid or taken.
 
-All of it is known before any database is asked, so a definition is refused where it is read.
+The list needs no database, so a definition is refused where it is read.
 """
 
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ TEMPORARY = {
     *("present", "repaired", "in_error", "named_repairs", "repair_claims", "sends_reopened"),
     "written_over",
 }
-"""Names of tables of a moment: PostgreSQL would find these instead."""
+"""Names of temporary tables, which PostgreSQL would find first."""
 PACKED = "record"
-"""What says in a file of signed records of which kind each is: the kinds are columns beside it."""
+"""The column that says which kind each record of a signed file is; kinds are columns beside it."""
 INDEXES = {
     *("before_image_range", "outcome_range", "send_order", "send_twins", "note_batch"),
     *("batch_content", "batch_listings", "batch_corrects", "extract_batch", "extract_name"),
@@ -23,14 +23,14 @@ INDEXES = {
     *("reconciliation_scope", "break_state_break", "break_state_record"),
     "decision_reconciliation",
 }
-"""Of our own tables (`schemas.derived.sql`), beside those of their keys."""
+"""Indexes of our own tables (`schemas.derived.sql`), besides those of their keys."""
 OTHERS = {
     *(f"{name}{of}" for name in LEDGER for of in ("", "_pkey")),
     *(f"{name}_{key}_seq" for name, table in LEDGER.items() for key in table.key),
     *("alembic_version", "alembic_version_pkc", "staged_row", "shown_row", "position", "lineage"),
     *(*INDEXES, *TEMPORARY, PACKED),
 }
-"""What the database has that is of no record kind, and what is beside kinds elsewhere."""
+"""Database names that belong to no record kind, and names that stand beside kinds elsewhere."""
 _WORDS = """
     all analyse analyze and any array as asc asymmetric authorization binary both case cast check
     collate collation column concurrently constraint create cross current_catalog current_date
@@ -42,17 +42,17 @@ _WORDS = """
     tablesample then to trailing true union unique user using variadic verbose when where window
     with"""
 WORDS = frozenset(_WORDS.split())
-"""What PostgreSQL takes for no table where one is named."""
+"""Words that PostgreSQL does not accept as a table's name."""
 
 
 def relations_of(name: str) -> tuple[str, ...]:
-    """What the database has of a record kind: its two tables, and their keys and indexes."""
+    """The database relations of a record kind: its two tables, and their keys and indexes."""
     staged = f"staged_{name}"
     return name, f"{name}_key", staged, f"{staged}_range", f"{staged}_rejected"
 
 
 class TakenNames:
-    """The names that there are, and of which record kind."""
+    """The names in use, and the record kind that uses each."""
 
     def __init__(self, kinds: Iterable[str]) -> None:
         self._of = dict.fromkeys(OTHERS, "")
@@ -60,11 +60,11 @@ class TakenNames:
             self.add(kind)
 
     def add(self, kind: str) -> None:
-        """Have the names of a kind taken, its own and those of what belongs to it."""
+        """Reserve the name of a kind and of the relations that belong to it."""
         self._of |= dict.fromkeys(relations_of(kind), kind)
 
     def refuse(self, name: str) -> None:
-        """Raise KeyFault where no other kind can be called so."""
+        """Raise KeyFault if a new kind cannot have this name."""
         if name in WORDS:
             raise KeyFault("name", f"= {name!r} is a word of SQL. Find another one.")
         if name.startswith(("staged_", "pg_")):

@@ -1,8 +1,8 @@
-"""Record kinds that the service document does not have: each a TOML file with its field table.
+"""Record kinds that the service document does not have: a TOML file with a field table for each.
 
-The files are read once, when the field tables are: everything that is derived from those is derived
-from these as well. What is wrong with a file is kept for whoever reads the settings
-(`connectors.settings`), because nobody could be told while a module is imported.
+The files are read once, together with the field tables, and everything is derived from both alike.
+Faults of a file are kept until the settings are read (`connectors.settings`), because nobody can be
+told while a module is being imported.
 """
 
 import os
@@ -40,12 +40,12 @@ from schemas.toml_text import key_lines, read_toml, suggestion, written_text
 
 FOLDER = "RECON_RECORDS"
 MOST_KEY = 32
-"""PostgreSQL has no key of more columns."""
+"""PostgreSQL allows no more columns in a key."""
 MOST_FIELDS = 400
-"""PostgreSQL keeps a row in a page of 8 KB, and of each field up to 18 bytes in it."""
+"""PostgreSQL keeps a row in a page of 8 KB, with up to 18 bytes of each field."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 FIELD_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,39}")
-"""As in the service document: what begins in another way is a column of our own."""
+"""As in the service document; names that begin otherwise are columns of our own."""
 OF_NAME = "a to z, digits and _, a letter first"
 OF_FIELD = "A to Z in either case and digits, a capital letter first"
 KINDS = {kind.value: kind for kind in (*NUMBERS, Kind.STRING, Kind.BOOLEAN, *TIMES)}
@@ -57,7 +57,7 @@ REFERENCE_VALUES = (
     ("column", "Id", str, "a field of it"),
     ("same_tenant", False, bool, "true or false"),
 )
-"""What is not stated, what it has to be, and what to write."""
+"""Keys of a reference: name, default, type, and the words for what to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +66,17 @@ class OwnTables:
 
     tables: Mapping[str, Table] = field(default_factory=dict)
     fault: str | None = None
-    """A line for everything that is wrong with a file, in all files."""
+    """One line for each fault, over all files."""
     files: Mapping[str, Path] = field(default_factory=dict)
-    """What defines each of them."""
+    """The file that defines each kind."""
 
     def about(self, name: str) -> str:
-        """A record kind with its file, as a message about it begins."""
+        """A record kind with its file, for the beginning of a message about it."""
         return f"{self.files[name]}: the record kind {name}"
 
 
 def own_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where record kinds are defined; the default folder need not be there."""
+    """The folder that defines record kinds; the default folder need not exist."""
     home = environment.get("RECON_HOME") or ".recon"
     return Path(environment.get(FOLDER) or Path(home, "records"))
 
@@ -84,12 +84,12 @@ def own_folder(environment: Mapping[str, str] = os.environ) -> Path:
 def read_own_tables(
     folder: Path, documented: Mapping[str, Table], *, named: bool = False
 ) -> OwnTables:
-    """The record kinds of a folder, in the order of their names; one that is `named` is there."""
+    """Read the record kinds of a folder, sorted by name; a `named` folder has to exist."""
     try:
         folder = folder.expanduser()
         if named and not folder.is_dir():
             return OwnTables(fault=f"{folder}: {FOLDER} names it, and it is no folder.")
-        # Editors keep what is not saved yet beside a file, under a name that begins with a dot.
+        # Editors keep unsaved changes beside a file, under a name that begins with a dot.
         there = (one for one in folder.glob("*") if not one.name.startswith("."))
         paths = sorted(one for one in there if one.suffix.lower() == ".toml")
     except (OSError, RuntimeError) as error:
@@ -112,7 +112,7 @@ def read_own_tables(
     own = {name: file.table for name, file in read.items() if file.table}
     for name, table in own.items():
         read[name].check_title(table.title, titles)
-        # Nobody could tell the sends of two kinds apart by the name of an operation.
+        # The sends of two kinds could not be told apart by the name of their operation.
         read[name].tell(*taken.faults(table.endpoint) if table.endpoint else ())
     secrets = {
         secret.casefold(): name
@@ -127,9 +127,9 @@ def read_own_tables(
     }
     unsure = {name: file.unsure for name, file in read.items()}
     for name, table in own.items():
-        # They would be hidden in some places and shown in others.
+        # Such fields would be hidden in some places and shown in others.
         read[name].tell(*named_like_secrets(table, unsure[name], secrets, public))
-    # What a file defines that has no name, or no fields, nobody knows: it may be what is missing.
+    # A file without a name or fields defines something unknown, perhaps what seems missing.
     unknown = [file for file in files if not (file.table and file.name)]
     for file in files:
         others = Others({**documented, **own}, unsure, complete={*unknown} <= {file})
@@ -144,42 +144,42 @@ def read_own_tables(
 
 
 class _File:
-    """A file under reading: its field table, and all that is wrong with it."""
+    """A file being read: its field table, and all its faults."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.faults = path, list[str]()
         self.name = ""
-        """Of the record kind; empty where it has none that can be one."""
+        """The name of the record kind; empty if the file gives no valid one."""
         self.table: Table | None = None
-        """With all fields that are named, those with faults among them."""
+        """The table with every named field, including faulty ones."""
         self.unsure = set[str]()
-        """The fields of which nobody knows what they are meant to be."""
+        """The fields whose meaning is unknown because their definition is faulty."""
         self._references = list[dict[str, Any]]()
-        """What could be read of each."""
+        """What could be read of each reference."""
         self._text = ""
 
     @cached_property
     def _lines(self) -> dict[str, int]:
-        """The line of each key, which is only asked for where something is wrong."""
+        """The line of each key, worked out only when there is a fault."""
         lines: dict[str, int] = {}
         for at, line in key_lines(self._text).items():
             key = within = ".".join(map(str, at))
             lines[key] = line
-            # What a section is in may have no line of its own.
+            # A section around others may have no line of its own.
             while within := within.rpartition(".")[0]:
                 lines.setdefault(within, line)
         return lines
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Go on behind a key that cannot be meant, and say where it stands."""
+        """Note a fault with its line, and continue after it."""
         try:
             yield
         except KeyFault as fault:
             self.tell(fault)
 
     def tell(self, *faults: KeyFault) -> None:
-        """Note what is wrong, each with the line that its key is on."""
+        """Note faults, each with the line of its key."""
         for fault in faults:
             key = fault.key
             while key and key not in self._lines:
@@ -188,9 +188,9 @@ class _File:
             self.faults.append(f"{self.path}{where}: {fault}")
 
     def read(self) -> None:
-        """Read the table as far as it can be; raises KeyFault where there is none."""
+        """Read as much of the table as possible; raises KeyFault if there is none."""
         try:
-            # A pipe would be read for as long as nobody writes to it.
+            # Reading a pipe would wait until somebody writes to it.
             is_file = stat.S_ISREG(self.path.stat().st_mode)
             text = written_text(self.path) if is_file else ""
             document = read_toml(text)
@@ -233,9 +233,9 @@ class _File:
         self.table = table
 
     def _endpoint(self, table: Table, value: Any, unsure: Collection[str]) -> Endpoint | None:
-        """The operation that takes the record; None where something of it cannot be.
+        """The operation that takes the record; None where a part of it is faulty.
 
-        `unsure` are fields of which nobody knows what they are, or whether they are of the key.
+        `unsure` are fields whose type, or whether they belong to the key, is unknown.
         """
         section = _of_type(SECTION, value, dict, f"a section: [{SECTION}]")
         before, name, method, path = len(self.faults), "", METHODS[0], ""
@@ -275,7 +275,7 @@ class _File:
             yield field
 
     def _field(self, name: str, section: Mapping[str, Any]) -> Field:
-        """A field as far as it could be read."""
+        """As much of a field as could be read."""
         at, kind, note = f"fields.{name}", Kind.STRING, ""
         flags: dict[str, Any] = {}
         rules: list[Rule] = []
@@ -311,7 +311,7 @@ class _File:
     def _read_references(
         self, document: Mapping[str, Any], columns: tuple[str, ...]
     ) -> Iterator[Reference]:
-        """The references, but for those of which nobody knows from where or to what they are."""
+        """The references whose source and target are both known."""
         references = _of_type(
             "references", document.get("references", []), list, "sections: [[references]]"
         )
@@ -333,16 +333,16 @@ class _File:
                 )
 
     def check_title(self, title: str, titles: dict[str, str]) -> None:
-        """Tell a title that another kind has: reports would show two of them under one name.
+        """Refuse a title that another kind has: reports would show two kinds under one name.
 
-        `titles` are those that are taken, and by what, in small letters; this one is added.
+        `titles` maps taken titles in lower case to their kinds; this title is added.
         """
         if (of := titles.setdefault(title.casefold(), self.name)) != self.name:
             at = "title" if "title" in self._lines else "name"
             self.tell(KeyFault(at, f"= {title!r} is the title of {of}. Find another one."))
 
     def check_references(self, others: Others, own: Mapping[str, Table]) -> None:
-        """Tell what refers to nothing, and kinds of which none could be applied first."""
+        """Report references to nothing, and cycles of kinds where none could be applied first."""
         if self.table is None:
             return
         for number, one in enumerate(self._references):
@@ -367,7 +367,7 @@ class _File:
 
 
 def _reached_from(table: Table, own: Mapping[str, Table]) -> set[str]:
-    """The kinds of one's own that a kind refers to, by way of others too."""
+    """The kinds of one's own that a kind refers to, directly or through others."""
     reached, left = set[str](), [table]
     while left:
         for one in left.pop().references:

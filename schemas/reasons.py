@@ -1,7 +1,7 @@
 """Why a row was rejected or a file refused: stable codes, titles, templates and next steps.
 
-Only the words are here. Where each is decided stands in `docs/architecture.md`, "Where a row is
-rejected". Whoever changes a word runs `make fields`: `docs/fields.md` shows them all.
+Only the words are here. `docs/architecture.md`, "Where a row is rejected", says where each is
+decided. After a change run `make fields`: `docs/fields.md` shows all of them.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ OF_ROW = (
     "FieldTooLarge",
     "RecordTooLarge",
 )
-"""Codes of a row whose fields could not be told apart: none of them was read."""
+"""Codes of a row whose fields could not be told apart, so that none was read."""
 UNREAD_CELL = "UnreadCell"
 NOT_READ = (
     "NotNull",
@@ -36,10 +36,10 @@ NOT_READ = (
     "Record",
     UNREAD_CELL,
 )
-"""Codes of an amount that has no value, because there is none or because it was not read. What was
-read is in every sum, whatever else is against it."""
+"""Codes of an amount without a value, because there is none or it was not read. An amount that was
+read is in every sum, whatever other errors its row has."""
 NOT_SHOWN = "(not shown)"
-"""What stands for a value that is, or may be, a secret."""
+"""Stands in place of a value that is, or may be, a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,11 +371,11 @@ REASONS = _by_code(
         "Look it up at the service, then settle the row with recon resolve.",
     ),
 )
-"""Of one row, by the ErrorCode of its ErrorData; the rest of the file goes on."""
+"""Reasons about one row, by the ErrorCode in its ErrorData; the rest of the file goes on."""
 
 
 def remedies(codes: Iterable[str]) -> list[str]:
-    """What to do about errors, each once; the service's own codes have no remedy of ours."""
+    """What to do about errors, each step once; the service's own codes have no remedy here."""
     return list(dict.fromkeys(REASONS[code].remedy for code in codes if code in REASONS))
 
 
@@ -491,4 +491,4 @@ REFUSALS = _by_code(
         'Remove them, map them, or say unknown_columns = "ignore" in a feed profile.',
     ),
 )
-"""Of a whole file, by code; none of its rows stays: see `content.refused`."""
+"""Reasons about a whole file, by code; none of its rows is kept: see `content.refused`."""

@@ -1,6 +1,6 @@
-"""What a record's rules ask of a row, as named polars expressions: the only place they are written.
+"""The rules of a record as named polars expressions: the only place where they are written.
 
-The verdict on a row and the pandera schema of its record are made of these same expressions.
+Row verdicts and pandera schemas are made from these same expressions.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def _rules_of(field: Field) -> Iterator[RowRule]:
     for rule in field.validations:
         yield RowRule(field.name, rule.value, _passes(rule, value))
     if field.kind is Kind.DOUBLE:
-        # An integer, which stands for a double in millionths, is finite.
+        # In millionths a double is an integer, which is always finite.
         yield RowRule(field.name, NOT_FINITE, value.is_finite().fill_null(value=True))
 
 
@@ -47,6 +47,6 @@ def _passes(rule: Rule, value: pl.Expr) -> pl.Expr:
             # Null is empty too: the service reports both rules for an absent value.
             return (value.str.strip_chars() != "").fill_null(value=False)
         case Rule.EMAIL:
-            # Null passes: the service's rule is about what is there.
+            # Null passes: the service applies this rule only to values that are there.
             return value.str.contains(EMAIL).fill_null(value=True)
     assert_never(rule)

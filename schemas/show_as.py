@@ -1,6 +1,6 @@
-"""How an account wants dates, numbers and negatives written; what is kept and signed has one form.
+"""How an account wants dates, numbers and negatives shown; what is kept and signed has one form.
 
-These are names and no formats: an account has one of each kind, as words of one text.
+These are names rather than formats: an account's choices are kept as the words of one text.
 """
 
 from dataclasses import astuple, dataclass
@@ -19,12 +19,12 @@ class Dates(StrEnum):
 
     @property
     def pattern(self) -> str:
-        """As strftime takes it."""
+        """The strftime format."""
         return {"iso": "%Y-%m-%d", "dots": "%d.%m.%Y", "slashes": "%d/%m/%Y"}.get(self, "%m/%d/%Y")
 
 
 class Numbers(StrEnum):
-    """What stands between groups of digits, and before the decimals."""
+    """The separators between groups of digits and before the decimals."""
 
     BLANK_POINT = "blank-point"
     COMMA_POINT = "comma-point"
@@ -34,14 +34,14 @@ class Numbers(StrEnum):
 
     @property
     def marks(self) -> tuple[str, str]:
-        """The characters themselves."""
+        """The two separators."""
         named = {"blank": NO_BREAK, "comma": ",", "point": ".", "apostrophe": "'"}
         group, point = self.split("-")
         return named[group], named[point]
 
 
 class Negatives(StrEnum):
-    """Where it is said that a number is negative."""
+    """How a negative number is marked."""
 
     MINUS = "minus"
     BRACKETS = "brackets"
@@ -50,7 +50,7 @@ class Negatives(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShowAs:
-    """One choice of each; by default as everybody sees it who has chosen nothing."""
+    """One choice of each kind; the defaults are what everybody sees who has chosen nothing."""
 
     dates: Dates = Dates.ISO
     numbers: Numbers = Numbers.BLANK_POINT
@@ -58,12 +58,12 @@ class ShowAs:
 
     @property
     def words(self) -> str:
-        """As it is kept."""
+        """The choices as they are stored."""
         return " ".join(astuple(self))
 
     @classmethod
     def read(cls, words: str | None) -> "ShowAs":
-        """What was kept; nothing kept is the default."""
+        """Read stored choices; None gives the default."""
         if not words:
             return cls()
         dates, numbers, negatives = words.split()
@@ -71,6 +71,6 @@ class ShowAs:
 
 
 AS_EVER = ShowAs()
-"""For everybody who has chosen nothing, and where there are no accounts."""
+"""The default, for accounts without a choice and where there are no accounts."""
 PATTERN = " ".join(f"({'|'.join(kind)})" for kind in (Dates, Numbers, Negatives))
-"""What may be kept, as a pattern that PostgreSQL reads."""
+"""The texts that may be stored, as a pattern that PostgreSQL reads."""

@@ -304,21 +304,21 @@ DOCUMENTED: dict[str, Table] = named(
 )
 """Every record of the service document by its snake_case name."""
 OWN: OwnTables = read_own_tables(own_folder(), DOCUMENTED, named=bool(os.environ.get(FOLDER)))
-"""Record kinds of our own, behind them."""
+"""Record kinds of our own, which follow the documented ones."""
 TABLES: dict[str, Table] = {**DOCUMENTED, **OWN.tables}
 EXTRACTS: dict[str, Table] = {name: table for name, table in TABLES.items() if table.extract}
 """The records that can be delivered as an extract."""
 
 
 def title_of(record: str) -> str:
-    """The name people know a record kind by; one nobody knows is called as it is."""
+    """The title people know a record kind by; an unknown kind keeps its name."""
     return EXTRACTS[record].title if record in EXTRACTS else record
 
 
 SECRETS = frozenset(name for table in EXTRACTS.values() for name in table.secrets)
 """Names of the fields whose values are never shown, over all records.
 
-No field of another record has such a name and is none (`own_checks.named_like_secrets`).
+A field with such a name is secret in every record (`own_checks.named_like_secrets`).
 """
 
 

@@ -1,6 +1,6 @@
-"""TOML that people write: read whole or refused, with the line of every key.
+"""TOML written by people: read whole or refused, with the line of every key.
 
-Profiles and rules are read with it; what a name may have been meant for is said here too.
+Profiles and rules are read here, and misspelt names are answered with a suggestion.
 """
 
 import pathlib
@@ -13,9 +13,9 @@ from typing import Any
 Path = tuple[str | int, ...]
 
 MOST_BYTES = 1024 * 1024
-"""Of a file that people write: what is larger is another one, named by mistake."""
+"""The largest file to read; a larger one is not TOML by hand but another file named by mistake."""
 MOST_NESTED = 32
-"""Sections and lists within each other; nobody means more, and readers call themselves for each."""
+"""The deepest nesting of sections and lists; readers recurse once for each level."""
 _NESTED = f"its lists or tables are nested too deeply: {MOST_NESTED} within each other are read"
 _SIGNS = re.compile(
     r'"""(?:[^\\]|\\.)*?"""(?!")'
@@ -26,11 +26,11 @@ _SIGNS = re.compile(
     r"|[\[\]{}\n]",
     re.DOTALL,
 )
-"""Texts and comments, in which a bracket or a line end means nothing; then those that do."""
+"""Texts and comments, in which brackets and line ends mean nothing; then brackets and line ends."""
 
 
 def written_text(path: pathlib.Path) -> str:
-    """The file's text; raises OSError, and ValueError for what is too large or no UTF-8."""
+    """The text of a file; raises OSError, and ValueError if it is too large or not UTF-8."""
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
@@ -39,10 +39,10 @@ def written_text(path: pathlib.Path) -> str:
 
 
 def read_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """The document; raises ValueError, which says what keeps it from being read."""
+    """Parse a document; raises ValueError with the reason if it cannot be read."""
     try:
         document = tomllib.loads(text, parse_float=parse_float)
-        # A hexadecimal number may be read and yet be too long to be shown in any message.
+        # A hexadecimal number may parse and yet be too long to show in a message.
         str(document)
     except tomllib.TOMLDecodeError:
         raise
@@ -56,7 +56,7 @@ def read_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str,
 
 
 def _is_nested(document: object) -> bool:
-    """Whether anything in a document stands deeper than `MOST_NESTED`."""
+    """Whether anything in a document is nested deeper than `MOST_NESTED`."""
     level: list[Any] = [document]
     for _ in range(MOST_NESTED):
         within = (one.values() if isinstance(one, dict) else one for one in level)
@@ -67,7 +67,7 @@ def _is_nested(document: object) -> bool:
 
 
 def key_lines(text: str) -> dict[Path, int]:
-    """The line of every section and key of a text that `read_toml` read.
+    """The line of every section and key of a text that `read_toml` accepts.
 
     Sections of a list are numbered.
     """
@@ -90,7 +90,7 @@ def key_lines(text: str) -> dict[Path, int]:
 
 
 def suggestion(value: str, allowed: Collection[str], called: str = "Allowed") -> str:
-    """What a value that is none of those allowed was meant for, if one is near, and all of them."""
+    """What a value that is not allowed was probably meant to be, if anything, and all that is."""
     folded = {name.casefold(): name for name in allowed}
     close = get_close_matches(value.casefold(), folded, n=1)
     guess = f"Did you mean {folded[close[0]]}? " if close else ""
@@ -98,7 +98,7 @@ def suggestion(value: str, allowed: Collection[str], called: str = "Allowed") ->
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Headers and assignments with the line they begin on; a value may go over several lines."""
+    """Headers and assignments, each with its first line; a value may span several lines."""
     number, begin, depth = 1, 0, 0
     for sign in _SIGNS.finditer(f"{text}\n"):
         depth += (sign[0] in ("[", "{")) - (sign[0] in ("]", "}"))
@@ -111,8 +111,8 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _section(header: str) -> str:
-    """The name of a section without the quotes that parts of it may be written in."""
-    # A section of a list is in a list, so its path ends there as that of any other does.
+    """The name of a section, without quotes around its parts."""
+    # The path of a section in a list ends like that of any other, since it is in a list.
     *_, path = _paths(tomllib.loads(header))
     return ".".join(map(str, path))
 

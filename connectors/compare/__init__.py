@@ -1,1 +1,1 @@
-"""Sides of a comparison: files and tables, read a column at a time."""
+"""Sides of a comparison: files and tables, read one column at a time."""

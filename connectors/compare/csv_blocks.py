@@ -1,8 +1,8 @@
 """Blocks of a CSV side: plain ones are read at once, all others record by record.
 
-Plain is a block without a quote of which simple counts prove that every line is a record with as
-many cells as there are columns, and that every number reads back to the very text it was read from.
-What it says of such a block is what the strict reader says of it.
+A plain block has no quote, and simple counts prove that every line is a record with one cell for
+each column and that every number reads back to exactly its own text. The strict reader would read
+the same from such a block.
 """
 
 from collections.abc import Generator, Iterator
@@ -21,17 +21,17 @@ _DIGITS = 18
 
 
 class Block(NamedTuple):
-    """Consecutive records of a CSV file: of the sound ones the cells, by number of the column."""
+    """Consecutive records of a CSV file; `cells` are those of sound records, by column number."""
 
     cells: pl.DataFrame
     line: int
-    """On which the first one begins."""
+    """Line on which the first record begins."""
     chunk: Chunk | None
-    """The records, where they were read one by one; None: each is a line."""
+    """The records, if they were read one by one; None if each is a line."""
 
 
 def read_blocks(content: Content, header: Header, block_bytes: int) -> Iterator[Block]:
-    """The records of a file from the header on; columns of integers are numbers in a block."""
+    """The records of a file after the header; integer columns are numbers within a block."""
     place = first_place(header)
     most = 1
     while True:
@@ -47,14 +47,14 @@ def read_blocks(content: Content, header: Header, block_bytes: int) -> Iterator[
             return
         before = place
         place = yield from _plain_blocks(content, header, place, cells.schema, block_bytes)
-        # Where hardly a block is plain, it is not tried again and again.
+        # Where hardly any block is plain, the fast way is tried less and less often.
         most = 1 if place != before else most * 2
 
 
 def _plain_blocks(
     content: Content, header: Header, place: Place, schema: pl.Schema, block_bytes: int
 ) -> Generator[Block, None, Place]:
-    """Blocks from `place` on, up to the first that is not plain; returns where that begins."""
+    """Plain blocks from `place` on; returns where the first block begins that is not plain."""
     if header.dialect.encoding != "utf-8" or header.width == 1:
         return place
     rest = b""
@@ -74,7 +74,7 @@ def _plain_blocks(
 
 
 def plain_cells(text: bytes, header: Header, schema: pl.Schema) -> pl.DataFrame | None:
-    """The cells of a plain block of lines, columns of integers by `schema`; None: it is none."""
+    """The cells of a plain block of lines, with integer columns by `schema`; None if not plain."""
     dialect = header.dialect
     if not text or dialect.quote in text or b"\0" in text or text.startswith(MARK):
         return None
@@ -89,8 +89,8 @@ def plain_cells(text: bytes, header: Header, schema: pl.Schema) -> pl.DataFrame 
     if b"\r" in text or between != lines * (header.width - 1):
         return None
     try:
-        # A line with more cells than columns is an error here, so that by their number none has
-        # fewer.
+        # A line with more cells than columns is an error here, so the count of delimiters proves
+        # that no line has fewer.
         frame = pl.read_csv(
             text,
             has_header=False,
@@ -108,7 +108,7 @@ def plain_cells(text: bytes, header: Header, schema: pl.Schema) -> pl.DataFrame 
         sizes, longest = sizes + size, longest + most
         if most > dialect.max_field_bytes:
             return None
-    # A number has no shorter text than its own, so the sum is right where every one is written so.
+    # A number's own text is its shortest, so the sum is right only if each is written that way.
     if sizes + between + lines != len(text):
         return None
     return frame if longest + header.width <= dialect.max_record_bytes else None
@@ -123,7 +123,7 @@ def _is_text(text: bytes) -> bool:
 
 
 def integers(cells: pl.Series) -> pl.Series:
-    """The cells as numbers if all of them are canonical integers, else as they are."""
+    """The cells as numbers if all are canonical integers, else unchanged."""
     first = cells.drop_nulls().head(1)
     if first.len() and not first.str.contains(_INTEGER).all():
         return cells
@@ -134,7 +134,7 @@ def integers(cells: pl.Series) -> pl.Series:
 
 
 def _sizes(cells: pl.Series) -> tuple[int, int]:
-    """How many bytes the texts of the cells have in all, and the longest of them."""
+    """Bytes of the texts of all cells together, and of the longest."""
     if cells.dtype == pl.String:
         sizes = cells.str.len_bytes()
         longest = sizes.max() or 0

@@ -1,7 +1,7 @@
-"""CSV as a side of a comparison: every record found strictly, every cell kept as the text it is.
+"""CSV as a side of a comparison: records are found strictly, and every cell keeps its text.
 
-A block's column of integers is kept as numbers where each of them reads back to the very same text:
-it is the same content, smaller and quicker.
+An integer column of a block is kept as numbers if each number reads back to exactly its text: the
+content is the same, but smaller and quicker.
 """
 
 import csv
@@ -37,7 +37,7 @@ _ANY = Table("any", "Any columns", ())
 
 @dataclass(frozen=True, slots=True)
 class CsvSource:
-    """A CSV file of which the header is read."""
+    """A CSV file whose header has been read."""
 
     path: Path
     content: Content
@@ -54,19 +54,19 @@ class CsvSource:
         return {name: Column(name, pl.String(), Reading.CELL) for name in self.header.names}
 
     def side(self, names: Sequence[str]) -> Side:
-        """Take these columns of it apart into `scratch`; raises SidesRefused.
+        """Write these columns into `scratch`; raises SidesRefused.
 
-        A record of another number of fields, or with bytes that are no text, is told as broken and
-        costs no other.
+        A record with another number of fields, or with bytes that are no text, is reported as
+        broken; other records are not affected.
         """
         with _refusals(self.path):
             return _spilled(self, names)
 
 
 def csv_source(path: Path, scratch: Path, delimiter: str | None, limits: Limits) -> CsvSource:
-    """A CSV file, unpacked into `scratch`; raises SidesRefused for what is none with a header.
+    """A CSV file, unpacked into `scratch`; raises SidesRefused unless it has a readable header.
 
-    What is larger than `limits` is refused as an import refuses it.
+    Files beyond `limits` are refused as in an import.
     """
     private_folder(scratch)
     if delimiter is not None and (
@@ -87,7 +87,7 @@ def _refusals(path: Path) -> Iterator[None]:
         raise SidesRefused(str(error)) from error
     except OSError as error:
         if no_room(error):
-            raise  # Of the folder that it is written to, not of the file.
+            raise  # The folder written to is full; the file is not to blame.
         raise SidesRefused(f"{path}: cannot be read: {error}") from error
 
 
@@ -131,12 +131,12 @@ def _spilled(source: CsvSource, names: Sequence[str]) -> Side:
 
 
 def _kept(kinds: set[pl.DataType]) -> pl.DataType:
-    """What cells of these types are read as; those that are all empty are no numbers."""
+    """The type that cells of these types are read as; columns with only empty cells are texts."""
     return pl.Int64() if kinds == {pl.Int64()} else pl.String()
 
 
 def _line_numbers(chunk: Chunk, scratch: Path, number: int) -> Path | None:
-    """A file with the first line of every sound record, where a record is not just a line."""
+    """A file with the first line of every sound record; None if every record is one line."""
     if not chunk.faults and chunk.height == chunk.records.lines:
         return None
     is_sound = chunk.records.is_sound
@@ -145,7 +145,7 @@ def _line_numbers(chunk: Chunk, scratch: Path, number: int) -> Path | None:
 
 
 def _plain(path: Path, scratch: Path, limits: Limits) -> Path:
-    """The file itself, or what it is compressed from; within the limits of an import."""
+    """The file itself or its decompressed content, within the limits of an import."""
     if path.suffix.lower() not in PACKED:
         if path.stat().st_size > limits.file_bytes:
             detail = f"more than {quantity(limits.file_bytes, 'byte')} (RECON_LIMIT_FILE_BYTES)"
@@ -184,12 +184,12 @@ def _header(content: Content, delimiter: str | None, limits: Limits) -> Header:
 
 
 def _readings(content: Content, signs: Sequence[str], limits: Limits) -> list["_Read"]:
-    """The header with each delimiter that it can be read with, at least one; or it is refused."""
+    """The header as read with each possible delimiter, at least one; raises if there is none."""
     for head, final in heads(content, limits):
-        # The last line may go on.
+        # The last line may be incomplete.
         text = head if final else head[: head.rfind(b"\n") + 1]
         tried = [_first_record(text, sign, content.encoding) for sign in signs]
-        # Where one delimiter fails on a quote, a bare quote in a name was read with a wrong one.
+        # If one delimiter fails on a quote, a bare quote in a name means a wrong delimiter.
         failed = None in tried
         read = [one for one in tried if one and not (failed and one.bare_quote)]
         if read:
@@ -200,18 +200,18 @@ def _readings(content: Content, signs: Sequence[str], limits: Limits) -> list["_
 
 
 class _Read(NamedTuple):
-    """A header, read with one delimiter."""
+    """A header as read with one delimiter."""
 
     names: list[str]
     sign: str
     length: int
-    """In bytes, with what is above it."""
+    """Bytes of the header and everything above it."""
     line: int
-    """The one that it begins on."""
+    """Line on which the header begins."""
     end_line: int
-    """The one behind it."""
+    """Line after the header."""
     bare_quote: bool
-    """Whether a name has a quote in it that is not written twice, in quotes."""
+    """Whether a name has a quote that is not doubled within quotes."""
 
 
 def _first_record(text: bytes, sign: str, encoding: str) -> _Read | None:

@@ -1,8 +1,8 @@
 """The differences of a comparison on disk: kept as they are found, put in order at the end.
 
 Every difference belongs to a group: one for each way a whole row can differ, one for each column.
-Within a group they stand in the order of rows. Partitions of the sides are compared one after the
-other, so what one of them finds lies between what others do.
+Within a group, differences are in row order. Partitions of the sides are compared one after the
+other, so the rows that different partitions report interleave.
 """
 
 from collections import defaultdict
@@ -30,22 +30,22 @@ FOUND: dict[str, pl.DataType] = {
     "right": pl.String(),
     "delta": pl.String(),
 }
-"""What is kept of a difference: rows by number, both values, right minus left."""
+"""The columns kept of a difference: rows by number, both values, right minus left."""
 UNIT = " s"
-"""What stands behind the delta of two times."""
+"""Unit after the delta of two times."""
 LAST = ("column", "left", "right", "delta", "left_at", "right_at")
 ROWS_AT_ONCE = 1 << 17
-"""Differences that are in memory at once, and rows of which keys are."""
+"""How many differences, or rows for keys, are in memory at once."""
 _BATCH_ROWS = 1 << 14
 _NUMBER = pl.col("delta").str.strip_suffix(UNIT)
 _NEARLY = 1e-12
-"""Of two deltas that are nearer to each other than this, doubles do not tell the larger one."""
+"""Relative distance below which doubles do not tell the larger of two deltas."""
 _ROW = pl.coalesce("left_row", "right_row")
-"""The row a difference is put in order by."""
+"""The row number by which a difference is ordered."""
 
 
 class _Run(NamedTuple):
-    """Differences of a group in a file, in the order of their rows."""
+    """Differences of a group in one file, in row order."""
 
     file: Path
     first: int
@@ -53,7 +53,7 @@ class _Run(NamedTuple):
     height: int
 
     def read(self, begin: int = 0, stop: int = 2**32) -> pl.DataFrame:
-        """Those of rows from `begin` to before `stop`."""
+        """The differences of rows from `begin` to before `stop`."""
         lines = arrow_rows([self.file])
         if begin > self.first or stop <= self.last:
             lines = lines.filter((begin <= _ROW) & (stop > _ROW))
@@ -62,23 +62,23 @@ class _Run(NamedTuple):
 
 @dataclass
 class Differences:
-    """Differences found so far; `scratch` None keeps the first ones only."""
+    """Differences found so far; with `scratch` None, only the first ones are kept."""
 
     left: Side
     right: Side
     key: Sequence[str]
     scratch: Path | None
     most: int
-    """How many of each status and column are kept at hand to be shown: those that differ most."""
+    """How many per group and status are kept in memory to be shown: those that differ most."""
     texts: Callable[[pl.Series], pl.Series]
-    """Values as they are shown."""
+    """Formats values as they are shown."""
     count: int = 0
     _runs: dict[int, list[_Run]] = field(default_factory=lambda: defaultdict(list))
     _files: int = 0
     _first: dict[tuple[int, str], pl.DataFrame] = field(default_factory=dict)
 
     def add(self, group: int, found: pl.DataFrame) -> None:
-        """Keep differences of a group, in the order of rows; columns of FOUND, others are null."""
+        """Keep differences of a group, given in row order; missing columns of FOUND are null."""
         if found.is_empty():
             return
         lines = found.select(
@@ -95,7 +95,7 @@ class Differences:
     def _show(self, group: int, status: str, lines: pl.DataFrame) -> None:
         held = self._first.get((group, status))
         lines = _largest(lines if held is None else pl.concat([held, lines]), self.most)
-        # Made anew, so that it keeps nothing of the columns it is from.
+        # Copied, so that it does not hold on to the columns it comes from.
         self._first[group, status] = pl.DataFrame(lines.rows(), schema=FOUND, orient="row")
 
     def _keep(self, group: int, lines: pl.DataFrame, scratch: Path) -> None:
@@ -106,7 +106,7 @@ class Differences:
         self._runs[group].append(_Run(file, ends[0], ends[1], lines.height))
 
     def first(self) -> tuple[Mapping[str, object], ...]:
-        """Those that differ most of each group and status, as lines of differences.csv."""
+        """The largest differences of each group and status, as lines of differences.csv."""
         if not self._first:
             return ()
         order = {place: lines.select(_ROW.min()).item() for place, lines in self._first.items()}
@@ -134,7 +134,7 @@ class Differences:
                 yield from _merged(some)
 
     def _named(self, lines: pl.DataFrame) -> pl.DataFrame:
-        """Differences with the keys and places of their rows instead of row numbers."""
+        """Differences with the keys and places of their rows in place of row numbers."""
         keys = self._keys(lines)
         return pl.DataFrame(
             [
@@ -147,7 +147,7 @@ class Differences:
         )
 
     def _titles(self) -> list[str]:
-        """The names of the key's columns among ours, each another one."""
+        """Titles for the key columns that are distinct from our own columns and each other."""
         ours = {"status", *LAST}
         titles: list[str] = []
         for name in self.key:
@@ -158,7 +158,7 @@ class Differences:
         return titles
 
     def _keys(self, lines: pl.DataFrame) -> list[pl.Series]:
-        """The keys of differences as texts; only rows that a comparison left alone lack a part."""
+        """The keys of differences as texts; only rows that were never compared may lack a part."""
         names = [str(number) for number in range(len(self.key))]
         parts = [pl.DataFrame(schema=dict.fromkeys(names, pl.String()) | {"place": pl.UInt32()})]
         for side, own in ((self.left, "left_row"), (self.right, "right_row")):
@@ -176,9 +176,9 @@ class Differences:
 
 
 def largest(lines: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Differences that have a delta, those furthest from zero first; of equal ones the first row's.
+    """Differences with a delta, furthest from zero first; equal ones in row order.
 
-    Deltas may have more digits than a double: it tells which of them are worth a look.
+    Deltas may have more digits than a double; doubles only preselect which are worth a look.
     """
     sizes = lines.select(_NUMBER.cast(pl.Float64).abs()).to_series()
     if lines.height > most:
@@ -194,7 +194,7 @@ def largest(lines: pl.DataFrame, most: int) -> pl.DataFrame:
 
 
 def _largest(lines: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Those that differ most; those without a size come behind, in the order of rows."""
+    """The largest differences; those without a delta come last, in row order."""
     sized = largest(lines.filter(pl.col("delta").is_not_null()), most)
     others = lines.filter(pl.col("delta").is_null()).sort(_ROW)
     return pl.concat([sized, others.head(most - sized.height)])
@@ -203,7 +203,7 @@ def _largest(lines: pl.DataFrame, most: int) -> pl.DataFrame:
 def _picked(
     side: Side, names: Sequence[str], rows: pl.Series
 ) -> Iterator[tuple[pl.Series, pl.DataFrame]]:
-    """Places in `rows` and the columns of these rows, read for a bounded number of rows each."""
+    """Places in `rows` and the columns of those rows, for a bounded number of rows at a time."""
     windows = rows // ROWS_AT_ONCE
     for window in windows.unique().sort():
         here = (windows == window).arg_true()
@@ -213,7 +213,7 @@ def _picked(
 
 
 def _overlapping(runs: Sequence[_Run]) -> Iterator[list[_Run]]:
-    """Runs in their order, those that have rows between each other's together."""
+    """Runs in order; runs whose row ranges overlap are grouped together."""
     together: list[_Run] = []
     last = -1
     for run in sorted(runs, key=lambda run: run.first):
@@ -227,7 +227,7 @@ def _overlapping(runs: Sequence[_Run]) -> Iterator[list[_Run]]:
 
 
 def _merged(runs: Sequence[_Run]) -> Iterator[pl.DataFrame]:
-    """Their differences in one order; a row has at most one, so that so many rows bound them."""
+    """Their differences in row order; a row has at most one, so a range of rows bounds a frame."""
     if sum(run.height for run in runs) <= ROWS_AT_ONCE:
         edges = [0, 2**32]
     else:
@@ -241,7 +241,7 @@ def _merged(runs: Sequence[_Run]) -> Iterator[pl.DataFrame]:
 
 
 def _in_partitions(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The same lines, so many at a time whatever they came in; at least one, which may be empty."""
+    """The same lines in frames of ROWS_AT_ONCE; at least one frame, which may be empty."""
     held = pl.DataFrame(schema=FOUND)
     for lines in frames:
         held = pl.concat([held, lines])
@@ -252,9 +252,9 @@ def _in_partitions(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 def _defused(lines: pl.DataFrame) -> pl.DataFrame:
-    """Differences no cell of which a spreadsheet takes for a formula; Parquet has them as is."""
+    """Differences without cells that a spreadsheet takes for formulas; Parquet keeps them as is."""
     titles = pl.Series("titles", lines.columns)
-    # A delta is no delivered text.
+    # A delta is no delivered text, so it needs no defusing.
     texts = [n for n, dtype in lines.schema.items() if dtype == pl.String and n != "delta"]
     safe = lines.with_columns(defused(pl.col(name)).name.keep() for name in texts)
     unique: list[str] = []
@@ -276,5 +276,5 @@ def _line_numbers(side: Side, rows: pl.Series, name: str) -> pl.Series:
 
 
 def row_differences(status: Status, row: str, rows: pl.Series) -> pl.DataFrame:
-    """Whole rows as differences; `row` says of which side."""
+    """Whole rows as differences; `row` names the column of their side."""
     return rows.alias(row).to_frame().with_columns(pl.lit(status.value).alias("status"))

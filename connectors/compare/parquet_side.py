@@ -1,4 +1,4 @@
-"""Parquet as a side of a comparison: a file, or all files of a folder as one table."""
+"""Parquet as a side of a comparison: one file, or all files of a folder as one table."""
 
 import os
 import stat
@@ -39,7 +39,7 @@ def _counted(files: Iterable[Path]) -> pl.LazyFrame:
 
 
 def files_in(folder: Path) -> tuple[Path, ...]:
-    """The Parquet files of a folder; raises SidesRefused where they are none, or no one table."""
+    """The Parquet files of a folder; raises SidesRefused if none or partitioned."""
     found = tuple(sorted(_walked(folder)))
     if not found:
         raise SidesRefused(f"{folder}: no Parquet file is in this folder.")
@@ -55,9 +55,9 @@ def files_in(folder: Path) -> tuple[Path, ...]:
 
 
 def _walked(folder: Path) -> Iterator[Path]:
-    """The Parquet files in a folder, however deep, behind links too; what is left out is refused.
+    """The Parquet files below a folder, links followed; nothing is silently left out.
 
-    Raises SidesRefused where a folder or a file cannot be read, or a folder is there twice.
+    Raises SidesRefused if a folder or file cannot be read, or a folder is there twice.
     """
     seen: dict[tuple[int, int], Path] = {}
     try:
@@ -85,7 +85,7 @@ def _walked(folder: Path) -> Iterator[Path]:
 
 
 def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:
-    """The columns of the first file, which every other has too; raises SidesRefused."""
+    """The columns of the first file, which all others must share; raises SidesRefused."""
     first = parquet_columns(files[0])
     for file in files[1:]:
         other = parquet_columns(file)

@@ -1,4 +1,4 @@
-"""The files of a comparison under their names: all of them, or those that were there before."""
+"""Naming the result files of a comparison, so that a report is only ever beside its own files."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ RESULTS = ("differences.csv", "differences.parquet", UNREADABLE, "summary.json",
 
 
 def check_names(folder: Path) -> None:
-    """Raise SidesRefused where a result could not have its name in the folder."""
+    """Raise SidesRefused if a result could not have its name in the folder."""
     if folder.exists() and not folder.is_dir():
         raise SidesRefused(f"{folder} is not a folder. Name one for --out.")
     for name in RESULTS:
@@ -25,14 +25,14 @@ def check_names(folder: Path) -> None:
 
 
 def place_results(finished: Mapping[str, Path], folder: Path) -> None:
-    """Give finished files, by the names of RESULTS, their names in a folder on the same disk.
+    """Move finished files, by the names of RESULTS, into a folder on the same disk.
 
-    Where the page is there, all of them are of one comparison: it goes first and comes last.
+    The report goes first and comes last: if it is there, all files belong to one comparison.
     """
     for file in finished.values():
         with file.open("rb") as opened:
             os.fsync(opened.fileno())
-        # Written by polars some of them have the mode of the umask.
+        # Files that polars wrote have the mode of the umask.
         file.chmod(PRIVATE_FILE)
     check_names(private_folder(folder))
     (folder / REPORT).unlink(missing_ok=True)

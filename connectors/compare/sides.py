@@ -1,7 +1,7 @@
 """The sides of a comparison: CSV, Parquet and database tables, read one column at a time.
 
-What cannot be read by column (CSV, a table that is pulled) is first written into a scratch folder
-as Arrow files, block by block, so that memory does not grow with it.
+A side that cannot be read by column (CSV, a pulled table) is first written into a scratch folder as
+Arrow files, block by block, so that memory does not grow with its size.
 """
 
 import errno
@@ -20,15 +20,15 @@ from schemas.cells.readings import Column
 
 SPILLED = ".arrow"
 ROW = "row"
-"""In the files of a partition: the number of a row in the whole side."""
+"""Column in a partition's files: the number of a row in the whole side."""
 SAMPLE_ROWS = 1 << 16
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-"""What is raised where content cannot be read; polars panics over some."""
+"""Errors raised for unreadable content; for some of it polars panics."""
 
 
 @dataclass(slots=True)
 class SideLines:
-    """The lines rows begin on: by block one number where every record is a line, else a file."""
+    """The lines that rows begin on: per block one number if every record is a line, else a file."""
 
     starts: list[int] = field(default_factory=list)
     """Number of the first row of each block."""
@@ -36,7 +36,7 @@ class SideLines:
     wrapped: dict[int, Path] = field(default_factory=dict)
 
     def add(self, row: int, line: int, wrapped: Path | None) -> None:
-        """Tell of a block that begins with this row on this line."""
+        """Add a block that begins with this row on this line."""
         if wrapped is not None:
             self.wrapped[len(self.starts)] = wrapped
         self.starts.append(row)
@@ -58,47 +58,47 @@ class SideLines:
 
 
 class SideSource(Protocol):
-    """What a side is made of: its columns are known, and no row of it is read yet."""
+    """What a side is made from: its columns are known, but no row has been read."""
 
     @property
     def name(self) -> str:
-        """As reports show it; never with a password."""
+        """The name in reports; never with a password."""
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """All of its columns, also those that nobody asks for."""
+        """All of its columns, even those that nobody asks for."""
 
     def side(self, names: Sequence[str]) -> "Side":
-        """The side, of which only these columns are ever read."""
+        """The side, of which only these columns will be read."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side: Parquet or Arrow files with the same columns, and what they came from."""
+    """One side: Parquet or Arrow files with the same columns, and their origin."""
 
     name: str
-    """As reports show it; never with a password."""
+    """The name in reports; never with a password."""
     kind: str
     files: tuple[Path, ...]
     columns: Mapping[str, Column]
     rows: int
     placed: bool = True
-    """Whether rows have a place that means something: a line, or a number in a file."""
+    """Whether rows have a meaningful place: a line, or a number in a file."""
     lines: SideLines | None = None
-    """On which line of its file a row begins."""
+    """The lines that rows begin on in their file."""
     broken: tuple[Path, ...] = ()
-    """Files of the records that cannot be read (`connectors.compare.unreadable`)."""
+    """Files of the unreadable records (`connectors.compare.unreadable`)."""
     broken_count: int = 0
     notes: tuple[str, ...] = ()
     mixed: frozenset[str] = frozenset()
-    """Columns kept as numbers in some blocks and as texts in others; both say the same."""
+    """Columns kept as numbers in some blocks and as texts in others; the content is the same."""
     stored: Mapping[str, str] = field(default_factory=dict)
-    """Column -> its name in the files, where it is another."""
+    """Column -> its name in the files, if that differs."""
     numbered: bool = False
-    """Whether it is a partition: its files also have the numbers of its rows in the whole side."""
+    """Whether it is a partition, whose files also number its rows in the whole side."""
 
     def side(self, names: Sequence[str]) -> "Side":  # noqa: ARG002 -- read when asked for.
-        """Itself: what can be read by column is read where it is."""
+        """Returns itself: its files can be read by column."""
         return self
 
     def size(self, names: Sequence[str]) -> int:
@@ -111,7 +111,7 @@ class Side:
         return max(on_disk, sample * self.rows // some)
 
     def read(self, name: str) -> pl.Series:
-        """One whole column, in one piece: its values are going to be picked in any order."""
+        """One whole column, in one chunk: its values are picked in any order."""
         return self._read(self._columns([name]), name).to_series().rechunk()
 
     def rows_of(self, name: str, begin: int, stop: int) -> pl.Series:
@@ -122,7 +122,7 @@ class Side:
         try:
             return lines.collect()
         except UNREADABLE:
-            # Which of them it is, is only seen when it is read alone.
+            # Only reading the columns one by one shows which one is broken.
             return pl.concat(
                 [
                     self._read(self._columns([name]).slice(begin, stop - begin), name)
@@ -132,7 +132,7 @@ class Side:
             )
 
     def row_numbers(self) -> pl.Series | None:
-        """Of a partition the numbers of its rows in the whole side; None: they are its own."""
+        """A partition's row numbers in the whole side; None if it is the whole side."""
         if not self.numbered:
             return None
         return arrow_rows(self.files).select(ROW).collect().to_series()
@@ -141,7 +141,7 @@ class Side:
         try:
             return lines.collect()
         except UNREADABLE as error:
-            # The head of a file says what should be in it; whether it is, only its content.
+            # A file's metadata says what it should hold; only its content shows whether it does.
             broken = self.name
             if self.files[0].suffix != SPILLED:
                 broken = unreadable(
@@ -163,7 +163,7 @@ class Side:
         return pl.concat([arrow_rows([file]).select(stored) for file in self.files])
 
     def line_numbers(self, rows: pl.Series) -> pl.Series:
-        """Where rows stand: the line of a file, otherwise the number of the row from 1."""
+        """Where rows are: the line in a file, else the row number counted from 1."""
         return rows.cast(pl.Int64) + 1 if self.lines is None else self.lines.of(rows)
 
 
@@ -174,7 +174,7 @@ def partitions(
     count: int,
     scratch: Path,
 ) -> list[Side]:
-    """The rows of a side shared out to `count` partitions, written into `scratch`.
+    """Share the rows of a side out to `count` partitions, written into `scratch`.
 
     `blocks` are the columns `names` of consecutive rows, with the partition of each row.
     """
@@ -185,11 +185,11 @@ def partitions(
     stored = {name: str(place) for place, name in enumerate(names)}
     for block, partition in blocks:
         numbers = pl.int_range(row, row + block.height, dtype=pl.UInt32, eager=True).alias(ROW)
-        # Of equal numbers the order stays: a partition has its rows in the order of the side.
+        # A stable sort keeps the side's row order within each partition.
         order = np.argsort(partition.to_numpy(), kind="stable")
         ordered = block.rename(stored).with_columns(numbers)[order]
         begin = 0
-        # A reader of a file takes in all of it, so that each partition has its own.
+        # A reader takes in a whole file, so each partition has its own files.
         for number, size in enumerate(np.bincount(partition.to_numpy(), minlength=count).tolist()):
             if size or not files[number]:
                 files[number].append(spill(ordered[begin : begin + size], scratch, written))
@@ -204,20 +204,20 @@ def partitions(
 
 
 def spill(frame: pl.DataFrame, scratch: Path, number: int) -> Path:
-    """Write a block of a side; Arrow costs half of what Parquet does, and is gone soon."""
+    """Write a block of a side; Arrow costs half as much as Parquet, and the file is short-lived."""
     file = scratch / f"{number:06}{SPILLED}"
     frame.write_ipc(file, compression="uncompressed")
     return file
 
 
 def no_room(error: OSError) -> bool:
-    """Whether a disk is full; polars says so in words only."""
+    """Whether a disk is full; polars says so only in its message."""
     full = (errno.ENOSPC, errno.EDQUOT)
     return error.errno in full or any(f"(os error {one})" in str(error) for one in full)
 
 
 def unreadable(files: Sequence[Path], together: str, lines: Callable[[Path], pl.LazyFrame]) -> str:
-    """The first of some files that cannot be read alone; else what they are called together."""
+    """The first file that cannot be read alone, or the common name if each can."""
     if len(files) == 1:
         return together
     for file in files:
@@ -229,7 +229,7 @@ def unreadable(files: Sequence[Path], together: str, lines: Callable[[Path], pl.
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of a foreign error's text; a panic has none for people."""
+    """The first line of a foreign error's text; a panic has no text for people."""
     if isinstance(error, pl.exceptions.PanicException):
         return "its content is broken"
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,7 +1,7 @@
-"""Two tables compared where they are: only rows that may differ are ever transferred.
+"""Two tables compared in place: only rows that may differ are transferred.
 
-In one database a join finds them. In two, each side adds up hashes of its rows by segments of the
-key, and only segments whose sums differ are pulled. What is pulled is compared like any other side.
+Within one database a join finds them. Between two, each side sums up hashes of its rows by segments
+of the key, and only segments with different sums are pulled and compared like any other side.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from schemas.counting import quantity
 SEGMENT_ROWS = 8
 MOST_SEGMENTS = 1 << 17
 MOST_ENTRIES = 1664
-"""Columns of what PostgreSQL selects, or makes a row of."""
+"""Most columns that PostgreSQL selects or puts into a row."""
 _INTEGERS = frozenset({"int2", "int4", "int8"})
 _NUMERIC = _INTEGERS | {"numeric"}
 _SENT = {
@@ -36,14 +36,14 @@ _SENT = {
     "timestamptz": "timestamptz_send({})",
     "numeric": "numeric_send(trim_scale({}))",
 }
-"""As bytes all of a value is hashed."""
+"""Conversions to bytes, so that all of a value is hashed."""
 _TEXTS = frozenset({"text", "varchar"})
 _PLAIN = frozenset({"bool", "date", "timestamp", "timestamptz", "uuid", "bytea", "float8"})
 
 
 @dataclass(frozen=True, slots=True)
 class TablePair:
-    """What has to be compared of two tables, and how many rows were found equal where they are."""
+    """The rest of two tables still to be compared, and the number of rows found equal in place."""
 
     left: Side
     right: Side
@@ -54,23 +54,23 @@ class TablePair:
 def table_pair(
     left: SqlTable, right: SqlTable, key: Sequence[str], columns: Sequence[str], scratch: Path
 ) -> TablePair:
-    """Both tables as sides that hold the rows which may differ; raises SidesRefused.
+    """Both tables as sides with the rows that may differ; raises SidesRefused.
 
-    `columns` are those that are compared, the key first; no other is read.
+    `columns` are the compared columns, the key first; no other is read.
     """
     for table in (left, right):
         table.check_rights(columns)
     same = (_comparable(left.columns[name].type, right.columns[name].type) for name in columns)
     if not all(same):
         return _whole(left, right, columns, scratch, "pulled whole: their types differ")
-    # Both sides are columns of a join, and a hash takes an integer as two.
+    # A join selects the columns of both sides, and a hash takes an integer as two.
     if 2 * len(columns) > MOST_ENTRIES:
         method = "pulled whole: their columns are too many for one query"
         return _whole(left, right, columns, scratch, method)
     if left.place == right.place:
         return _joined(left, right, key, columns, scratch)
     if left.encoding != right.encoding:
-        # Texts are hashed as the bytes they are kept in.
+        # Texts are hashed in the bytes of their own encoding.
         return _whole(left, right, columns, scratch, "pulled whole: their encodings differ")
     return _by_segments(left, right, key, columns, scratch)
 
@@ -103,8 +103,8 @@ def _pulled(
 def _joined(
     left: SqlTable, right: SqlTable, key: Sequence[str], columns: Sequence[str], scratch: Path
 ) -> TablePair:
-    """One join of both tables, of which only the rows come back that are not the same."""
-    # What joins them sees both as they are for the left connection, which may be later.
+    """Join both tables in the database; only rows that are not the same come back."""
+    # The join sees both tables at the left connection's moment, which may be the later one.
     for table in (left, replace(right, connection=left.connection)):
         if not table.unique(key) and _doubtful(table, key, 1):
             method = f"pulled whole: {table.name} repeats or lacks keys"
@@ -149,10 +149,10 @@ def _joined(
 def _by_segments(
     left: SqlTable, right: SqlTable, key: Sequence[str], columns: Sequence[str], scratch: Path
 ) -> TablePair:
-    """Sums of row hashes by segment first; a segment that differs is pulled from both sides."""
+    """Compare sums of row hashes by segment, then pull segments that differ from both sides."""
     rows = max(left.estimate(), right.estimate(), 1)
     segments = min(MOST_SEGMENTS, 1 << (rows // SEGMENT_ROWS).bit_length())
-    # Each table has a server process of its own that adds up.
+    # The sums run in parallel, in a server process for each table.
     adding = [partial(_sums, table, key, columns, segments) for table in (left, right)]
     sums = in_parallel(adding, left, right)
     together = sums[0].join(sums[1], on="segment", how="full", coalesce=True, suffix="_right")
@@ -184,10 +184,10 @@ def _sums(
         sql.SQL(", ").join(_hashable(table, name) for name in columns)
     )
     statement = sql.SQL(
-        # An aggregate of a plain integer costs a fifth of one that needs more than 64 bits.
+        # Summing a plain integer costs a fifth of a sum that needs more than 64 bits.
         "SELECT segment, count(*), sum((h >> 32)::int4), bit_xor(h) FROM ("
-        # The hash of a record adds up those of its fields, and values that two rows exchange might
-        # leave both sums. Its halves hashed once more add nothing up.
+        # A record's hash adds up those of its fields, so two rows that exchange values might leave
+        # both sums unchanged. Hashing its halves once more breaks that.
         "SELECT segment, hash_record_extended("
         "ROW((fields >> 32)::int4, ((fields << 32) >> 32)::int4), 1) AS h "
         "FROM (SELECT {} AS segment, {} AS fields FROM {} OFFSET 0) read OFFSET 0) hashed "
@@ -200,9 +200,9 @@ def _sums(
 
 
 def _hashable(table: SqlTable, name: str) -> sql.Composable:
-    """A column so that all of it is hashed.
+    """A column in a form in which all of it is hashed.
 
-    PostgreSQL folds halves of 64 bits over each other, and of a numeric it leaves out the sign.
+    PostgreSQL folds the halves of 64-bit values together and leaves out the sign of a numeric.
     """
     column, kind = _exact(table, sql.Identifier(name), name), table.columns[name].type
     if kind in _INTEGERS:
@@ -218,7 +218,7 @@ def _segment(key: Sequence[str], segments: int) -> sql.Composable:
 
 
 def _doubtful(table: SqlTable, key: Sequence[str], segments: int) -> list[int]:
-    """Segments with a key that is there more than once, or that has an empty part."""
+    """Segments with a key that occurs more than once or has an empty part."""
     names = [sql.Identifier(name) for name in key]
     empty = sql.SQL(" OR ").join(sql.SQL("{} IS NULL").format(name) for name in names)
     statement = sql.SQL(
@@ -235,7 +235,7 @@ def _both(left: SqlTable, right: SqlTable, name: str) -> tuple[sql.Composable, s
 
 
 def _exact(table: SqlTable, identifier: sql.Identifier, name: str) -> sql.Composable:
-    """The column such that only equal texts are equal: a collation may think otherwise."""
+    """The column, compared by exact text: a collation may find different texts equal."""
     if table.columns[name].type in _TEXTS:
         return sql.SQL('{} COLLATE "C"').format(identifier)
     return identifier

@@ -1,4 +1,4 @@
-"""Database tables as sides of a comparison: what they are, and their rows by COPY."""
+"""Database tables as sides of a comparison: their columns, and their rows by COPY."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,16 +43,16 @@ _DTYPES: dict[str, Dtype] = {
     "timestamp": pl.Datetime("us"),
     "date": pl.Date(),
 }
-"""As what values are read; those of other types are texts."""
+"""Types that values are read as; all others are read as texts."""
 _ORDERED = frozenset({*_INTEGERS, *_FLOATS, *_TIMES, "numeric", "date", "bool", "uuid", "bytea"})
-"""Types whose values have one order everywhere: texts have that of a collation."""
+"""Types whose values have the same order everywhere; texts follow a collation."""
 _PART = r'(?:"((?:[^"\0]|"")+)"|([^".\0]+))'
-"""A part of a name."""
+"""One part of a dotted name."""
 _FARTHEST_SECONDS = "9223372036854.775807"
-"""A moment is a number of microseconds in 64 bits."""
+"""Largest time from the epoch: microseconds in 64 bits."""
 _SETTINGS = (
     f"{TEXTS_OF_VALUES}; SET statement_timeout = '{STATEMENT_SECONDS}s'; "
-    # One side waits for the other, for as long as that takes.
+    # One side waits for the other, however long that takes.
     "SET idle_in_transaction_session_timeout = 0; "
     f"SET work_mem = '{WORK_MEMORY}'; {SILENT_CLIENT}"
 )
@@ -60,7 +60,7 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """One column of a table: PostgreSQL's name of its type, and whether it may be null."""
+    """A column of a table: PostgreSQL's name of its type, and whether it may be null."""
 
     name: str
     type: str
@@ -73,7 +73,7 @@ class TableColumn:
         return column(self.name, _DTYPES.get(self.type, pl.String()))
 
     def selected(self, alias: str) -> sql.Composable:
-        """The column as COPY gives it: a text that polars reads as its type."""
+        """The column as COPY returns it: a text that polars reads as its type."""
         name = sql.Identifier(alias, self.name)
         if self.type in _TIMES:
             return sql.SQL("(extract(epoch FROM {}) * 1000000)::bigint").format(name)
@@ -81,12 +81,12 @@ class TableColumn:
             return sql.SQL("({} - date '1970-01-01')").format(name)
         if self.type == "numeric":
             return sql.SQL("trim_scale({})").format(name)
-        # The cast of an inet adds the width of its network, which is not written otherwise.
+        # The cast of an inet would add the width of its network, which is otherwise omitted.
         as_is = self.type in (*_INTEGERS, *_FLOATS, "inet")
         return name if as_is else sql.SQL("{}::text").format(name)
 
     def too_far(self, alias: str) -> sql.Composable | None:
-        """Where its value is a time that `selected` cannot give: infinity, or too far away."""
+        """The condition for a time that `selected` cannot give: infinity, or too far away."""
         name = sql.Identifier(alias, self.name)
         if self.type in _TIMES:
             return sql.SQL(f"abs(extract(epoch FROM {{}})) > {_FARTHEST_SECONDS}").format(name)
@@ -95,17 +95,17 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class SqlTable:
-    """An open table in a transaction that sees one moment of it."""
+    """An open table, in a transaction that sees it at one moment."""
 
     name: str
     connection: psycopg.Connection
     identifier: sql.Identifier
-    """Its name with the schema it is in, whatever was asked for."""
+    """Its name with the schema it was found in."""
     columns: Mapping[str, TableColumn]
     key: Sequence[str]
-    """What is asked to tell its rows apart."""
+    """Columns given to tell its rows apart."""
     kind: str = "PostgreSQL"
-    """What the report calls it, and whether it may be a part of its rows."""
+    """Its kind in the report, which says if only a part of its rows may be visible."""
 
     @property
     def readings(self) -> Mapping[str, Column]:
@@ -113,20 +113,20 @@ class SqlTable:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What its name, and which of its rows are seen, depends on: server, database and whose."""
+        """What decides its name and visible rows: server, database, user and options."""
         info = self.connection.info
         at = (info.host, info.hostaddr, info.port, info.dbname)
         return (*at, info.user, info.options)
 
     @property
     def encoding(self) -> str | None:
-        """What the texts are kept in that its database hashes."""
+        """The encoding of the texts that its database hashes."""
         return self.connection.info.parameter_status("server_encoding")
 
     def rows(
         self, statement: LiteralString | sql.SQL | sql.Composed, parameters: Sequence[object] = ()
     ) -> list[tuple[Any, ...]]:
-        """What the database answers; raises SidesRefused, by the name of the table."""
+        """The rows a statement returns; raises SidesRefused with the name of the table."""
         with refusals(self.name):
             return self.connection.execute(statement, parameters or None).fetchall()
 
@@ -134,7 +134,7 @@ class SqlTable:
         return int(self.rows(sql.SQL("SELECT count(*) FROM {}").format(self.identifier))[0][0])
 
     def estimate(self) -> int:
-        """About how many rows it has."""
+        """About how many rows the table has."""
         found = self.rows(
             "SELECT greatest(reltuples, relpages)::bigint FROM pg_class WHERE oid = %s::regclass",
             [self.identifier.as_string(self.connection)],
@@ -142,12 +142,12 @@ class SqlTable:
         return int(found[0][0])
 
     def check_rights(self, names: Sequence[str]) -> None:
-        """Raise SidesRefused where the role may not read these columns."""
+        """Raise SidesRefused if the role may not read these columns."""
         columns = sql.SQL(", ").join(map(sql.Identifier, names))
         self.rows(sql.SQL("SELECT {} FROM {} LIMIT 0").format(columns, self.identifier))
 
     def order(self, names: Sequence[str], alias: str) -> list[sql.Composable]:
-        """Columns to put its rows in an order that is the same wherever they are kept."""
+        """Columns to order by, with the same result in whichever database the rows are."""
         return [self._ordered(name, sql.Identifier(alias, name)) for name in names]
 
     def _ordered(self, name: str, identifier: sql.Identifier) -> sql.Composable:
@@ -156,7 +156,7 @@ class SqlTable:
         return sql.SQL('{}::text COLLATE "C"').format(identifier)
 
     def unique(self, key: Sequence[str]) -> bool:
-        """Whether the database itself keeps the key from being empty or there twice."""
+        """Whether the database itself guarantees that no key is empty or there twice."""
         if any(self.columns[name].nullable for name in key):
             return False
         found = self.rows(
@@ -175,13 +175,13 @@ class SqlTable:
 
 @contextmanager
 def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
-    """The table an address names, in a read-only transaction; raises SidesRefused."""
+    """Open the table an address names, in a read-only transaction; raises SidesRefused."""
     url, title, named = _parsed_address(address)
     parts = _parts(named)
     if not parts:
         raise SidesRefused(f"{title}: which table? Write postgresql://HOST/DB?table=SCHEMA.TABLE.")
     try:
-        # What the address has of options stays: a search path may be among them.
+        # The address's own options are kept: a search path may be among them.
         connection = psycopg.connect(
             url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="recon"
         )
@@ -200,9 +200,9 @@ def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
 
 
 def _kind(connection: psycopg.Connection, title: str, identifier: sql.Identifier) -> str:
-    """What the table is called; raises SidesRefused for one of ours that is shown to logins alone.
+    """The table's kind in the report; raises SidesRefused if one of ours shows rows only to logins.
 
-    What a policy hides would be missing to whoever compares, or on neither side.
+    Rows that a policy hides would be missing, perhaps from both sides unnoticed.
     """
     row = connection.execute(
         """SELECT row_security_active(c.oid), EXISTS (SELECT FROM pg_proc p
@@ -226,7 +226,7 @@ def _kind(connection: psycopg.Connection, title: str, identifier: sql.Identifier
 
 @contextmanager
 def refusals(name: str) -> Iterator[None]:
-    """Tell what a database refuses by the name of the table that it was asked about."""
+    """Report a refusal of the database with the name of the table."""
     try:
         yield
     except psycopg.Error as error:
@@ -234,9 +234,9 @@ def refusals(name: str) -> Iterator[None]:
 
 
 def in_parallel(works: Sequence[Callable[[], T]], *tables: SqlTable) -> list[T]:
-    """What all of them give, each in a thread; raises the first error of any, and waits for none.
+    """Run all works, each in a thread; raises the first error without waiting for the others.
 
-    What is still asked of the tables ends then, and where this is stopped.
+    On an error or a stop, queries still running on the tables are ended.
     """
     begin, left = Event(), Event()
 
@@ -249,10 +249,10 @@ def in_parallel(works: Sequence[Callable[[], T]], *tables: SqlTable) -> list[T]:
     with ThreadPoolExecutor(len(works)) as threads:
         under_way: list[Future[T]] = []
         try:
-            # A stop may come while they are made, and then not all of them are known.
+            # A stop may come while the threads start, when not all of them are known yet.
             under_way.extend(threads.submit(worked, work) for work in works)
             begin.set()
-            # Within polars a thread takes Ctrl-C for itself, and nobody else learns of it.
+            # A thread within polars takes Ctrl-C for itself, and nobody else learns of it.
             wait(under_way, return_when=FIRST_EXCEPTION)
             return [one.result() for one in under_way if one.done()]
         except BaseException:
@@ -266,7 +266,7 @@ def in_parallel(works: Sequence[Callable[[], T]], *tables: SqlTable) -> list[T]:
 
 
 class Spill:
-    """Frames of one side as they come, in files of a scratch folder."""
+    """Collects the frames of one side in files of a scratch folder."""
 
     def __init__(self, table: SqlTable, columns: Sequence[str], scratch: Path) -> None:
         private_folder(scratch)
@@ -297,7 +297,7 @@ class Spill:
 def pulled(
     table: SqlTable, names: Sequence[str], scratch: Path, where: sql.Composable | None = None
 ) -> Side:
-    """These columns of rows of a table, in the order of its key, block by block into `scratch`."""
+    """Pull columns of a table's rows in key order, block by block, into `scratch`."""
     kept = Spill(table, names, scratch)
     rows = sql.SQL("{} t WHERE ({})").format(table.identifier, where or sql.SQL("true"))
     statement = sql.SQL("SELECT {} FROM {} ORDER BY {}").format(
@@ -334,9 +334,9 @@ class TableSource:
 def far_times_named(
     tables: Mapping[str, SqlTable], names: Sequence[str], rows: sql.Composable
 ) -> Iterator[None]:
-    """Name the time that cannot be read where the database only says that there is one.
+    """Name the time that cannot be read; the database only says that there is one.
 
-    `rows` are the tables by their aliases and the conditions on them, as they stand behind FROM.
+    `rows` are the tables with their aliases and conditions, as written after FROM.
     """
     try:
         yield
@@ -354,7 +354,7 @@ def _refuse_far(table: SqlTable, one: TableColumn, alias: str, rows: sql.Composa
     key = [name for name in table.key if name in table.columns]
     texts = [sql.SQL("{}::text").format(sql.Identifier(alias, name)) for name in (one.name, *key)]
     order = [sql.Identifier(alias, name) for name in key] or texts
-    # The statement that failed has ended its transaction.
+    # The failed statement has aborted its transaction.
     table.connection.rollback()
     found = table.rows(
         sql.SQL("SELECT {} FROM {} AND {} ORDER BY {} LIMIT 1").format(
@@ -410,7 +410,7 @@ def _columns(connection: psycopg.Connection, identifier: sql.Identifier) -> dict
 
 
 def _parsed_address(address: str) -> tuple[str, str, str]:
-    """The address for libpq, as it is shown, and the table it names."""
+    """The address for libpq, the address as it is shown, and the table it names."""
     if problem := address_problem(address):
         raise SidesRefused(f"An address of a table cannot be read: {problem}.")
     try:
@@ -420,13 +420,13 @@ def _parsed_address(address: str) -> tuple[str, str, str]:
         raise SidesRefused("An address of a table cannot be read.") from None
     named = query.get("table", "")
     title = f"{parts.hostname or query.get('host', 'local')}{parts.path}?table={named}"
-    # Written anew, a blank of the options would be a +, which libpq takes for one.
+    # Encoded anew, a blank in the options would become a +, which libpq does not decode.
     given = [one for one in parts.query.split("&") if one.partition("=")[0] != "table"]
     return f"postgresql://{parts.netloc}{parts.path}?{'&'.join(given)}", title, named
 
 
 def _parts(named: str) -> list[str]:
-    """`schema.table`, either part in double quotes where it has to be; nothing where it is none."""
+    """The parts of `schema.table`, each quoted if need be; empty if the text is no such name."""
     if not re.fullmatch(rf"{_PART}(?:\.{_PART})*", named):
         return []
     parts = re.findall(_PART, named)

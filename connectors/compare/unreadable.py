@@ -1,4 +1,4 @@
-"""Records of a side that cannot be read: told with their lines and bytes, compared with nothing."""
+"""Records of a side that cannot be read: reported with lines and bytes, never compared."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,11 +19,11 @@ _COLUMNS: dict[str, pl.DataType] = {
     "text": pl.String(),
     "bytes": pl.String(),
 }
-"""`bytes`, in hexadecimal, only where a record is no text."""
+"""`bytes` are hexadecimal, and present only for a record that is no text."""
 
 
 def put_aside(chunk: Chunk, faults: Mapping[int, str], scratch: Path, number: int) -> Path:
-    """Write the records of a chunk that cannot be read: those of `faults`, and why."""
+    """Write the unreadable records of a chunk: those of `faults`, with their reasons."""
     rows = list(faults)
     records = chunk.texts(rows).select(
         pl.Series("line", chunk.records.first_line[rows], pl.Int64),
@@ -35,13 +35,13 @@ def put_aside(chunk: Chunk, faults: Mapping[int, str], scratch: Path, number: in
 
 
 def first(side: Side, most: int) -> Iterator[tuple[int, str]]:
-    """The lines of the first of them, and why they cannot be read."""
+    """The lines of the first unreadable records, with the reasons."""
     if side.broken:
         yield from arrow_rows(side.broken).select("line", "reason").head(most).collect().rows()
 
 
 def write(sides: Mapping[str, Side], scratch: Path) -> dict[str, Path]:
-    """Write those of both sides, by what these are called, as one file into the scratch folder."""
+    """Write the unreadable records of both sides, named by `sides`, into one file in `scratch`."""
     target = scratch / NAME
     with target.open("wb") as file:
         pl.DataFrame(schema=_COLUMNS).write_csv(file)

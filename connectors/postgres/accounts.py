@@ -1,7 +1,7 @@
-"""Accounts and logins: who somebody is, shown to the database itself.
+"""Accounts and logins: how a person proves to the database itself who they are.
 
-A password is made into a key here and never leaves this process; a login is a token that only
-whoever logged in has. What refuses is the database (`schemas.guards.accounts`).
+A password is turned into a key here and never leaves this process; a login is a token that only the
+person logged in has. The database does the refusing (`schemas.guards.accounts`).
 """
 
 import hashlib
@@ -29,21 +29,21 @@ from schemas.guards.tenants import SEES_ACCOUNT
 from schemas.show_as import AS_EVER, ShowAs
 
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1024
-"""Characters; what is longer costs time to hash and makes nothing safer."""
+"""Characters; longer passwords cost time to hash and are no safer."""
 TOKEN_BYTES = 32
 LONGEST_LOGIN = HOURS * 3600
 BATCH_SEEN = f"{SCHEMA}.sees_scope({BATCH_SCOPE})"
-"""SQL for whether whoever acts sees the batch `b`: with some tenants, one bound to one of these.
+"""SQL for whether the acting user sees batch `b`: all, or only those bound to one of their tenants.
 
-A batch that is bound to no tenant may hold rows of any.
+A batch bound to no tenant may hold rows of any, so people limited to tenants do not see it.
 """
 OF_OTHERS = "a batch that is not of your tenants"
-"""What one is called to whoever is told nothing of it."""
+"""What a batch is called to somebody who may not know of it."""
 LOGIN_ENDED = (
     "Your login has ended while this was read, or is for other tenants now. Log in, and open the "
     "page again."
 )
-"""Of a page that was begun for a login: what it would show is not all, or not theirs any more."""
+"""For a page begun under a login that changed meanwhile: it may lack rows or show too many."""
 _LONGEST = quantity(LONGEST_WAIT // 60, "minute")
 _SALT = re.compile(r"argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([0-9a-f]+)")
 
@@ -54,29 +54,29 @@ class Account:
     full_name: str
     roles: tuple[AccountRole, ...]
     tenants: tuple[int, ...] = ()
-    """Empty: all."""
+    """Tenants the account is limited to; empty for all."""
     subject: str | None = None
-    """How a provider or proxy knows them: `oidc ISSUER SUBJECT` or `proxy NAME`."""
+    """What a provider or proxy calls them: `oidc ISSUER SUBJECT` or `proxy NAME`."""
     disabled: bool = False
     failed: int = 0
-    """Logins refused since the last one that was not."""
+    """Logins refused since the last successful one."""
     failed_at: datetime | None = None
     event_id: int = field(default=0, compare=False)
-    """The event that says what it is now; 0: it is a new one."""
+    """The event of its latest change; 0 for a new account."""
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who acts, as the database knows it by the login."""
+    """Who acts, as the database knows them by their login."""
 
     name: str
     full_name: str
     roles: tuple[AccountRole, ...]
     tenants: tuple[int, ...]
     own_password: bool
-    """Whether they log in with a password that they can change here."""
+    """Whether they log in with a password that can be changed here."""
     subject: str | None = None
-    """How a provider or proxy knows them."""
+    """What a provider or proxy calls them."""
     show_as: ShowAs = AS_EVER
     """How dates and numbers are written for them."""
 
@@ -85,7 +85,7 @@ class Person:
 
 
 def acting(connection: psycopg.Connection) -> Person | None:
-    """Who is logged in on this connection; None: nobody, or no longer."""
+    """Who is logged in on this connection; None if nobody is, or the login has ended."""
     person = one_value(connection.execute(f"SELECT {SCHEMA}.acting_as()"))
     if person is None:
         return None
@@ -101,21 +101,21 @@ def acting(connection: psycopg.Connection) -> Person | None:
 
 
 def who(connection: psycopg.Connection, stated: str | None) -> str:
-    """Who decides or signs: the account that is logged in, else the stated name, else this user.
+    """Who decides or signs: the account logged in, else the stated name, else this user.
 
-    What is stated beside a login is a note, and no name.
+    Beside a login, the stated name does not count.
     """
     person = acting(connection)
     return person.name if person else stated or user_at_host()
 
 
 def has_accounts(connection: psycopg.Connection) -> bool:
-    """Whether anybody has an account; without one everybody is who they say."""
+    """Whether anybody has an account; without accounts everybody is who they say."""
     return bool(one_value(connection.execute(f"SELECT {SCHEMA}.has_accounts()")))
 
 
 def scopes_seen(connection: psycopg.Connection, scopes: Iterable[str]) -> set[str]:
-    """Those of some scopes of reconciliations that whoever acts here sees."""
+    """Those of these reconciliation scopes that the acting user may see."""
     rows = connection.execute(
         f"SELECT scope FROM unnest(%s::text[]) scope WHERE {SCHEMA}.sees_scope(scope)",
         [sorted(scopes)],
@@ -124,14 +124,14 @@ def scopes_seen(connection: psycopg.Connection, scopes: Iterable[str]) -> set[st
 
 
 def sees_part(connection: psycopg.Connection) -> bool:
-    """Whether whoever acts here may see a part of what there is, whichever role reads it."""
+    """Whether the acting user may see only a part of all rows, whichever role reads them."""
     return bool(one_value(connection.execute(f"SELECT NOT {SCHEMA}.sees_all()")))
 
 
 def refuse_nobody(connection: psycopg.Connection) -> None:
-    """Raise LoginRefused where the database shows its rows to whoever is logged in, and nobody is.
+    """Raise LoginRefused if the database shows rows only to people logged in, and nobody is.
 
-    What is asked without a login would be answered as if there was nothing.
+    Without this, a query would be answered as if there were nothing.
     """
     if sees_part(connection) and acting(connection) is None:
         raise LoginRefused(
@@ -142,27 +142,27 @@ def refuse_nobody(connection: psycopg.Connection) -> None:
 
 
 def is_shown_part(connection: psycopg.Connection) -> bool:
-    """Whether PostgreSQL keeps rows from this connection, so that what it finds may not be all."""
+    """Whether row security hides rows from this connection, so that it may not find all."""
     kept = one_value(connection.execute("SELECT row_security_active('batch')"))
     return bool(kept) and sees_part(connection)
 
 
 def sees_breaks(connection: psycopg.Connection, number: int) -> bool:
-    """Whether whoever acts here sees all breaks of a reconciliation."""
+    """Whether the acting user may see all breaks of a reconciliation."""
     asked = f"SELECT {SCHEMA}.sees_all() OR %s = ANY ({SCHEMA}.seen_runs(true))"
     return bool(one_value(connection.execute(asked, [number])))
 
 
 def is_batch_seen(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether there is such a batch, and whoever acts here sees it."""
+    """Whether there is such a batch and the acting user may see it."""
     asked = f"SELECT {BATCH_SEEN} FROM batch b WHERE b.id = %s"
     return bool(one_value(connection.execute(asked, [batch_id])))
 
 
 def visible_batches(connection: psycopg.Connection, batches: Iterable[int]) -> set[int]:
-    """Those of some batches that what is said here may name, or tell anything of.
+    """Those of these batches that a message here may name or say anything about.
 
-    It is read by whoever acts here or, of the work of a job, by whoever asked for that.
+    The message is read by the acting user and, during a job, also by whoever ordered the job.
     """
     named = list(batches)
     if not named:
@@ -178,14 +178,15 @@ def visible_batches(connection: psycopg.Connection, batches: Iterable[int]) -> s
 
 
 def batch_label(connection: psycopg.Connection, number: int) -> str:
-    """What a batch is called in messages: its number only to whoever may be told that."""
+    """What to call a batch in messages: by its number only if the reader may know it."""
     return f"batch {number}" if visible_batches(connection, [number]) else OF_OTHERS
 
 
 def list_accounts(connection: psycopg.Connection) -> list[Account]:
-    """Every account that whoever acts sees, disabled ones as well, by name.
+    """Every account that the acting user may see, disabled ones included, by name.
 
-    Raises LoginRefused where that is nobody: to be shown none would say that there is none.
+    Raises LoginRefused if nobody is logged in who may see any; an empty list would mean there
+    are none.
     """
     refuse_nobody(connection)
     with connection.cursor(row_factory=dict_row) as cursor:
@@ -202,9 +203,10 @@ def list_accounts(connection: psycopg.Connection) -> list[Account]:
 
 
 def keep_account(connection: psycopg.Connection, account: Account, seen: int | None = None) -> None:
-    """Add an account, or change the one of this name; one that is disabled is logged out.
+    """Add an account, or change the one of this name; a disabled account is logged out.
 
-    Refused where it is not as it was read: `seen` is the `event_id` it had, 0 where there was none.
+    Refused if it has changed since it was read: `seen` is the `event_id` it had then, 0 if there
+    was no such account.
     """
     connection.execute(
         f"SELECT {SCHEMA}.keep_account(%s, %s, %s, %s, %s, %s, %s, %s)",
@@ -222,21 +224,21 @@ def keep_account(connection: psycopg.Connection, account: Account, seen: int | N
 
 
 def chosen_show_as(connection: psycopg.Connection, name: str) -> ShowAs | None:
-    """How dates and numbers are written for an account; None: none is seen of this name."""
+    """How dates and numbers are written for an account; None if the acting user sees none."""
     refuse_nobody(connection)
     row = connection.execute("SELECT show_as FROM account WHERE name = %s", [name]).fetchone()
     return ShowAs.read(row[0]) if row else None
 
 
 def choose_show_as(connection: psycopg.Connection, name: str, show: ShowAs) -> None:
-    """Keep how dates and numbers are written for an account: one's own, or as administrator."""
+    """Set how dates and numbers are written for one's own account, or any as administrator."""
     connection.execute(f"SELECT {SCHEMA}.choose_show_as(%s, %s)", [name, show.words])
 
 
 def set_password(
     connection: psycopg.Connection, name: str, password: str, old: str | None = None
 ) -> None:
-    """Give an account a password; `old` is asked of who changes their own.
+    """Give an account a password; `old` is required of people who change their own.
 
     Raises LoginRefused; a wrong `old` counts as a login that was refused.
     """
@@ -260,7 +262,7 @@ def set_password(
 
 
 def list_limits(connection: psycopg.Connection) -> dict[str, Decimal]:
-    """CurrenciesId, or * for all others -> above which amount an acceptance takes two people."""
+    """Amount above which an acceptance takes two people, by CurrenciesId; * is all others."""
     rows = connection.execute(
         'SELECT currency, above FROM acceptance_limit ORDER BY currency COLLATE "C"'
     ).fetchall()
@@ -268,7 +270,7 @@ def list_limits(connection: psycopg.Connection) -> dict[str, Decimal]:
 
 
 def keep_limit(connection: psycopg.Connection, currency: str, above: Decimal | None) -> None:
-    """Set above which amount an acceptance takes two people; None: never."""
+    """Set the amount above which an acceptance takes two people; None for never."""
     connection.execute(
         f"SELECT {SCHEMA}.keep_limit(%s, %s, %s)",
         [currency, None if above is None else format(above, "f"), who(connection, None)],
@@ -278,9 +280,9 @@ def keep_limit(connection: psycopg.Connection, currency: str, above: Decimal | N
 def log_in(
     connection: psycopg.Connection, name: str, password: str, seconds: int = LONGEST_LOGIN
 ) -> str:
-    """The token of a new login; raises LoginRefused, which does not say what was wrong."""
+    """Log in and give the token; raises LoginRefused, which does not say what was wrong."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    # A name that none can have costs the same time as any other.
+    # A name that nobody can have must cost the same time as any other.
     known_as = name if is_name(name) else ""
     key = _key(password[:LONGEST_PASSWORD], _salt(connection, known_as))
     answer = connection.execute(
@@ -296,7 +298,7 @@ def log_in(
 
 
 def vouch(connection: psycopg.Connection, known_as: str, how: How) -> str | None:
-    """The token of a login that a provider or proxy stands for; None: no account is known so."""
+    """Give a token for a login that a provider or proxy vouches for; None if unknown."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
     found = connection.execute(
         f"SELECT {SCHEMA}.vouch(%s, %s, %s, %s)", [known_as, how, _hash(token), LONGEST_LOGIN]
@@ -305,7 +307,7 @@ def vouch(connection: psycopg.Connection, known_as: str, how: How) -> str | None
 
 
 def act_as(connection: psycopg.Connection, token: str | None) -> None:
-    """Let a connection act by the login of this token from here on; None: by none."""
+    """Make a connection act by the login of this token from here on; None for no login."""
     connection.execute("SELECT set_config('recon.login', %s, false)", [token or ""])
 
 

@@ -1,4 +1,4 @@
-"""Whether the account of the database may run a command, asked before anything of it is done."""
+"""Whether the database account may run a command, asked before the command does anything."""
 
 import psycopg
 
@@ -9,9 +9,9 @@ from schemas.guards.commands import BEGUN, ROLE_OF, marking_function
 
 
 def refuse_without_right(connection: psycopg.Connection, command: str) -> None:
-    """Raise StatementRefused where the command takes a role that this account has not.
+    """Raise StatementRefused if the command takes a role that this account lacks.
 
-    Whoever can read may run what only reads; the database says who cannot.
+    A command that only reads is never refused here; the database refuses those who cannot read.
     """
     if may_run(connection, command):
         return
@@ -28,7 +28,7 @@ def refuse_without_right(connection: psycopg.Connection, command: str) -> None:
 def may_run(connection: psycopg.Connection, command: str) -> bool:
     """Whether this account has the rights of the role that a command takes, or may begin it.
 
-    Rights are asked for and not members: the owner of the schema, who has the rights of all roles,
+    This asks about rights, not membership: the owner of the schema has the rights of all roles and
     is a member of none.
     """
     role = BEGUN.get(command, ROLE_OF[command])

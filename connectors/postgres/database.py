@@ -1,4 +1,4 @@
-"""The one PostgreSQL: which it is, whether it can be used, and connections to it."""
+"""The one PostgreSQL database: its address, whether it can be used, and connections to it."""
 
 import os
 import socket
@@ -46,29 +46,29 @@ from schemas.tables import PAYMENT
 OLDEST_SERVER = 150000
 """PostgreSQL 15: unique indexes can treat nulls as equal, MERGE exists."""
 ROOM_SECONDS = (0.1, 0.3, 0.6)
-"""Waits for room where as many are connected as may be: closed sessions go soon after."""
+"""Pauses before another try when no connection is free; closed sessions go soon after."""
 STATEMENT_SECONDS = 900
-"""No statement may wait for ever; a chunk takes seconds."""
+"""No statement may wait for ever; even a chunk takes only seconds."""
 _STAGED = staged_name(PAYMENT)
-"""Whoever loads reads the staged rows of every record kind."""
+"""Staged rows of one record kind; a role that loads may read those of every kind."""
 COPY_BYTES = MIB
-"""A piece in which rows are sent, and the room for one on its way; the system may have less."""
+"""Size of a COPY piece, and of the send buffer for it; the system may grant less."""
 SILENT_CLIENT = (
     "SELECT set_config('client_connection_check_interval', '1s', FALSE) "
     "WHERE version() !~ 'windows|Visual C'"
 )
-"""A run that died in a long statement must not hold its batch until that ends; Windows cannot."""
+"""Ends a statement whose client has died, which would hold its batch; not on Windows servers."""
 
 
 def database_url(settings: Settings) -> str:
-    """The libpq URL of the database, the embedded server started where it is the one."""
+    """Give the libpq URL of the database, starting the embedded server if that is configured."""
     if settings.database_url is None:
         return embedded_url(embedded_folder(settings))
     return libpq_address(settings.database_url)
 
 
 def libpq_address(url: str) -> str:
-    """An address as libpq reads it: without the driver that other programs have in its scheme."""
+    """An address as libpq reads it: without the driver that other programs add to the scheme."""
     return "postgresql://" + url.split("://", 1)[1]
 
 
@@ -77,7 +77,7 @@ def embedded_folder(settings: Settings) -> Path:
 
 
 WORK_MEMORY = "256MB"
-"""A million rows are joined and judged in the server's memory instead of on its disk."""
+"""Enough to join and judge a million rows in the server's memory instead of on its disk."""
 
 
 @dataclass(eq=False, repr=False)
@@ -86,27 +86,27 @@ class Database:
 
     url: str
     wait_seconds: int
-    """How long a lost connection is waited for."""
+    """How long to wait for the server after a lost connection."""
     embedded: Path | None = None
-    """Data folder of the embedded server, if it is one: killed, it is started again."""
+    """Data folder of the embedded server, which is started again if killed; None for others."""
     lease_seconds: int = DEFAULT_SECONDS
     login: str | None = None
-    """Token of the login that its connections act by; None: of nobody's."""
+    """Token of the login that its connections act by; None if they act by no login."""
     job: int | None = None
-    """Number of the job that is worked on, so that the trail says who asked for it."""
+    """Number of the job being worked on, so that the trail says who asked for it."""
     revision: str | None = None
-    """Of the schema when it was opened: a connection that finds another is refused from then on."""
+    """Schema revision when it was opened; a connection that finds another one is refused."""
     kinds: str | None = None
-    """State of the record kinds of our own when it was opened (`own_kinds`); as `revision`."""
+    """State of our own record kinds when it was opened (`own_kinds`); checked like `revision`."""
     loads: bool | None = None
-    """Whether its role reads staged rows themselves; None: nobody has asked yet."""
+    """Whether its role may read the staged rows themselves; None until somebody has asked."""
     guarded: bool = True
     """Whether a connection is refused while a trigger is switched off."""
     named_by: str = DATABASE
-    """The setting or block that names it."""
+    """The setting or block that names the database, for messages."""
 
     def as_login(self, token: str | None) -> "Database":
-        """The same database for whoever has this token."""
+        """The same database, acting by the login of this token."""
         return replace(self, login=token)
 
     def for_job(self, number: int) -> "Database":
@@ -117,10 +117,9 @@ class Database:
     def connect(self, *, patient: bool = True) -> Iterator[psycopg.Connection]:
         """One connection outside any transaction; transactions are opened explicitly.
 
-        `patient`: where the role or the server is at its limit of connections, those that have just
-        been closed are given a moment to go. Raises DatabaseUnusable, DatabaseLost when it is lost
-        meanwhile, and StatementRefused for what the database says to a statement and nobody has
-        dealt with.
+        With `patient`, a role or server at its limit of connections is tried again, since sessions
+        just closed take a moment to go. Raises DatabaseUnusable, DatabaseLost if the connection is
+        lost meanwhile, and StatementRefused for a statement's error that nobody has dealt with.
         """
         try:
             connection = self._with_room() if patient else self._open()
@@ -137,7 +136,7 @@ class Database:
             yield connection
 
     def _begin(self, connection: psycopg.Connection) -> None:
-        """Say how the session is to be, and look for the revision, which takes no more time so."""
+        """Set up the session and check the revision, in one round trip."""
         statements = [TEXTS_OF_VALUES, SILENT_CLIENT]
         if self.revision is not None:
             statements.append(
@@ -166,7 +165,7 @@ class Database:
             refuse_if_off(off)
 
     def _see_shown_rows(self, connection: psycopg.Connection) -> None:
-        """Let a role that may not read staged rows find what of them is shown instead."""
+        """Let a role that may not read staged rows find the views that show them instead."""
         if self.loads is None:
             asked = f"SELECT has_table_privilege(to_regclass('{SCHEMA}.{_STAGED}'), 'SELECT')"
             self.loads = one_value(connection.execute(asked))
@@ -178,7 +177,7 @@ class Database:
             try:
                 return self._open()
             except psycopg.OperationalError as error:
-                # The client gives no SQLSTATE for what is said before there is a session.
+                # The client gives no SQLSTATE for an error before there is a session.
                 if "too many" not in str(error):
                     raise
             time.sleep(seconds)
@@ -200,15 +199,15 @@ class Database:
             f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
             f"-c application_name=recon -c recon.lease_seconds={self.lease_seconds} "
             f"{'' if self.job is None else f'-c recon.job={self.job} '}"
-            # Counts and distinct keys are all our statements need; a small sample tells those.
+            # Our statements need only counts and distinct keys; a small sample tells those.
             "-c default_statistics_target=10 "
-            # A client whose machine is gone is noticed within a minute.
+            # Notice within a minute that a client's machine is gone.
             "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
         )
 
 
 def _widen(connection: psycopg.Connection) -> None:
-    """Let a piece of COPY wait for a local server, not the client; TCP sees to it by itself."""
+    """Let a piece of COPY wait in the socket of a local server; TCP sizes its buffer itself."""
     with socket.socket(fileno=os.dup(connection.fileno())) as shared:
         if shared.family == socket.AF_UNIX:
             shared.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, COPY_BYTES)
@@ -216,7 +215,7 @@ def _widen(connection: psycopg.Connection) -> None:
 
 @contextmanager
 def planned(connection: psycopg.Connection, setting: str, *, on: bool) -> Iterator[None]:
-    """Whether the planner may use a way (`enable_...`), until the block or its transaction ends."""
+    """Switch a planner method (`enable_...`) until the block or its transaction ends."""
     before = one_value(connection.execute("SELECT current_setting(%s)", [setting]))
     connection.execute(f"SET LOCAL {setting} = {'on' if on else 'off'}")
     yield
@@ -224,24 +223,24 @@ def planned(connection: psycopg.Connection, setting: str, *, on: bool) -> Iterat
 
 
 def nested_loops(connection: psycopg.Connection, *, on: bool) -> AbstractContextManager[None]:
-    """Whether rows may be joined one by one, until the block ends or its transaction fails.
+    """Allow or forbid joining rows one by one until the block ends or its transaction fails.
 
-    A batch's rows have no index but that of their place, and no statistics where they were written
-    just now: the planner, which expects few of them to be left by a condition, would read all of
-    one side for every row of the other.
+    A batch's rows have no index but that of their place, and no statistics just after they were
+    written. The planner expects a condition to leave few of them, and would read all of one side
+    for every row of the other.
     """
     return planned(connection, "enable_nestloop", on=on)
 
 
 @contextmanager
 def errors_reported(connection: psycopg.Connection) -> Iterator[None]:
-    """Raise DatabaseLost and StatementRefused for what the database says."""
+    """Raise DatabaseLost or StatementRefused for an error of the database."""
     try:
         yield
     except psycopg.Error as error:
         if (ended := _ended_by(error)) is not None:
             raise ended from None
-        # Without the error itself: its details quote rows, and Prefect keeps them.
+        # `from None`: the original error quotes rows in its details, and Prefect keeps them.
         last_words = connection.last_words if isinstance(connection, Session) else None
         raise as_recon_error(
             error, lost=connection.broken, user=connection.info.user, last_words=last_words
@@ -254,10 +253,10 @@ def errors_reported(connection: psycopg.Connection) -> Iterator[None]:
 
 
 def _ended_by(error: BaseException) -> BaseException | None:
-    """What ended the process in the middle of a statement, such as a Cancel on the pages.
+    """Find what ended the process in the middle of a statement, such as a Cancel on the pages.
 
-    What is still asked of that connection on the way out is refused by the client: the statement
-    is under way. That refusal is not why the run ended.
+    On the way out the client refuses further statements, because the first is still under way.
+    That refusal is not why the run ended.
     """
     cause: BaseException | None = error
     while cause is not None and isinstance(cause, Exception):
@@ -266,9 +265,9 @@ def _ended_by(error: BaseException) -> BaseException | None:
 
 
 def analyse(connection: psycopg.Connection, *tables: str) -> None:
-    """Let the planner know rows that were just written; without, it expects a handful of them.
+    """Tell the planner about rows just written; otherwise it expects only a handful.
 
-    A table the server itself is busy with is left out: waiting would make it give up its vacuum.
+    A table the server itself is busy with is skipped: waiting would make it abandon its vacuum.
     """
     connection.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(tables)}")
 
@@ -276,7 +275,7 @@ def analyse(connection: psycopg.Connection, *tables: str) -> None:
 def summarise(connection: psycopg.Connection, *tables: str) -> None:
     """Bring the block range indexes up to date, so that a range is found without the whole table.
 
-    The server does it by itself only when it vacuums.
+    The server does this by itself only when it vacuums.
     """
     connection.execute(
         "SELECT brin_summarize_new_values(i.indexrelid) FROM pg_index i "
@@ -294,10 +293,10 @@ def open_database(
     *,
     guarded: bool = True,
 ) -> Database:
-    """The database, migrated to this version's schema; raises DatabaseUnusable.
+    """Open the database, migrated to this version's schema; raises DatabaseUnusable.
 
-    `ask` gets the connection that looked whether it is, which saves one of its own. `guarded` is of
-    the database as it is given.
+    `ask` is called with the connection that checks the schema, which saves it one of its own.
+    `guarded` is passed on to the Database.
     """
     database = replace(_named(settings), guarded=guarded)
     with database.connect() as connection:
@@ -308,20 +307,20 @@ def open_database(
         if kinds is None:
             _bring_up_to_date(database, "follow")
             kinds = state_as_defined(connection)
-        # After the revision, so that what somebody else adds meanwhile is nothing that lacks.
+        # After the revision, so that what somebody else adds meanwhile does not count as missing.
         there = what_is_there(connection)
         refuse_incomplete(there)
         if guarded:
             refuse_if_off(there["(off)"])
         with connection.transaction():
             ask(connection)
-    # None if somebody has changed them again since: no connection is ours then.
+    # `kinds` is None if somebody has changed them since: then every connection is refused.
     database.revision, database.kinds = revisions()[-1], kinds
     return database
 
 
 def is_empty(settings: Settings) -> bool:
-    """Whether there is no database of ours yet; unlike opening it, this makes none."""
+    """Whether the database has no schema of ours yet; unlike opening it, this creates none."""
     if settings.database_url is None and not is_made(embedded_folder(settings)):
         return True
     with _named(settings).connect() as connection:
@@ -338,12 +337,12 @@ def kinds_there(settings: Settings) -> dict[str, Table]:
 
 
 def apply_definitions(settings: Settings) -> None:
-    """Make the database follow the definitions of this machine, as somebody asked for."""
+    """Make the database follow the definitions of this machine, at somebody's request."""
     _bring_up_to_date(_named(settings), "migrate", "follow", asked=True)
 
 
 def _bring_up_to_date(database: Database, *ways: Way, asked: bool = False) -> None:
-    # Seldom needed, and it imports SQLAlchemy and Alembic: longer than many a command takes.
+    # Rarely needed, and it imports SQLAlchemy and Alembic: longer than many a command takes.
     from connectors.postgres.schema.upgrade import bring_up_to_date  # noqa: PLC0415
 
     for way in ways:
@@ -371,7 +370,7 @@ def _refuse_too_old(version: int) -> None:
 
 
 def _refuse_other_encoding(connection: psycopg.Connection, named_by: str) -> None:
-    """A database of another encoding lacks signs that deliveries have, and a batch stops at one."""
+    """Other encodings lack characters that deliveries have, and a batch would stop at one."""
     if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
         raise DatabaseUnusable(
             f"The database is encoded in {encoding}, and texts of deliveries need UTF8. Make one "

@@ -1,9 +1,9 @@
-"""The heartbeat of a session that holds something: who does not renew it is taken over.
+"""The heartbeat of a session that holds something: if it stops, the session is taken over.
 
 A process that is killed loses its session and with it what it holds. One that is frozen, or whose
-machine is gone, keeps both: so it renews a lease by the server's clock, and once that has run out
-anybody who needs what it holds ends its session. `schemas.guards.leases` has the functions that do
-it.
+machine is gone, keeps both. So each holder renews a lease by the server's clock, and once that has
+expired anybody who needs what it holds may end its session, by the functions of
+`schemas.guards.leases`.
 """
 
 import select
@@ -26,17 +26,17 @@ from schemas.guards.leases import ENDED_SESSION, MINE, MOST_SECONDS, Held
 DEFAULT_SECONDS = 120
 MOST_MILLISECONDS = 2**31 - 1
 FREE_SECONDS = 10
-"""How long a session that was ended may take to let go."""
+"""How long a session that was ended may take to release what it holds."""
 MOST_PATIENCE_SECONDS = 900
-"""The longest that anybody waits for a turn, however long a lease is."""
+"""The longest wait for a turn, however long a lease is."""
 PAUSE_SECONDS = 0.05
 STATEMENT_SECONDS = 5
-# It goes on while a machine sleeps, which the monotonic clock does not.
+# This clock goes on while a machine sleeps; the monotonic clock may not.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 Session = tuple[int, datetime]
-"""Number of a session of the database, and when it says it began."""
+"""Process id of a database session, and when the session says it began."""
 
 
 def lease_name(kind: Held, whose: object) -> str:
@@ -44,12 +44,12 @@ def lease_name(kind: Held, whose: object) -> str:
 
 
 class Heartbeat:
-    """Renews what a session holds, from a thread and a session of its own."""
+    """Renews a session's lease, from a thread and a session of its own."""
 
     def __init__(self, connection: psycopg.Connection, taken: "Taken") -> None:
         self.name = taken.name
         self.lost = False
-        """Somebody else has it, or nobody."""
+        """Whether the lease is no longer ours: somebody else has it, or nobody."""
         self.seconds = taken.seconds
         self._parameters: dict[str, Any] = connection.info.get_parameters() | {
             "password": connection.info.password,
@@ -72,7 +72,7 @@ class Heartbeat:
     def holds(self) -> bool:
         """Whether the lease is ours now; asked before each effect that cannot be taken back.
 
-        Costs nothing while it was renewed lately; a process that was frozen asks the server first.
+        Free if it was renewed recently; a process that was frozen asks the server first.
         """
         if not self.lost and _now() - self._renewed >= self.seconds / 2:
             with suppress(psycopg.Error, OSError):
@@ -80,12 +80,12 @@ class Heartbeat:
         return not self.lost and _now() - self._renewed < self.seconds
 
     def has_ended(self) -> bool:
-        """Whether the server has ended the session, of which nothing is asked now; asks nothing.
+        """Whether the server has ended the idle session; sends nothing to the server.
 
-        What it held was free at that moment, however lately it was renewed.
+        What the session held was free from then on, however recently it was renewed.
         """
         try:
-            # A notice is read; behind the last words of the server is the end.
+            # Read past notices; the end of the stream follows the server's last words.
             while self._said.poll(0):
                 self._held_by.pgconn.consume_input()
         except psycopg.OperationalError:
@@ -97,7 +97,7 @@ class Heartbeat:
         self._thread.join()
 
     def successor(self) -> str:
-        """Who else has it now, in words; empty where nobody has, or the server does not answer."""
+        """Who else holds it now, in words; empty if nobody does or the server does not answer."""
         with suppress(psycopg.Error, OSError), self._turn:
             return who_holds(self._server(), self.name, but=self._session[0])
         return ""
@@ -124,7 +124,7 @@ class Heartbeat:
             self._renewed = began
 
     def _end_blockers(self) -> None:
-        """End whoever keeps our own session waiting, if its lease has run out."""
+        """End the sessions that block ours and whose lease has expired."""
         with self._turn:
             blockers = self._server().execute(
                 f"SELECT name FROM {SCHEMA}.lease WHERE pid = ANY(pg_blocking_pids(%s)) "
@@ -144,18 +144,18 @@ class Taken(NamedTuple):
     name: str
     session: Session
     seconds: int
-    """How long it lasts from when it was last renewed."""
+    """How long the lease lasts after each renewal."""
     former: str | None = None
-    """Who had it until it ran out; None: it was free."""
+    """Previous holder, if its lease had expired; None if the lease was free."""
 
 
 def take(
     connection: psycopg.Connection, kind: Held, whose: object = "", wait_seconds: float | None = 0
 ) -> Taken | None:
-    """Hold something for this session, outside of a transaction; None: another session holds it.
+    """Take a lease for this session, outside a transaction; None if another session holds it.
 
-    One whose lease has run out is ended, and what it held taken over. A wait of None outlasts the
-    lease of one that is frozen.
+    A holder whose lease has expired is ended and its lease taken over. A wait of None is long
+    enough for the lease of a frozen process to expire.
     """
     name, seconds = lease_name(kind, whose), _seconds(connection)
     patience = _patience(seconds) if wait_seconds is None else wait_seconds
@@ -176,7 +176,7 @@ def take(
 
 @contextmanager
 def renewed(connection: psycopg.Connection, taken: Taken) -> Iterator[Heartbeat]:
-    """Renew what this session has taken, and let it go at the end."""
+    """Renew a lease that this session has taken, and release it at the end."""
     heartbeat = Heartbeat(connection, taken)
     try:
         yield heartbeat
@@ -186,16 +186,17 @@ def renewed(connection: psycopg.Connection, taken: Taken) -> Iterator[Heartbeat]
 
 
 def let_go(connection: psycopg.Connection, taken: Taken) -> None:
-    """Hold it no more; what a lost session held is free by itself."""
+    """Release a lease; a lost session has released it by itself."""
     if not connection.closed:
         connection.execute("SELECT drop_lease(%s)", [taken.name])
 
 
 @contextmanager
 def in_turn(connection: psycopg.Connection, kind: Held, what: str) -> Iterator[Heartbeat]:
-    """Do alone what takes others moments; raises TurnNotGiven, naming who has it, after a wait.
+    """Hold a lease that others need only briefly; raises TurnNotGiven, naming the holder.
 
-    The wait outlasts the lease of one that is frozen. `what` is what is waited for, in words.
+    The wait is long enough for the lease of a frozen process to expire. `what` names in words what
+    takes turns.
     """
     taken = take(connection, kind, wait_seconds=None)
     if taken is None:
@@ -209,7 +210,7 @@ def in_turn(connection: psycopg.Connection, kind: Held, what: str) -> Iterator[H
 
 
 def _patience(seconds: int) -> int:
-    """How long to wait for what somebody frozen may have; `seconds`: of a lease."""
+    """How long to wait for what a frozen process may hold, given the seconds of a lease."""
     return min(seconds + FREE_SECONDS, MOST_PATIENCE_SECONDS)
 
 
@@ -224,9 +225,9 @@ def _keep(
 
 
 def end_if_idle(connection: psycopg.Connection) -> None:
-    """Let the server end the open transaction if its process does nothing for as long as a lease.
+    """Let the server end the open transaction if its process idles for as long as a lease.
 
-    For those whose session nobody else may be allowed to end.
+    For sessions that others may lack the right to end.
     """
     milliseconds = min(_seconds(connection) * 1000, MOST_MILLISECONDS)
     connection.execute(
@@ -236,7 +237,7 @@ def end_if_idle(connection: psycopg.Connection) -> None:
 
 @contextmanager
 def ended_if_idle(connection: psycopg.Connection) -> Iterator[None]:
-    """The same of what may be run again: raises DatabaseLost where the server did so."""
+    """The same for work that may be run again: raises DatabaseLost if the server ended it."""
     end_if_idle(connection)
     try:
         yield
@@ -248,9 +249,9 @@ def ended_if_idle(connection: psycopg.Connection) -> Iterator[None]:
 
 
 def end_holder(connection: psycopg.Connection, name: str) -> str | None:
-    """End the session of a lease that ran out; gives its owner, None where nothing was ended."""
+    """End the session of an expired lease; gives its owner, or None if nothing was ended."""
     for statement in (ENDED_SESSION.format(name="%s"), f"SELECT {SCHEMA}.end_holder(%s)"):
-        # First as ourselves, who may end sessions of our own account; then as the schema's owner.
+        # First as this role, which may end sessions of its own; then as the schema's owner.
         with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
             if owner := one_value(connection.execute(statement, [name])):
                 return str(owner)
@@ -258,7 +259,7 @@ def end_holder(connection: psycopg.Connection, name: str) -> str | None:
 
 
 def who_holds(connection: psycopg.Connection, name: str, but: int | None = None) -> str:
-    """Who has a lease and since when, in words; empty: nobody, or the session `but`."""
+    """Who has a lease and since when, in words; empty if nobody has, or only session `but`."""
     row = connection.execute(
         f"SELECT l.owner, l.since, l.account, l.pid, a.application_name FROM {SCHEMA}.lease l "
         "LEFT JOIN pg_stat_activity a ON a.pid = l.pid "
@@ -275,14 +276,14 @@ def who_holds(connection: psycopg.Connection, name: str, but: int | None = None)
 
 
 def holder_text(connection: psycopg.Connection, kind: Held, whose: object = "") -> str:
-    """Who holds something, and when and how it comes free, as sentences; empty: nobody does."""
+    """Who holds something, and when and how it comes free, as sentences; empty if nobody does."""
     name = lease_name(kind, whose)
     who = who_holds(connection, name)
     return f"it is held by {who}. {when_free(connection, name)}" if who else ""
 
 
 def when_free(connection: psycopg.Connection, name: str) -> str:
-    """When a lease can be taken over, in words for the one who has to wait."""
+    """When a lease can be taken over, in words for whoever has to wait."""
     row = connection.execute(
         "SELECT l.account, l.pid, l.expires_at, l.expires_at < clock_timestamp() "
         f"FROM {SCHEMA}.lease l WHERE l.name = %s",

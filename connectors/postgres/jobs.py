@@ -1,4 +1,4 @@
-"""Jobs: what was asked for at the desk, where it stands, and the one process that does it."""
+"""Jobs: what was asked for at the desk, its state, and the one process that does it."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,14 +24,14 @@ from schemas.jobs import COULD_NOT_RUN, JobKind, JobState
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One row of the job table, and whether a process does it now."""
+    """One row of the job table, and whether a process is doing it now."""
 
     id: int
     kind: JobKind
     arguments: Mapping[str, Any]
     asked_by: str
     person: str | None
-    """The account that asked; None: nobody was logged in."""
+    """The account that asked; None if nobody was logged in."""
     asked_at: datetime
     state: JobState
     flow_run: str | None
@@ -40,23 +40,23 @@ class Job:
     exit_code: int | None
     said: str | None
     batches: tuple[int, ...]
-    """Of those that it worked on, which whoever asks for it sees."""
+    """The batches it worked on, as far as the acting user may see them."""
     reconciliation_id: int | None
     lives: bool
 
     @property
     def has_stopped(self) -> bool:
-        """Whether its process is gone, and it has not come to its end."""
+        """Whether its process disappeared before the job ended."""
         return self.state is JobState.RUNNING and not self.lives
 
     @property
     def may_start_again(self) -> bool:
-        """Whether it has not come to its end, or could not run."""
+        """Whether it stopped before its end, or ended because it could not run."""
         return self.has_stopped or (self.exit_code or 0) >= COULD_NOT_RUN
 
     @property
     def is_under_way(self) -> bool:
-        """Whether something is still to be seen of it."""
+        """Whether its state may still change by itself."""
         return self.state is not JobState.ENDED and not self.has_stopped
 
 
@@ -70,7 +70,7 @@ _SELECT = f"""SELECT j.id, j.kind, j.arguments, j.asked_by, j.person, j.asked_at
 def order_job(
     connection: psycopg.Connection, kind: JobKind, arguments: Mapping[str, Any], by: str | None
 ) -> int:
-    """Ask for work; gives the number of the job. `by` counts where nobody is logged in."""
+    """Ask for work; gives the number of the job. `by` counts only if nobody is logged in."""
     values = [kind, json.dumps(arguments, sort_keys=True), who(connection, by)]
     return int(one_value(connection.execute(f"SELECT {SCHEMA}.order_job(%s, %s, %s)", values)))
 
@@ -80,7 +80,7 @@ def order_again(connection: psycopg.Connection, number: int, by: str | None) -> 
 
 
 def find_job(connection: psycopg.Connection, number: int) -> Job:
-    """The job with this number; raises JobUnknown, also for one that whoever acts does not see."""
+    """The job of this number; raises JobUnknown if there is none that the acting user may see."""
     found = _jobs(connection, f"WHERE j.id = %s AND {SCHEMA}.sees_job(j.person)", [number])
     if not found:
         raise JobUnknown(f"There is no job {number} that you may see. `recon jobs` lists them.")
@@ -88,7 +88,7 @@ def find_job(connection: psycopg.Connection, number: int) -> Job:
 
 
 def list_jobs(connection: psycopg.Connection, most: int, before: int | None = None) -> list[Job]:
-    """Jobs that whoever acts sees, the latest first."""
+    """Jobs that the acting user may see, latest first."""
     return _jobs(
         connection,
         f"WHERE {SCHEMA}.sees_job(j.person) AND (%s::int IS NULL OR j.id < %s) "
@@ -98,7 +98,7 @@ def list_jobs(connection: psycopg.Connection, most: int, before: int | None = No
 
 
 def jobs_of_batch(connection: psycopg.Connection, batch_id: int, most: int) -> list[Job]:
-    """Jobs that are about a batch, the latest first, as far as whoever acts sees them."""
+    """Jobs about a batch that the acting user may see, latest first."""
     return _jobs(
         connection,
         f"WHERE {SCHEMA}.sees_job(j.person) AND (%s::text = ANY (string_to_array(j.batches, ' ')) "
@@ -108,14 +108,14 @@ def jobs_of_batch(connection: psycopg.Connection, batch_id: int, most: int) -> l
 
 
 def ordered_jobs(connection: psycopg.Connection) -> list[int]:
-    """Jobs that nobody has taken and this account may do, the oldest first."""
+    """Jobs that nobody has taken and that this account may do, oldest first."""
     jobs = _jobs(connection, "WHERE j.state = %s ORDER BY j.id", [JobState.ORDERED])
     may = {kind: may_run(connection, command_of(kind)) for kind in {job.kind for job in jobs}}
     return [job.id for job in jobs if may[job.kind]]
 
 
 def awaited_uploads(connection: psycopg.Connection) -> set[str]:
-    """Tokens of the uploads of jobs that have not ended: nobody has read them to their end."""
+    """Upload tokens of jobs that have not ended, whose uploads are still to be read."""
     rows = connection.execute(
         "SELECT arguments::json ->> 'upload' FROM job WHERE state <> %s", [JobState.ENDED]
     )
@@ -123,7 +123,7 @@ def awaited_uploads(connection: psycopg.Connection) -> set[str]:
 
 
 def may_do_jobs(connection: psycopg.Connection) -> bool:
-    """Whether the account of this connection may do what is asked for."""
+    """Whether the account of this connection may do jobs."""
     asked = f"SELECT has_function_privilege('{SCHEMA}.take_job(integer, text)', 'EXECUTE')"
     return bool(one_value(connection.execute(asked)))
 
@@ -132,11 +132,10 @@ def may_do_jobs(connection: psycopg.Connection) -> bool:
 def hold_job(
     connection: psycopg.Connection, number: int, flow_run: str | None = None
 ) -> Iterator[Job]:
-    """Do a job, alone; raises JobHeldElsewhere where another process does it, or it has ended.
+    """Do a job exclusively; raises JobHeldElsewhere if another process does it or it has ended.
 
-    Raises JobRefused where whoever ordered it may not do so any more; the job has ended then.
-    It is free once the connection is gone, so that a job whose process was killed can be started
-    again.
+    Raises JobRefused if the person who ordered it has lost the right to; the job has ended then.
+    The job comes free with its connection, so one whose process was killed can be started again.
     """
     find_job(connection, number)
     taken = take(connection, Held.JOB, number)
@@ -166,7 +165,7 @@ def end_job(
     batches: Iterable[int] = (),
     reconciliation: int | None = None,
 ) -> None:
-    """Write down what became of a job that this account has taken."""
+    """Record the outcome of a job that this account has taken."""
     named = " ".join(map(str, batches))
     connection.execute(
         f"SELECT {SCHEMA}.end_job(%s, %s, %s, %s, %s)",
@@ -175,12 +174,12 @@ def end_job(
 
 
 def ordered_by(connection: psycopg.Connection, number: int) -> str:
-    """Whoever ordered a job last, which answers for what it does."""
+    """Who ordered a job last, and so answers for what it does."""
     return str(one_value(connection.execute(f"SELECT {SCHEMA}.job_ordered_by(%s)", [number])))
 
 
 def done_for(connection: psycopg.Connection, job: Job, what: str) -> int | None:
-    """The event of this name that a job has left before its process was gone; None: none."""
+    """The event of a name that a job left before its process was gone; None if there is none."""
     found = connection.execute(
         "SELECT e.id, e.detail FROM event e WHERE e.what = %s "
         "AND e.id > (SELECT j.event_id FROM job j WHERE j.id = %s) ORDER BY e.id",

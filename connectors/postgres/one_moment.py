@@ -1,4 +1,4 @@
-"""Everything as it is at one moment, read by several connections at the same time."""
+"""Everything as of one moment, read by several connections at the same time."""
 
 import threading
 from collections import deque
@@ -17,12 +17,12 @@ from connectors.postgres.query import one_value
 from schemas.derived.sql_names import SCHEMA
 
 CANCEL_SECONDS = 1
-"""Between two requests to cancel: one that comes between two statements cancels nothing."""
+"""Pause between cancel requests; a request that arrives between two statements has no effect."""
 _PATIENCE = "1s"
-"""How long another connection waits for a table before there is one fewer."""
+"""How long a further connection waits for the tables before it is given up."""
 _AT_WORK: WeakKeyDictionary[psycopg.Connection, threading.Lock] = WeakKeyDictionary()
-"""Held from when a thread is to read by a connection until it has. Closing one meanwhile ends the
-process."""
+"""A lock per connection, held while a thread is to read by it. Closing the connection meanwhile
+would crash the process."""
 
 Asked = TypeVar("Asked")
 Read = TypeVar("Read")
@@ -35,16 +35,16 @@ def one_moment(connection: psycopg.Connection) -> Iterator[None]:
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         _may_wait(connection)
-        # Before the snapshot: what is emptied by TRUNCATE later would be missing in it too.
+        # Before the snapshot: rows removed by a later TRUNCATE are missing in older snapshots too.
         connection.execute(tables)
         yield
 
 
 def _readable(connection: psycopg.Connection) -> str:
-    """The statement that keeps others from what locks out all who read, for all that is read.
+    """The statement that locks all readable tables against whatever would lock out readers.
 
-    Connections that share work take no lock while they do: where somebody waits for a lock that one
-    of them has, another of them would wait behind that, and no database sees that the two are one.
+    Connections that share work take no further locks: if somebody else queued for a lock of one of
+    them, another of them would queue behind that, a deadlock that the server cannot see.
     """
     found = connection.execute(
         "SELECT string_agg(c.oid::regclass::text, ', ' ORDER BY c.relname) FROM pg_class c "
@@ -60,15 +60,15 @@ def _readable(connection: psycopg.Connection) -> str:
 def others_at_it(
     connection: psycopg.Connection, database: Database, most: int
 ) -> Iterator[list[psycopg.Connection]]:
-    """Other connections that see what a connection sees that is `one_moment`; at most so many.
+    """Up to `most` further connections that share the snapshot of one in `one_moment`.
 
-    There are fewer where the server or the role is at its limit, or somebody waits for a table.
-    They are to share the work, so the server does not share out theirs once more. What any of them
-    is asked when the block is left is given up, and none is left while somebody reads by it.
+    There are fewer if the server or the role is at its limit, or somebody waits for a table.
+    They share the work, so the server does not parallelise their queries once more. Leaving the
+    block cancels their open queries, and waits until no thread reads by them.
     """
     snapshot = one_value(connection.execute("SELECT pg_export_snapshot()"))
     others: list[psycopg.Connection] = []
-    # What went wrong in the block is no error of theirs.
+    # An error of the block is not theirs, and must not reach their contexts.
     with ExitStack() as connected, ExitStack() as asked:
         asked.callback(_end_reading, connection)
         tables = _readable(connection)
@@ -89,9 +89,9 @@ def others_at_it(
 
 @contextmanager
 def _as_is(way: AbstractContextManager[psycopg.Connection]) -> Iterator[psycopg.Connection]:
-    """A connection that is left as after a success, whatever happens meanwhile.
+    """A connection that is always closed as after a success.
 
-    It has only read, so that nothing is lost by closing it as it is; who cut it is no matter.
+    It has only read, so closing it loses nothing, and errors need no report.
     """
     other = way.__enter__()
     try:
@@ -104,10 +104,10 @@ def _as_is(way: AbstractContextManager[psycopg.Connection]) -> Iterator[psycopg.
 def give_up(
     asked: Callable[[], Iterable[psycopg.Connection]], ended: Callable[[float], bool]
 ) -> None:
-    """Have what connections are asked end: it may wait for a lock that is held for long.
+    """Cancel the queries of connections, which may wait for locks that are held for long.
 
-    `asked` gives those that are asked something still, `ended` waits up to so many seconds for the
-    end of all of it. One whose server is gone is asked nothing any more.
+    `asked` gives the connections that are still busy; `ended` waits up to that many seconds for all
+    of them to end. A connection whose server is gone is busy no more.
     """
     while not ended(0):
         for connection in asked():
@@ -122,7 +122,7 @@ def _at_work(connection: psycopg.Connection) -> threading.Lock:
 
 
 def _end_reading(connection: psycopg.Connection) -> None:
-    """Have whoever reads by a connection end, or be done."""
+    """Cancel the reading by a connection, and wait until its thread is done."""
     at_work = _at_work(connection)
     give_up(lambda: [connection], lambda seconds: at_work.acquire(timeout=seconds))
     at_work.release()
@@ -135,7 +135,7 @@ def _submit(
     *,
     reported: bool = True,
 ) -> Future[Read]:
-    """Read by a connection in a thread; `reported`: with errors in words of `errors_reported`."""
+    """Read by a connection in a thread; `reported` translates errors by `errors_reported`."""
     at_work = _at_work(connection)
 
     def reading() -> Read:
@@ -145,7 +145,7 @@ def _submit(
     at_work.acquire()
     try:
         future = pool.submit(reading)
-    except BaseException:  # As where there may be no more threads.
+    except BaseException:  # Such as when no more threads may be started.
         at_work.release()
         raise
     future.add_done_callback(lambda _: at_work.release())
@@ -157,16 +157,16 @@ def in_turn(
     read: Callable[[psycopg.Connection, Asked], Read],
     asked: Iterable[Asked],
 ) -> Iterator[Read]:
-    """What is read for each that is asked, in that order: as many at a time as are connected.
+    """Read each of `asked` and give the results in that order, one read at a time per connection.
 
-    Errors of the first connection are raised as they are, those of the others in the words of
+    Errors of the first connection are raised as they are; those of the others are translated by
     `errors_reported`.
     """
     waiting: deque[Future[Read]] = deque()
     with ThreadPoolExecutor(len(connections)) as pool:
         for number, one in enumerate(asked):
             if len(waiting) == len(connections):
-                # The one that was asked first has the connection whose turn it is now.
+                # The oldest read in progress has the connection whose turn it is now.
                 yield waiting.popleft().result()
             turn = number % len(connections)
             now = partial(read, connections[turn], one)
@@ -180,7 +180,7 @@ def aside(
     others: Sequence[psycopg.Connection],
     read: Callable[[psycopg.Connection], Read],
 ) -> Callable[[], Read]:
-    """What gives what is read, by another connection meanwhile; when it is asked where none is."""
+    """Start reading by another connection; the result reads now if there is no other."""
     if not others:
         return partial(read, connection)
     (other, *_) = others
@@ -191,5 +191,5 @@ def aside(
 
 
 def _may_wait(connection: psycopg.Connection) -> None:
-    # Between two reads the kept files are hashed, for as long as that takes.
+    # Between two reads the kept files are hashed, which may take long.
     connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")

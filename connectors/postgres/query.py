@@ -1,4 +1,4 @@
-"""What a statement gives: one value, or rows some at a time."""
+"""Results of a statement: one value, or rows in pieces."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ ROWS_AT_ONCE = 5_000
 
 
 def one_value(found: psycopg.Cursor) -> Any:
-    """The first value of the first row; None where there is no row."""
+    """The first value of the first row; None if there is no row."""
     row = found.fetchone()
     return row[0] if row else None
 
@@ -20,9 +20,9 @@ def one_value(found: psycopg.Cursor) -> Any:
 def streamed(
     connection: psycopg.Connection[Any], name: str, row_factory: RowFactory[Row]
 ) -> Iterator[psycopg.ServerCursor[Row]]:
-    """A cursor of the server that is closed in the end, also if the connection is lost by then.
+    """A server-side cursor that is always closed, even if the connection is lost by then.
 
-    psycopg leaves one open if the server does not answer to its end.
+    psycopg leaves a cursor open if the server does not answer its CLOSE.
     """
     cursor = connection.cursor(name, row_factory=row_factory)
     cursor.itersize = ROWS_AT_ONCE
@@ -32,5 +32,5 @@ def streamed(
         try:
             cursor.close()
         except psycopg.OperationalError:
-            cursor.close()  # Without asking: the connection is known to be lost now.
+            cursor.close()  # Sends nothing now: the connection is known to be lost.
             raise

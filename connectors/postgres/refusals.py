@@ -1,7 +1,7 @@
-"""What the database said, as a user is told it: what failed, what stands, what to do next.
+"""Database errors as a user is told them: what failed, what stands, what to do next.
 
-Only the first line of its message is kept, which quotes no row; details would, but for those that
-name what depends on something.
+Only the first line of the server's message is kept, because details quote rows. Details
+that name dependent objects are the exception.
 """
 
 import re
@@ -23,40 +23,40 @@ from schemas.guards.roles import OWNER, role_for
 AGAIN = "What was committed is kept; run the command again and it goes on from there."
 NOT_OURS = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 MOST_NAMED = 10
-"""Of what is in the way of a change."""
+"""How many dependent objects a message names."""
 NO_ROOM = "53"
-"""The class of SQLSTATE of a server that lacks disk, memory or connections."""
+"""SQLSTATE class of a server that lacks disk, memory or connections."""
 LIMIT = "54"
-"""The class of SQLSTATE of what is more than the server takes, however often it is given."""
+"""SQLSTATE class for input beyond a fixed limit of the server; a retry fails again."""
 TIMEOUTS = {
     errors.TransactionTimeout.sqlstate: "transaction_timeout",
     errors.IdleInTransactionSessionTimeout.sqlstate: "idle_in_transaction_session_timeout",
     errors.IdleSessionTimeout.sqlstate: "idle_session_timeout",
 }
-"""Settings of the server, the database or the role that end a session in its work."""
+"""Settings of the server, the database or the role that end a session in the middle of its work."""
 INSTEAD = {
     NOBODY: "Log in with `recon login`, then do it again.",
     NOT_YOURS: "Ask somebody who has the right, or an administrator for it.",
     NOT_THERE: "`recon status`, `recon jobs`, `recon user list` and `recon acceptance list` show "
     "what there is; page one of a report names its scope.",
 }
-"""What to do about what an account may not do; what a rule forbids says so itself."""
+"""What to do when an account lacks a right; errors about a broken rule say so themselves."""
 _DENIED = re.compile(r"permission denied for (table|view|function|event) '?([^':]+)")
 
 
 def as_recon_error(
     error: psycopg.Error, *, lost: bool, user: str = "", last_words: errors.Diagnostic | None = None
 ) -> ReconError:
-    """The error as text; `lost`: the connection of `user` did not outlive it.
+    """Translate the error for a user; `lost` says that the connection of `user` is gone.
 
-    `last_words` is what the server said when it ended the session, where the error is without.
+    `last_words` is the server's message on ending the session, used if the error has no SQLSTATE.
     """
     diag = last_words if last_words is not None and error.sqlstate is None else error.diag
     lines = str(error).strip().splitlines() or [type(error).__name__]
     message = diag.message_primary or lines[0]
     state = f" (SQLSTATE {diag.sqlstate})" if diag.sqlstate else ""
     if (setting := TIMEOUTS.get(diag.sqlstate or "")) is not None:
-        # Nothing is tried again by itself: the same setting would end it again.
+        # Not retried: the same setting would end the session again.
         return StatementRefused(
             f"The server ended the session by its setting {setting}: {message}{state}. Nothing of "
             "an open transaction was written. Have more time allowed: "
@@ -113,7 +113,7 @@ def as_recon_error(
 
 
 def _who_may(message: str) -> str:
-    """Which of our roles has the right that was missing, as far as the message names it."""
+    """Say which of our roles has the missing right, as far as the message names it."""
     found = _DENIED.search(message)
     role = role_for(*found.groups()) if found else None
     if role is None:

@@ -1,7 +1,7 @@
-"""Resume: what lost its connection is run again, a bounded number of times.
+"""Resume: work that lost its connection is run again, a bounded number of times.
 
-What is run again has to find out by itself what of it was committed: the answer of a COMMIT may be
-what was lost.
+A second run has to find out by itself what the first has committed, since it may have lost just the
+answer to its COMMIT.
 """
 
 import logging
@@ -16,7 +16,7 @@ from connectors.errors import BatchHeldElsewhere, DatabaseLost, DatabaseUnusable
 from connectors.postgres.database import Database
 
 ATTEMPTS = 3
-"""Runs of the same thing, the first one included."""
+"""Runs of the same work, including the first."""
 PAUSE_SECONDS = 0.2
 
 log = logging.getLogger("recon.database")
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 def resumed(database: Database, run: Callable[[], Result]) -> Result:
-    """What `run` returns; run again when its connection was lost, but not for ever.
+    """Run something, a few times if it loses its connection, and give what it returns.
 
     Raises DatabaseLost when the server does not come back, or the connection is lost every time.
     """
@@ -49,7 +49,7 @@ def resumed(database: Database, run: Callable[[], Result]) -> Result:
 
 @contextmanager
 def connected_again(database: Database, deadline: float) -> Iterator[psycopg.Connection]:
-    """A connection once the server is back; raises DatabaseUnusable where it is not by then."""
+    """Connect once the server is back; raises DatabaseUnusable if it is not by the deadline."""
     with ExitStack() as opened:
         while True:
             try:
@@ -63,9 +63,9 @@ def connected_again(database: Database, deadline: float) -> Iterator[psycopg.Con
 
 
 def when_let(run: Callable[[], Result], deadline: float) -> Result:
-    """What `run` returns once nobody else holds what it needs, waited for until a deadline.
+    """Run something once nobody else holds what it needs, waiting until a deadline.
 
-    A lost connection holds what it held until the server has noticed that nobody is there.
+    A lost connection keeps its locks until the server notices that its client is gone.
     """
     while True:
         try:

@@ -1,8 +1,8 @@
-"""How sessions of ours are opened, and what holds in them whatever a database or a role says.
+"""How our sessions are opened, and what holds in them whatever a database or a role sets.
 
-Of an address that leads to no database is told why, and never a secret in it. libpq repeats the
-part of an address that it cannot read, which may be the password. Of one that it has read, it and
-the server tell names, not passwords.
+When an address leads to no database, the message says why and shows no secret. libpq repeats the
+part of an address that it cannot read, which may be the password. Once libpq has read the address,
+libpq and the server quote names, not passwords.
 """
 
 import re
@@ -16,7 +16,7 @@ from connectors.addresses import SECRET_PARAMETERS
 
 CONNECT_SECONDS = 10
 NO_CONNECTION = (psycopg.Error, ValueError, OverflowError)
-"""All that opening a connection raises: hosts and numbers are read before libpq has its say."""
+"""All that opening a connection raises; Python reads hosts and numbers before libpq does."""
 NOT_SHOWN = (
     "the address cannot be read, and what is wrong with it is not shown because it repeats "
     "a secret; write % as %25, a blank as %20"
@@ -24,7 +24,7 @@ NOT_SHOWN = (
 
 
 def why_no_connection(error: BaseException, url: str) -> str:
-    """One line about an error of `NO_CONNECTION`, without a full stop; no secret of `url` in it."""
+    """One line about an error of `NO_CONNECTION`, without full stop or secrets of `url`."""
     if isinstance(error, UnicodeError):
         return "the host in its address is no name of a host"
     first = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -33,7 +33,7 @@ def why_no_connection(error: BaseException, url: str) -> str:
     except ValueError:
         return NOT_SHOWN
     if isinstance(error, psycopg.OperationalError):
-        # A password may be a word of what is told, above all the name of its user.
+        # A password may equal a harmless word of the message, such as the name of its user.
         for one in secrets - _names(url):
             first = re.sub(rf"(?<!\w){re.escape(one)}(?!\w)", "***", first)
     elif any(one in first for one in secrets):
@@ -42,7 +42,7 @@ def why_no_connection(error: BaseException, url: str) -> str:
 
 
 def no_connection(error: BaseException, url: str, named_by: str) -> str:
-    """The same with what to look at: above all what names this address."""
+    """The same with what to check, first of all the setting that names this address."""
     return (
         f"The database cannot be used: {why_no_connection(error, url)}. "
         f"Check {named_by}, the server and the role's rights."
@@ -50,7 +50,7 @@ def no_connection(error: BaseException, url: str, named_by: str) -> str:
 
 
 def _names(url: str) -> set[str]:
-    """What of an address is told to everybody."""
+    """The parts of an address that are no secret."""
     parts = urlsplit(url)
     hosts = re.split(r"[:,]", parts.netloc.rpartition("@")[2])
     given = [parts.username or "", *hosts, parts.path.removeprefix("/")]
@@ -58,7 +58,7 @@ def _names(url: str) -> set[str]:
 
 
 def _secrets(url: str) -> set[str]:
-    """As they are written and as they are meant."""
+    """The secrets of an address, both percent-encoded and decoded."""
     parts = urlsplit(url)
     queries = (part.partition("=") for part in parts.query.split("&"))
     written = [value for name, _, value in queries if _is_secret(name)]
@@ -68,7 +68,7 @@ def _secrets(url: str) -> set[str]:
 
 
 def _is_secret(parameter: str) -> bool:
-    """Whether its value is; also of one that is misspelled."""
+    """Whether the value of a parameter is secret, also if its name is misspelled."""
     return "password" in parameter.lower() or parameter in SECRET_PARAMETERS
 
 
@@ -81,17 +81,17 @@ SILENT_PEER: dict[str, Any] = {
 TRANSACTIONS = (
     r"-c default_transaction_isolation=read\ committed -c default_transaction_deferrable=off"
 )
-"""Options: who waits for a lock reads afterwards what the one before has committed.
+"""Options: a statement that has waited for a lock reads what its former holder has committed.
 
-In one moment is read where a transaction says so itself.
+A transaction that must read everything at one moment sets its isolation level itself.
 """
 PLAIN = (
     "-c standard_conforming_strings=on -c row_security=on "
     "-c quote_all_identifiers=off -c array_nulls=on"
 )
-"""Options: a text within a statement is what it is, with its backslashes; of a table with policies
-is shown what these let be seen, where it would be refused; the server tells what a trigger is in
-the words that are kept of it; and an array may hold nothing at a place."""
+"""Options: backslashes in a literal stand for themselves; tables with policies show the rows these
+allow instead of refusing; the server describes triggers in the words that are kept of them; and
+NULL in an array literal is a null."""
 
 TEXTS_OF_VALUES = (
     "SET client_encoding = UTF8; SET timezone = 'UTC'; SET datestyle = ISO; "
@@ -100,15 +100,15 @@ TEXTS_OF_VALUES = (
 )
 """How the server writes values, whatever a role, a database or the environment (PGTZ) says.
 
-Options of a connection are not enough: what is in the environment is heard after them.
+Connection options are not enough: settings from the environment are applied after them.
 """
 
 
 class Session(psycopg.Connection):
     """A connection that knows why the server ended it.
 
-    What comes behind an answer reaches the client as a notice; the statement after it is told of
-    nothing but a closed socket.
+    The reason may come after an answer, and reaches the client as a notice. The next statement
+    only finds a closed socket.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -122,8 +122,8 @@ class Session(psycopg.Connection):
 
 
 def open_session(url: str, options: str) -> Session:
-    """A session with these options of the server beside those of the address and of all."""
-    # Of an option that is given twice the last one counts.
+    """Open a session with these server options, beside those of the address and our own."""
+    # The last one counts of an option given twice.
     given = conninfo_to_dict(url).get("options") or ""
     return Session.connect(
         url,
@@ -135,7 +135,7 @@ def open_session(url: str, options: str) -> Session:
 
 
 def plain_session(url: str, options: str) -> Session:
-    """The same for who says nothing else at first: values are written as `TEXTS_OF_VALUES` says."""
+    """Open a session with `TEXTS_OF_VALUES` applied, for callers that set up nothing else."""
     session = open_session(url, options)
     session.execute(TEXTS_OF_VALUES)
     return session

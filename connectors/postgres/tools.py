@@ -1,10 +1,10 @@
-"""A program of PostgreSQL, such as pg_dump, on the database of recon: the embedded one is started.
+"""Run a PostgreSQL program, such as pg_dump, on recon's database; starts an embedded server.
 
 `python -m connectors.postgres.tools pg_dump --format=custom --file=recon.dump`
 
-What it writes is for nobody else, and no secret of the database's address stands on a command line.
-pg_restore sends every server a setting that PostgreSQL 15 and 16 do not know. To these goes what it
-would have done as text without that, in one transaction.
+Only this user can read what it writes, and no secret of the database's address stands on a command
+line. pg_restore sets a parameter that PostgreSQL 15 and 16 do not know. For these servers, its text
+output is filtered and run by psql in one transaction.
 """
 
 import os
@@ -28,21 +28,21 @@ from connectors.postgres.session import no_connection
 from connectors.settings import DATABASE, read_settings
 
 ON_DATABASE = ("pg_dump", "pg_restore", "psql")
-"""Those that take the address of a database as `--dbname`."""
+"""Programs that take the address of a database as `--dbname`."""
 PASSWORD, SERVICE = "password", "recon"
 LONGEST_LINE = 900
-"""Bytes of a text in a file of services, of whose lines libpq takes 1023."""
+"""Bytes of a value in a service file, where libpq reads lines of at most 1023 bytes."""
 UNKNOWN_BEFORE = 170000
-"""The first server that knows the setting."""
+"""The first server version that knows the setting."""
 UNKNOWN = b"SET transaction_timeout = 0;\n"
 AS_ONE = ("-1", "--single-transaction", "-e", "--exit-on-error")
-"""What a restore to an older server is anyway, and pg_restore takes for no text."""
+"""Options that a restore to an older server implies, and that pg_restore rejects for text."""
 READING = ("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null")
 NO_RESTORE = ("-l", "--list", "-V", "--version", "-?", "--help")
 
 
 def main(name: str = "", *arguments: str) -> int:
-    """Run it to its end, and give its exit code; 2: it could not be run."""
+    """Run the program to its end and give its exit code; 2 if it could not be run."""
     if name not in ON_DATABASE:
         sys.stderr.write(f"recon: say which program to run: {', '.join(ON_DATABASE)}.\n")
         return 2
@@ -64,7 +64,7 @@ def main(name: str = "", *arguments: str) -> int:
 
 
 def _is_older(url: str) -> bool:
-    """Whether the server does not know the setting; one that cannot be asked is told of later."""
+    """Whether the server lacks the setting; if it cannot be asked, the program reports that."""
     try:
         with psycopg.connect(url) as connection:
             return connection.info.server_version < UNKNOWN_BEFORE
@@ -75,7 +75,7 @@ def _is_older(url: str) -> bool:
 def _restore_as_text(
     programs: Path, address: str, arguments: Sequence[str], environment: Mapping[str, str]
 ) -> int:
-    """Restore all of it or nothing, without the setting; gives the exit code."""
+    """Restore everything or nothing, without the setting; gives the exit code."""
     asked = [one for one in arguments if one not in AS_ONE]
     written = [str(programs / "pg_restore"), "--file=-", *asked]
     read = [str(programs / "psql"), f"--dbname={address}", *READING]
@@ -92,7 +92,7 @@ def _restore_as_text(
                     break
                 script.write(line)
             shutil.copyfileobj(writer.stdout, script)
-            # What ended before its end is not kept.
+            # A dump that stopped short is not committed.
             if writer.wait() == 0:
                 script.write(b"COMMIT;\n")
         writer.stdout.close()
@@ -100,7 +100,7 @@ def _restore_as_text(
 
 
 def _split_url(url: str) -> tuple[dict[str, str], dict[str, str]]:
-    """What an address says, and the secrets in it."""
+    """Split an address into what a command line may show, and its secrets."""
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(url).items()}
     except psycopg.Error as error:
@@ -116,9 +116,9 @@ def _split_url(url: str) -> tuple[dict[str, str], dict[str, str]]:
 
 @contextmanager
 def _given(secrets: dict[str, str]) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
-    """The environment that gives secrets to a program, and what its address has to say for that.
+    """Give the environment that carries the secrets, and the address part that refers to it.
 
-    Only for a password libpq has a variable; it reads the others from the file of a service.
+    libpq has a variable only for the password; it reads other secrets from a service file.
     """
     environment = {"PGPASSWORD": secrets[PASSWORD]} if PASSWORD in secrets else {}
     others = {name: text for name, text in secrets.items() if name != PASSWORD}

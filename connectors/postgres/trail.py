@@ -1,6 +1,6 @@
-"""The audit trail as it is written: an event is added by a function of the owner of the schema.
+"""Writing and reading the audit trail; a function owned by the schema's owner adds events.
 
-The database stamps when and by which account; nothing is ever taken from the trail.
+The database stamps when and by which account; nothing is ever removed from the trail.
 """
 
 import json
@@ -26,28 +26,28 @@ def add_event(
     reason: str | None = None,
     detail: Mapping[str, object] | None = None,
 ) -> int:
-    """Add to the audit trail, which chains it on commit; nothing is ever taken from it."""
+    """Add an event to the audit trail, which chains it on commit; no event is ever removed."""
     return write_trail(
         connection, "add_event", batch_id, what, by or whoami(), reason, detail_text(detail)
     )
 
 
 def write_trail(connection: psycopg.Connection, function: str, *values: object) -> int:
-    """Call one of the functions of `schemas.guards.trail_functions`; gives the id of the event.
+    """Call a function of `schemas.guards.trail_functions`; gives the id of the event.
 
-    The database stamps the time and the account; `by` is a note beside it.
+    The database stamps the time and the account; the `by` of an event is only a note beside them.
     """
     marks = ", ".join(["%s"] * len(values))
     return int(one_value(connection.execute(f"SELECT {SCHEMA}.{function}({marks})", values)))
 
 
 def detail_text(detail: Mapping[str, object] | None) -> str | None:
-    """What an event says beside its reason, as it is kept."""
+    """The detail of an event as JSON text, as it is stored; None if there is none."""
     return None if detail is None else json.dumps(detail, sort_keys=True)
 
 
 def read_detail(text: str | None) -> dict[str, Any]:
-    """The detail of an event; a text that is no object says nothing."""
+    """Parse the detail of an event; a text that is no JSON object gives an empty one."""
     try:
         detail = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -58,9 +58,9 @@ def read_detail(text: str | None) -> dict[str, Any]:
 def linked_events(
     connection: psycopg.Connection, where: str, parameters: Sequence[object]
 ) -> list[tuple[int, Event]]:
-    """Some events with the positions of their links, in this order, without verifying the chain.
+    """Events with their positions in the chain, in chain order; does not verify the chain.
 
-    `where` is SQL about the event `e`. What waits for its link is behind all that have one.
+    `where` is SQL about the event `e`. Events not linked yet get the position after the last one.
     """
     rows = connection.execute(
         "SELECT coalesce(c.position, (SELECT max(position) + 1 FROM event_chain), 1), e.id, "
@@ -75,7 +75,7 @@ def linked_events(
 def events_of_run(
     connection: psycopg.Connection, what: str, run: str
 ) -> list[tuple[int, Mapping[str, Any]]]:
-    """Of the events of a name that a run of Prefect has left: the batch, and what each says."""
+    """The batch and detail of each event of a name that a Prefect run has left."""
     found = connection.execute(
         "SELECT batch_id, detail FROM event WHERE what = %s AND batch_id IS NOT NULL "
         "AND strpos(detail, %s) > 0 ORDER BY id",
@@ -88,9 +88,9 @@ def events_of_run(
 def committed(
     connection: psycopg.Connection, batch_id: int, what: str, tried: Iterable[int]
 ) -> int | None:
-    """Which of these events about a batch was committed; None: none of them.
+    """Which of these events about a batch was committed; None if none was.
 
-    For whoever lost the answer to a COMMIT.
+    For a caller that lost the answer to a COMMIT.
     """
     row = connection.execute(
         "SELECT id FROM event WHERE batch_id = %s AND what = %s AND id = ANY(%s)",
@@ -100,11 +100,11 @@ def committed(
 
 
 def through_before(one: str, other: str) -> str:
-    """SQL for whether a batch was through before another one began.
+    """SQL for whether one batch was finished before another one began.
 
     A batch may have been held while later ones were applied, and the clocks of two machines differ.
-    So the numbers of events tell: each batch is checked before its rows are applied, and merged
-    behind that.
+    So the numbers of events decide: each batch is checked before its rows are applied, and merged
+    after that.
     """
     return f"""EXISTS (SELECT FROM event m WHERE m.batch_id = {one} AND m.what = '{PREFIX}merged'
         AND m.id < (SELECT max(c.id) FROM event c
@@ -112,26 +112,26 @@ def through_before(one: str, other: str) -> str:
 
 
 def last_event(connection: psycopg.Connection, *, of_batches: bool = False) -> int:
-    """The number of the newest event of the audit trail, or of those about a batch; 0: none."""
+    """The number of the newest event, of all or only of those about a batch; 0 if none."""
     asked = "SELECT coalesce(max(id), 0) FROM event WHERE NOT %s OR batch_id IS NOT NULL"
     return int(one_value(connection.execute(asked, [of_batches])))
 
 
 def time_of(connection: psycopg.Connection, event: int) -> datetime:
-    """When an event was added; a database that was restored may give its number to another."""
+    """When an event was added; after a restore another event may have its number."""
     at: datetime = one_value(connection.execute("SELECT at FROM event WHERE id = %s", [event]))
     assert at is not None
     return at
 
 
 def last_of_batch(connection: psycopg.Connection, what: str, batch_id: int) -> int:
-    """The number of the newest event of a name about a batch; 0: there is none."""
+    """The number of the newest event of a name about a batch; 0 if there is none."""
     asked = "SELECT coalesce(max(id), 0) FROM event WHERE what = %s AND batch_id = %s"
     return int(one_value(connection.execute(asked, [what, batch_id])))
 
 
 def last_word(connection: psycopg.Connection, batch_id: int, what: Iterable[str]) -> str | None:
-    """Who did one of these last with a batch, and why: `ann: agreed`; None: nobody did."""
+    """Who last did one of these to a batch, and why: `ann: agreed`; None if nobody did."""
     row = connection.execute(
         """SELECT "by" || coalesce(': ' || nullif(reason, ''), '') FROM event
         WHERE batch_id = %s AND what = ANY(%s) ORDER BY id DESC LIMIT 1""",
@@ -141,7 +141,7 @@ def last_word(connection: psycopg.Connection, batch_id: int, what: Iterable[str]
 
 
 def last_detail(connection: psycopg.Connection, batch_id: int, what: str) -> dict[str, Any]:
-    """The detail of the last event of a name about a batch; nothing where there is none."""
+    """The detail of the newest event of a name about a batch; empty if there is none."""
     text = connection.execute(
         "SELECT detail FROM event WHERE batch_id = %s AND what = %s ORDER BY id DESC LIMIT 1",
         [batch_id, what],

@@ -18,7 +18,7 @@ from schemas.tables import USER_ACCOUNT
 
 MOST_REMEMBERED = 4096
 _BLOCK = 8
-"""Of scrypt; a hash names its cost."""
+"""scrypt's block size; the cost is stored in each hash."""
 _COLUMNS = '"Id", "UserName", "Email", "DisplayName", "FirstName", "LastName", "Roles"'
 _NAMED = (
     "FROM sandbox.user_account"
@@ -34,7 +34,7 @@ _BY_NUMBER = f'SELECT {_COLUMNS} FROM sandbox.user_account WHERE "Id" = %s::bigi
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """Who is calling."""
+    """The account that is calling."""
 
     number: int
     name: str
@@ -51,27 +51,27 @@ class Accounts:
         self._store = store
         self._lock = threading.Lock()
         self._pepper = secrets.token_bytes(16)
-        # A password hash takes milliseconds by design; a caller sends the same one every time.
+        # A password hash takes milliseconds by design, and a caller sends the same password often.
         self._proved: dict[bytes, ServiceAccount] = {}
 
     def seed(self) -> None:
-        """Create the users of the options that do not exist yet, and renew those that do."""
+        """Create the users of the options, or renew the password and roles of existing ones."""
         for user in self._options.users:
             hashed = hash_password(user.password, self._options.password_cost)
             with self._store.filling() as connection, connection.transaction():
-                # Whoever signs in by the name is found in the same way.
+                # The account is found just as signing in by this name finds it.
                 given = [hashed, json_text([*user.roles]), *[kept_text(user.name)] * 2]
                 renewed = connection.execute(_RENEW, given)
                 if renewed.rowcount == 0:
                     self._create(connection, user, hashed)
 
     def forget(self) -> None:
-        """Forget which passwords were proved, because accounts have changed."""
+        """Forget which passwords were proved, because the accounts have changed."""
         with self._lock:
             self._proved.clear()
 
     def by_password(self, name: str, password: str) -> ServiceAccount | None:
-        """The account whose name or e-mail address and password these are."""
+        """The account with this name or e-mail address and this password."""
         proof = self._proof(name, password)
         known = self._proved.get(proof)
         if known is not None:
@@ -93,7 +93,7 @@ class Accounts:
         return None if row is None else _account(row)
 
     def by_key(self, key: str) -> ServiceAccount | None:
-        """The account of the options' user who has this API key."""
+        """The account of the configured user with this API key."""
         for user in self._options.users:
             if user.api_key is not None and secrets.compare_digest(
                 user.api_key.encode(), key.encode()
@@ -102,7 +102,7 @@ class Accounts:
         return None
 
     def register(self, registration: Record) -> Record | None:
-        """The new account's record without secrets; None where the e-mail address is taken."""
+        """Create an account; its record without secrets, or None if the e-mail address is taken."""
         mail = registration.get("EMail")
         address = kept_text(str(mail))
         password = registration.get("Password")
@@ -119,13 +119,13 @@ class Accounts:
             "InvalidLoginAttempts": 0,
             "RefId": registration.get("PartnerUserID"),
         }
-        # A host without validators makes an account that nobody can sign in to.
+        # Without validators the password may be missing: nobody can sign in to such an account.
         cost = self._options.password_cost
         hashed = None if password is None else hash_password(str(password), cost)
         kept = {**record, "PasswordHash": hashed}
         with self._store.connection() as connection, connection.transaction():
-            # Two registrations of one address must not both find it free. Who only reads the
-            # table can keep nobody from this lock.
+            # Two registrations of one address must not both find it free. A mere reader of the
+            # table cannot hold up this lock.
             connection.execute("LOCK TABLE sandbox.user_account IN SHARE ROW EXCLUSIVE MODE")
             if mail is not None and connection.execute(_BY_NAME, [address] * 2).fetchone():
                 return None

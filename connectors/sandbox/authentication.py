@@ -1,6 +1,6 @@
 """Who is calling: Basic, bearer token, API key or session cookie, in this order.
 
-Sessions and tokens are begun and ended here too.
+Sessions and tokens begin and end here too.
 """
 
 import base64
@@ -21,18 +21,18 @@ from connectors.sandbox.options import SandboxOptions
 
 MOST_SESSIONS = 10_000
 VALID_FOR = timedelta(days=14)
-"""How long a token is."""
+"""How long a token is valid."""
 
 
 class Sessions:
-    """Who is signed in, by the id of the session; forgotten when the host ends."""
+    """The accounts signed in, by session id; forgotten when the host ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._accounts: dict[str, ServiceAccount] = {}
 
     def begin(self, account: ServiceAccount) -> str:
-        """The id of a new session; the oldest one ends where there are too many."""
+        """Begin a session and return its id; the oldest session ends if there are too many."""
         session = secrets.token_urlsafe(15)
         with self._lock:
             if len(self._accounts) >= MOST_SESSIONS:
@@ -54,20 +54,20 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Whom a token is for."""
+    """Who a token is for."""
 
     subject: str
     expired: bool
 
 
 class MalformedToken(Exception):
-    """The text is no token that this host signed."""
+    """The text is not a token that this host signed."""
 
 
 class Tokens:
     """Signs and reads the tokens of one host, with the framework's claims.
 
-    Its key is forgotten when the host ends.
+    The signing key is forgotten when the host ends.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Tokens:
         return jwt.encode({"typ": "JWT", "alg": "HS256"}, claims, self._key)
 
     def read(self, token: str, now: datetime) -> Claims:
-        """What the token says; raises MalformedToken."""
+        """The claims of a token; raises MalformedToken."""
         try:
             claims = jwt.decode(token, self._key, ["HS256"]).claims
             return Claims(str(claims["sub"]), claims["exp"] <= now.timestamp())
@@ -106,7 +106,7 @@ class Authentication:
     _tokens: Tokens
 
     def caller(self, request: ServedRequest) -> ServiceAccount | Failure | None:
-        """The account; None without credentials, a failure where they are wrong."""
+        """The calling account; None without credentials, a Failure if they are wrong."""
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         match scheme.lower():
             case "basic":

@@ -1,4 +1,4 @@
-"""A request becomes the values of an operation's record: body < path < query < form."""
+"""Binds a request to the values of an operation's record: body < path < query < form."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ from schemas.field import Table
 
 
 class Binder:
-    """Binds as one host does."""
+    """Binds requests as one host does."""
 
     def __init__(self, options: SandboxOptions) -> None:
         self._options = options
@@ -43,7 +43,7 @@ class Binder:
         try:
             records = self._records(table, encoding, request)
             form = fields_of(body_text(request)) if encoding is Encoding.FORM else {}
-        except (BadBody, RecursionError):  # Nested deeper than anyone means it.
+        except (BadBody, RecursionError):  # RecursionError: nested far deeper than is ever meant.
             return undeserialized(name, encoding.value)
         if records:
             values.update(records[0])
@@ -104,7 +104,7 @@ class Binder:
 
 
 def read_cells(reader: Reader, table: Table, row: Cells) -> Record:
-    """The record of one CSV row; raises BadBody for a cell that is no value of its kind."""
+    """The record of one CSV row; raises BadBody for a cell that does not fit its field's kind."""
     found: dict[str, Value | None] = {}
     for field in table.delivered:
         text = row.get(field.name.lower())
@@ -119,7 +119,7 @@ def read_cells(reader: Reader, table: Table, row: Cells) -> Record:
 
 
 def read_members(reader: Reader, table: Table, tree: Tree, *, strict: bool) -> Record:
-    """The record of a JSON or JSV object; strict: raises BadBody for what is no value."""
+    """The record of a JSON or JSV object; if strict, raises BadBody for an unreadable value."""
     if not isinstance(tree, dict):
         return {}
     given = {name.lower(): member for name, member in tree.items()}

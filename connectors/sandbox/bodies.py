@@ -1,4 +1,4 @@
-"""What a request's body says, before any type: trees of JSON and JSV, cells of CSV, form fields."""
+"""A request's body before typing: trees of JSON and JSV, cells of CSV, form fields."""
 
 import json
 import zlib
@@ -13,21 +13,21 @@ from connectors.sandbox.values import Tree, jsv_tree
 from schemas.derived.jsv import Plain
 
 MOST_BYTES = 64 * 1024 * 1024
-"""How large a compressed body may become."""
+"""Most bytes of a compressed body after decompression."""
 
 Cells: TypeAlias = Mapping[str, Cell]
 """One CSV row by lower-case column name."""
 
 
 class Encoding(Enum):
-    """How a body is read."""
+    """The form in which a body is read."""
 
     JSON = "application/json"
     JSV = "application/jsv"
     CSV = "text/csv"
     FORM = "application/x-www-form-urlencoded"
     NONE = ""
-    """No body, or one that the service does not look at."""
+    """No body, or one that the service ignores."""
 
 
 class BadBody(Exception):
@@ -35,7 +35,7 @@ class BadBody(Exception):
 
 
 def encoding_of(request: ServedRequest, route: Route) -> Encoding:
-    """How the body is read; an unknown Content-Type and a body without length are no body."""
+    """How to read the body; an unknown Content-Type or a body without length counts as none."""
     # Only Content-Length tells the framework that there is a body.
     if request.verb == "GET" or request.headers.get("content-length", "0").strip("0") == "":
         return Encoding.NONE
@@ -50,7 +50,7 @@ def encoding_of(request: ServedRequest, route: Route) -> Encoding:
 
 
 def body_text(request: ServedRequest) -> str:
-    """The text of the body; raises BadBody for compression that cannot be undone."""
+    """The text of the body; raises BadBody if it cannot be decompressed."""
     match request.headers.get("content-encoding", "").lower():
         case "gzip":
             content = _decompressed(request.body, 16 + zlib.MAX_WBITS)
@@ -62,9 +62,9 @@ def body_text(request: ServedRequest) -> str:
 
 
 def read_json(text: str, *, strict: bool) -> Tree:
-    """The JSON value; of an unfinished object what stands before the fault, unless strict.
+    """Read a JSON object or array; unless strict, up to the fault of a broken object.
 
-    Raises BadBody for a text that is neither object nor array, and for any fault where strict.
+    Raises BadBody for any other text and, if strict, for any fault.
     """
     text = text.strip()
     try:
@@ -88,9 +88,9 @@ def read_jsv(text: str) -> Tree:
 
 
 def read_csv(text: str, *, trimmed: bool) -> list[Cells]:
-    """The data rows; raises BadBody for a row with more cells than the header has.
+    """Read the data rows; raises BadBody for a row with more cells than the header.
 
-    Blanks around the header's names are part of them unless trimmed.
+    Blanks around header names are part of the names unless trimmed.
     """
     rows = read_rows(text)
     if not rows:

@@ -1,25 +1,25 @@
-"""CSV as the service cuts and writes it: its own rules, not those of any standard."""
+"""CSV as the service splits and writes it: its own rules, not those of any standard."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 Cell = str | None
-"""None: nothing at all between two commas. Two quotes are an empty text."""
+"""None if there is nothing between two commas; two quotes are an empty text."""
 
 _MARKS = re.compile('["\n]')
 _OPENING = {"{": "}", "[": "]"}
 
 
 def read_rows(text: str) -> list[list[Cell]]:
-    """Header and data rows; empty lines are no rows."""
+    """Header and data rows; empty lines are skipped."""
     return [read_cells(line) for line in _lines(text)]
 
 
 def read_cells(line: str) -> list[Cell]:
     """The cells of one line.
 
-    A cell ends at a comma, at a closing brace or behind its closing quote or bracket, and one
-    character is stepped over there, whatever it is. So stray text makes further cells.
+    A cell ends at a comma, at a closing brace, or after its closing quote or bracket; then one
+    character is skipped, whatever it is. So stray text makes further cells.
     """
     cells: list[Cell] = []
     position = 0
@@ -31,7 +31,7 @@ def read_cells(line: str) -> list[Cell]:
 
 
 def write_rows(rows: Iterable[Sequence[str]]) -> str:
-    """Lines of cells that were made by `cell`, each closed by CR LF."""
+    """Lines of cells made by `cell`, each ended by CR LF."""
     return "".join(",".join(row) + "\r\n" for row in rows)
 
 

@@ -1,6 +1,6 @@
-"""The host describes itself: OpenAPI 3.1, derived from the operations and the field tables.
+"""The host's description of itself: OpenAPI 3.1, derived from operations and field tables.
 
-The schemas of the records are as this host reads and writes them.
+The record schemas show records as this host reads and writes them.
 """
 
 import json
@@ -37,7 +37,7 @@ _SCALARS: Mapping[Kind, Schema] = {
 }
 _TEXT = _SCALARS[Kind.STRING]
 _CLASSIC_TIME: Schema = {"type": "string", "pattern": r"^/Date\(-?[0-9]+([+-][0-9]{4})?\)/$"}
-# System.Text.Json leaves out the zone of a DateTime that has none.
+# System.Text.Json leaves out the zone if a DateTime has none.
 _ISO_TIME: Schema = {"type": "string", "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,16}"}
 _RULES: Mapping[Rule, Schema] = {
     Rule.NOT_NULL: {},
@@ -47,19 +47,19 @@ _RULES: Mapping[Rule, Schema] = {
 
 
 class RecordSchemas:
-    """The schemas of one host; the embedded records are collected as they are referred to."""
+    """The schemas of one host; embedded records are collected as they are referred to."""
 
     def __init__(self, style: Style) -> None:
         self._style = style
         self.embedded: dict[str, Schema] = {}
-        """Schemas by the name under which `$ref` finds them."""
+        """Schemas by the name that `$ref` gives."""
 
     def name(self, field: str) -> str:
-        """How the host writes the name of a member."""
+        """A member's name as the host writes it."""
         return camel(field) if self._style.camel_case else field
 
     def request(self, table: Table, *, validated: bool) -> Schema:
-        """What is bound: a field without a rule against null may be null or absent."""
+        """The schema of a request: a field without a rule against null may be null or absent."""
         needed = [field for field in table.delivered if validated and field.needs_value]
         return {
             "type": "object",
@@ -74,7 +74,7 @@ class RecordSchemas:
         }
 
     def given(self, field: Field, *, validated: bool = True) -> Schema:
-        """A value the field takes, null apart."""
+        """The schema of a field's value, null apart."""
         schema = self._value(field, answered=False)
         for rule in field.validations if validated else ():
             schema.update(_RULES[rule])
@@ -85,7 +85,7 @@ class RecordSchemas:
         return schema
 
     def answer(self, table: Table, *, status: bool) -> Schema:
-        """What comes back: nulls are left out."""
+        """The schema of an answer, which leaves out nulls."""
         properties = self._members(table, answered=True)
         if status:
             properties[self.name("ResponseStatus")] = self.reference(TABLES["response_status"])
@@ -145,18 +145,18 @@ _FAILED = {
     "404": "The API key is unknown.",
     "409": "The e-mail address is taken.",
 }
-# What is refused for want of credentials or a role has no body, and so no Content-Type.
+# A refusal for lack of credentials or of a role has no body, and so no Content-Type.
 _BODILESS = ("401", "403")
 
 
 class _Names:
-    """Names that are given once each: operations of one's own may be called as another schema."""
+    """Gives each name once: an own operation may have the name of another schema."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = {*taken}
 
     def free(self, name: str) -> str:
-        """The name, or the next that nothing has."""
+        """The name, extended until it is free; taken from now on."""
         while name in self._taken:
             name += "_"
         self._taken.add(name)
@@ -164,7 +164,7 @@ class _Names:
 
 
 class Description:
-    """The description of one host, made when it is first asked for."""
+    """The description of one host, built when it is first asked for."""
 
     def __init__(self, options: SandboxOptions) -> None:
         self._options = options
@@ -186,13 +186,13 @@ class Description:
         self._calls = _Names()
         signing = self._signing()
         bodies = [(one, self._request(one), self._answer(one)) for one in OPERATIONS]
-        # Behind all that is embedded anywhere; the documented ones are before those of one's own.
+        # Everything embedded gets its name first, then documented operations, then own ones.
         names = _Names([*components, *self._schemas.embedded])
         for operation, request, answer in bodies:
             name = self._options.name_of(operation)
             sent, got = names.free(name), names.free(f"{name}Response")
             components |= {sent: request, got: answer}
-            # A record of one's own may be added where a listing of documented ones is read.
+            # An own record may be posted to the path at which a documented listing is read.
             verbs = self._verbs(operation, sent, got)
             paths.setdefault(operation.path, {}).update(verbs)
             paths[f"/api/{name}"] = self._verbs(operation, sent, got, predefined=True)
@@ -226,7 +226,7 @@ class Description:
     def _call(
         self, operation: Operation, sent: str, got: str, verb: str, *, predefined: bool
     ) -> Schema:
-        """`sent` and `got` are the names of the schemas of its request and its answer."""
+        """`sent` and `got` are the names of the request and answer schemas."""
         name = self._options.name_of(operation)
         number = "" if verb == operation.method else f"By{verb.capitalize()}"
         parameters = [
@@ -274,7 +274,7 @@ class Description:
         }
 
     def _security(self, operation: Operation) -> list[Schema]:
-        """Any one of the schemes with any one of the roles; none: anybody may call."""
+        """Any one of the schemes with any one of the roles; empty if anybody may call."""
         schemes = [*_SCHEMES, *(_KEY_SCHEME if self._options.traits.api_key_header else ())]
         return [{scheme: [role]} for scheme in schemes for role in operation.roles]
 

@@ -92,7 +92,7 @@ class Exchange:
     def _checked(
         self, request: ServedRequest, route: Route, operation: Operation
     ) -> tuple[Result | Failure | Refusal, int | None]:
-        """What comes of all checks and the operation; and how many of a batch were executed."""
+        """Outcome of all checks and the operation, and how many of a batch were carried out."""
         bound = self._bound(request, route, operation)
         if isinstance(bound, Failure):
             return bound, None
@@ -137,7 +137,7 @@ class Exchange:
     def _batch(
         self, operation: Operation, verb: str, records: list[Record]
     ) -> tuple[Result | Failure, int | None]:
-        """In order, until the first exception; what was executed before stays."""
+        """Carry records out in order until the first failure; the earlier ones stay done."""
         rows: list[Mapping[str, object]] = []
         for completed, record in enumerate(records):
             done = self._service.carry_out(operation, verb, record)
@@ -212,7 +212,7 @@ class Exchange:
 
 
 def _broken(request: ServedRequest, error: Exception) -> Failure:
-    # Where it went wrong is for whoever runs the sandbox; an error's own text may hold secrets.
+    # The traceback is for the operator of the sandbox; the error's own text may hold secrets.
     name, places = type(error).__name__, "".join(format_tb(error.__traceback__))
     _log.error("%s %s failed: %s\n%s", request.verb, request.path, name, places)
     return thrown(500, name, "Internal error")

@@ -1,4 +1,4 @@
-"""Refusals and failures as values, and the ResponseStatus they carry."""
+"""Refusals and failures as values, with the ResponseStatus they carry."""
 
 from dataclasses import dataclass, replace
 
@@ -27,7 +27,7 @@ class FieldFailure:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure that is answered with a ResponseStatus."""
+    """A failure answered with a ResponseStatus."""
 
     status: int
     code: str
@@ -36,12 +36,12 @@ class Failure:
     errors: tuple[FieldFailure, ...] = ()
     meta: tuple[tuple[str, str], ...] = ()
     all_columns: bool = False
-    """In CSV the error stands behind the empty columns of the operation's response."""
+    """In CSV the error comes after the empty columns of the operation's response."""
     thrown: bool = False
-    """It came from inside the operation."""
+    """The failure came from inside the operation."""
 
     def at(self, index: int) -> "Failure":
-        """The failure of a record of a batch, by its index from 0."""
+        """The failure with the index, from 0, of its record in a batch."""
         return replace(self, meta=(*self.meta, ("AutoBatchIndex", str(index))))
 
     def tree(self) -> dict[str, object]:
@@ -57,7 +57,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A failure that is answered with an empty body."""
+    """A failure answered with an empty body."""
 
     status: int
     reason: str
@@ -71,19 +71,19 @@ NO_ROLE = Refusal(403, "Invalid Role")
 
 
 def unbound(operation: str, errors: tuple[FieldFailure, ...]) -> Failure:
-    """A value of the path, the query or a form is none of its field's kind."""
+    """A value of the path, the query or a form does not fit its field's kind."""
     message = f"Unable to bind to request '{operation}'"
     return Failure(400, "SerializationException", message, "Bad Request", errors)
 
 
 def invalid_value(field: str, text: str) -> FieldFailure:
-    """The field error of `unbound`."""
+    """The field error that goes with `unbound`."""
     message = f"'{text}' is an Invalid value for '{field}'"
     return FieldFailure("SerializationException", field, message)
 
 
 def undeserialized(operation: str, content_type: str) -> Failure:
-    """The body cannot be read as what it says it is."""
+    """The body cannot be read as its Content-Type."""
     message = f"Could not deserialize '{content_type}' request using '{operation}'"
     return Failure(400, "SerializationException", message, "Bad Request")
 

@@ -1,4 +1,4 @@
-"""Faults a sandbox shows on demand: they come every n-th time or with a seeded probability."""
+"""Faults a sandbox shows on demand, at every n-th request or with a seeded probability."""
 
 import random
 import threading
@@ -17,11 +17,11 @@ class FaultKind(StrEnum):
     """What the caller sees."""
 
     STATUS = "status"
-    """An answer of another status, without a ResponseStatus."""
+    """Another status, without a ResponseStatus."""
     RESET = "reset"
-    """The connection is reset instead of an answer."""
+    """The connection is reset instead of answered."""
     WRONG_ECHO = "wrong echo"
-    """The answer says another value than was sent and stored."""
+    """The answer shows another value than the one sent and stored."""
     TRUNCATED_BODY = "truncated body"
     """The connection ends in the middle of the answer's body."""
 
@@ -32,15 +32,15 @@ class Fault:
 
     kind: FaultKind
     every: int = 0
-    """The n-th, 2n-th, ... request; 0: by probability."""
+    """The fault comes at the n-th, 2n-th, ... request; 0: by probability."""
     probability: float = 0.0
     applied: bool = False
-    """STATUS and RESET: the request was carried out before the fault."""
+    """For STATUS and RESET: the request is carried out before the fault."""
     status: int = 503
     retry_after: int | None = None
     """Seconds in the Retry-After header of STATUS."""
     retry_date: bool = False
-    """Retry-After as a date."""
+    """Give Retry-After as a date."""
 
     def __post_init__(self) -> None:
         if self.every < 0 or not 0 <= self.probability <= 1:
@@ -62,7 +62,7 @@ class Faults:
     latency_seconds: float = 0.0
     """Every operation takes this much longer."""
     faults: Sequence[Fault] = ()
-    """The first that is due comes; every one counts every request."""
+    """The first that is due comes; every fault counts every request."""
     seed: int = 0
 
 
@@ -70,7 +70,7 @@ NO_FAULTS = Faults()
 
 
 class FaultSchedule:
-    """Decides for one request after another; the same seed decides the same."""
+    """Decides request by request; the same seed gives the same decisions."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
@@ -109,7 +109,7 @@ def retry_after(fault: Fault, now: datetime) -> str | None:
 
 
 def wrong(value: object) -> object:
-    """Another value of the same type, as a wrong echo says it."""
+    """Another value of the same type, as a wrong echo shows it."""
     match value:
         case bool():
             return not value

@@ -1,7 +1,7 @@
-"""The listening socket, and HTTP/1.1 read and written by h11 on a thread for each connection.
+"""The listening socket; h11 reads and writes HTTP/1.1, one thread for each connection.
 
-The reason phrase carries the service's error code, and no ASGI server lets an application choose
-it; so the sandbox speaks HTTP itself.
+The reason phrase carries the service's error code, and no ASGI server lets an application set it,
+so the sandbox speaks HTTP itself.
 """
 
 import socket
@@ -27,7 +27,7 @@ Answer = Callable[[ServedRequest], Response | Reset]
 
 
 class ServerConnection:
-    """Serves one request after another until either side ends it."""
+    """Serves one request after another until either side ends the connection."""
 
     def __init__(self, peer: socket.socket, answer: Answer) -> None:
         self._socket = peer
@@ -35,7 +35,7 @@ class ServerConnection:
         self._http = h11.Connection(h11.SERVER)
 
     def serve(self) -> None:
-        """Serve until the connection ends; network errors are an end like any other."""
+        """Serve until the connection ends; a network error is an end like any other."""
         try:
             with self._socket:
                 self._socket.settimeout(IDLE_SECONDS)
@@ -46,14 +46,14 @@ class ServerConnection:
             return
 
     def end(self) -> None:
-        """Wake a thread that waits for the caller."""
+        """Wake a thread that waits for the client."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             return
 
     def _serve_one(self) -> bool:
-        """Whether another request can follow."""
+        """Answer one request; whether another can follow."""
         try:
             request = self._read()
         except h11.RemoteProtocolError as problem:
@@ -70,7 +70,7 @@ class ServerConnection:
         return not response.cut_short and self._http.our_state is h11.DONE
 
     def _read(self) -> ServedRequest | None:
-        """The next request with its body; None where the caller is gone."""
+        """The next request with its body; None if the client is gone."""
         head = self._next_event()
         if not isinstance(head, h11.Request):
             return None
@@ -118,13 +118,13 @@ class ServerConnection:
         if response.cut_short:
             self._socket.sendall(head + body[: len(body) // 2])
             return
-        # h11 knows that the answer to HEAD has a length and no body.
+        # h11 knows that the answer to HEAD has a length but no body.
         data = self._http.send(h11.Data(data=body)) if body else b""
         self._socket.sendall(head + data + self._http.send(h11.EndOfMessage()))
 
     def _refuse(self, status: HTTPStatus) -> None:
         self._send(Response(status, status.phrase))
-        # Closing over bytes that were not read would reset the connection, and lose the answer.
+        # Closing with unread bytes would reset the connection, and the answer would be lost.
         self._socket.shutdown(socket.SHUT_WR)
         self._socket.settimeout(LINGER_SECONDS)
         unread = MOST_BODY_BYTES
@@ -132,7 +132,7 @@ class ServerConnection:
             unread -= len(received)
 
     def _reset(self) -> None:
-        # A linger of no seconds makes closing a reset.
+        # A linger of zero seconds turns closing into a reset.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
@@ -155,7 +155,7 @@ class Listener:
     def stop(self) -> None:
         """Accept no more and end every connection."""
         self._stopping.set()
-        # A connection of our own is what every system's accept wakes up for.
+        # A connection to ourselves wakes up accept on every system.
         with socket.socket() as waker:
             waker.settimeout(STOP_SECONDS)
             waker.connect_ex((ADDRESS, self.port))
@@ -173,7 +173,7 @@ class Listener:
             try:
                 peer, _ = self._socket.accept()
             except OSError:
-                # Such as too many open files: connections that end give some back.
+                # For example too many open files: connections that end free some.
                 if self._stopping.wait(PAUSE_SECONDS):
                     return
                 continue

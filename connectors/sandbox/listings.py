@@ -1,4 +1,4 @@
-"""Listings that a sandbox serves, read from files as the service writes them: CSV or JSON."""
+"""Listings for a sandbox to serve, read from files in the service's CSV or JSON."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,15 +11,15 @@ from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.values import Reader, Record, Tree
 from schemas.field import Table
 
-# What the service writes bare may hold braces and brackets anywhere but at its start; as a request
-# it would read them as ends of a cell.
+# The service writes cells with inner braces and brackets unquoted; in a request it would read
+# those marks as the end of a cell.
 _CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n][^,\r\n]*+)|)(,|\r?\n|\Z)')
 
 
 def read_listing(options: SandboxOptions, table: Table, path: Path) -> Iterator[Record]:
-    """The records of a file; nothing between two commas is null, two quotes are an empty text.
+    """The records of a file; nothing between two commas is null, two quotes an empty text.
 
-    A datetime keeps its `Z`, offset or lack of both. Raises ListingUnusable.
+    A datetime keeps its `Z`, its offset or the lack of both. Raises ListingUnusable.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -77,7 +77,7 @@ def _rows(text: str, path: Path) -> list[Cells]:
 
 
 def _answered(text: str) -> list[Cells] | None:
-    """The rows as the service writes them; None where they are written in another way."""
+    """The rows as the service writes them; None if the text is written in another way."""
     rows: list[list[str | None]] = []
     row: list[str | None] = []
     position = 0

@@ -7,12 +7,12 @@ from urllib.parse import parse_qsl, unquote
 
 @dataclass(frozen=True)
 class ServedRequest:
-    """A request whose body was read."""
+    """A request with its body, read completely."""
 
     method: str
     target: str
     headers: dict[str, str]
-    """By lower-case name; repeated headers are joined by a comma."""
+    """By lower-case name; the values of a repeated header are joined by a comma."""
     body: bytes = b""
 
     @cached_property
@@ -25,18 +25,18 @@ class ServedRequest:
 
     @cached_property
     def query(self) -> dict[str, str]:
-        """Query values by lower-case name; a repeated name's values are joined by a comma."""
+        """Query values by lower-case name; values of a repeated name are joined by a comma."""
         return fields_of(self.target.partition("?")[2])
 
     @cached_property
     def verb(self) -> str:
-        """The method, or what a POST says it stands for."""
+        """The method, or the one a POST overrides it with."""
         override = self.headers.get("x-http-method-override")
         return override.upper() if override and self.method == "POST" else self.method
 
     @property
     def content_type(self) -> str:
-        """Media type of the body in small letters, without parameters; empty where none."""
+        """Media type of the body in lower case, without parameters; empty if there is none."""
         return media_type(self.headers.get("content-type", ""))
 
     @cached_property
@@ -58,11 +58,11 @@ class Response:
 
 
 class Reset:
-    """Instead of a response: the connection is reset."""
+    """Tells the listener to reset the connection instead of answering."""
 
 
 def fields_of(text: str) -> dict[str, str]:
-    """The fields of a query or of a form, by lower-case name."""
+    """The fields of a query or a form, by lower-case name."""
     found: dict[str, str] = {}
     if not text:
         return found
@@ -73,5 +73,5 @@ def fields_of(text: str) -> dict[str, str]:
 
 
 def media_type(text: str) -> str:
-    """A media type without parameters, in small letters."""
+    """A media type in lower case, without parameters."""
     return text.partition(";")[0].strip().lower()

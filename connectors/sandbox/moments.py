@@ -20,17 +20,17 @@ class TimeKind(IntEnum):
 
 
 class Time(NamedTuple):
-    """A wall clock, its distance from UTC in minutes and how it is written."""
+    """A wall clock, its minutes east of UTC, and the kind that decides how it is written."""
 
     wall: datetime
     offset: int
     kind: TimeKind
     tick: int = 0
-    """The seventh digit of the second's fraction."""
+    """Seventh digit of the second's fraction."""
 
     @property
     def instant(self) -> datetime:
-        """The moment as a wall clock in UTC, no sooner and no later than .NET can say it."""
+        """The moment as a wall clock in UTC, clamped to the range of .NET."""
         try:
             return self.wall - timedelta(minutes=self.offset)
         except OverflowError:
@@ -50,15 +50,15 @@ _MONTH_FIRST = re.compile(
     re.ASCII,
 )
 _TIMESTAMP = re.compile(r"\\?/Date\((-?[0-9]{1,15})([+-][0-9]{4})?\)\\?/", re.ASCII)
-# Texts of just these lengths take the framework's own way, which leaves the zone open.
+# Texts of exactly these lengths take the framework's own parser, which leaves the zone open.
 _ZONE_LEFT_OPEN = (19, 23)
 
 
 def read_datetime(text: str, zone: ZoneInfo, *, as_written: bool = False) -> Time | None:
-    """A DateTime; None for a text that is none.
+    """A DateTime; None if the text is none.
 
-    The framework turns every offset, `Z` too, into the server's zone; `as_written` keeps `Z`, as
-    System.Text.Json does, and as a host has it that made the value itself.
+    The framework converts every offset, `Z` too, to the server's zone. `as_written` keeps `Z`, as
+    System.Text.Json does and as a host's own values have it.
     """
     try:
         if stamp := _TIMESTAMP.fullmatch(text):
@@ -86,7 +86,7 @@ def read_datetime(text: str, zone: ZoneInfo, *, as_written: bool = False) -> Tim
 
 
 def read_datetime_offset(text: str) -> Time | None:
-    """A DateTimeOffset, +00:00 where no offset is given; None for a text that is none."""
+    """A DateTimeOffset, +00:00 if no offset is given; None if the text is none."""
     try:
         if stamp := _TIMESTAMP.fullmatch(text):
             # The framework counts the milliseconds of the wall clock, not of the instant.
@@ -98,19 +98,19 @@ def read_datetime_offset(text: str) -> Time | None:
                 return None
             wall, tick, offset = parsed
             time = Time(wall, offset or 0, TimeKind.OFFSET, tick)
-        time.wall - timedelta(minutes=time.offset)  # It has to be a moment.
+        time.wall - timedelta(minutes=time.offset)  # Raises if it is no representable moment.
         return time
     except (ValueError, OverflowError):
         return None
 
 
 def utc_time(moment: datetime) -> Time:
-    """An aware moment as a host makes it with UtcNow."""
+    """An aware moment as a host's UtcNow gives it."""
     return Time(moment.astimezone(UTC).replace(tzinfo=None), 0, TimeKind.UTC)
 
 
 def csv_time(time: Time) -> str:
-    """The text in CSV and JSV: of a DateTime the shortest, down to the day alone at midnight."""
+    """The text in CSV and JSV; a DateTime's is the shortest, a bare date at midnight."""
     if time.kind is TimeKind.OFFSET:
         return _seconds(time) + _fraction(time) + _offset_text(time.offset)
     wall = time.wall
@@ -123,8 +123,8 @@ def csv_time(time: Time) -> str:
 
 
 def classic_time(time: Time) -> str:
-    """The text in JSON of the classic serializer, slashes escaped, without quotes."""
-    # The very first moment, the framework's default, is the same in every zone.
+    """The text in the classic serializer's JSON, slashes escaped, without quotes."""
+    # The first possible moment, the framework's default, is the same in every zone.
     first = time.wall == datetime.min  # noqa: DTZ901 -- compared to a wall clock.
     wall = time.wall if first or time.kind is TimeKind.OFFSET else time.instant
     stamp = (wall - EPOCH) // timedelta(milliseconds=1)

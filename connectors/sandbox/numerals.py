@@ -8,11 +8,11 @@ _READABLE = re.compile(
 )
 _NAMED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 FIXED_DIGITS = 15
-"""From this many digits before the point on the exponent form is written."""
+"""Numbers with more digits than this before the point are written with an exponent."""
 
 
 def double_text(value: float, *, shortest: bool) -> str:
-    """15 digits as on .NET Framework, or the shortest that reads back the same as on .NET Core."""
+    """15 digits as on .NET Framework, or the shortest text that reads back as on .NET Core."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -27,7 +27,7 @@ def double_text(value: float, *, shortest: bool) -> str:
     whole = text.removesuffix(".0")
     if abs(value) < 10**FIXED_DIGITS:
         return whole
-    # Python goes on to write 16 digits where .NET has gone over to the exponent.
+    # Python still writes 16 digits where .NET already uses an exponent.
     digits = whole.lstrip("-").replace(".", "")
     exponent = len(whole.lstrip("-").partition(".")[0]) - 1
     fraction = digits[1:].rstrip("0")
@@ -36,9 +36,9 @@ def double_text(value: float, *, shortest: bool) -> str:
 
 
 def read_double(text: str, *, overflows: bool) -> float | None:
-    """A double, group commas included; None for a text that is none.
+    """A double, group commas allowed; None if the text is none.
 
-    A number too large is infinite on .NET Core (`overflows`) and none on .NET Framework.
+    A number too large is infinite on .NET Core (`overflows`) and unreadable on .NET Framework.
     """
     named = _NAMED.get(text)
     if named is not None:

@@ -1,6 +1,6 @@
-"""What a host of the service decides: its style, users, names, zone and switched-on faults.
+"""What a host of the service decides: style, users, operation names, zone and faults.
 
-The service document leaves these open, so each is a setting with the default of the recorded host.
+The service document leaves these open, so each is a setting; defaults are the recorded host's.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,26 +16,26 @@ from schemas.operations import OPERATIONS, Operation
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How one generation of the framework writes and reads."""
+    """How one generation of the framework reads and writes."""
 
     camel_case: bool
-    """Member names of JSON start with a small letter; CSV headers never do."""
+    """JSON member names start with a lower-case letter; CSV headers never do."""
     system_json: bool
-    """ISO 8601 times in JSON, and a member that cannot be read refuses the body."""
+    """JSON has ISO 8601 times, and a member that cannot be read refuses the body."""
     shortest_doubles: bool
-    """Shortest text that reads back the same, not 15 digits."""
+    """Doubles have the shortest text that reads back the same, instead of 15 digits."""
     trimmed_headers: bool
-    """Blanks around the names of a CSV header do not count."""
+    """Blanks around the names of a CSV header are ignored."""
     not_empty: str
-    """Message of the NotEmpty rule behind the field's name."""
+    """Message of the NotEmpty rule, after the field's name."""
     dotted_mail_domain: bool
     """Whether `a@b` is refused as an e-mail address."""
     quoted_filename: bool
     refused_sign_in: str
     batch_index: bool
-    """A batch that fails names the record it failed at."""
+    """A failed batch names the record it failed at."""
     api_key_header: bool
-    """X-Api-Key is accepted beside the bearer form."""
+    """X-Api-Key is accepted besides the bearer form."""
     malformed_token_status: int
 
 
@@ -82,18 +82,18 @@ class User:
 
 @dataclass(frozen=True)
 class SandboxOptions:
-    """Everything about the host that the document does not say."""
+    """Everything about the host that the service document leaves open."""
 
     port: int = 0
-    """0: any free port."""
+    """0 takes any free port."""
     style: str = "pascal-5"
     users: tuple[User, ...] = ()
     operation_names: Mapping[str, str] = field(default_factory=dict)
-    """Names of the host for operations, by their default name."""
+    """The host's own operation names, by default name."""
     unvalidated: frozenset[str] = frozenset()
-    """Operations (by default name) whose host has no validators: nulls are saved."""
+    """Operations (by default name) that the host does not validate: nulls are saved."""
     zone: str = "UTC"
-    """Time zone of the server, in which it keeps a datetime without offset."""
+    """Time zone of the server, in which a datetime without offset is kept."""
     faults: Faults = NO_FAULTS
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     password_cost: int = 2**14

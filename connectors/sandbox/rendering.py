@@ -20,7 +20,7 @@ RESPONSE_STATUS = "ResponseStatus"
 
 
 class Format(StrEnum):
-    """A representation; the value is its Content-Type."""
+    """A response format; the value is its Content-Type."""
 
     JSON = "application/json; charset=utf-8"
     JSV = "application/jsv"
@@ -30,13 +30,13 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an operation gives back."""
+    """What an operation returns."""
 
     columns: tuple[str, ...]
-    """Header of its CSV, ResponseStatus included where the response has one."""
+    """Header of its CSV, ResponseStatus included if the response has one."""
     rows: Sequence[Mapping[str, object]]
     many: bool = False
-    """A list, of however many records."""
+    """The result is a list, of any number of records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Writer:
         return (text if form is Format.JSON else _page(text)).encode()
 
     def failure(self, form: Format, columns: Sequence[str], status: Mapping[str, object]) -> bytes:
-        """The body of a failure; in CSV its last column, behind the empty ones."""
+        """The body of a failure; in CSV the last column, after the empty ones."""
         match form:
             case Format.CSV:
                 row = [*("" for _ in columns[1:]), cell(self.jsv(status))]
@@ -70,7 +70,7 @@ class Writer:
         return (text if form is Format.JSON else _page(text)).encode()
 
     def json(self, value: object) -> str:
-        """Compact JSON; nulls are left out wherever a name goes with them."""
+        """Compact JSON; members with a null are left out."""
         match value:
             case str():
                 return _json_text(value)
@@ -91,11 +91,11 @@ class Writer:
         raise TypeError(f"{type(value).__name__} has no JSON form here")
 
     def jsv(self, value: object) -> str:
-        """JSV, times as in CSV."""
+        """JSV, with times as in CSV."""
         return jsv.write(self._writable(value))
 
     def _members(self, record: Mapping[str, object]) -> list[str]:
-        # Names of fields change their case, keys of a map are data.
+        # The names of fields change case; the keys of a map are data.
         name_text = _json_text if isinstance(record, Entries) else _FIELD_NAMES[self.camel_case]
         return [
             f"{name_text(name)}:{self.json(member)}"
@@ -150,7 +150,7 @@ def writer(style: Style, jsconfig: str = "") -> Writer:
 
 
 def camel(name: str) -> str:
-    """A field's name with small letters in front: EMail -> eMail, IDNumber -> idNumber."""
+    """A field's name with its leading capitals lowered: EMail -> eMail, IDNumber -> idNumber."""
     capitals = re.match(r"[A-Z]*", name)
     assert capitals is not None
     run = capitals.end()
@@ -160,7 +160,7 @@ def camel(name: str) -> str:
 
 _json_text = json.JSONEncoder(ensure_ascii=False).encode
 _FIELD_NAMES = (cache(_json_text), cache(lambda name: _json_text(camel(name))))
-"""The JSON texts of field names, by whether they start with a small letter."""
+"""JSON texts of field names, indexed by whether they are camel-cased."""
 
 
 def _page(text: str) -> str:

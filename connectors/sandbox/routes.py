@@ -1,6 +1,6 @@
-"""Which operation a request is for, and in which representation it is answered.
+"""Which operation a request is for, and in which format it is answered.
 
-The documented paths and the framework's predefined ones, and the framework's precedence.
+These are the documented paths and the framework's predefined ones, with its precedence.
 """
 
 import re
@@ -15,17 +15,17 @@ from connectors.sandbox.rendering import Format
 from schemas.operations import OPERATIONS, Operation
 
 COMPLETED = "X-AutoBatch-Completed"
-"""Header of an answer to a batch: how many records were carried out."""
+"""Header of the answer to a batch with the number of records carried out."""
 AUTHENTICATE = "Authenticate"
 """Name of the framework's own operation."""
 VERBS = ("GET", "POST", "PUT", "DELETE", "PATCH")
-"""Those that may be asked for: a predefined path takes all, to say that the operation has none."""
+"""Verbs with a route; a predefined path takes all, to say which the operation does not have."""
 SIGNING_VERBS = ("GET", "POST")
 SUFFIXES = {"json": Format.JSON, "jsv": Format.JSV, "csv": Format.CSV}
 
 
 class Door(Enum):
-    """By which kind of path the request came."""
+    """The kind of path by which a request came."""
 
     REST = "rest"
     REPLY = "reply"
@@ -35,21 +35,21 @@ class Door(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What the path says."""
+    """What the path of a request says."""
 
     door: Door
     operation: Operation | None = None
-    """None: authentication."""
+    """None for authentication."""
     parts: Mapping[str, str] | None = None
     """Values of the path's placeholders by field name."""
     suffix: Format | None = None
-    """Representation the path asks for."""
+    """Format the path asks for."""
     batch: bool = False
     provider: str | None = None
     """Second part of an authentication path."""
 
 
-# Without a message queue the framework carries a one-way request out and answers it as any other.
+# Without a message queue the framework carries out and answers a one-way request like any other.
 _PREDEFINED = re.compile(r"/(json|jsv|csv)/(?:reply|oneway)/([^/]+)|/api/([^/]+)", re.IGNORECASE)
 _AUTH = re.compile(r"/auth(?:/([^/]+))?", re.IGNORECASE)
 
@@ -60,14 +60,14 @@ class Routes:
     def __init__(
         self, options: SandboxOptions, operations: Sequence[Operation] = OPERATIONS
     ) -> None:
-        # Those with fewer placeholders are tried first.
+        # Operations with fewer placeholders are tried first.
         tried = sorted(operations, key=lambda one: len(one.addressed))
         self._documented = [(one, _pattern(one.path)) for one in tried]
         self._by_name = {options.name_of(operation).lower(): operation for operation in operations}
         self._seen = lru_cache(maxsize=1024)(self._find)
 
     def find(self, verb: str, path: str) -> Route | None:
-        """The route of a request; None where the service answers 404."""
+        """The route of a request; None if the service answers 404."""
         if verb not in VERBS:
             return None
         return self._seen(verb, path)
@@ -116,7 +116,7 @@ def _split_suffix(path: str) -> tuple[str, Format | None]:
 _PREFERRED = (
     ("text/html", Format.HTML),
     ("application/json", Format.JSON),
-    # XML is preferred over JSV and CSV by the framework; it is shown as a page here.
+    # The framework prefers XML over JSV and CSV; here it is shown as a page.
     ("application/xml", Format.HTML),
     ("application/jsv", Format.JSV),
 )
@@ -124,7 +124,7 @@ _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 def response_format(request: ServedRequest, route: Route) -> Format:
-    """Suffix over `format` over Accept; a predefined path says its own, unless `format` does."""
+    """The suffix, then `format`, then Accept; on a predefined path `format` wins over the path."""
     wished = _named(request.query.get("format", ""))
     if route.door in (Door.REPLY, Door.API):
         return wished or route.suffix or Format.JSON
@@ -142,7 +142,7 @@ def _named(text: str) -> Format | None:
 
 
 def _accepted(request: ServedRequest) -> Format:
-    """By Accept: its order and weights do not count."""
+    """The format by Accept, whose order and weights are ignored."""
     if "accept" not in request.headers:
         return Format.HTML
     accepted = [media_type(part) for part in request.headers["accept"].split(",")]

@@ -19,7 +19,7 @@ from connectors.sandbox.store import Store
 
 
 class Sandbox:
-    """One host of the service; its records stay in the schema `sandbox` when it ends."""
+    """A running host of the service; its records stay in the schema `sandbox` when it ends."""
 
     def __init__(self, options: SandboxOptions, database_url: str) -> None:
         self.options = options
@@ -34,7 +34,7 @@ class Sandbox:
 
     @contextmanager
     def running(self) -> Iterator[str]:
-        """Serve in the background; gives the base URL. Raises DatabaseUnusable, SettingsError."""
+        """Serve in the background; yields the base URL. Raises DatabaseUnusable, SettingsError."""
         self._store.open()
         try:
             self._accounts.seed()
@@ -55,7 +55,7 @@ class Sandbox:
             self._store.close()
 
     def load(self, record: str, csv_path: Path) -> int:
-        """Add the rows of a listing (a table name such as `avatar`); gives their number.
+        """Add the rows of a listing of `record` (a table name such as `avatar`); returns how many.
 
         The sandbox must be running. Raises SettingsError, ListingUnusable.
         """
@@ -65,7 +65,7 @@ class Sandbox:
         return self._store.append(table, read_listing(self.options, table, csv_path))
 
     def clear(self) -> None:
-        """Forget every record and session, and create the users anew; it must be running."""
+        """Delete every record and session and recreate the users; the sandbox must be running."""
         self._store.clear()
         self._sessions.end_all()
         self._accounts.forget()

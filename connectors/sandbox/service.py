@@ -20,7 +20,7 @@ FORM = "CampaignActionsFormResponses"
 
 
 def response_columns(operation: Operation) -> tuple[str, ...]:
-    """Header of the operation's CSV answer."""
+    """Header of the operation's answer in CSV."""
     if operation.response_name:
         return (FORM, RESPONSE_STATUS)
     names = tuple(field.name for field in TABLES[operation.response].fields)
@@ -28,7 +28,7 @@ def response_columns(operation: Operation) -> tuple[str, ...]:
 
 
 def carries_status(operation: Operation) -> bool:
-    """Whether the type that is given back has a ResponseStatus of its own."""
+    """Whether the response type has a ResponseStatus of its own."""
     return not operation.returns_list and operation.response != "user_account"
 
 
@@ -41,7 +41,7 @@ class SandboxService:
     _accounts: Accounts
 
     def carry_out(self, operation: Operation, verb: str, record: Record) -> Result | Failure:
-        """The result; an exception inside an operation is a failure, as the framework has it."""
+        """Carry the operation out; as in the framework, an exception inside it is a Failure."""
         if verb not in (operation.method, *operation.also):
             name = self._options.name_of(operation)
             method = verb.capitalize()

@@ -1,4 +1,4 @@
-"""The sandbox's own SQL tables, derived from the field tables: one per record, schema `sandbox`."""
+"""The sandbox's own SQL tables, one per record in schema `sandbox`, from the field tables."""
 
 import json
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ from schemas.tables import TABLES
 
 SCHEMA = "sandbox"
 POSITION = "position"
-"""Order of arrival, in which listings are given back."""
+"""Order of arrival, in which listings are returned."""
 TIME_KIND = "_kind"
-"""Suffix: what was known of a datetime's zone, a `TimeKind`."""
+"""Suffix of the column with a datetime's `TimeKind`."""
 
 NUMBERED = frozenset(one.response for one in OPERATIONS if one.request != one.response)
-"""The records whose Id the service gives."""
+"""The records that get their Id from the service."""
 
 METADATA = sa.MetaData(schema=SCHEMA)
 
@@ -38,7 +38,7 @@ def stored_names(field: Field) -> tuple[str, ...]:
 
 
 def stored_texts(field: Field, value: Value | None) -> tuple[str | None, ...]:
-    """The texts of a field's columns, which PostgreSQL reads by the columns' types."""
+    """The texts of a field's columns; PostgreSQL reads them by the columns' types."""
     if isinstance(value, Time):
         # A DateTime keeps its wall clock, a DateTimeOffset its instant.
         if field.kind is Kind.DATETIME_OFFSET:
@@ -55,12 +55,12 @@ def stored_texts(field: Field, value: Value | None) -> tuple[str | None, ...]:
 
 
 def kept_text(text: str) -> str:
-    """The text as PostgreSQL can hold it: it has no NUL, the replacement character stands in."""
+    """The text as PostgreSQL can hold it: the replacement character stands for NUL."""
     return text.replace("\0", "\ufffd")
 
 
 def read_record(table: Table, row: Mapping[str, object]) -> Record:
-    """The record of a stored row; secrets of an account stay behind."""
+    """The record of a stored row; secrets of an account are left out."""
     return {
         field.name: _read(field, row)
         for field in table.fields
@@ -69,7 +69,7 @@ def read_record(table: Table, row: Mapping[str, object]) -> Record:
 
 
 def key_of(table: Table) -> tuple[str, ...]:
-    """The fields by which a PUT finds the record it replaces; empty: every call adds one."""
+    """The fields by which a PUT finds the record it replaces; empty if every call adds one."""
     keyed = any(operation.keyed and operation.request == table.name for operation in OPERATIONS)
     return table.key if keyed else ()
 
@@ -126,7 +126,7 @@ def _table(table: Table) -> sa.Table:
     return made
 
 
-# The request of a registration is not kept: its password is, hashed, in the account.
+# A registration request is not stored: its password goes, hashed, into the account.
 RECORDS = {
     name: TABLES[name]
     for operation in OPERATIONS

@@ -42,7 +42,7 @@ _TWENTY_YEARS = 20 * 365 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class SignedToken:
-    """A success and the headers it comes with."""
+    """A successful answer and its extra headers."""
 
     result: Result
     headers: tuple[tuple[str, str], ...] = ()

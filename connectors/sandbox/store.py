@@ -1,4 +1,4 @@
-"""What the sandbox keeps, in PostgreSQL: inserts, replacements and listings of records."""
+"""The records the sandbox keeps in PostgreSQL: inserting, replacing and listing them."""
 
 import queue
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,8 +37,8 @@ Connection = psycopg.Connection[DictRow]
 
 MOST_CONNECTIONS = 8
 OPEN_SECONDS = 60
-"""How long another sandbox on the same database may take to make its tables."""
-# Answers need not survive a crash of the database server; nothing else of it is weakened.
+"""How long another sandbox on the same database may take to create its tables."""
+# Answers need not survive a crash of the database server; no other guarantee is weakened.
 _OPTIONS = "-c synchronous_commit=off -c application_name=sandbox"
 _USED = sql.SQL(" UNION ALL ").join(
     sql.SQL("SELECT {} AS name FROM {} WHERE is_called").format(
@@ -46,7 +46,7 @@ _USED = sql.SQL(" UNION ALL ").join(
     )
     for name in SQL_TABLES
 )
-"""The tables that a record was ever written to, by the numbers of their positions."""
+"""The tables ever written to, recognised by their used position sequences."""
 
 
 class Store:
@@ -59,7 +59,7 @@ class Store:
         self._writes = {name: _write(table) for name, table in RECORDS.items()}
 
     def open(self) -> None:
-        """Create what is not there yet; raises DatabaseUnusable."""
+        """Create what is missing in the schema; raises DatabaseUnusable."""
         engine = engine_on(self._url)
         try:
             with engine.begin() as connection:
@@ -78,7 +78,7 @@ class Store:
         self._opened = True
 
     def close(self) -> None:
-        """Close every connection that is not in use."""
+        """Close every idle connection."""
         self._opened = False
         while not self._free.empty():
             connection = self._free.get_nowait()
@@ -86,9 +86,9 @@ class Store:
                 connection.close()
 
     def clear(self) -> None:
-        """Forget every record; numbering starts anew."""
+        """Delete every record; numbering starts anew."""
         with self.connection() as connection:
-            # To empty a table that is empty costs as much as to empty another.
+            # Truncating an empty table costs as much as truncating a full one.
             used = [
                 sql.Identifier(SCHEMA, row["name"]) for row in connection.execute(_USED).fetchall()
             ]
@@ -98,7 +98,7 @@ class Store:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """A connection outside any transaction; waits while all of them are in use."""
+        """A connection outside any transaction; waits while all are in use."""
         if not self._opened:
             raise RuntimeError("the sandbox is not running; use it inside `with sandbox.running()`")
         connection = self._free.get()
@@ -114,7 +114,7 @@ class Store:
 
     @contextmanager
     def filling(self) -> Iterator[Connection]:
-        """The same for what is put there before anybody asks; raises DatabaseUnusable."""
+        """A connection for loading data outside of requests; raises DatabaseUnusable."""
         try:
             with self.connection() as connection:
                 yield connection
@@ -128,14 +128,14 @@ class Store:
         )
 
     def save(self, connection: Connection, table: Table, record: Record) -> int | None:
-        """Add the record, or replace the one that has its key; gives the Id it got, if any."""
+        """Add the record, or replace the one with its key; returns the Id it got, if any."""
         given = _texts(_given_fields(table), record)
         done = connection.execute(self._writes[table.name], given, prepare=True)
         row = done.fetchone() if done.description else None
         return None if row is None else int(row["Id"])
 
     def append(self, table: Table, records: Iterable[Record]) -> int:
-        """Add many records at once; gives their number."""
+        """Add many records at once; returns how many."""
         fields = _given_fields(table)
         names = [name for field in fields for name in stored_names(field)]
         copy = sql.SQL("COPY {} ({}) FROM STDIN").format(
@@ -153,7 +153,7 @@ class Store:
         return count
 
     def listed(self, table: Table, wanted: Record) -> list[Record]:
-        """Every record whose fields equal those wanted, in order of arrival."""
+        """Every record whose fields equal those in `wanted`, in order of arrival."""
         conditions, given = _conditions(table, wanted)
         query = sql.SQL("SELECT * FROM {} WHERE {} ORDER BY {}").format(
             sql.Identifier(SCHEMA, table.name), conditions, sql.Identifier(POSITION)
@@ -163,9 +163,9 @@ class Store:
 
 
 def _follow_own_kinds(connection: sa.Connection) -> None:
-    """Lead the tables of records of one's own to their definitions, which may have changed since.
+    """Bring tables of own records to their current definitions.
 
-    A field that is new, or of another type, begins empty; so does a table that gets another key.
+    A new or retyped field begins empty; a table whose key changed is dropped and begins empty too.
     """
     there = sa.inspect(connection)
     for name in OWN.tables.keys() & SQL_TABLES.keys():
@@ -202,7 +202,7 @@ def _write(table: Table) -> str:
     key = key_of(table)
     replace: sql.Composable = sql.SQL("")
     if key:
-        # All of them: of a record that is nothing but its key, there are no others.
+        # All columns, keys included: a record may consist of its key alone.
         replace = sql.SQL(" ON CONFLICT ({}) DO UPDATE SET {}").format(
             _identifiers(key),
             sql.SQL(", ").join(
@@ -235,7 +235,7 @@ def _conditions(table: Table, wanted: Record) -> tuple[sql.Composable, list[str]
 def _condition(field: Field) -> sql.Composable:
     column = sql.Identifier(field.name)
     if field.kind is Kind.DATETIME:
-        # Two datetimes are equal as moments, whatever the zone they are written in.
+        # Datetimes are compared as instants, whatever zone they are written in.
         return sql.SQL("{} - {} * interval '1 minute' = {}").format(
             column, sql.Identifier(field.name + OFFSET), sql.Placeholder()
         )

@@ -15,7 +15,7 @@ _DOMAIN = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.)+[A-Za-z0-9][A-Za-z0-9
 
 
 def validate(style: Style, table: Table, record: Record) -> Failure | None:
-    """The failure of an invalid record; every rule that fails is told, the first names it."""
+    """The failure of an invalid record: it lists every failed rule and is named after the first."""
     errors = tuple(
         _failure(style, field, rule, record.get(field.name))
         for field, rule in _rules(table.name)
@@ -28,7 +28,7 @@ def validate(style: Style, table: Table, record: Record) -> Failure | None:
 
 
 def holds(style: Style, rule: Rule, value: Value | None) -> bool:
-    """Whether a value passes a rule; only NotNull and NotEmpty mind null."""
+    """Whether a value passes a rule; null fails only NotNull and NotEmpty."""
     match rule:
         case Rule.NOT_NULL:
             return value is not None
@@ -39,7 +39,7 @@ def holds(style: Style, rule: Rule, value: Value | None) -> bool:
 
 
 def is_mail_address(style: Style, text: str) -> bool:
-    """Whether the host takes the text for an e-mail address."""
+    """Whether the host accepts the text as an e-mail address."""
     local, at, domain = text.rpartition("@")
     if not style.dotted_mail_domain:
         return text.count("@") == 1 and bool(local) and bool(domain)
@@ -64,7 +64,7 @@ def _failure(style: Style, field: Field, rule: Rule, value: Value | None) -> Fie
         Rule.EMAIL: "is not a valid email address.",
     }[rule]
     meta = [("PropertyName", display)]
-    # The framework echoes whatever failed; a secret is never repeated here.
+    # The framework echoes the failed value; secrets are never repeated here.
     if value is not None and not field.secret:
         meta.append(("PropertyValue", str(value)))
     return FieldFailure(rule.value, field.name, f"'{display}' {field_error}", tuple(meta))

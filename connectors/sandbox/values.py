@@ -1,4 +1,4 @@
-"""Typed values out of what a caller wrote, with the framework's leniency."""
+"""Typed values read from a caller's text, with the framework's leniency."""
 
 import json
 import re
@@ -19,24 +19,24 @@ from schemas.tables import TABLES
 Nested: TypeAlias = str | list["Nested | None"] | dict[str, "Nested | None"]
 Value: TypeAlias = int | float | str | bool | Time | list[Nested | None] | dict[str, Nested | None]
 Record: TypeAlias = Mapping[str, Value | None]
-"""The values of one record by field name; a field that is absent is null."""
+"""One record's values by field name; an absent field is null."""
 
 Tree: TypeAlias = str | bool | list["Tree"] | dict[str, "Tree"] | None
-"""A JSON or JSV value as written; numbers of JSON are `Plain`."""
+"""A JSON or JSV value as written; JSON numbers are `Plain`."""
 
 INTEGER_BITS = {Kind.INTEGER: 32, Kind.INTEGER64: 64}
 _INTEGER = re.compile(r"[ \t]*([+-]?[0-9]{1,20})[ \t]*", re.ASCII)
 _TRUE, _FALSE = frozenset({"true", "1", "on"}), frozenset({"false", "0", "off"})
-# Half a surrogate pair has no place in UTF-8; .NET writes the replacement character.
+# Half a surrogate pair cannot be UTF-8; .NET writes the replacement character.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Entries(dict[str, "Nested | None"]):
-    """A map of texts, whose keys are data and no field names."""
+    """A map of texts, whose keys are data and not field names."""
 
 
 class UnreadValue(Enum):
-    """The one value that says: this is no value of the field's kind."""
+    """The marker for a text that does not fit its field's kind."""
 
     UNREAD = "unread"
 
@@ -50,7 +50,7 @@ class Reader:
 
     options: SandboxOptions
     as_written: bool = False
-    """Times keep the zone they were written with, as a host's own values do."""
+    """Times keep the zone they were written in, as a host's own values do."""
 
     def text(self, field: Field, text: str) -> Value | UnreadValue | None:
         """The value of a CSV cell, query value, path part or form value."""
@@ -113,7 +113,7 @@ class Reader:
 
 
 def jsv_tree(text: str) -> Tree:
-    """A value of JSV as a tree; it has texts only. Raises ValueError where it is none."""
+    """A JSV value as a tree, which has texts only; raises ValueError if the text is no JSV."""
     return cast("Tree", jsv.read(text))
 
 
@@ -163,7 +163,7 @@ def _boolean(text: str) -> bool | None:
 
 
 def _text_of(tree: Tree) -> str:
-    """A text field takes whatever is written there, as text."""
+    """The value of a text field, which takes any tree as text."""
     match tree:
         case bool():
             return "true" if tree else "false"

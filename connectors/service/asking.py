@@ -1,4 +1,4 @@
-"""One question that is asked until its answer will do: at the common pace, and not for ever.
+"""One question asked until its answer is acceptable, at the common pace and not for ever.
 
 Signing in is such a question.
 """
@@ -15,27 +15,27 @@ from connectors.service.pace import asked_pause
 
 ANSWER_BYTES = 1024 * 1024
 _LATER = (408, 429)
-"""Beside the server's errors: what the service may answer otherwise the next time."""
+"""Statuses that may change by the next attempt, besides server errors."""
 
 
 class Problem(NamedTuple):
-    """What speaks against an answer."""
+    """An objection to an answer."""
 
     text: str
     """Without a full stop."""
     final: bool = False
-    """Asked once more, it would be the same."""
+    """Asking again would give the same answer."""
 
 
 def answers_later(reply: Reply) -> bool:
-    """Whether an answer says nothing but that there may be another one later."""
+    """Whether an answer only says that there may be another answer later."""
     return reply.status >= 500 or reply.status in _LATER
 
 
 async def ask_until(
     host: Host, line: Line, data: bytes, problem_of: Callable[[Reply | Failed], Problem | None]
 ) -> str | None:
-    """Ask until nothing speaks against the answer; gives what speaks against the last one."""
+    """Ask until an answer is acceptable and return None, else the objection to the last one."""
     settings = host.settings
     problem = Problem("")
     for attempt in range(1, settings.health_attempts + 1):
@@ -62,13 +62,13 @@ async def ask_until(
 
 PATH = "/auth/credentials"
 BEGUN_BY = {"ss-id", "ss-tok"}
-"""Cookies one of which a session has."""
+"""A session has at least one of these cookies."""
 SHOWN_BY = BEGUN_BY | {"ss-pid", "ss-reftok"}
-"""Cookies by which somebody else could go on with it, or begin another."""
+"""Cookies with which somebody else could continue the session or begin another."""
 
 
 async def sign_in(host: Host, line: Line) -> str | None:
-    """Begin a session where one is missing; gives why that cannot be done."""
+    """Begin a session if one is missing; returns the reason if that fails."""
     async with host.signing:
         session = host.session
         if not session.missing:

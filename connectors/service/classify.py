@@ -1,4 +1,4 @@
-"""What an answer, or none, says about the rows it is for."""
+"""What an answer, or the lack of one, says about the rows of its request."""
 
 import re
 from collections import deque
@@ -48,7 +48,7 @@ from schemas.operations import Operation
 
 COMPLETED = "x-autobatch-completed"
 MOST_SESSIONS = 16
-"""Texts of sessions that are hidden: those of this one and of a few before it."""
+"""How many session texts are hidden: those of the current session and of a few before it."""
 _NO_KEY = "ApiKey"
 _BAD_TOKEN = re.compile(
     r"\b(?:token|jwt)\b.*\b(?:malformed|invalid|expired|not valid)\b|"
@@ -57,19 +57,19 @@ _BAD_TOKEN = re.compile(
 )
 _NAMELESS = "errors that name neither a code nor a field"
 _NOT_AS_BATCH = (404, 405, 413, 414, 415, 431)
-"""Answers to a batch of one row that may be about the batch: the row by itself decides."""
+"""Statuses that may object to the batch form itself; a lone row is sent again without it."""
 _OF_CALLER = {
     403: "The service refuses the role of the caller (403).",
     407: "A proxy on the way to the service asks for credentials (407).",
     421: "The service does not answer for the host in RECON_SERVICE_URL (421).",
 }
-"""What a status without a reason says, where it is about no row."""
+"""Messages for a status that gives no reason and is about the caller, not about a row."""
 _NOT_FINISHED = (408, 499)
-"""Whoever waited for the row gave up, and what became of it nobody says."""
+"""Statuses of a party that gave up waiting for the row; what became of the row is unknown."""
 _UNKNOWN_PATH = (404, 405)
-"""How hosts answer a path, or a verb of it, that they do not have."""
+"""Statuses with which hosts answer a path, or a verb on it, that they do not have."""
 _CLEAR_TO_TLS = re.compile(rb"plain HTTP|HTTP request to an HTTPS", re.IGNORECASE)
-"""What servers say in clear on a port that is for TLS."""
+"""What servers say in clear text on a port meant for TLS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +77,29 @@ class ClassifiedResponse:
     """What one attempt says about one row."""
 
     verdict: Verdict | None = None
-    """None: the attempt decides nothing. Beside a stop: what it is where it is about this row."""
+    """None if the attempt decides nothing. Next to a stop: the verdict if the stop is about this
+    row alone."""
     errors: tuple[ErrorEntry, ...] = ()
     echo: str | None = None
     service_id: str | None = None
     in_doubt: bool = False
     """Undecided, and the row may have been carried out."""
     failure: bool = False
-    """The service did not do what a service does; too many of these and we stop."""
+    """The service did not behave like a service; too many failures end the sending."""
     stop: str | None = None
     """Why nothing more is to be sent."""
     of_row: bool = False
-    """The stop may be about this row alone: what stands before the service may look at each."""
+    """The stop may be about this row alone: a gateway in front of the service may inspect rows."""
     signed_out: bool = False
-    """The service does not know who we are; a session may have ended."""
+    """The service does not know the caller; the session may have ended."""
     again: bool = False
-    """Not looked at because of another row of its batch: to be sent at once."""
+    """Skipped because of another row of its batch; to be sent again at once."""
     alone: bool = False
     """To be sent in a request of its own."""
 
 
 class Classifier:
-    """Judges what one host answers."""
+    """Judges the answers of one host."""
 
     def __init__(
         self,
@@ -112,24 +113,24 @@ class Classifier:
         self._shows_key = shows_key
         """Whether the requests carry an API key, which the host may not know."""
         self._shows_token = shows_token
-        """Whether they carry a token, of which the host has taken none yet."""
+        """Whether they carry a token and the host has accepted none yet."""
         self._secrets = tuple(secrets)
         self._sessions: deque[str] = deque(maxlen=MOST_SESSIONS)
         self.counts: bool | None = None
-        """Whether the host says of a batch how many rows it carried out; None: not known yet. No
-        request has two rows before it has shown that it does, nor after it was silent once."""
+        """Whether the host says how many rows of a batch it carried out; None: not known yet. Two
+        rows share a request only after the host has said so, and never after one silence."""
 
     def hide_session(self, texts: Iterable[str]) -> None:
-        """Hide these too: whoever has them is us, as long as the session lasts."""
+        """Hide these texts too: they give access to our session as long as it lasts."""
         bare = [text.strip('"') for text in texts]
         self._sessions.extend([*bare, *map(unquote, bare)])
 
     def redirect(self, reply: Reply) -> str:
-        """Where an answer sends us that is about no record."""
+        """Where an answer to a request about no record redirects us."""
         return redirect(reply, self._redaction(None))
 
     def reason(self, operation: Operation, reply: Reply) -> str:
-        """What the service says against a request, without secrets; empty where it is nothing."""
+        """The service's reason against a request, without secrets; empty if it gives none."""
         status = _status(reply)
         named = refusal_in(status)
         if named is None:
@@ -146,7 +147,7 @@ class Classifier:
         return ClassifiedResponse(None, errors, in_doubt=failed.sent, failure=True, stop=stop)
 
     def single(self, request: Request, record: Record, reply: Reply) -> ClassifiedResponse:
-        """The answer to a request for one record."""
+        """Judge the answer to a request for one record."""
         if not 200 <= reply.status < 300:
             return self._error(reply, self._redaction(request.operation.table, [record]))
         try:
@@ -164,11 +165,11 @@ class Classifier:
     def batch(
         self, rows: Sequence[tuple[Request, Record]], reply: Reply
     ) -> list[ClassifiedResponse]:
-        """The answer to a request for several records, one judgement for each of them."""
+        """Judge the answer to a request for several records: one judgement for each of them."""
         table, records = rows[0][0].operation.table, [record for _, record in rows]
         hide = self._redaction(table, records)
         try:
-            # Before anything else: no status says more about the rows that were carried out.
+            # First of all: no status says more about which rows were carried out.
             completed = _completed(reply, len(rows))
         except Unreadable as problem:
             return [_unreadable(reply, str(problem))] * len(rows)
@@ -187,20 +188,20 @@ class Classifier:
         silent = [self._silent(error, reply, len(rows))] * len(rows)
         named = _named(reply, len(rows))
         if named is not None and not error.stop:
-            # The one row that is told of. What became of the others only the number could say.
+            # Only this row is named. Only the count could say what became of the others.
             silent[named] = error
             self.counts = False
         return silent
 
     def _silent(self, error: ClassifiedResponse, reply: Reply, rows: int) -> ClassifiedResponse:
-        """A batch that failed, and nobody says behind how many of its rows."""
+        """The judgement of a row whose batch failed without a count of the rows carried out."""
         message = (
             f"The service answered {reply.status} to {quantity(rows, 'row')} in one request "
             "without saying how many it carried out."
         )
         entry = error_entry(IN_DOUBT, message, status=reply.status)
         errors = (entry, *(one for one in error.errors if one["ErrorCode"] != IN_DOUBT))
-        # What may be about each row by itself is seen when the next ones are sent alone.
+        # An objection that may be about a row alone shows when the next rows are sent alone.
         stop = None if error.verdict else error.stop
         return replace(error, verdict=None, errors=errors, in_doubt=True, failure=True, stop=stop)
 
@@ -211,7 +212,7 @@ class Classifier:
             return service_errors(status, code, reply.status, hide)
 
         if reply.status in REDIRECTS:
-            # Hosts answer a form that they have taken by the first three; 307 and 308 say: there.
+            # Hosts answer an accepted form with 301 to 303; 307 and 308 ask to send it elsewhere.
             stop = f"The service {redirect(reply, hide)}."
             in_doubt = reply.status in SEE_OTHERS
             entries = errors(IN_DOUBT if in_doubt else UNSENT)
@@ -222,13 +223,13 @@ class Classifier:
         if reply.status == 429:
             return ClassifiedResponse(None, errors(UNSENT), failure=True)
         if self._shows_token and reply.status == 500 and _is_token_refused(status):
-            # Who calls is asked before anything is done, and nobody was known by it so far.
+            # The caller is checked before anything is done, and this token was never accepted.
             stop = "The service cannot read the token (500). Check RECON_SERVICE_TOKEN."
             return ClassifiedResponse(None, errors(UNSENT), stop=stop)
         if not 400 <= reply.status < 500 or reply.status in _NOT_FINISHED:
             return ClassifiedResponse(None, errors(IN_DOUBT), in_doubt=True, failure=True)
         says_why = refusal_in(status)
-        # A refusal that says why is about the record; the framework's own says nothing.
+        # A refusal with a reason is about the record; the framework's own refusals give none.
         of_caller = None if says_why else _OF_CALLER.get(reply.status)
         if reply.status == 400 and status is None and _CLEAR_TO_TLS.search(reply.body):
             of_caller = f"The service {SPEAKS_TLS}."
@@ -244,7 +245,7 @@ class Classifier:
     def _failed(
         self, request: Request, record: Record, reply: Reply, status: Mapping[str, Any] | None
     ) -> ClassifiedResponse | None:
-        """What a ResponseStatus beside or inside of the record says against it; None: nothing."""
+        """Judge a ResponseStatus beside or inside the record; None if it reports no error."""
         if status is None:
             return None
         if refusal_in(status):
@@ -308,26 +309,26 @@ class Classifier:
     def _batch_stopped(
         self, rows: Sequence[tuple[Request, Record]], reply: Reply, hide: Redaction, completed: int
     ) -> list[ClassifiedResponse]:
-        """The service ran so many rows, failed at the next and did not look at the rest."""
-        # Done, and nothing shows the record: the status of the answer says that it is no echo.
+        """The service carried out `completed` rows, failed at the next and skipped the rest."""
+        # Done, but no record is shown: a non-2xx answer is no echo.
         done = ClassifiedResponse(Verdict.ACKNOWLEDGED)
         try:
             body = _body_of(reply, ambiguous=True)
         except Ambiguous as problem:
             return [_unreadable(reply, str(problem))] * len(rows)
         if body.many and (body.refusal or body.errors):
-            # Whose error it is the number may not say: it may be that of a row it counts.
+            # The count may not say whose error it is: a row that it counts may have failed.
             return [_unreadable(reply, "an error beside one of several records")] * len(rows)
         failed = self._error(reply, hide)
         if failed.verdict:
-            # Only the service itself counts, so that it has looked at this row.
+            # Only the service itself counts rows, so it has looked at this row.
             failed = replace(failed, stop=None)
         named = _named(reply, len(rows))
         if named is not None and named != completed:
             return self._batch_named(rows, reply, failed, completed, named)
         if completed >= len(rows):
             return [done] * len(rows)
-        # Those behind wait with the one that has to wait.
+        # After a 429 the rows behind wait as long as the failed one.
         behind = failed if reply.status == 429 else ClassifiedResponse(again=True)
         return [done] * completed + [failed] + [behind] * (len(rows) - completed - 1)
 
@@ -339,9 +340,9 @@ class Classifier:
         completed: int,
         named: int,
     ) -> list[ClassifiedResponse]:
-        """The service names another row than the one behind those it ran."""
+        """The service names another row than the one after those it carried out."""
         if completed == 0:
-            # It looked at all rows before the first, and ran none: the number says so.
+            # The count says that it checked all rows before the first and carried out none.
             classified = [ClassifiedResponse(again=True)] * len(rows)
         else:
             behind = [self._silent(failed, reply, len(rows))] * (len(rows) - completed)
@@ -357,12 +358,12 @@ class Classifier:
 
 
 def shows_every_row(reply: Reply, classified: Sequence[ClassifiedResponse]) -> bool:
-    """Whether an answer shows every row it is for, so that it can be that of no other."""
+    """Whether an answer shows every row of its request, so it cannot belong to another request."""
     return 200 <= reply.status < 300 and all(one.verdict in CARRIED_OUT for one in classified)
 
 
 def _shows_another(found: Sequence[EchoDifference]) -> bool:
-    """Whether an answer has other values than were sent, and does not only leave some out."""
+    """Whether an answer has other values than were sent, instead of only leaving some out."""
     return any(difference.answered not in (None, "") for difference in found)
 
 
@@ -373,9 +374,9 @@ def _unreadable(reply: Reply, problem: str) -> ClassifiedResponse:
 
 
 def _body_of(reply: Reply, *, ambiguous: bool = False) -> Body:
-    """What a body says that may be of any kind; nothing where it cannot be read.
+    """Read a body that may be of any kind; an empty Body if it cannot be read.
 
-    Raises Ambiguous where that is asked for.
+    With `ambiguous`, raises Ambiguous.
     """
     try:
         return read_reply(reply)
@@ -390,7 +391,7 @@ def _status(reply: Reply) -> Mapping[str, Any] | None:
 
 
 def _named(reply: Reply, rows: int) -> int | None:
-    """Which row of a batch a 400 is about, where newer hosts say it."""
+    """Index of the row a 400 to a batch is about, as newer hosts give it; None if not given."""
     meta = (_status(reply) or {}).get("meta") if reply.status == 400 else None
     members = meta if isinstance(meta, Mapping) else {}
     found = [str(text) for name, text in members.items() if str(name).lower() == "autobatchindex"]
@@ -400,7 +401,7 @@ def _named(reply: Reply, rows: int) -> int | None:
 
 
 def _refuses_all(status: int) -> str:
-    """Why nothing more is sent, where a refusal without a reason is about no row."""
+    """The reason to stop after a refusal that gives no reason and is about no row."""
     refusal = f"The service refuses without saying why ({status})"
     if status in _UNKNOWN_PATH:
         return f"{refusal}, as where it has no such path. Check RECON_SERVICE_URL."
@@ -408,18 +409,18 @@ def _refuses_all(status: int) -> str:
 
 
 def _is_key_unknown(reply: Reply, status: Mapping[str, Any] | None) -> bool:
-    """A wrong API key is no record that is missing."""
+    """Whether a 404 is about a wrong API key, not about a missing record."""
     return reply.status == 404 and _NO_KEY in str((status or {}).get("message", ""))
 
 
 def _is_token_refused(status: Mapping[str, Any] | None) -> bool:
-    """Older hosts answer a malformed token with 500."""
+    """Whether a 500 is an older host's answer to a malformed token."""
     message = str((status or {}).get("message", ""))
     return _BAD_TOKEN.search(message[:MOST_CHARACTERS]) is not None
 
 
 def _completed(reply: Reply, rows: int) -> int | None:
-    """How many rows of a batch were carried out; None where that is not said at all."""
+    """How many rows of a batch were carried out; None if the answer does not say."""
     header = reply.headers.get(COMPLETED)
     if header is None:
         return None

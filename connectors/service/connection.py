@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection, one request at a time, read by llhttp (httptools).
 
-It is our own because a lost answer may only be taken for "not sent" when not one byte was handed
-over, and the clients there are do not tell; some repeat a request on their own.
+It is our own because a lost answer may count as "not sent" only if not one byte was handed over.
+Existing clients do not tell, and some repeat a request on their own.
 """
 
 import asyncio
@@ -19,41 +19,41 @@ from schemas.counting import quantity
 log = logging.getLogger("recon.service")
 
 HEAD_BYTES = 256 * 1024
-"""Most bytes of an answer's head, whatever the limit of its body."""
+"""Most bytes of an answer's head, whatever the limit for its body."""
 SPEAKS_TLS = "speaks TLS at this port, so RECON_SERVICE_URL has to begin with https://"
 TLS_ALERT = b"\x15\x03"
-"""How a server that expects TLS answers text in clear."""
+"""First bytes of the answer from a server that expects TLS but gets clear text."""
 _OF_CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "HANDSHAKE_FAILURE")
-"""Words of the alerts that end a connection before a request on it is read."""
+"""Words in the TLS alerts that end a connection before a request on it is read."""
 
 
 class Reply(NamedTuple):
-    """An answer that arrived whole."""
+    """An answer that arrived complete."""
 
     status: int
     headers: dict[str, str]
-    """By lower-case name; repeated ones are joined by a line feed."""
+    """By lower-case name; the values of a repeated header are joined by a line feed."""
     body: bytes
     proof: str
-    """How the end of the body is known; empty where only the connection's end said so."""
+    """How the end of the body is known; empty if only the end of the connection marks it."""
     repeated: bool = False
-    """Whether it has the very body of the answer before it on the same connection."""
+    """Whether its body equals that of the previous answer on the same connection."""
 
 
 class Failed(NamedTuple):
-    """No answer."""
+    """A request without an answer."""
 
     sent: bool
     """Whether a byte may have reached the service."""
     cause: str
     hopeless: bool = False
-    """Another attempt would fail the same way, for every row."""
+    """Another attempt would fail the same way, as would every other row."""
     too_large: bool = False
-    """The answer is larger than was to be read, and so it would be the next time."""
+    """The answer is larger than the limit, and would be again."""
 
 
 def refused_certificate(error: BaseException | None) -> str | None:
-    """What an alert says of a client certificate that is missing or refused; None for others."""
+    """What a TLS alert says about a missing or refused client certificate; None for any other."""
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
     if "ALERT" not in reason or not any(word in reason for word in _OF_CERTIFICATE):
         return None
@@ -79,19 +79,19 @@ class Connection(asyncio.Protocol):
         self._headed = self._sized = False
         self.idle_since = loop.time()
         self.has_received = False
-        """Whether the service has ever sent a byte on it."""
+        """Whether the service has ever sent a byte on this connection."""
 
     @property
     def usable(self) -> bool:
-        """Whether a request may be written: nothing was heard from the service since the last."""
+        """Whether a request may be written: the service has sent nothing since its last answer."""
         transport = self._transport
         if transport is None or not self._reusable or transport.is_closing():
             return False
-        # What the loop has not read yet can only be the end of the connection.
+        # Anything the loop has not read yet can only be the end of the connection.
         return not self._readable.poll(0)
 
     async def call(self, data: bytes, deadline: float, most_bytes: int) -> Reply | Failed:
-        """Write a request and wait for its answer until `deadline`, a time of the loop."""
+        """Write a request and wait for its answer until `deadline`, in the loop's time."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return Failed(sent=False, cause="the connection was closed")
@@ -100,7 +100,7 @@ class Connection(asyncio.Protocol):
         waiting: asyncio.Future[Reply | Failed] = self._loop.create_future()
         self._waiting = waiting
         transport.write(data)
-        # A plain socket is written at once: a transport that closes now has handed over nothing.
+        # A plain socket is written at once: a transport closing now has handed over nothing.
         if transport.is_closing() and not self._encrypted:
             self._end(Failed(sent=False, cause="the connection was closed"))
         timer = self._loop.call_at(deadline, self._expire)
@@ -120,9 +120,9 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def drop(self) -> None:
-        """Close an idle connection and let go of its port, which a close would keep for a minute.
+        """Close an idle connection and free its port, which a normal close would keep for a minute.
 
-        Nothing that is still wanted can be on it.
+        Nothing that is still wanted can be on the connection.
         """
         if self._transport is not None:
             own = self._transport.get_extra_info("socket")
@@ -136,14 +136,14 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiting is None:
-            # Nobody asked: what follows could be taken for the answer to the next request.
+            # Unasked data could be taken for the answer to the next request.
             self.abort()
             return
         self._received += len(data)
         if not self.has_received:
             self.has_received = True
             if data.startswith(TLS_ALERT) and not self._encrypted:
-                # The first bytes were no TLS greeting, so nobody has read a request in them.
+                # The request was no TLS greeting, so no server has read it.
                 self._end(Failed(False, f"the service {SPEAKS_TLS}", hopeless=True))
                 self.abort()
                 return
@@ -152,7 +152,7 @@ class Connection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
             if self._waiting is not None:
                 why = str(problem)
-                if isinstance(problem, httptools.HttpParserUpgrade):  # It says only where.
+                if isinstance(problem, httptools.HttpParserUpgrade):  # Its text is an offset.
                     why = f"the service goes on in another protocol ({self._status})"
                 self._end(Failed(sent=True, cause=f"the answer is no HTTP: {why}"))
             self.abort()
@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
             self._refuse_size()
 
     def eof_received(self) -> None:
-        """Called by the loop; returning nothing closes our side too."""
+        """Called by the loop; returning None closes our side too."""
         if self._waiting is None:
             return
         if self._headed and not self._sized and self._status >= 200:
@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if self._waiting is None:
-            # It answers nothing that was asked, and could be taken for the next answer.
+            # It answers no request and could be taken for the next answer.
             log.warning("The service sent another answer behind one; the connection is dropped.")
             self._reusable = False
 
@@ -202,7 +202,7 @@ class Connection(asyncio.Protocol):
         self._parts.append(body)
 
     def on_message_complete(self) -> None:
-        if self._status < 200:  # An interim answer, the real one follows.
+        if self._status < 200:  # An interim answer; the real one follows.
             self._headers, self._parts, self._headed = {}, [], False
             return
         if self._waiting is None:
@@ -216,7 +216,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def _is_too_large(self) -> bool:
-        # A chunk of one byte has five beside it.
+        # A chunk of one byte comes with five bytes of framing.
         around = self._received - self._size
         return self._size > self._most_bytes or around > HEAD_BYTES + 8 * self._size
 
@@ -240,7 +240,7 @@ class Connection(asyncio.Protocol):
         repeated = bool(body) and body == self._body
         self._body = body
         self._end(Reply(self._status, self._headers, body, proof, repeated))
-        # What follows in the same segment is not part of it.
+        # What follows in the same segment is not part of this answer.
         self._headers, self._parts = {}, []
         if not self._reusable and transport is not None:
             transport.abort()

@@ -1,4 +1,4 @@
-"""What is asked of the service and what comes back: one answer for every request."""
+"""The request and answer of the service client: one answer for every request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from schemas.operations import Operation
 
 
 class Verdict(StrEnum):
-    """What is known of one request."""
+    """What is known about one request."""
 
     ACKNOWLEDGED = "acknowledged"
     """Carried out: 2xx, no ErrorCode, and the echo is what was sent.
 
-    With a status that is no 2xx: its batch failed behind it, and the service counts it as done.
+    With a non-2xx status: the batch failed at a later row, and the service counts this row as done.
     """
     DIFFERS = "differs"
     """Carried out, but the answer does not show what was sent."""
@@ -23,7 +23,7 @@ class Verdict(StrEnum):
     UNSENT = "unsent"
     """Proved not to have been carried out; it may be sent again."""
     IN_DOUBT = "in_doubt"
-    """It may have been carried out: nothing proves either."""
+    """It may have been carried out; nothing proves that it was or was not."""
 
 
 CARRIED_OUT = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
@@ -34,7 +34,7 @@ class Request:
     """One record to send."""
 
     number: int
-    """The caller's own; it comes back with the answer."""
+    """Chosen by the caller; the answer carries the same number."""
     operation: Operation
     jsondata: str
     """Canonical JSON of the record, as `schemas.derived.json_text.canonical_json` writes it."""
@@ -43,7 +43,7 @@ class Request:
     in_doubt: bool = False
     """An attempt of an earlier run may have been carried out."""
     last_status: int | None = None
-    """HTTP status of the last answer to it, where it is unsent all the same."""
+    """HTTP status of the last answer, if the request is still unsent after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ class Answer:
     number: int
     verdict: Verdict
     attempts: int
-    """How often it was sent, or tried to be."""
+    """How often the request was sent, or sending was tried."""
     status: int | None = None
-    """HTTP status of the last attempt; None where it had no answer."""
+    """HTTP status of the last attempt; None if it had no answer."""
     errors: tuple[Mapping[str, Any], ...] = ()
     """Field errors in the shape of ErrorData, secrets left out."""
     echo: str | None = None
-    """Canonical JSON of the record of the answer where it differs; secrets left out."""
+    """Canonical JSON of the answered record if it differs from the sent one; secrets left out."""
     service_id: str | None = None
-    """Key the service gave, where its answer has one."""
+    """Key given by the service, if its answer has one."""
     in_doubt: bool = False
-    """An attempt may have been carried out, whatever came of the last one."""
+    """An attempt may have been carried out, whatever the last attempt came to."""

@@ -1,4 +1,4 @@
-"""Who we are to the service; a secret is never shown by what holds it."""
+"""Who the caller is to the service; the objects here never show their secrets."""
 
 import base64
 import os
@@ -11,12 +11,12 @@ from connectors.errors import SettingsError
 
 
 class Scheme(StrEnum):
-    """How the service is told who calls; which one it takes is its configuration."""
+    """How the service is told who calls; its configuration decides which schemes it takes."""
 
     NONE = "none"
     BASIC = "basic"
     CREDENTIALS = "credentials"
-    """A session, begun at /auth/credentials and kept by its cookie."""
+    """A session, begun at /auth/credentials and continued by its cookie."""
     BEARER = "bearer"
     API_KEY = "apikey"
 
@@ -32,7 +32,7 @@ _VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A scheme with what it needs; raises SettingsError where that is missing."""
+    """A scheme with what it needs; raises SettingsError if that is missing."""
 
     scheme: Scheme = Scheme.NONE
     user: str | None = None
@@ -64,7 +64,7 @@ class Credentials:
 
     @property
     def header(self) -> str | None:
-        """The Authorization header of every request; None where the scheme has none."""
+        """The Authorization header of every request; None if the scheme has none."""
         match self.scheme:
             case Scheme.BASIC:
                 pair = f"{self.user}:{self.secret}".encode()
@@ -81,28 +81,28 @@ class Credentials:
 
 
 class ServiceSession:
-    """The session of a caller, where the scheme has one: its cookie, and whether it was good."""
+    """A caller's session, if the scheme has one: its cookie, and whether it was ever accepted."""
 
     def __init__(self, scheme: Scheme) -> None:
         self.cookie: str | None = None
         self._begun = scheme is Scheme.CREDENTIALS
         self._good: str | None = None
-        """The last one that was known where it was shown."""
+        """The last cookie that the service knew."""
 
     @property
     def missing(self) -> bool:
-        """Whether one has to be begun before anything is sent."""
+        """Whether a session has to be begun before anything is sent."""
         return self._begun and self.cookie is None
 
     def was_known(self, cookie: str | None) -> None:
-        """A request with it was answered otherwise than by 401."""
+        """Record that a request with this cookie was answered by another status than 401."""
         if cookie == self.cookie:
             self._good = cookie
 
     def was_unknown(self, cookie: str | None) -> bool:
-        """A request with it was answered 401: whether it has ended, and another one will do.
+        """Record a 401 to a request with this cookie; whether a new session may help.
 
-        One that was never good has not ended: then it is the credentials that are refused.
+        A session that was never good has not ended: the credentials themselves are refused.
         """
         if cookie == self.cookie:
             if not self._begun or cookie != self._good:
@@ -112,10 +112,10 @@ class ServiceSession:
 
 
 def read_credentials(environment: Mapping[str, str] = os.environ) -> Credentials:
-    """The credentials of this process.
+    """Read the credentials of this process; raises SettingsError.
 
-    The scheme is what `RECON_SERVICE_SCHEME` says, otherwise what the variables that are set are
-    for: a token, an API key, or user and password, which are sent as Basic. Raises SettingsError.
+    `RECON_SERVICE_SCHEME` names the scheme. Without it the variables that are set decide: a token,
+    an API key, or user and password, which are sent as Basic.
     """
     given = {
         "user": setting("RECON_SERVICE_USER", environment),

@@ -1,4 +1,4 @@
-"""What an answer's body says: records and the ResponseStatus, out of JSON or the service's CSV."""
+"""An answer's body: records and the ResponseStatus, read from JSON or the service's CSV."""
 
 import codecs
 import json
@@ -18,11 +18,11 @@ _CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n]*+))(,|\r\n|\n)')
 
 
 class Unreadable(Exception):
-    """The body is not what its Content-Type says, or is of another type than was asked for."""
+    """The body does not match its Content-Type, or its type was not asked for."""
 
 
 class Ambiguous(Unreadable):
-    """The body may be an error as well as none: it says a thing twice, or in no known form."""
+    """The body may or may not be an error: it says a thing twice, or has no known form."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -37,21 +37,21 @@ _decoder = json.JSONDecoder(parse_float=str, object_pairs_hook=_unique)
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body that was read."""
+    """A body as read."""
 
     records: list[Mapping[str, Any]] = field(default_factory=list)
-    """By lower-case name. JSON has types, numbers with a fraction are texts; in CSV all are."""
+    """By lower-case name. JSON values keep their type, fractions as texts; all CSV is text."""
     many: bool = False
     """The body is a list."""
     status: Mapping[str, Any] | None = None
-    """The ResponseStatus as `read_status` gives it; None where there is none."""
+    """The ResponseStatus as `read_status` gives it; None if there is none."""
     csv: bool = False
     header: Sequence[str] = ()
-    """The names over the rows of CSV, in lower case."""
+    """The column names of CSV, in lower case."""
 
     @property
     def errors(self) -> Sequence[Any]:
-        """The field errors of the status: whoever tells of some has not done what was asked."""
+        """The field errors of the status: an answer with any has not done what was asked."""
         return () if self.status is None else self.status["errors"]
 
     @property
@@ -60,7 +60,7 @@ class Body:
 
 
 def refusal_in(status: Mapping[str, Any] | None) -> str | None:
-    """What makes an answer of any HTTP status a refusal: a code, or a field that is wrong."""
+    """The code or field that makes an answer of any HTTP status a refusal; None if it is none."""
     if status is None:
         return None
     fields = [error for error in status["errors"] if isinstance(error, Mapping)]
@@ -71,7 +71,7 @@ def refusal_in(status: Mapping[str, Any] | None) -> str | None:
 
 
 def read_reply(reply: Reply) -> Body:
-    """The body of an answer; raises Unreadable, which says why."""
+    """Read the body of an answer; raises Unreadable with the reason."""
     kind = _media_type(reply.headers.get("content-type", ""))
     if not reply.body:
         raise Unreadable("an empty body")
@@ -81,7 +81,7 @@ def read_reply(reply: Reply) -> Body:
     if _is_coded(reply.headers.get("content-encoding", "")):
         raise Unreadable("a compressed body, which was not asked for")
     try:
-        # The service writes no byte-order mark; one of a gateway's is no part of the first name.
+        # The service writes no byte-order mark; one added by a gateway is not part of a name.
         text = reply.body.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError:
         raise Unreadable("a body that is not UTF-8") from None
@@ -90,21 +90,21 @@ def read_reply(reply: Reply) -> Body:
 
 @lru_cache(maxsize=64)
 def _media_type(header: str) -> str:
-    """The type of a Content-Type header, in lower case; of several lines all that there are."""
+    """The type of a Content-Type header, in lower case; all of them if the header is repeated."""
     types = header.lower().split("\n")
     return ", ".join(sorted({one.partition(";")[0].strip() for one in types}))
 
 
 @lru_cache(maxsize=64)
 def _is_coded(header: str) -> bool:
-    """Whether a Content-Encoding header names another coding than none."""
+    """Whether a Content-Encoding header names any coding but identity."""
     return bool({*re.split(r"[,\s]+", header.lower())} - {"", "identity"})
 
 
 def read_status(value: Any) -> Mapping[str, Any] | None:
-    """A ResponseStatus by lower-case name, and so each of its errors; None where nothing is told.
+    """A ResponseStatus and each of its errors by lower-case name; None if it is empty.
 
-    Raises Ambiguous for what is no ResponseStatus: it may be an error as well as none.
+    Raises Ambiguous for a value that is no ResponseStatus: it may or may not be an error.
     """
     if value is None or value == "":
         return None
@@ -122,7 +122,7 @@ def read_status(value: Any) -> Mapping[str, Any] | None:
 
 
 def lowered(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of an object by lower-case name; raises Ambiguous where two are one."""
+    """The members of an object by lower-case name; raises Ambiguous if two share one."""
     found = {name.lower(): member for name, member in members.items()}
     if len(found) < len(members):
         raise Ambiguous("an object that names a member twice")
@@ -130,7 +130,7 @@ def lowered(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_cells(text: str) -> list[list[str]]:
-    """The rows of the service's CSV; raises Unreadable for quotes out of place or no last end."""
+    """The rows of the service's CSV; raises Unreadable for misplaced quotes or a cut-off end."""
     if not text.endswith("\n"):
         raise Unreadable("CSV that breaks off in a row")
     if '"' not in text:
@@ -155,7 +155,7 @@ def _read_json(text: str) -> Body:
     except (ValueError, RecursionError):
         raise Unreadable("a body that is no JSON") from None
     if text.count("[") + text.count("{") > jsv.DEEPEST and _is_deeper(tree, jsv.DEEPEST):
-        # As in CSV. What is deeper would end a walk over it, and so the run, in a fault.
+        # The limit of JSV cells. A walk over a deeper tree would crash the run.
         raise Unreadable(f"JSON nested deeper than {jsv.DEEPEST} levels")
     if isinstance(tree, list):
         if not all(isinstance(element, dict) for element in tree):
@@ -170,7 +170,7 @@ def _read_json(text: str) -> Body:
 
 
 def _is_deeper(tree: Any, most: int) -> bool:
-    """Whether lists and objects stand in one another deeper than so many levels."""
+    """Whether lists and objects are nested deeper than `most` levels."""
     level = _nested_in([tree])
     for _ in range(most):
         if not level:
@@ -201,7 +201,7 @@ def _read_csv(text: str) -> Body:
 
 
 def _first(statuses: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
-    """Of the statuses of several records the first that is an error, or else the first."""
+    """The first status that is an error, or else the first."""
     there = [status for status in statuses if status is not None]
     wrong = (status for status in there if refusal_in(status) or status["errors"])
     return next(wrong, there[0] if there else None)

@@ -1,8 +1,8 @@
-"""Whether an answer shows the record that was sent, by the service's own way of writing it.
+"""Whether an answer shows the record that was sent, in the service's own way of writing it.
 
-Null and the empty text are one, a double comes back with 15 digits or all of them, a time as
-`connectors.service.times` says. What comes back as another record than was sent is compared in the
-fields that both have.
+Null and the empty text are equal, a double comes back with 15 digits or all of them, times compare
+as in `connectors.service.times`. If the answer is another kind of record than the one sent, the
+fields that both have are compared.
 """
 
 import re
@@ -28,28 +28,28 @@ _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
 _WRAPPED = "campaignactionsformresponses"
 _RESULTS = "formmetaresponses"
 _BESIDE = {"comments": "formmetacomments", "campaignactionfiles": "formmetafilesresponses"}
-"""The second place of what a form reply holds."""
+"""Second place of a form response's parts."""
 
 
 def shown_record(operation: Operation, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record of an answer, taken out of its wrapper where it has one; raises Unreadable."""
+    """The record in an answer, unwrapped if it has a wrapper; raises Unreadable."""
     if operation.response_name is None or _WRAPPED not in record:
         return record
     return lowered(_tree(record[_WRAPPED]))
 
 
 class EchoDifference(NamedTuple):
-    """A field that was sent and did not come back the same."""
+    """A field that did not come back as it was sent."""
 
     field: Field
     answered: Any
-    """What came back; of several places the first that is not the same."""
+    """The value that came back; if there are several places, the first that differs."""
 
 
 def differing(
     operation: Operation, sent: Record, echoed: Mapping[str, Any], zone: ZoneInfo
 ) -> list[EchoDifference]:
-    """What did not come back as it was sent; `echoed` is a `shown_record`. Raises Unreadable."""
+    """Fields that did not come back as sent; `echoed` is a `shown_record`. Raises Unreadable."""
     compared = _compared(operation.request, operation.response)
     if operation.request == operation.response:
         return [
@@ -60,7 +60,7 @@ def differing(
     found = []
     for field, name in compared:
         given = sent.get(field.name)
-        # What was not sent, another record may hold for reasons of its own.
+        # Another kind of record may have values of its own where nothing was sent.
         places = _places(operation, name, echoed) if given is not None else ()
         others = (place for place in places if not _same(field, given, place, zone))
         found += [EchoDifference(field, place) for place in islice(others, 1)]
@@ -73,10 +73,11 @@ def check_record(
     echoed: Mapping[str, Any],
     differences: Sequence[EchoDifference],
 ) -> None:
-    """Raises Unreadable for an answer that need not be the record that it should hold.
+    """Raise Unreadable unless the answer has to be the record that it should hold.
 
-    What came back as it was sent is. What stands before a service may answer with a name or an Id:
-    of all else every value is of its field's kind, and what is required is there.
+    An answer equal to the record sent passes. A gateway may answer with a name or an Id of its own,
+    so in any other answer every value must fit its field's kind and no required field may be
+    missing.
     """
     same_record = operation.request == operation.response
     if same_record and echoed and not differences:
@@ -87,7 +88,7 @@ def check_record(
             raise Unreadable(f"a value of {field.name} that is no {field.kind}")
     required = [field.name for field in table if field.required]
     if same_record:
-        # The service's JSON leaves out what is null.
+        # The service's JSON leaves out nulls.
         sure = [name for name in required if sent.get(name) not in (None, "")]
         _check_names(table, [name for name in sure if name.lower() not in echoed])
     else:
@@ -107,7 +108,7 @@ def _check_made(
     echoed: Mapping[str, Any],
     differences: Sequence[EchoDifference],
 ) -> None:
-    """What was made has a key, and where nothing else is required a value that was sent."""
+    """Check that a created record has a key and, if nothing else is required, a value sent."""
     table = TABLES[operation.response]
     for name in table.key:
         if int(echoed[name.lower()]) <= 0:
@@ -120,7 +121,7 @@ def _check_made(
 
 
 def service_id(operation: Operation, echoed: Mapping[str, Any]) -> str | None:
-    """The key the service gave to what it made; records that are sent with a key have none."""
+    """The key the service gave to a new record; None for records that are sent with a key."""
     table = TABLES[operation.response]
     if operation.request == operation.response or "Id" not in table.by_name:
         return None
@@ -131,7 +132,7 @@ def service_id(operation: Operation, echoed: Mapping[str, Any]) -> str | None:
 def echo_text(
     operation: Operation, echoed: Mapping[str, Any], hide: Redaction, zone: ZoneInfo
 ) -> str:
-    """Canonical JSON of an answer's record; secrets are left out, an unreadable value is a text."""
+    """Canonical JSON of an answered record; secrets are left out, unreadable values are texts."""
     table = TABLES[operation.response]
     return json_object(
         (field.name, _canonical(field, hide.value(field, echoed[field.name.lower()]), zone))
@@ -153,7 +154,7 @@ def _compared(request: str, response: str) -> tuple[tuple[Field, str], ...]:
 
 
 def _places(operation: Operation, name: str, echoed: Mapping[str, Any]) -> list[Any]:
-    """Where another record shows a field; a form's response has two places, and may use one."""
+    """A field's values in another kind of record; a form response may use either of two places."""
     if operation.response != FORM_RESPONSE.name:
         return [echoed.get(name)]
     results = lowered(_tree(echoed.get(_RESULTS)))
@@ -162,7 +163,7 @@ def _places(operation: Operation, name: str, echoed: Mapping[str, Any]) -> list[
 
 
 def _same(field: Field, sent: Member, echoed: Any, zone: ZoneInfo) -> bool:
-    # Most values come back as they are; a datetime may be the same text and another instant.
+    # Most values come back unchanged; a datetime may be the same text and yet another instant.
     if sent == echoed and type(sent) is type(echoed) and field.kind is not Kind.DATETIME:
         return True
     if sent is None or sent == "":
@@ -186,7 +187,7 @@ def _same(field: Field, sent: Member, echoed: Any, zone: ZoneInfo) -> bool:
 
 
 def same_double(sent: str, echoed: Any) -> bool:
-    """Whether the number of an answer is the one sent, in all its digits or the first 15."""
+    """Whether an answered number is the one sent, in all its digits or the first 15."""
     if isinstance(echoed, bool) or not isinstance(echoed, str | int):
         return False
     text = str(echoed)
@@ -199,7 +200,7 @@ def same_double(sent: str, echoed: Any) -> bool:
 
 
 def _normal(field: Field, value: Any) -> Any:
-    """A nested value without what the two ways of writing do not have in common."""
+    """A nested value, reduced to what both ways of writing it have in common."""
     match field.kind:
         case Kind.LIST:
             elements = [] if value in (None, "") else _nested(value)
@@ -249,7 +250,7 @@ def _canonical(field: Field, value: Any, zone: ZoneInfo) -> str:
 
 
 def _texts(value: Any) -> Any:
-    """A value of an answer as a JSON tree."""
+    """A value in an answer as a JSON tree."""
     match value:
         case bool() | str() | None:
             return value
@@ -265,9 +266,9 @@ _NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
 def _is_of_kind(field: Field, value: Any) -> bool:
-    """Whether a value is of its field's kind, or nothing; raises Unreadable for a name given twice.
+    """Whether a value is empty or fits its field's kind; raises Unreadable for a repeated name.
 
-    A time may have a tenth of a microsecond, and a double any digits: these the service computes.
+    A time may have tenths of microseconds and a double any digits: the service may compute these.
     """
     if value is None or value == "":
         return True
@@ -281,7 +282,7 @@ def _is_of_kind(field: Field, value: Any) -> bool:
                 read_integer(field.kind, str(value)), Unread
             )
         case Kind.DOUBLE:
-            # A float is a bare NaN or Infinity: all other numbers are kept as texts.
+            # A float is a bare NaN or Infinity: all other numbers are read as texts.
             number = isinstance(value, str | int) and not isinstance(value, bool)
             text = str(value)
             return isinstance(value, float) or (
@@ -293,7 +294,7 @@ def _is_of_kind(field: Field, value: Any) -> bool:
 
 
 def _nested(value: Any) -> Any:
-    """A list, map or record of JSON, or of the JSV in a cell; a text that is none is itself."""
+    """A JSON list, map or record, or one in the JSV of a cell; a text that is no JSV stays."""
     if not isinstance(value, str):
         return value
     try:

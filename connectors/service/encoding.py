@@ -16,7 +16,7 @@ from schemas.operations import Operation
 from schemas.tables import TABLES
 
 Member = str | int | bool | list["Member"] | dict[str, "Member"] | None
-"""A value of canonical JSON; a number with a fraction is its text."""
+"""A value of canonical JSON; a number with a fraction is kept as its text."""
 Record = Mapping[str, Member]
 
 CSV, JSON = "text/csv", "application/json"
@@ -42,7 +42,7 @@ def target(operation: Operation, record: Record) -> str:
 def body(
     form: str, table: Table, records: Sequence[tuple[Record, str]], zone: ZoneInfo, *, many: bool
 ) -> bytes:
-    """The body for these records, each given with its canonical JSON; `many`: of a batch."""
+    """The body for records, each given with its canonical JSON; `many`: as a batch."""
     if form == CSV:
         rows = [_row(table, record, zone) for record, _ in records]
         return "".join([_header(table.name), *rows]).encode()
@@ -51,10 +51,10 @@ def body(
 
 
 def sent_moment(text: str, zone: ZoneInfo) -> tuple[Moment, str]:
-    """A datetime without offset as it is sent: a day alone at midnight, else in the server's zone.
+    """A datetime as it is sent: without offset, midnight as a bare date, else with the server's.
 
-    The service keeps the wall clock of its own zone, whatever the caller's; said with the offset,
-    nothing about it is left to the host. Gives the moment and its text.
+    The service keeps the wall clock of its own zone, whatever the caller's; with the offset stated,
+    nothing is left for the host to interpret. Returns the moment and its text.
     """
     moment = read_moment(text, offset_required=False)
     assert not isinstance(moment, Unread), "canonical JSON holds canonical times"
@@ -96,8 +96,8 @@ def _cell(field: Field, value: Member, zone: ZoneInfo) -> str:
             return str(value)
         case Kind.BOOLEAN:
             return "True" if value else "False"
-    # Quoted whatever it holds: the service cuts a bare cell at braces too, and an empty text has
-    # to be told from nothing.
+    # Always quoted: the service also cuts a bare cell at braces, and an empty text must differ from
+    # no value.
     text = jsv.write(value) if field.kind in NESTED else str(value)
     return '"' + text.replace('"', '""') + '"'
 
@@ -119,7 +119,7 @@ def _json_member(moment: bool, value: object, zone: ZoneInfo) -> str:
 
 
 class _Digits(str):
-    """A number as it is written."""
+    """A number as it was written."""
 
     __slots__ = ()
 

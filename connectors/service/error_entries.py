@@ -1,4 +1,4 @@
-"""What went wrong with a row, in the shape of ErrorData, with every secret left out."""
+"""What went wrong with a row, in the shape of ErrorData and with every secret left out."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,62 +19,62 @@ ECHO_DIFFERS, IN_DOUBT, REFUSED = (
     REASONS[code].code for code in ("EchoDiffers", "InDoubt", "Refused")
 )
 UNSENT = "Unsent"
-"""Code of a row that was proved not to have been carried out; it is no reject."""
+"""Code of a row that was proved not to have been carried out; such a row is no reject."""
 HIDDEN = "***"
 MOST_ERRORS = 50
 MOST_CHARACTERS = 500
 MOST_META = 20
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-"""What sends us elsewhere; the others of the 300s say nothing of whether a row was carried out."""
+"""Statuses that send us elsewhere; other 3xx do not say whether a row was carried out."""
 SEE_OTHERS = frozenset({301, 302, 303})
-"""Those of them that clients follow with a GET: they answer what may have been carried out."""
+"""Redirects that clients follow with a GET: the request may have been carried out."""
 MOST_TARGET = 200
 SHORT_SECRET = 4
-"""A secret this short is hidden where it stands as a word of its own."""
+"""A secret shorter than this is hidden only as a word of its own."""
 
 _VALIDATIONS = frozenset(Rule)
-"""The codes of the document's own validations, whose messages say nothing of the value."""
+"""Codes of the API document's own validations, whose messages do not quote the value."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\[\]]{0,99}")
 _NUMBERS = re.compile(r"[-+0-9.:TZEe]+|/Date\([-+0-9]+\)/|[Tt]rue|[Ff]alse")
 """Numbers, times and flags as the service writes them."""
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?")
 
 _ESCAPING = '"\\'
-"""What is doubled, or stands before what is escaped."""
+"""Marks that are doubled, or that escape another mark."""
 _ESCAPED = r"\\*+"
 _OTHERWISE = {" ": (r"\+",), "\n": ("n",), "\r": ("r",), "\t": ("t",)}
-"""What else a mark is written as, behind a backslash or without."""
+"""Other ways to write a mark, with or without a backslash before it."""
 
 ErrorEntry = dict[str, Any]
 
 
 class Redaction:
-    """Hides the secrets of a record and of ourselves in whatever the service says.
+    """Hides the secrets of records and of this client in whatever the service says.
 
-    Of a kind of record that has secrets no free text of the service is shown at all: what it
-    repeats may be cut, escaped or encoded in any way, and a secret cannot be found in it then.
+    If a kind of record can hold secrets, no free text of the service is shown at all: it may quote
+    the record cut, escaped or encoded in any way, so that a secret in it cannot be found.
     """
 
     def __init__(
         self, table: Table | None, records: Iterable[Record], secrets: Iterable[str]
     ) -> None:
-        """`table` of the records; None: the answer is to a question about none."""
+        """`table` of the records; None if the answer is about no record."""
         self.unquotable = table is not None and table.unquotable
         self._names = [field.name for field in table] if table else []
         self._records, self._secrets = records, secrets
 
     @cached_property
     def _secret(self) -> re.Pattern[str] | None:
-        """Made when something is to be shown: most answers say nothing."""
+        """Built when there is something to show: most answers say nothing."""
         own = {*self._secrets} - {""}
-        # A cell that was lost moves a secret into the column of another field.
+        # A lost cell shifts a secret into the column of another field.
         values = [
             [record.get(name) for name in self._names]
             for record in (self._records if self.unquotable else ())
         ]
         texts = {*_texts(values)}
         patterns = [(len(text), every_spelling(text)) for text in own]
-        # Of a record names and numbers alone are looked through, which have one spelling.
+        # In unquotable records only names and numbers are searched, which have one spelling.
         patterns += [(len(text), _whole_word(text, re.escape(text))) for text in texts - {"", *own}]
         longest_first = [pattern for _, pattern in sorted(patterns, reverse=True)]
         return re.compile("|".join(longest_first)) if patterns else None
@@ -82,8 +82,8 @@ class Redaction:
     def text(self, value: object) -> str:
         """The first line of a text, without secrets, cut to `MOST_CHARACTERS`.
 
-        Behind the first line old hosts write the .NET stack. Signs without a shape are escaped: no
-        terminal obeys them, and every log and database holds the text.
+        After the first line old hosts write the .NET stack. Unprintable characters are escaped, so
+        that no terminal obeys them and every log and database can hold the text.
         """
         text = str(value)
         if self._secret is not None:
@@ -92,7 +92,7 @@ class Redaction:
         return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
 
     def name(self, value: object) -> str:
-        """An error code or a field's name; of an unquotable record only what can be no text."""
+        """An error code or field name; for an unquotable record only what cannot be free text."""
         text = str(value)
         if not self.unquotable:
             return self.text(text)
@@ -100,7 +100,7 @@ class Redaction:
         return text if known or (_NAME.fullmatch(text) and not self._holds_secret(text)) else ""
 
     def message(self, value: object, code: str, field: str) -> str:
-        """What the service says, or of an unquotable record the same in words of ours."""
+        """The service's message, or a message of ours for an unquotable record."""
         if not self.unquotable:
             return self.text(value)
         if code in _VALIDATIONS and field:
@@ -108,14 +108,14 @@ class Redaction:
         return "What the service says is not shown: a record of this kind may hold a secret."
 
     def value(self, field: Field, value: Any) -> Any:
-        """The value of an answer's field, without what could be a secret in it."""
+        """The value of an answer's field, without anything that could be a secret."""
         if self.unquotable and isinstance(value, str | list | dict):
             number = field.kind is not Kind.STRING and _NUMBERS.fullmatch(str(value))
             return self.tree(value) if number else HIDDEN
         return self.tree(value)
 
     def tree(self, value: Any) -> Any:
-        """A value of an answer with every text that holds a secret blotted out."""
+        """A value of an answer; every text in it that holds a secret is blotted out."""
         match value:
             case str():
                 return HIDDEN if self._holds_secret(value) else value
@@ -131,12 +131,13 @@ class Redaction:
 
 @lru_cache(maxsize=16)
 def every_spelling(secret: str) -> str:
-    """A pattern of a text as JSON, CSV, JSV, HTML and URLs write it, also one in another."""
+    """A pattern for a text as written in JSON, CSV, JSV, HTML and URLs, one nested in another."""
     parts: list[str] = []
     for escapes, marks in groupby(secret, lambda mark: mark in _ESCAPING):
         if escapes:
-            # Doubled or escaped, in any number; nothing of it is left to what follows. Of the
-            # first ones the last will do, so that no text is searched from each of its quotes.
+            # Doubled or escaped any number of times; possessive, so that nothing is given back. At
+            # the start of a secret the last one is enough, so that a search in a text full of
+            # quotes does not begin anew at each of them.
             parts.append(f"(?:{'|'.join(map(_spellings, _ESCAPING))}){'++' if parts else ''}")
         else:
             parts += [_mark_pattern(mark) for mark in marks]
@@ -183,7 +184,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def error_entry(code: str, message: str, field: str = "", **meta: object) -> ErrorEntry:
-    """One of ours; `meta` is shown beside the stage."""
+    """An error entry of this client; `meta` is shown beside the stage."""
     more = {name: str(value) for name, value in meta.items() if value is not None}
     return {
         "ErrorCode": code,
@@ -196,9 +197,9 @@ def error_entry(code: str, message: str, field: str = "", **meta: object) -> Err
 def difference_errors(
     found: Iterable[tuple[Field, Any]], sent: Record, hide: Redaction
 ) -> tuple[ErrorEntry, ...]:
-    """One for every field that came back as another, given with what came back.
+    """One entry for every field that came back with another value, quoting both values.
 
-    No value is shown where the record has secrets.
+    No value is shown if the record may hold secrets.
     """
     entries = []
     for field, answered in found:
@@ -216,9 +217,9 @@ def difference_errors(
 def service_errors(
     status: Mapping[str, Any] | None, code: str, http_status: int, hide: Redaction
 ) -> tuple[ErrorEntry, ...]:
-    """The field errors of a ResponseStatus, or one that says what there is; no StackTrace.
+    """The field errors of a ResponseStatus, or one entry for the whole; no StackTrace.
 
-    `code`, one of ours, stands where the service gives none.
+    `code`, one of our own, is used where the service gives none.
     """
     stated = status or {"errors": ()}
     listed = stated["errors"][:MOST_ERRORS]
@@ -238,10 +239,10 @@ def service_errors(
 
 
 def redirect(reply: Reply, hide: Redaction) -> str:
-    """Where an answer sends us, without what could be a secret in it."""
+    """Where an answer redirects us, without anything that could be a secret."""
     target = reply.headers.get("location", "").strip()
     try:
-        # Before anything is cut: what is left of a secret is not known for one.
+        # Before anything is cut: a part of a secret would not be recognised.
         parts = urlsplit(hide.text(target))
         host = parts.netloc.rpartition("@")[2]
         place = urlunsplit(parts._replace(netloc=host, query="", fragment=""))

@@ -1,4 +1,4 @@
-"""The one service that all calls go to: what they share."""
+"""The service as a host: what all calls to it share."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from connectors.settings import ServiceSettings
 
 
 class Host:
-    """What all calls to one service share; raises SettingsError where none is set."""
+    """What all calls to one service share; raises SettingsError if no service is set."""
 
     def __init__(
         self, settings: ServiceSettings, credentials: Credentials, now: Callable[[], datetime]
@@ -24,14 +24,14 @@ class Host:
         self.settings = settings
         self.credentials = credentials
         self.now = now
-        """The time of day, for a Retry-After that is a date."""
+        """The current time, for a Retry-After that is a date."""
         self.stopped: str | None = None
-        """Why nothing more is sent; None while everything is."""
+        """Why nothing more is sent; None as long as sending goes on."""
         self.may_not_send: Callable[[], str | None] = lambda: None
-        """Asked before each request: why the caller may send nothing any more."""
+        """Asked before each request: the reason why the caller may not send any more, or None."""
         self.session = ServiceSession(credentials.scheme)
         self.signing = asyncio.Lock()
-        """One at a time begins a session."""
+        """Held while a session is begun, so that only one line at a time does it."""
         place = LinePlace(settings)
         self.outgoing = Outgoing(settings, place, credentials.header, self.session)
         self.classifier = Classifier(
@@ -46,6 +46,6 @@ class Host:
         self.backoff = Backoff(settings)
         self.loop = asyncio.new_event_loop()
         self.lines = [Line(self.loop, place, settings) for _ in range(settings.concurrency)]
-        """For requests, as many as may be in flight."""
+        """Lines for requests, as many as may be in flight."""
         self.reader = Line(self.loop, place, settings)
-        """For listings, also while requests are on their way."""
+        """Line for listings, usable while requests are on their way."""

@@ -18,9 +18,9 @@ from connectors.service.connection import (
 from connectors.settings import ServiceSettings
 
 ALERT_SECONDS = 5.0
-"""How long a server has to say what it has against us, where nothing is asked of it."""
+"""How long a server has to send its alert on a connection on which nothing is asked."""
 _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
-"""What a greeting in TLS comes to where the other side speaks something else."""
+"""TLS errors of a greeting answered by a server that speaks something else."""
 
 
 class LinePlace:
@@ -37,7 +37,7 @@ class LinePlace:
         """For the Host header."""
         self.tls = _tls(settings) if self.encrypted else None
         self.answered = False
-        """Whether anything was ever answered here, so that it is no place for other talk."""
+        """Whether anything was ever answered here, which proves that the place speaks HTTP."""
 
 
 class Line:
@@ -54,10 +54,10 @@ class Line:
     async def call(
         self, data: bytes, most_bytes: int, may_not: Callable[[], str | None] | None = None
     ) -> Reply | Failed:
-        """The answer to a whole request, within the deadline of one attempt.
+        """The answer to one request, within the deadline of one attempt.
 
         `may_not` is asked right before the first byte leaves: a run may be frozen while a
-        connection is opened, and the row be another's when it goes on.
+        connection is opened, and the row may belong to another run when it goes on.
         """
         deadline = self._loop.time() + self._settings.answer_seconds
         connection = self._kept()
@@ -76,11 +76,11 @@ class Line:
         return outcome
 
     async def _never_read(self) -> Failed | None:
-        """Proof that no request is read here at all; asked for where none was ever answered.
+        """Prove that no request is read here at all; called if none was ever answered.
 
-        Another connection on which nothing is sent: what ends it can only be what ended the other
-        before the request in it was looked at. Where that one was in clear, TLS on another proves
-        it only at a port that takes nothing in clear.
+        It opens another connection and sends nothing: what ends that one must also have ended the
+        first before its request was read. If the first was in clear text, TLS on the second proves
+        this only at a port that takes nothing in clear text.
         """
         place = self._place
         cause = None
@@ -114,7 +114,7 @@ class Line:
         return Failed(sent=False, cause=cause, hopeless=True) if cause else None
 
     async def _takes_clear(self) -> bool:
-        """Whether something may read requests in clear here: a question is answered, or waits."""
+        """Whether a clear-text request may be read here: a question is answered or kept waiting."""
         place, settings = self._place, self._settings
         path = f"{place.prefix}{settings.health_path}"
         asked = f"GET {path} HTTP/1.1\r\nHost: {place.authority}\r\n\r\n"
@@ -135,10 +135,10 @@ class Line:
         return first not in (b"", TLS_ALERT[:1])
 
     def drop(self) -> None:
-        """Let nothing that still comes on this connection be the answer to another request.
+        """Keep anything still arriving on this connection from answering another request.
 
-        An answer may come twice, and nothing in it tells whose it is: only one that shows its
-        record speaks for itself.
+        An answer may come twice, and nothing in it tells whose it is; only one that shows its
+        record identifies itself.
         """
         if self._connection is not None:
             self._connection.drop()

@@ -1,4 +1,4 @@
-"""A listing read whole: its rows, its bytes as received, and what proves that none is missing."""
+"""A listing, read whole: its rows, its bytes as received, and the proof that none is missing."""
 
 import asyncio
 import hashlib
@@ -23,11 +23,11 @@ from schemas.field import Field, Kind
 from schemas.operations import Operation
 
 _COUNTS = ("x-total-count", "x-total")
-"""Headers in which services say how many rows there are over all pages."""
+"""Headers in which services give the number of rows over all pages."""
 _NEXT = re.compile(r';\s*rel\s*=\s*(?:"[^"]*\bnext\b|next\b)', re.IGNORECASE)
-"""A Link to another page (RFC 8288)."""
+"""A Link header to another page (RFC 8288)."""
 _SHOWN = 60
-"""Most characters of such a header that are shown."""
+"""Most characters shown of such a header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Listing:
     """What a list operation answered."""
 
     rows: list[dict[str, Any]]
-    """By field name: int, str, bool, `Number`, `Moment`; a field without value is left out.
+    """By field name: int, str, bool, `Number`, `Moment`; a field without a value is left out.
 
-    A `Moment` without offset is by the server's clock; a day alone is its midnight.
+    A `Moment` without offset is in the server's zone; a date alone is midnight there.
     """
     body: bytes
     sha256: str
@@ -46,7 +46,7 @@ class Listing:
 
 
 async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) -> Listing:
-    """Read a listing, several times if need be; raises ServiceUnusable."""
+    """Read a listing, several times if need be; raises ServiceUnusable if it cannot be had."""
     unknown = sorted(filters.keys() - operation.table.by_name.keys())
     if unknown or not operation.returns_list:
         raise ValueError(f"{operation.name} lists nothing by {unknown or 'any field'}")
@@ -85,7 +85,7 @@ async def _ask(host: Host, data: bytes) -> Reply | Failed:
 
 
 def _listing(host: Host, operation: Operation, reply: Reply) -> Listing:
-    """The rows of a whole answer; an error in it, or a value that is none, refuses all of it."""
+    """The rows of a complete answer; an error in it or an invalid value refuses the whole."""
     where = f"{operation.name} at {operation.path} cannot be read"
     try:
         body: Body = read_reply(reply)
@@ -112,7 +112,7 @@ def _listing(host: Host, operation: Operation, reply: Reply) -> Listing:
 
 
 def _part(reply: Reply, rows: int) -> str | None:
-    """The header that says there is more than so many rows; None where none does."""
+    """The header that says there are other than `rows` rows; None if none does."""
     for name in _COUNTS:
         for total in reply.headers.get(name, "").split():
             if total.isascii() and total.isdigit() and total.lstrip("0") != str(rows or ""):
@@ -128,9 +128,9 @@ def _part(reply: Reply, rows: int) -> str | None:
 
 
 def _check_names(operation: Operation, body: Body, where: str) -> None:
-    """Refuse what has the form of a list, and is none of these records.
+    """Refuse an answer that has the form of a list but holds other records.
 
-    CSV names every column, whether or not a row has a value in it; JSON leaves out what is null.
+    CSV names every column, whether or not a row has a value in it; JSON leaves out nulls.
     """
     columns = operation.table.columns
     if body.csv:
@@ -143,7 +143,7 @@ def _check_names(operation: Operation, body: Body, where: str) -> None:
         return
     known = {name.lower() for name in columns}
     for number, record in enumerate(body.records, 1):
-        # What stands before a service lists things with a name, too.
+        # A gateway in front of the service lists things with a name, too.
         if record and 2 * len(known & record.keys()) <= len(record):
             raise ServiceUnusable(
                 f"{where}: row {number} has no more fields of {operation.response} than others"
@@ -185,7 +185,7 @@ def _value(field: Field, given: Any, zone: ZoneInfo) -> Any:
 def _problem(
     host: Host, operation: Operation, reply: Reply | Failed, attempt: int
 ) -> tuple[str, float | None]:
-    """What is wrong, and how long to wait before another attempt; None: it would be no use."""
+    """What is wrong, and the seconds before another attempt; None if another is no use."""
     wait = host.backoff.wait(attempt)
     if isinstance(reply, Failed):
         if reply.too_large:

@@ -1,6 +1,6 @@
-"""An outage: POSTs are held after a lost answer until the service says that it is back.
+"""An outage: after a lost answer POSTs are held until the service says that it is back.
 
-Requests that may be repeated need none of this: they are tried again until one is answered.
+Requests that may be repeated are not held: they are tried again until one is answered.
 """
 
 from enum import Enum
@@ -17,11 +17,11 @@ class _State(Enum):
     TO_ASK = "to ask"
     ASKED = "asked"
     TRYING = "trying"
-    """The service says it is back; one request at a time until one of them is answered."""
+    """The service says it is back; requests go one at a time until one is answered."""
 
 
 class Outage:
-    """Whether POSTs may begin, by what became of those before; times are those of the loop."""
+    """Whether POSTs may begin, judged by earlier ones; times are those of the loop."""
 
     def __init__(self, capacity: int, requests: int) -> None:
         self._capacity = capacity
@@ -30,20 +30,20 @@ class Outage:
         """Requests that may be in flight at once."""
         self._state = _State.GOING
         self._since = float("-inf")
-        """When POSTs were let go again."""
+        """When POSTs were last released."""
         self._doubtful = 0
         self._trial = False
         self._trials_lost = 0
-        """Since the last good answer."""
+        """Trial requests lost since the last good answer."""
 
     @property
     def open(self) -> bool:
-        """Whether POSTs are held, or go one by one."""
+        """Whether POSTs are held or go one by one."""
         return self._state is not _State.GOING
 
     @property
     def to_ask(self) -> bool:
-        """Whether somebody has to ask the service how it is."""
+        """Whether the service has to be asked whether it is back."""
         return self._state is _State.TO_ASK
 
     @property
@@ -53,13 +53,13 @@ class Outage:
 
     @property
     def alone(self) -> bool:
-        """Whether the next POST is one to try the service with."""
+        """Whether the next POST is a trial request."""
         return self._state is _State.TRYING
 
     def hold(self) -> None:
         """Begin no POST before the service was asked.
 
-        What was in flight was lost in an earlier run: one more that is lost is one too many.
+        An earlier run already lost its requests, so one more lost request stops this one.
         """
         self._state = _State.TO_ASK
         self._trials_lost = self._requests - 1
@@ -68,19 +68,19 @@ class Outage:
         self._state = _State.ASKED
 
     def is_back(self, now: float) -> None:
-        """The service has answered what it was asked."""
+        """Record that the service has answered the question whether it is back."""
         self._state, self._since, self._trial = _State.TRYING, now, False
 
     def begin(self) -> None:
         self._trial = self._state is _State.TRYING
 
     def not_read(self, began: float) -> None:
-        """A POST that began then was not handed over at all."""
+        """Record that a POST that began at `began` was not handed over at all."""
         if began >= self._since:
             self._trial = False
 
     def answered(self, began: float) -> None:
-        """An answer that leaves nothing in doubt; POSTs go on if it is one of after the outage."""
+        """Record an answer without doubt; POSTs go on if its request began after the outage."""
         self._doubtful = self._trials_lost = 0
         if began >= self._since:
             self._trial = False
@@ -88,9 +88,9 @@ class Outage:
                 self._state = _State.GOING
 
     def in_doubt(self, began: float, rows: int) -> bool:
-        """Rows whose POST began then are in doubt; whether the run has to stop for it.
+        """Record rows left in doubt by a POST begun at `began`; whether the run has to stop.
 
-        It has to where more rows, or as many tries, as can be in flight were lost one after another
+        It has to if more rows, or as many trials, as can be in flight were lost one after another
         although the service says that it is back.
         """
         self._doubtful += rows
@@ -103,7 +103,7 @@ class Outage:
 
 
 async def wait_until_back(host: Host, line: Line) -> str | None:
-    """Ask until the service is back; gives why nothing more is to be sent where it is not."""
+    """Ask until the service is back; returns the reason to send nothing more if it is not."""
     path = host.settings.health_path
     problem = await ask_until(host, line, host.outgoing.read(path, {}), partial(_not_back, host))
     return problem and (
@@ -113,9 +113,9 @@ async def wait_until_back(host: Host, line: Line) -> str | None:
 
 
 def _not_back(host: Host, answer: Reply | Failed) -> Problem | None:
-    """What speaks against the service being back; None: it is.
+    """The evidence against the service being back; None if it is back.
 
-    Any answer of the service itself will do, a refusal too. Gateways answer in its place with a
+    Any answer of the service itself counts, even a refusal. A gateway in its place answers with a
     server error or a page.
     """
     if isinstance(answer, Failed):

@@ -18,7 +18,7 @@ Encoded = tuple[Request, Record]
 
 
 class Outgoing:
-    """Writes requests to one place."""
+    """Writes requests to one service."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Outgoing:
         self._head = lru_cache(maxsize=256)(self._make_head)
 
     def write(self, rows: Sequence[Encoded], *, batch: bool) -> bytes:
-        """The request for these rows, all of one operation; without `batch` for the only one."""
+        """The request for rows of one operation; without `batch`, for the only row."""
         first, record = rows[0]
         operation = first.operation
         written = [(record, request.jsondata) for request, record in rows]
@@ -77,7 +77,7 @@ class Outgoing:
             f"Host: {self._place.authority}",
             # One type and no weights: the service takes any other that is named beside it.
             f"Accept: {accept}",
-            # Without a word on it whoever answers may compress as it likes.
+            # Without this header a server may compress as it likes.
             "Accept-Encoding: identity",
             "User-Agent: recon",
         ]

@@ -1,4 +1,4 @@
-"""Requests on their way: who is next, what is tried again, and when to stop."""
+"""Requests on their way: which is next, what is tried again, and when to stop."""
 
 import asyncio
 from collections import deque
@@ -18,10 +18,10 @@ from connectors.service.turn import Turn
 from connectors.service.waiting_rows import SentRow, WaitingRows, sent_row
 
 END_SECONDS = 5
-"""How long answers are waited for where the run ends early; what an interrupt has torn out of the
+"""How long answers are awaited if the run ends early; a task that an interrupt tore out of the
 loop never ends."""
 MOST_ENDED = 3
-"""A row that meets a session that has ended more often in a row is what ends it."""
+"""A row that meets an ended session more often than this in a row is what ends the sessions."""
 ENDED = "The run ended before there was an answer."
 
 
@@ -44,20 +44,20 @@ class Sending:
         self._turn = Turn(self._loop)
         self._answers: deque[Answer] = deque()
         self._unanswered: dict[SentRow, None] = {}
-        """Every row that was taken and has no answer, in the order they were taken."""
+        """Every row taken and not answered, in the order they were taken."""
         self._carried: dict[Line, list[SentRow]] = {}
-        """Rows of a request whose first byte may have left, until it is known what became of it."""
+        """Rows of a request whose first byte may have left, until the outcome is known."""
         self._exhausted = self._ending = False
         self._grown = False
-        """The host has just shown that it counts: the next request waits for rows to fill it."""
+        """The host has just shown that it counts rows: the next request waits to be filled."""
         self._workers: dict[Line, asyncio.Task[None]] = {}
 
     def answers(
         self, requests: Iterable[Request], quiet: Callable[[], None]
     ) -> Generator[Answer, None, None]:
-        """One answer for every request; requests are taken as there is room for them.
+        """Yield one answer for every request; requests are taken as there is room for them.
 
-        `quiet` is called whenever none came for a while.
+        `quiet` is called whenever no answer came for a while.
         """
         source = iter(requests)
         self._workers = {
@@ -76,13 +76,13 @@ class Sending:
                     quiet()
                 while self._answers:
                     yield self._answers[0]
-                    self._answers.popleft()  # Behind: who is stopped may not have it yet.
+                    self._answers.popleft()  # After the yield: a stopped caller may not have it.
         finally:
             self.end()
 
     @property
     def window(self) -> int:
-        """Rows that can be in flight as things are: one where POSTs are held, or are tried."""
+        """How many rows can be in flight now: one while POSTs are held or the service is tried."""
         if self._held:
             return 1
         counts = self._host.classifier.counts is True
@@ -93,7 +93,7 @@ class Sending:
         return self.outage.open and not self._host.settings.idempotent
 
     def undelivered(self) -> list[Answer]:
-        """The answers that nobody has taken for sure when it was ended: the first may be taken."""
+        """Answers that the caller may not have taken; it may have taken the first."""
         return [*self._answers]
 
     def _fill(self, source: Iterator[Request]) -> None:
@@ -116,9 +116,9 @@ class Sending:
             self._wake()
 
     def end(self) -> None:
-        """Begin nothing more, wait a moment for what is under way, and drop it then.
+        """Begin nothing more, wait a moment for requests under way, then drop them.
 
-        After this every row that was taken has an answer.
+        Afterwards every row that was taken has an answer.
         """
         self._ending = True
         for timer in (self._gate, *self._turn.timers):
@@ -135,12 +135,12 @@ class Sending:
                 worker.cancel()
         for worker in workers.values():
             if worker.done() and not worker.cancelled():
-                worker.exception()  # It was told already.
+                worker.exception()  # It was raised already.
         self._end_rows()
 
     def _wait(self, workers: Sequence[asyncio.Task[None]]) -> None:
-        # A turn that was interrupted may have lost a worker's next step: it never ends. And it
-        # may have left its own end behind, which ends one turn more.
+        # An interrupted turn may have lost a worker's next step, so the worker never ends. It may
+        # also have left its own stop behind, which ends one more turn early.
         ended = self._loop.create_task(asyncio.wait(workers, timeout=END_SECONDS))
         try:
             self._loop.run_until_complete(ended)
@@ -148,7 +148,7 @@ class Sending:
             self._loop.run_until_complete(ended)
 
     def _end_rows(self) -> None:
-        """Answer what has no answer: only of a row whose request may have left nothing is known."""
+        """Answer every unanswered row; in doubt are only those whose request may have left."""
         self._waiting.take_all()
         answered = {answer.number for answer in self._answers}
         carried = {row for rows in self._carried.values() for row in rows}
@@ -178,7 +178,7 @@ class Sending:
             await waiting
 
     def _next(self) -> list[SentRow]:
-        """The rows of the next request; none where there is none, or it is not time yet."""
+        """The rows of the next request; empty if there are none or it is not time yet."""
         if not self._ready or self._grown:
             return []
         if why := self._host.may_not_send():
@@ -196,7 +196,7 @@ class Sending:
             return []
         self._host.pace.take(now)
         rows = [self._ready.popleft()]
-        # What a host does not count may have been carried out, so it has to show that it does.
+        # A batch without a count leaves all its rows in doubt, so the host must have shown one.
         shared = not self.outage.alone and self._host.classifier.counts is True
         most = self._batch if shared else 1
         if not repeatable:
@@ -215,7 +215,7 @@ class Sending:
         return shared and not row.alone and not row.request.operation.keyed
 
     def _repeatable(self, row: SentRow) -> bool:
-        """Whether sending the row once more changes nothing: its key, or its host, sees to it."""
+        """Whether sending the row again changes nothing: its key or the host sees to that."""
         return row.request.operation.keyed or self._host.settings.idempotent
 
     def _open_gate(self) -> None:
@@ -223,7 +223,7 @@ class Sending:
         self._wake()
 
     def _wake(self) -> None:
-        # The last to become idle has the connection that was used last.
+        # The line that became idle last has the most recently used connection.
         while self._idle:
             waiting = self._idle.pop()
             if not waiting.done():
@@ -265,13 +265,13 @@ class Sending:
         if not self._repeatable(rows[0]):
             self._watch(now, reply, classified)
         if len(rows) > 1 and all(one.in_doubt for one in classified):
-            # Whatever it was, the next batch may end the same way: a row alone risks but itself.
+            # Whatever the reason, the next batch may end the same way; a single row risks less.
             host.classifier.counts = False
         wait = 0.0
         if any(one.verdict is None for one in classified):
-            # One wait for all, so that the rows of a batch stay together.
+            # The same wait for all, so that the rows of a batch stay together.
             wait = max(host.backoff.wait(rows[0].attempts), asked or 0.0)
-        # In reverse, so that what is put back at the front is in the caller's order.
+        # In reverse, so that rows put back at the front keep the caller's order.
         for row, one in reversed(list(zip(rows, classified, strict=True))):
             row.status = status
             self._settle(row, one, wait)
@@ -280,7 +280,7 @@ class Sending:
     def _signed_in(
         self, rows: Sequence[SentRow], classified: list[ClassifiedResponse], session: str | None
     ) -> list[ClassifiedResponse]:
-        """The same, but where a session has ended, once more with the next one."""
+        """Turn rows that met an ended session into rows to send again with the next session."""
         ended = [row for row, one in zip(rows, classified, strict=True) if one.signed_out]
         if not ended:
             self._host.session.was_known(session)
@@ -297,7 +297,7 @@ class Sending:
     def _watch(
         self, began: float, reply: Reply | Failed, classified: Sequence[ClassifiedResponse]
     ) -> None:
-        """Hold POSTs behind one that may have been carried out; let them go behind a good one."""
+        """Hold POSTs after one that may have been carried out; release them after a good one."""
         doubtful = sum(one.in_doubt for one in classified)
         if doubtful:
             if self.outage.in_doubt(began, doubtful):
@@ -321,7 +321,7 @@ class Sending:
             self._stop(problem)
 
     def _heed(self, reply: Reply) -> float | None:
-        """The pause the service asks for, which is for everybody; too long a one stops us."""
+        """The pause asked for, which applies to all requests; stops if it is too long."""
         if reply.status not in (429, 503):
             return None
         asked = asked_pause(reply.headers, self._host.now())
@@ -359,7 +359,7 @@ class Sending:
             self._host.breaker.answered()
             own = row.status == 409 or not row.request.operation.keyed
             if classified.verdict is Verdict.REFUSED and row.in_doubt and own:
-                # What is in its way may be what the attempt made whose answer was lost.
+                # The cause may be the outcome of an earlier attempt whose answer was lost.
                 self._answer(row, row.undecided(classified.errors))
             else:
                 seen = (classified.echo, classified.service_id)
@@ -376,7 +376,7 @@ class Sending:
             self._later(row, classified, wait)
 
     def _weighed(self, row: SentRow, classified: ClassifiedResponse) -> ClassifiedResponse:
-        """The same, but a refusal without a reason is one only where it must be about the row."""
+        """Keep a refusal without a reason as a verdict only if it must be about the row."""
         if not classified.stop or classified.verdict is None:
             return classified
         asked = row.request
@@ -401,11 +401,11 @@ class Sending:
             self._stop_at(many, classified)
 
     def _stop_at(self, reason: str, last: ClassifiedResponse) -> None:
-        """Stop for what came of many rows, by what came of the last of them."""
+        """Stop because many rows failed, quoting what the last of them met."""
         self._stop(f"{reason}; to the last one: {last.errors[0]['Message']}")
 
     def _stop(self, reason: str) -> None:
-        """Send nothing more; what is under way is waited for."""
+        """Send nothing more; requests under way are awaited."""
         if self._host.stopped:
             return
         self._host.stopped = reason

@@ -1,4 +1,4 @@
-"""The service as callers see it: records go out, one answer for each comes back."""
+"""The service as callers see it: records go out, one answer for each record comes back."""
 
 import asyncio
 import logging
@@ -39,16 +39,16 @@ class Service(Host):
 
     @property
     def window(self) -> int:
-        """Rows that can be in flight as things are; there is no use in taking more at once."""
+        """How many rows can be in flight at the moment; taking more at once gains nothing."""
         return self._sending.window if self._sending else self.settings.concurrency
 
     def undelivered(self) -> list[Answer]:
-        """The answers of the last `send` that may not have come over, for it was ended early.
+        """Answers that the caller of the last `send` may have missed because it ended early.
 
-        The one that was given last is among them: a stop can fall between giving and taking.
+        The answer given last is among them: a stop can fall between giving and taking.
 
-        With those that were given, every request that was taken has one: IN_DOUBT are only those
-        that may have reached the service, and those that were in doubt before.
+        Together with the answers given, every request taken has an answer. IN_DOUBT are only
+        requests that may have reached the service and those that were in doubt before.
         """
         return self._undelivered
 
@@ -59,16 +59,16 @@ class Service(Host):
         ask_first: bool = False,
         quiet: Callable[[], None] = lambda: None,
     ) -> Generator[Answer, None, None]:
-        """One answer for every request, in any order.
+        """Yield one answer for every request, in any order.
 
-        Requests are taken from `requests` as there is room, so that it may record each before it
-        gives it away; at most twice the `window` are taken and not answered. Once `stopped` says
-        why, the rest is answered UNSENT. Where the iteration ends early, answers that are under
-        way are waited for a moment; `undelivered` has what may not have been given.
+        Requests are taken from `requests` as there is room, so the iterable may record each request
+        before handing it over; at most twice the `window` are taken and unanswered. Once `stopped`
+        gives a reason, the rest is answered UNSENT. If the iteration ends early, answers under way
+        are awaited for a moment; `undelivered` has those the caller may have missed.
 
-        POSTs are held behind one whose answer is lost, until the service says that it is back;
-        with `ask_first` it is asked before the first of them too. `quiet` is called, between two
-        answers, whenever none came for a while.
+        After a POST whose answer is lost, further POSTs are held until the service says that it is
+        back; with `ask_first` the service is asked before the first POST too. `quiet` is called
+        between two answers whenever none came for a while.
         """
         if self._sending is not None:
             raise RuntimeError("a Service sends for one caller at a time")
@@ -86,7 +86,7 @@ class Service(Host):
     ) -> Listing:
         """Every row of a list operation; `filters` by field name are sent as the query.
 
-        Complete, or ServiceUnusable is raised.
+        Raises ServiceUnusable unless the listing is complete.
         """
         self._sign_in()
         return self.loop.run_until_complete(fetch(self, operation, filters))
@@ -123,7 +123,7 @@ def _warn_of_open_line(settings: ServiceSettings, credentials: Credentials | Non
 def open_service(
     settings: ServiceSettings, credentials: Credentials | None = None
 ) -> Iterator[Service]:
-    """The service while the context lasts; raises SettingsError where none is set."""
+    """The service, open while the context lasts; raises SettingsError if none is set."""
     service = Service(settings, credentials or Credentials())
     _warn_of_open_line(settings, credentials)
     try:

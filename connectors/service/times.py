@@ -1,4 +1,4 @@
-"""Times as the service writes them, and whether one of them is the time that was sent."""
+"""Times as the service writes them, and whether such a time is the time that was sent."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ MILLISECOND = 1000
 """Microseconds."""
 MINUTE = 60_000_000
 NO_ZONE = "-0000"
-"""What stands for the zone in a `/Date()/` of a wall clock that the server keeps without one."""
+"""The offset in a `/Date()/` of a wall clock that the server keeps without a zone."""
 
 _FIRST, _LAST = (
     (moment - EPOCH) // timedelta(milliseconds=1)
@@ -37,18 +37,18 @@ _TENTH = re.compile(r"(\.[0-9]{6})[0-9](?![0-9])", re.ASCII)
 
 
 class WrittenTime(NamedTuple):
-    """A time of an answer."""
+    """A time in an answer."""
 
     clock: int
     """Microseconds since 1970-01-01 as written; a `/Date()/` of a DateTime counts in UTC."""
     offset: int | None
-    """Minutes east of UTC; None: not said."""
+    """Minutes east of UTC; None if not given."""
     stamp: bool = False
-    """A `/Date()/`, which has no microseconds."""
+    """Written as `/Date()/`, which has no microseconds."""
 
 
 def read_written(text: object) -> WrittenTime | None:
-    """The time of an answer's text; None for a text that is none, or has a tenth microsecond."""
+    """The time a text of an answer gives; None if it is no time or has tenths of microseconds."""
     if not isinstance(text, str):
         return None
     if iso := _ISO.fullmatch(text):
@@ -72,12 +72,12 @@ def read_written(text: object) -> WrittenTime | None:
 
 
 def is_time(value: object) -> bool:
-    """Whether it is a time as the service writes it, a tenth of a microsecond too."""
+    """Whether a value is a time as the service writes it, tenths of microseconds included."""
     return read_written(_TENTH.sub(r"\1", value) if isinstance(value, str) else value) is not None
 
 
 def same_datetime_offset(sent: str, echoed: object) -> bool:
-    """Whether wall clock and offset of a DateTimeOffset came back, `/Date()/` by milliseconds."""
+    """Whether wall clock and offset of a DateTimeOffset came back; `/Date()/` to milliseconds."""
     written = read_written(echoed)
     moment = read_moment(sent, offset_required=False)
     if written is None or written.offset is None or isinstance(moment, Unread):
@@ -89,9 +89,9 @@ def same_datetime_offset(sent: str, echoed: object) -> bool:
 
 
 def same_datetime(sent: str, echoed: object, zone: ZoneInfo) -> bool:
-    """Whether the instant of a DateTime came back, whatever zone it is shown in.
+    """Whether the instant of a DateTime came back, in whatever zone it is shown.
 
-    What has no offset is by the server's zone; a day alone is its midnight there.
+    A time without offset is in the server's zone; a date alone is midnight there.
     """
     written = read_written(echoed)
     if written is None:
@@ -113,9 +113,9 @@ def same_datetime(sent: str, echoed: object, zone: ZoneInfo) -> bool:
 
 
 def moment_of(kind: Kind, text: object, zone: ZoneInfo) -> Moment | None:
-    """The time of an answer's field as one of ours; None for a text that is none.
+    """The time of an answer's field as a Moment; None if the text is no time.
 
-    A day alone has no offset, and nothing that the server keeps without one.
+    The Moment has no offset for a date alone and for times the server keeps without one.
     """
     written = read_written(text)
     if written is None:
@@ -126,7 +126,7 @@ def moment_of(kind: Kind, text: object, zone: ZoneInfo) -> Moment | None:
         return Moment(clock, offset) if exists else None
     if clock == datetime.min:  # noqa: DTZ901 -- the framework's first, the same in every zone.
         return Moment(clock, None)
-    # Of a DateTime the stamp counts in UTC, and the zone behind it only says how it is shown.
+    # The stamp of a DateTime counts in UTC; the offset after it only says how to show it.
     try:
         if offset is None:
             return Moment(clock.replace(tzinfo=UTC).astimezone(zone).replace(tzinfo=None), None)
@@ -136,7 +136,7 @@ def moment_of(kind: Kind, text: object, zone: ZoneInfo) -> Moment | None:
 
 
 def _instants(moment: Moment, zone: ZoneInfo) -> set[int]:
-    """Microseconds since 1970 in UTC that the service may understand by it."""
+    """Microseconds since 1970 in UTC that the service may understand by the moment."""
     clock = _clock(moment.wall)
     if moment.offset is None:
         return {clock - zone_minutes(moment.wall, zone, fold) * MINUTE for fold in (0, 1)}
@@ -145,7 +145,7 @@ def _instants(moment: Moment, zone: ZoneInfo) -> set[int]:
 
 
 def _odd_seconds(moment: Moment, zone: ZoneInfo) -> int:
-    """What the server's clock was off whole minutes by then, as clocks of towns were."""
+    """Microseconds by which the server's zone was off whole minutes then, as local times were."""
     try:
         offset = moment.instant.astimezone(zone).utcoffset() or timedelta()
     except OverflowError:

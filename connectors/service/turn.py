@@ -1,20 +1,20 @@
-"""Whose turn it is: the event loop runs only while the caller waits for an answer.
+"""Turns: the event loop runs only while the caller waits for an answer.
 
-It runs in the caller's own thread: the caller's work between two answers and ours never wait for
-one another.
+It runs in the caller's own thread, so the caller's work between two answers and the loop's never
+wait for each other.
 """
 
 import asyncio
 from collections.abc import Sequence
 
 PROMPT_SECONDS = 0.005
-"""An answer is given to the caller after at most so long, alone or with others."""
+"""The caller gets an answer after at most this long, alone or with others."""
 QUIET_SECONDS = 0.5
-"""Where no answer comes for so long, the caller has a turn all the same."""
+"""The caller gets a turn after this long even if no answer has come."""
 
 
 class Turn:
-    """The loop's turn, until there is something to tell the caller."""
+    """The loop's turn, which lasts until there is something to tell the caller."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -25,11 +25,11 @@ class Turn:
 
     @property
     def timers(self) -> Sequence[asyncio.TimerHandle | None]:
-        """What would end a turn by and by."""
+        """The timers that would end a turn."""
         return self._prompt, self._quiet
 
     def take(self) -> None:
-        """Let the loop run until there is something to tell, or has been nothing for long."""
+        """Run the loop until there is something to tell or nothing has come for a while."""
         self._ended = self._loop.create_future()
         self._quiet = self._loop.call_later(QUIET_SECONDS, self.end)
         self._loop.run_until_complete(self._ended)
@@ -41,17 +41,17 @@ class Turn:
             raise self._problem
 
     def end(self) -> None:
-        """Give the caller its turn."""
+        """Give the caller its turn now."""
         if not self._ended.done():
             self._ended.set_result(None)
 
     def end_soon(self) -> None:
-        """Give the caller its turn in a moment, with what else comes until then."""
+        """Give the caller its turn in a moment, with whatever else comes until then."""
         if self._prompt is None:
             self._prompt = self._loop.call_later(PROMPT_SECONDS, self.end)
 
     def worker_ended(self, worker: asyncio.Task[None]) -> None:
-        """Raise in the caller's turn what a worker has raised."""
+        """Raise a worker's exception in the caller's turn."""
         if not worker.cancelled():
             self._problem = self._problem or worker.exception()
             self.end()

@@ -1,4 +1,4 @@
-"""Rows that wait to be sent: in the caller's order, and one at a time for a record."""
+"""Rows waiting to be sent, in the caller's order and at most one in flight per record."""
 
 import asyncio
 from collections import deque
@@ -12,12 +12,12 @@ from connectors.service.error_entries import IN_DOUBT, ErrorEntry, error_entry
 
 @dataclass(slots=True, eq=False)
 class SentRow:
-    """One request on its way."""
+    """A row on its way to the service."""
 
     request: Request
     record: Record
     place: Hashable
-    """The record it writes; one request for it at a time, in the caller's order."""
+    """The record it writes; requests for one record go one at a time, in the caller's order."""
     attempts: int = 0
     began: float = 0.0
     deadline: float = float("inf")
@@ -26,7 +26,7 @@ class SentRow:
     """An attempt may have been carried out."""
     alone: bool = False
     signed_out: int = 0
-    """How often in a row it met a session that had ended."""
+    """How many times in a row it met an ended session."""
 
     def answer(
         self,
@@ -47,7 +47,7 @@ class SentRow:
         )
 
     def undecided(self, errors: tuple[ErrorEntry, ...]) -> Answer:
-        """Nothing has become of it, unless an attempt was carried out."""
+        """The answer of a row without a verdict: UNSENT, or IN_DOUBT if any attempt was."""
         if not self.in_doubt:
             return self.answer(Verdict.UNSENT, errors)
         if not any(error["ErrorCode"] == IN_DOUBT for error in errors):
@@ -57,29 +57,29 @@ class SentRow:
 
 
 def sent_row(request: Request) -> SentRow:
-    """A row that was not tried yet."""
+    """A row that has not been tried yet."""
     record = read_record(request.jsondata)
     operation = request.operation
     key = operation.addressed if operation.keyed else operation.table.key
     values = [record.get(name) for name in key]
-    # What lacks a part of its key is a record of its own.
+    # A row that lacks a part of its key counts as a record of its own.
     place = (request.number,) if None in values else tuple(map(str, values))
     return SentRow(request, record, (request.operation.name, *place), in_doubt=request.in_doubt)
 
 
 class WaitingRows:
-    """Who is next, who comes later, and who waits for another request for the same record."""
+    """Which rows are next, which come later, and which wait for a request for the same record."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
         self.ready: deque[SentRow] = deque()
         self._loop = loop
         self._wake = wake
         self._blocked: dict[Hashable, deque[SentRow]] = {}
-        """By record, those that wait for the request for it that is under way."""
+        """By record: rows waiting for the request for that record that is under way."""
         self._delayed: dict[SentRow, asyncio.TimerHandle] = {}
 
     def add(self, row: SentRow) -> None:
-        """A new row, which waits for those of its record that came before it."""
+        """Add a new row; it waits for earlier rows of the same record."""
         if row.place in self._blocked:
             self._blocked[row.place].append(row)
         else:
@@ -87,7 +87,7 @@ class WaitingRows:
             self.offer(row)
 
     def offer(self, row: SentRow, *, first: bool = False) -> None:
-        """It may go now; `first`: before all others."""
+        """Let the row go now; with `first`, before all others."""
         if first:
             self.ready.appendleft(row)
         else:
@@ -95,18 +95,18 @@ class WaitingRows:
         self._wake()
 
     def offer_in(self, row: SentRow, seconds: float) -> None:
-        """It may go then, before all others."""
+        """Let the row go in `seconds`, before all others."""
         self._delayed[row] = self._loop.call_later(seconds, self._due, row)
 
     def free(self, row: SentRow) -> None:
-        """It is done with: the next request for the same record may go."""
+        """End the row, so that the next request for the same record may go."""
         if waiting := self._blocked.get(row.place):
             self.offer(waiting.popleft(), first=True)
         else:
             self._blocked.pop(row.place, None)
 
     def take_all(self) -> list[SentRow]:
-        """All of them; none waits any more."""
+        """Remove and return all rows; none waits any more."""
         for timer in self._delayed.values():
             timer.cancel()
         blocked = [row for rows in self._blocked.values() for row in rows]

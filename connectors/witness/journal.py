@@ -1,7 +1,7 @@
-"""Every witness that was made, kept in RECON_HOME, and how many of them each place was given.
+"""Every witness made, kept in RECON_HOME, and how many of them each place was given.
 
-What a place was not given yet waits here, in order: nothing is skipped, and a place that is named
-later is given all of them.
+Witnesses not given yet wait here in order: none is skipped, and a place that is named later is
+given all of them.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from schemas.guards.witness import Witness, WitnessLine, read_witness
 
 WAIT_SECONDS = 20.0
 ROUND_SECONDS = 10.0
-"""After so long a place is given no more in this round: what is left is given in the next one."""
+"""After this long a place is given no more in this round; the rest follows in the next."""
 
 
 class Journal:
@@ -32,7 +32,7 @@ class Journal:
     def alone(self) -> Iterator[None]:
         """Keep other processes from making or giving witnesses of this home meanwhile.
 
-        A last line that a crash cut off is gone then: it was given to nobody before it was whole.
+        A last line cut off by a crash is completed or removed first: it was given to nobody.
         """
         private_folder(self._folder)
         with file_alone(self._folder / ".lock", WAIT_SECONDS, "Giving witnesses"):
@@ -41,11 +41,11 @@ class Journal:
             yield
 
     def lines(self) -> list[WitnessLine]:
-        """All of its lines; none where no witness was made."""
+        """All lines; empty if no witness was made."""
         return FilePlace(self._path).read() if self._path.exists() else []
 
     def witnesses(self, after: int = 0) -> list[Witness]:
-        """Those behind a number; raises WitnessPlaceFailed for a line that is none."""
+        """Witnesses after a number; raises WitnessPlaceFailed for a line that is none."""
         found: list[Witness] = []
         for number, line in enumerate(self.lines()[after:], after + 1):
             one = read_witness(line.text)
@@ -58,12 +58,12 @@ class Journal:
         return found
 
     def last(self) -> Witness | None:
-        """The last one; None: none was made. The others are not looked at, however many."""
+        """The last witness, or None; earlier ones are not looked at, however many there are."""
         made = self.witnesses(max(0, len(self.lines()) - 1))
         return made[-1] if made else None
 
     def lost(self) -> int:
-        """How many were given away, where none of them is here any more; else 0."""
+        """How many were given away, if none of them is here any more; else 0."""
         return 0 if self.lines() else max(self._counts().values(), default=0)
 
     def add(self, witness: Witness) -> None:
@@ -71,7 +71,7 @@ class Journal:
         FilePlace(self._path).give(witness, begun=witness.number > 1)
 
     def give(self, addresses: Sequence[str]) -> dict[str, str]:
-        """Give each place what it lacks; of places that have not all of it, why."""
+        """Give each place what it lacks; returns the reason for each place that lacks some."""
         failed = dict[str, str]()
         last = self.last()
         number = last.number if last else 0
@@ -90,7 +90,7 @@ class Journal:
         end = time.monotonic() + ROUND_SECONDS
         counted = self._counts().get(_name(address), 0)
         if not 0 < counted <= last:
-            # Another home gave there, or the count is not of these witnesses: the place knows.
+            # Another home gave there, or the count is of other witnesses: ask the place itself.
             noted, counted = counted, _there(place, self.witnesses(), begun=counted > 0)
             if counted != noted:
                 self._count(address, counted)
@@ -121,13 +121,13 @@ class Journal:
 
 
 def _there(place: WitnessPlace, made: Sequence[Witness], *, begun: bool) -> int:
-    """How many of these witnesses a place has; one that was `begun` has to be readable."""
+    """How many of these witnesses a place has; if `begun`, it has to be readable."""
     try:
         lines = place.read() or []
     except WitnessPlaceFailed:
         if begun:
             raise
-        return 0  # There is nothing yet, or giving says what is wrong.
+        return 0  # There is nothing yet, or giving will report the problem.
     number = 0
     for line, one in zip(lines, made, strict=False):
         if line.text != one.line:
@@ -137,5 +137,5 @@ def _there(place: WitnessPlace, made: Sequence[Witness], *, begun: bool) -> int:
 
 
 def _name(address: str) -> str:
-    """What a place is counted under: an address may hold a secret."""
+    """The name a place is counted under, hashed because an address may hold a secret."""
     return hashlib.sha256(address.encode()).hexdigest()

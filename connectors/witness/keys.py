@@ -1,4 +1,4 @@
-"""The key that witnesses are signed with: Ed25519, in files outside of the database."""
+"""The key that signs witnesses: Ed25519, in files outside of the database."""
 
 import hashlib
 import os
@@ -23,9 +23,9 @@ from schemas.guards.witness import Witness
 
 
 def make_key(audit: AuditSettings) -> Ed25519PublicKey:
-    """The public key of the private one there is, made where there is none; never overwritten.
+    """The public key of the existing private key, or of a new one; never overwrites a key.
 
-    The public key is put beside it as well, so that it can be handed on.
+    The public key is also written beside the private one, so that it can be handed on.
     """
     if not audit.key.exists():
         private = Ed25519PrivateKey.generate()
@@ -79,7 +79,7 @@ def private_key(audit: AuditSettings) -> Ed25519PrivateKey:
 
 
 def public_key(audit: AuditSettings) -> Ed25519PublicKey:
-    """The key to check with: its own file, or of the private key; raises WitnessKeyUnusable."""
+    """The key to check with, from its own file or the private key; raises WitnessKeyUnusable."""
     path = audit.public_key
     if not path.exists() and not audit.public_key_named:
         return private_key(audit).public_key()
@@ -103,13 +103,13 @@ def public_text(key: Ed25519PublicKey) -> str:
 
 
 def fingerprint(key: Ed25519PublicKey) -> str:
-    """What a witness names its key by: the SHA-256 of the public key in DER."""
+    """The name a witness gives its key: the SHA-256 of the public key in DER."""
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return hashlib.sha256(der).hexdigest()
 
 
 def is_signed(key: Ed25519PublicKey, witness: Witness) -> bool:
-    """Whether the signature is one of this key for what the witness says."""
+    """Whether the witness's signature of its content is by this key."""
     try:
         key.verify(bytes.fromhex(witness.signature), witness.signed_text.encode())
     except (InvalidSignature, ValueError):

@@ -1,8 +1,8 @@
 """Where witnesses are given to: a file, an object store, a webhook; out of the database's reach.
 
-Every method of a place raises WitnessPlaceFailed, and its name is without what may be a secret.
-Giving a witness twice leaves it there once, so that one whose receipt was lost can be given again;
-only a webhook may see it twice. A place that can be read takes no second witness of one number.
+Every method of a place raises WitnessPlaceFailed; a place's name holds no secret. Giving a witness
+twice leaves it there once, so a witness whose receipt was lost can be given again; only a webhook
+may see it twice. A place that can be read takes no second witness with the same number.
 """
 
 import errno
@@ -24,19 +24,19 @@ from connectors.files.incoming.stores import package_needed
 from schemas.guards.witness import Witness, WitnessLine, read_witness
 
 POST_SECONDS = 5.0
-"""Of one witness at a webhook: whoever decides waits for it."""
+"""Time limit for one witness at a webhook: the person who decides waits for it."""
 STORE_SECONDS = 15.0
-"""Of one question to an object store."""
+"""Time limit for one question to an object store."""
 LOOK_SECONDS = 5.0
-"""Of the question before a witness is made whether a store has others."""
+"""Time limit for asking, before a witness is made, whether a store has others."""
 LINE_BYTES = 4096
-"""More than any witness has."""
+"""More bytes than any witness has."""
 
 Done = TypeVar("Done")
 
 
 def place_at(address: str) -> "WitnessPlace":
-    """The place that an address of RECON_AUDIT_WITNESS names."""
+    """The place an address of RECON_AUDIT_WITNESS names."""
     scheme = urlsplit(address).scheme if "://" in address else ""
     if not scheme:
         return FilePlace(Path(address))
@@ -57,9 +57,9 @@ def _failures(name: str, what: str) -> Iterator[None]:
 
 
 def _within(seconds: float, work: Callable[[], Done]) -> Done:
-    """Do this in a thread that is left behind when it takes longer; done late, it does no harm.
+    """Do the work in a thread that is abandoned if it takes longer; finishing late does no harm.
 
-    The timeouts of a library are for each of its reads and attempts, and so is none for all.
+    A library's timeouts hold for each read and attempt, not for the whole.
     """
     done: list[Done] = []
     failed: list[Exception] = []
@@ -89,18 +89,18 @@ def _another(name: str, number: int) -> WitnessPlaceFailed:
 
 
 class FilePlace:
-    """A file that is only ever added to, a line for each witness.
+    """A file that is only appended to, with a line for each witness.
 
-    Its folder has to be there: one that is not mounted is not replaced by another.
+    Its folder must exist: a folder that is not mounted is not replaced by a new one.
     """
 
     def __init__(self, path: Path) -> None:
         self._path, self.name = path, str(path)
 
     def give(self, witness: Witness, *, begun: bool) -> None:
-        """Append the line and flush it to disk; one that is there is left as it is.
+        """Append the line and flush it to disk; a line already there is left as it is.
 
-        `begun`: others were given there before, so something has to be there.
+        `begun`: witnesses were given there before, so the file has to exist.
         """
         if begun and not self._path.exists():
             raise WitnessPlaceFailed(f"{self.name} is gone, and witnesses were given there")
@@ -122,7 +122,7 @@ class FilePlace:
             sync_folder(self._path.parent)
 
     def read(self) -> list[WitnessLine]:
-        """Its lines; no file is a fault that whoever reads has to tell."""
+        """Its lines; a missing file is a fault."""
         with _failures(self.name, "read"), self._opened(os.O_RDONLY) as file:
             text = file.read().decode("utf-8-sig", errors="replace")
         lines = text.split("\n")
@@ -133,9 +133,9 @@ class FilePlace:
         ]
 
     def beyond(self, number: int) -> bool:
-        """Whether a witness behind this number may be there; quick, however many there are.
+        """Whether a witness after this number may be there; quick, however many there are.
 
-        Asked of its end alone, where that is as it was written.
+        Only the end of the file is read; a last line that is no witness counts as yes.
         """
         with _failures(self.name, "read"), self._opened(os.O_RDONLY) as file:
             tail = _tail(file)
@@ -143,7 +143,7 @@ class FilePlace:
         return bool(tail) and (last is None or any(one.number > number for one in _witnesses(tail)))
 
     def fix_last_line(self) -> None:
-        """Complete or cut off a last line that a crash left without its end."""
+        """Complete or cut off a last line that a crash left unfinished."""
         with _failures(self.name, "mended"), self._opened(os.O_RDWR | os.O_APPEND) as file:
             if (tail := _tail(file)).endswith(b"\n") or not tail:
                 return
@@ -180,7 +180,7 @@ def _text(line: bytes) -> str:
 
 
 def _witnesses(tail: bytes) -> list[Witness]:
-    """Those whose whole line is in it."""
+    """The witnesses whose whole line is in `tail`."""
     found = (read_witness(_text(line)) for line in tail.split(b"\n"))
     return [one for one in found if one is not None]
 
@@ -191,39 +191,39 @@ def _number(line: str) -> int:
 
 
 def _append(file: FileIO, content: bytes) -> None:
-    """Write all of it, or take back what was begun, where the place allows that."""
+    """Write all of the content, or take back the written part if the place allows that."""
     size = file.seek(0, os.SEEK_END)
     written = 0
     try:
         while written < len(content):
             written += file.write(content[written:])
     except OSError:
-        with suppress(OSError):  # Otherwise the next one who gives completes the line.
+        with suppress(OSError):  # Otherwise the next giver completes the line.
             os.ftruncate(file.fileno(), size)
         raise
 
 
 def _rest(tail: bytes, line: bytes) -> bytes:
-    """What is still to be written: a line that was cut off by a crash is completed."""
+    """What is still to be written: a line cut off by a crash is completed."""
     begun = tail.rpartition(b"\n")[2]
     return line[len(begun) :] if line.startswith(begun) else b"\n" + line
 
 
 class StorePlace:
-    """A folder of an object store, an object for each witness, never overwritten."""
+    """A folder of an object store, with an object for each witness, never overwritten."""
 
     def __init__(self, address: str) -> None:
         self._address, self.name = address.rstrip("/"), address.rstrip("/")
 
     def give(self, witness: Witness, *, begun: bool) -> None:  # noqa: ARG002
-        """Put the object; one of its name is compared and left as it is."""
+        """Put the object; an existing one of its name is compared and left as it is."""
         name = f"{witness.number:010d}-{witness.sha256[:16]}.json"
         path, content = f"{self._address}/{name}", witness.line.encode() + b"\n"
 
         def put() -> None:
             files = self._files()
             there = set[str]()
-            with suppress(Exception):  # Who may write there may have no right to list.
+            with suppress(Exception):  # The right to write may come without the right to list.
                 there = self._named(files, f"{witness.number:010d}-")
             if there - {name}:
                 raise _another(self.name, witness.number)
@@ -238,7 +238,7 @@ class StorePlace:
             _within(STORE_SECONDS, put)
 
     def read(self) -> list[WitnessLine]:
-        """Its objects by name, which is in the order of their numbers."""
+        """Its objects by name, which is the order of their numbers."""
 
         def get(path: str, size: int) -> WitnessLine:
             content = b"" if size > LINE_BYTES else files.cat_file(path)
@@ -251,13 +251,13 @@ class StorePlace:
             return [_within(STORE_SECONDS, partial(get, *one)) for one in sizes]
 
     def beyond(self, number: int) -> bool:
-        """Asked for the next number alone, where there is one."""
+        """Whether a witness after this number may be there; only the next number is looked up."""
         begin = f"{number + 1:010d}-" if number else ""
         with _failures(self.name, "read"):
             return bool(_within(LOOK_SECONDS, lambda: self._named(self._files(), begin)))
 
     def _named(self, files: Any, begin: str) -> set[str]:
-        """The names of objects that begin so; a store that can looks for no others."""
+        """The names of objects with this prefix; the store filters them itself if it can."""
         paths = files.find(self._address, prefix=begin)
         names = {str(path).rpartition("/")[2] for path in paths}
         return {name for name in names if name.startswith(begin)}
@@ -280,7 +280,7 @@ class Webhook:
             self.name += f":{parts.port}"
 
     def give(self, witness: Witness, *, begun: bool) -> None:  # noqa: ARG002
-        """POST the line; anything but a 2xx is not given, and 409 is for a number it has."""
+        """POST the line; only a 2xx counts as given, and 409 means the number is taken."""
         import httpx  # noqa: PLC0415 -- nothing else of a batch without a service needs it.
 
         def post() -> None:
@@ -307,10 +307,10 @@ class Webhook:
             _within(POST_SECONDS, post)
 
     def read(self) -> None:
-        """Nothing: a webhook takes and does not give back."""
+        """Returns None: a webhook takes witnesses and gives none back."""
 
     def beyond(self, number: int) -> bool:  # noqa: ARG002
-        """Not that anybody could see it."""
+        """Always False: nobody can look into a webhook."""
         return False
 
 

@@ -77,7 +77,7 @@ def approve_command(
 
 @acceptance_command.command(name="withdraw")
 def withdraw_command(number: Number, *, reason: Reason, by: By = None, json: Json = False) -> int:
-    """End a rule, or turn a proposal down; what it has accepted is accepted until its day.
+    """End a rule, or turn a proposal down; breaks it accepted stay accepted until its last day.
 
     Example: `recon acceptance withdraw 1042 --reason "charges are booked now"`
     """

@@ -1,4 +1,4 @@
-"""How the arguments of a command are read, and what is wrong with them: one line."""
+"""How the arguments of a command are read, and one-line messages about what is wrong."""
 
 import re
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ TAKEN = {
     Decimal: "an amount such as 12.50",
     Path: "a path",
 }
-"""What an option takes, by its type, where cyclopts would name the type."""
+"""What an option takes, by its type, where cyclopts would only name the type."""
 NUMERAL = re.compile(r"[+-]?(\d[\d.]*|\.\d+)(e[+-]?\d+)?|[+-]?[A-Z]+", re.ASCII | re.IGNORECASE)
-"""What may be a number with decimals, or is one of the words for what is none."""
+"""A text that may be a number with decimals, or a word such as NaN."""
 WRITTEN = {
     date: re.compile(r"\d{4}(-?)\d\d\1\d\d", re.ASCII),
     int: re.compile(r"[+-]?\d+", re.ASCII),
@@ -31,17 +31,18 @@ WRITTEN = {
     Decimal: NUMERAL,
     Path: re.compile(r".+", re.DOTALL),
 }
-"""How a value of a type is written. cyclopts would round 11.6 to another batch, take 0x1f and a
-week for numbers and days, and an empty path for the folder that the command runs in."""
+"""How a value of a type is written. cyclopts would round 11.6 to another batch, take 0x1f for a
+number and a week for a day, and an empty path for the current folder."""
 OPTION = re.compile(r"--?[A-Za-z][\w-]*(=.*)?|--", re.DOTALL)
-"""A word that may be meant for an option, or for the end of all."""
+"""A word that may be meant as an option, or as the end of all options."""
 
 
 def with_values(app: App, given: Sequence[str]) -> list[str]:
     """The arguments, with values such as `-` and `- wrong month` joined to their options.
 
-    cyclopts takes every word with a dash for an option. One that may be meant for one stays that,
-    and has to be joined by whoever types it: a forgotten value would be the option behind it.
+    cyclopts takes every word with a dash for an option. A word that may be meant as one stays that,
+    and has to be joined by the user: after a forgotten value, the next option would be taken for
+    it.
     """
     if all(OPTION.fullmatch(word) or not word.startswith("-") for word in given):
         return [*given]
@@ -64,10 +65,10 @@ def with_values(app: App, given: Sequence[str]) -> list[str]:
 
 
 def read_value(kind: Any, tokens: Sequence[Token]) -> Any:
-    """The value that was given for an argument; raises CoercionError for what is none.
+    """The value given for an argument; raises CoercionError if it is invalid.
 
-    `null`, which is what a script has of a value that is not there, does not stand for every batch
-    or tenant: an option that is not meant is left out.
+    `null`, which a script writes for a missing value, does not mean every batch or tenant: to mean
+    that, the option is left out.
     """
     kinds = [one for one in get_args(kind) if one is not NoneType]
     try:
@@ -75,7 +76,7 @@ def read_value(kind: Any, tokens: Sequence[Token]) -> Any:
             kinds[0] if NoneType in get_args(kind) else kind, tokens, converter=_read_one
         )
     except CoercionError as error:
-        read = error.token and error.token.value  # Of it alone: not by which option it came.
+        read = error.token and error.token.value  # The error does not say by which option it came.
         error.token = next((token for token in tokens if token.value == read), None)
         raise
 
@@ -120,5 +121,5 @@ def _wrong(error: CycloptsError, command: str) -> str:
 
 
 def _place(argument: Argument) -> str:
-    """An argument that is told by its place, as the help spells it."""
+    """A positional argument as the help spells it."""
     return argument.name.lstrip("-").upper()

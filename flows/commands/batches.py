@@ -54,7 +54,7 @@ def status_command(
 ) -> int:
     """List the latest batches: state, files, rows, and what to do next.
 
-    With --file, those that brought a file, in whatever folder or archive and however packed.
+    With --file, only batches that brought a file of this name, in any folder or archive.
 
     Example: `recon status`
     """
@@ -106,7 +106,7 @@ def status_command(
 
 
 def overview_line(line: Mapping[str, Any]) -> str:
-    """One batch, below the others."""
+    """The line of one batch in the list."""
     counts = (("files", 4), ("rows", 10), ("errors", 8))
     cells = (
         f"{line[noun]:>{width}} {agree(line[noun], noun[:-1], noun):<{len(noun)}}"
@@ -186,7 +186,7 @@ def row_command(
         for name, value in facts.items():
             for one in value if isinstance(value, list) else [value]:
                 if one is not None:
-                    # A text of several lines could say in lines of its own what became of its row.
+                    # A text of several lines could pretend to be lines of this output.
                     console.print(f"{name:>16}  {visible(str(_place(one)))}")
         if made:
             console.print()
@@ -198,9 +198,9 @@ def row_command(
 def _at_service(
     connection: "psycopg.Connection", row: Any, decisions: list[Any], *, as_json: bool
 ) -> dict[str, Any]:
-    """What was sent of a row, what was answered, what it had come to before; and who decided.
+    """What was sent for a row, what was answered, what happened before; and who decided.
 
-    In lines a decision stands beside what it was about, and not among the others once more.
+    In lines, a decision stands beside what it was about, and is not listed again among the others.
     """
     from connectors.postgres.push.sends import Selection, list_sends
     from flows.commands.sent_lines import listed_words, sent_json, sent_lines
@@ -215,7 +215,7 @@ def _at_service(
 
 
 def _next(connection: "psycopg.Connection", row: Any) -> list[str]:
-    """What to do about the errors of a row, and where it is still though it was taken back."""
+    """What to do about the errors of a row, and where it still is although it was taken back."""
     from connectors.postgres.batches.attempts import AttemptRow, later_attempts
     from connectors.postgres.batches.ledger import find_batch
     from connectors.postgres.runs.row_history import may_be_at_service
@@ -245,7 +245,7 @@ def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _history(connection: "psycopg.Connection", row: Any, file: str) -> dict[str, Any]:
-    """What had become of a row that was taken back, who decided what, and which breaks name it."""
+    """The state of a row before it was taken back, decisions about it, and breaks that name it."""
     from connectors.postgres.runs.row_history import breaks_of_row, decisions_of_row, verdict_before
 
     return {
@@ -274,7 +274,7 @@ def _other_rows(connection: "psycopg.Connection", row: Any) -> dict[str, Any]:
     writer = other_writer(connection, table, place)
     taken = taken_in_for(connection, here) if here and here.state == CORRECTED else None
     if writer is None and taken is not None:
-        # What was said of it stands in another row, perhaps under another key.
+        # Its repair is in another row, perhaps under another key.
         instead = RowPlace(taken.extract_id, taken.record_number)
         writer = other_writer(connection, table, instead)
         if writer is None and taken.state in WRITTEN:
@@ -389,7 +389,7 @@ def undo_command(
 
     Example: `recon undo 12 --reason "delivered for the wrong tenant"`
 
-    Exit code 0: it is undone; 1: it is, and a kept file of it is not what was delivered.
+    Exit code 0: undone; 1: undone, but one of its kept files is not what was delivered.
     """
     from flows.stages.undo import undo_and_tell
 

@@ -44,7 +44,7 @@ Run = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Breaks that fit all that is given."""
+    """Breaks that match everything given."""
 
     code: Annotated[str | None, Parameter(help="Only breaks of this code, as AMOUNT.")] = None
     state: Annotated[
@@ -62,7 +62,7 @@ class Filter:
     ] = None
 
     def chosen(self, ids: tuple[str, ...]) -> "Chosen":
-        """These, and only where they are among the ids, if any are given."""
+        """These breaks, limited to the ids if any are given."""
         from flows.stages.reconcile.breaks import Chosen
 
         return Chosen(ids, *astuple(self))
@@ -74,7 +74,7 @@ EVERY = Filter()
 
 @dataclass(frozen=True, slots=True)
 class AskedBreaks:
-    """Who decides about which breaks of which run, and for whom it is printed."""
+    """Who decides about which breaks of which run, and the form of the output."""
 
     by: By = None
     which: Which = EVERY
@@ -184,7 +184,7 @@ def propose_command(
 
 @breaks_command.command(name="reopen")
 def reopen_command(*ids: Ids, reason: Reason, asked: Deciding = ABOUT_ALL) -> int:
-    """Take an acceptance back, or the word that a break is resolved.
+    """Take back an acceptance, or a claim that a break is resolved.
 
     Example: `recon breaks reopen 1f0c2a9b7e3d4c55 --reason "the bank has not paid"`
     """
@@ -198,7 +198,7 @@ def resolve_command(
     at: Annotated[Literal["source", "service"], Parameter(help="Where it was put right.")],
     asked: Deciding = ABOUT_ALL,
 ) -> int:
-    """Say that breaks were put right; the next reconciliation looks, and reopens what was not.
+    """Claim that breaks were put right; the next reconciliation reopens those that were not.
 
     Example: `recon breaks resolve 1f0c2a9b7e3d4c55 --at service --reason "corrected by hand"`
     """
@@ -226,7 +226,7 @@ def comment_command(
     reason: Annotated[str, Parameter(name="--text", help="What to say.", validator=stated)],
     asked: Deciding = ABOUT_ALL,
 ) -> int:
-    """Say something about breaks; where they stand does not change.
+    """Comment on breaks without changing their state.
 
     Example: `recon breaks comment 1f0c2a9b7e3d4c55 --text "asked the bank"`
     """
@@ -322,7 +322,7 @@ def _facts(row: dict[str, Any]) -> dict[str, Any]:
 
     exact = {name: plain(value) for name, value in row.items() if isinstance(value, Decimal)}
     texts = {name: value for name, value in row.items() if name.endswith(BEYOND)}
-    # What no exact column holds stands in the amount's own place.
+    # A value that no exact column holds replaces the amount.
     whole = {name.removesuffix(BEYOND): value for name, value in texts.items() if value is not None}
     return {name: value for name, value in (row | exact | whole).items() if name not in texts}
 
@@ -333,7 +333,7 @@ def _state(line: dict[str, Any]) -> str:
 
 
 def _key(line: dict[str, Any]) -> str:
-    """The key, with the tenant where it says none: two tenants may have a debt of one number."""
+    """The key, with the tenant if the key lacks it: two tenants may have a debt with one number."""
     key, tenant = str(line["key"]), line["tenant"]
     return key if tenant is None or key.endswith(f"/{tenant}") else f"{key} tenant {tenant}"
 
@@ -345,7 +345,7 @@ def _currency(number: int | None, names: Mapping[str, str]) -> str | None:
 
 
 def _money(plain: str | None) -> str | None:
-    """An amount as reports have it: two decimals or more, a very long one by powers of ten."""
+    """An amount as in reports: at least two decimals, a very long one with powers of ten."""
     from flows.report.spelling import ungrouped
 
     number = Decimal(plain or "NaN")

@@ -1,4 +1,4 @@
-"""What the commands share with a terminal: progress, tables, JSON."""
+"""What the commands share for terminals: progress, tables, JSON."""
 
 import json
 import logging
@@ -44,11 +44,11 @@ WARNING = (
     *("recon.database", "recon.desk", "recon.mail", "recon.push", "recon.reconcile"),
     *("recon.report", "recon.service", "recon.sign", "recon.witness"),
 )
-"""Loggers whose warnings nothing that a command prints says again."""
+"""Loggers whose warnings no output of a command repeats."""
 
 
 def within(least: float, most: float) -> Callable[[Any, Any], None]:
-    """A validator of an option: a number from `least` to `most`, which what is no number is not."""
+    """A validator of an option: a number from `least` to `most`; NaN is not accepted."""
 
     def validate(_type: Any, value: Any) -> None:
         for one in value if isinstance(value, tuple) else (value,):
@@ -59,19 +59,19 @@ def within(least: float, most: float) -> Callable[[Any, Any], None]:
 
 
 def stated(_type: Any, value: Any) -> None:
-    """A validator of an option that is kept as a reason: blanks are none."""
+    """A validator of an option that is kept as a reason, which must not be blank."""
     if value is not None and not str(value).strip():
         raise ValueError("A reason is needed; it is kept in the audit trail.")
 
 
 COUNT = within(1, 1_000_000)
 MOST = ("--most", "--last")
-"""How many lines a list has at most; the second is its earlier name."""
+"""Names of the option for a list's most lines; the second is its earlier name."""
 NUMBER = within(1, 2**63 - 1)
 LISTED = within(-(2**31), 2**31 - 1)
-"""Numbers that the database gives, of batches and runs; what may be one is looked for."""
+"""Range of numbers that the database gives to batches and runs; numbers within it are looked up."""
 ANY_ID = within(-(2**63), 2**63 - 1)
-"""What a column of 64 bits can hold."""
+"""Range of a 64-bit column."""
 PORT = within(0, 65_535)
 DAYS = within(1, 36_500)
 SECONDS = within(0, 86_400)
@@ -79,35 +79,35 @@ SECONDS = within(0, 86_400)
 IN_ONE_PIECE = ("Id", "Code")
 """Columns whose cells are never broken."""
 WIDE = 200
-"""Columns of a table where nobody watches, so that a script reads whole lines."""
+"""Width of a table where nobody watches, so that scripts read whole lines."""
 WORD = 10
-"""Least columns in which a word is read as one."""
+"""The least width in which a word can be read as one."""
 
 
 class Printed(Console):
-    """A console on which delivered text can neither move the cursor nor turn the writing round."""
+    """A console on which delivered text can neither move the cursor nor reverse the writing."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print; of signs without a shape only line ends keep their meaning."""
+        """Print; among invisible characters, only line ends keep their effect."""
         printed = (printable(one) if isinstance(one, str) else one for one in objects)
         super().print(*printed, **options)
 
 
 def _width() -> int | None:
-    """None: that of the terminal. Where COLUMNS says there is none, rich would write nothing."""
+    """The width; None: the terminal's. For COLUMNS=0 rich would write nothing."""
     columns = os.environ.get("COLUMNS", "")
     return WIDE if columns.isascii() and columns.isdigit() and int(columns[:9]) == 0 else None
 
 
 def out() -> Console:
-    """Where results go; delivered text in it is never taken for markup."""
+    """Where results go; delivered text in them is never taken for markup."""
     return Printed(markup=False, highlight=False, soft_wrap=True, width=_width())
 
 
 def refuse_password(address: str, option: str, ways: str) -> None:
-    """Refuse an address with a password: whoever may list processes reads a command line."""
+    """Refuse an address with a password, because other users can read command lines."""
     if "://" in address and address_problem(address):
-        return  # Whoever opens it says what is wrong with it, and shows nothing of it.
+        return  # Opening it will report what is wrong, without showing any of it.
     try:
         parts = urlsplit(address)
         given = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
@@ -115,7 +115,7 @@ def refuse_password(address: str, option: str, ways: str) -> None:
         named = "|".join(SECRET_PARAMETERS)
         held = held or bool(re.search(rf"\b(?:{named})\s*=", address, re.IGNORECASE))
     except ValueError:
-        held = True  # What cannot be read may hold one.
+        held = True  # An address that cannot be read may contain a password.
     if held:
         raise SettingsError(
             f"{option} holds a password, which others on this machine can read on a command line. "
@@ -124,7 +124,7 @@ def refuse_password(address: str, option: str, ways: str) -> None:
 
 
 def print_json(value: Any, *, of_many: bool = False) -> None:
-    """One JSON document on standard output, for scripts; one of many is one line, told at once."""
+    """Print one JSON document for scripts; one of many takes one line and is flushed at once."""
     indent = None if of_many else 2
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=indent, default=str) + "\n")
     if of_many:
@@ -132,12 +132,12 @@ def print_json(value: Any, *, of_many: bool = False) -> None:
 
 
 def older_message(most: int) -> str:
-    """Whoever reads a list of the latest is told that it is not all."""
+    """The message that a list of the latest is not complete."""
     return f"There are older ones: --most {2 * most} lists more."
 
 
 def answer(as_json: bool, facts: Any, text: str) -> int:
-    """Say what was done, to a script or to a person; the exit code of what went well."""
+    """Say what was done, to a script or to a person; returns the exit code for success."""
     if as_json:
         print_json(facts)
     else:
@@ -148,7 +148,7 @@ def answer(as_json: bool, facts: Any, text: str) -> int:
 def print_table(
     names: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()
 ) -> None:
-    """A table; delivered text in it stays on its line and cannot move the cursor."""
+    """Print a table; delivered text stays on its line and cannot move the cursor."""
     from flows.report.spelling import shortened
 
     cells = [["" if one is None else shortened(str(one), WIDE) for one in row] for row in rows]
@@ -161,8 +161,8 @@ def print_table(
         return
     table = Table(box=None, pad_edge=False, header_style="")
     for name in names:
-        # An id or code is copied into the next command: it stays in one piece, whatever else is
-        # there.
+        # Ids and codes are copied into further commands, so they stay in one piece whatever the
+        # other columns need.
         table.add_column(
             name,
             justify="right" if name in right else "left",
@@ -175,7 +175,7 @@ def print_table(
 
 
 def _fits(width: int, names: Sequence[str], cells: Sequence[Sequence[str]]) -> bool:
-    """Whether every column has room for a word; narrower ones hold a letter or two a line."""
+    """Whether every column has room for a word; narrower ones show a letter or two per line."""
     least = 2 * (len(names) - 1)
     for name, *column in zip(names, *cells, strict=True):
         natural = max(map(cell_len, (name, *column)))
@@ -184,7 +184,7 @@ def _fits(width: int, names: Sequence[str], cells: Sequence[Sequence[str]]) -> b
 
 
 def _paragraph(names: Sequence[str], row: Sequence[str], width: int) -> list[str]:
-    """A row of a table that is too wide: its first cell, and below it what the others hold."""
+    """A row of a table that is too wide: its first cell, and below it the others."""
     others = [f"{name}: {cell}" for name, cell in zip(names[1:], row[1:], strict=True) if cell]
     lines = textwrap.wrap(
         "; ".join(others),
@@ -220,13 +220,13 @@ def workspace(
 ) -> "Iterator[Workspace]":
     """The workspace of a command of `schemas.guards.commands`, its database opened and migrated.
 
-    Raises StatementRefused where the account of the database may not run it, and LoginRefused where
-    that is shown nothing without a login. None: what the command may do is a right of whoever is
-    logged in, and not of that account. Pushes that are held are said on standard error, unless the
-    command says so itself. Where a trigger is switched off, only a command that is not `guarded`
-    goes on, and tells it itself.
+    Raises StatementRefused if the database account may not run the command, and LoginRefused if
+    that account is shown nothing without a login. Command None: permission depends on the person
+    logged in rather than the account. Held pushes are reported on standard error, unless the
+    command reports them itself. If a trigger is switched off, only a command that is not `guarded`
+    goes on, and reports that itself.
     """
-    # They import SQLAlchemy and Alembic, which `--help` need not wait for.
+    # These import SQLAlchemy and Alembic, which `--help` need not wait for.
     from connectors.currencies import read_currencies
     from connectors.postgres.accounts import act_as, acting, refuse_nobody
     from connectors.postgres.command_rights import refuse_without_right
@@ -236,7 +236,7 @@ def workspace(
     from schemas.guards.commands import READ_NO_ROWS
 
     settings = read_settings()
-    read_currencies(settings.currencies)  # Not after the work, when a report is written.
+    read_currencies(settings.currencies)  # Fails before the work rather than in the report.
 
     token = kept_token(settings.login_file)
     acts = False
@@ -255,7 +255,7 @@ def workspace(
             act_as(connection, None)
             refuse_nobody(connection)
 
-    # Of a login that ended before, nothing is left: whoever types here is nobody.
+    # After an earlier login has ended, the user of the command is nobody.
     database = open_database(settings, ask, guarded=guarded)
     if acts:
         database = database.as_login(token)
@@ -264,12 +264,12 @@ def workspace(
 
 
 def say_next_look(trouble: Exception, seconds: float) -> None:
-    """Say what kept a standing command from its work, and when it tries again."""
+    """Say what kept a standing command from its work, and when it will try again."""
     tell(f"{trouble} The next look is in {seconds:g} s.")
 
 
 class _PrintableFormatter(logging.Formatter):
-    """What it warns of may name what was delivered."""
+    """Makes warnings printable, since they may quote delivered names."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
@@ -277,7 +277,7 @@ class _PrintableFormatter(logging.Formatter):
 
 @contextmanager
 def show_warnings() -> "Iterator[None]":
-    """Say on standard error what the loggers in WARNING warn of; nobody would know."""
+    """Show the warnings of the loggers in WARNING on standard error, as nothing else does."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
     handler.setFormatter(_PrintableFormatter("recon: %(message)s"))

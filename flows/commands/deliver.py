@@ -17,7 +17,7 @@ from schemas.counting import agree, grouped, quantity
 from schemas.reasons import remedies
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
-# What works on frames and rows is imported where it is called: `--help` need not wait for it.
+# Modules that work on frames and rows are imported where they are called, after `--help`.
 if TYPE_CHECKING:
     from connectors.files.profiles.profile import Profile
     from flows.stages.examining.verdicts import FileVerdict
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 REJECTS_SHOWN = 20
 REJECTS_READ = 1000
-"""Rejects of a file that are looked at for what else is wrong."""
+"""Rejects of a file that are searched for further reasons."""
 
 Location = Annotated[str, Parameter(help="Folders, files, patterns, zips or URLs.")]
 Record = Annotated[str | None, Parameter(help="Record kind, where the header does not tell.")]
@@ -119,7 +119,7 @@ def import_command(
 
 
 def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = False) -> int:
-    """Tell what became of a batch and where its report is; gives the exit code."""
+    """Say what became of a batch and where its report is; returns the exit code."""
     from connectors.postgres.batches.batch_reports import PAGE, folder_of
     from flows.report.next_step import commands, decisions, left_of
     from flows.report.text import render_text, verdict_of
@@ -221,7 +221,7 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
 
 
 def _of_records(report: "BatchReport") -> Iterator[str]:
-    """What of each record kind is in no error, and somebody should know of."""
+    """Facts about each record kind that are not errors, but that somebody should know."""
     from connectors.postgres.batches.written_over import LATER_BATCH, OTHER_FEED, SECOND_RECORD
 
     for chain in report.chains:
@@ -239,7 +239,7 @@ def _of_records(report: "BatchReport") -> Iterator[str]:
         found = _of_others(report, code)
         for chain in report.chains:
             for other, count in found.get(chain.record, {}).items():
-                # Of a batch that was undone nothing is updated any more.
+                # For a batch that was undone, nothing counts as updated any more.
                 if "updated" in chain.states:
                     every = quantity(chain.states["updated"].rows, "updated record", grouped)
                     were = agree(count, "was", "were")
@@ -253,7 +253,7 @@ def _of_records(report: "BatchReport") -> Iterator[str]:
 
 
 def _of_others(report: "BatchReport", code: str) -> dict[str, dict[str, int]]:
-    """By record kind, of how many records notes of a code say who else delivered them."""
+    """By record kind: who else delivered its records, and how many, from notes with this code."""
     found: dict[str, dict[str, int]] = {}
     for note in report.notes:
         if note.code == code:
@@ -269,7 +269,7 @@ def _why_superseded(record: str, rows: int) -> str:
 
 
 def _at_service(ended: "Ended", *, with_rows: bool) -> Iterator[str]:
-    """What became of each record kind there, by the state of its rows, and what is not sent."""
+    """What became of each record kind at the service, by row state, and what is not sent."""
     from flows.stages.push import not_sent, not_sent_text
 
     for one in ended.report.pushed if with_rows else ():
@@ -279,7 +279,7 @@ def _at_service(ended: "Ended", *, with_rows: bool) -> Iterator[str]:
 
 
 def refuse_unknown(record: str | None) -> None:
-    """Raise DeliveryError for a record kind that is none."""
+    """Raise DeliveryError for an unknown record kind."""
     if record is not None and record not in EXTRACTS:
         raise DeliveryError(
             f"There is no record kind {record!r}. Known: {', '.join(sorted(EXTRACTS))}."
@@ -287,7 +287,7 @@ def refuse_unknown(record: str | None) -> None:
 
 
 def profile_of(path: Path | None, record: str | None, **terms: Any) -> "Profile":
-    """The profile a command names, with what it states beside it; raises ProfileError."""
+    """The profile a command names, with terms stated beside it; raises ProfileError."""
     from connectors.files.profiles.profile import DEFAULT
     from connectors.files.profiles.profile_file import load_profile, with_terms
 
@@ -296,7 +296,7 @@ def profile_of(path: Path | None, record: str | None, **terms: Any) -> "Profile"
 
 
 def other_rows(verdict: "FileVerdict") -> str:
-    """What of a file is neither good nor in error."""
+    """The rows of a file that are neither good nor in error."""
     text = f", {verdict.excluded:,} left out" if verdict.excluded else ""
     if verdict.superseded:
         text += f", {verdict.superseded:,} superseded by another row with the same key"
@@ -306,19 +306,19 @@ def other_rows(verdict: "FileVerdict") -> str:
 
 
 def tell_held(because: str | None) -> None:
-    """Say that an import would be held, if it would."""
+    """Say why an import would be held, if it would."""
     if because:
         out().print(f"an import is held: {because}")
 
 
 def tell_message(verdict: "FileVerdict") -> None:
-    """Say what there is to say of a file that is not refused; why it is held is told by itself."""
+    """Show the message about a file that is not refused; why it is held is shown separately."""
     if verdict.message and not verdict.unproven:
         out().print(f"  {verdict.message}")
 
 
 def _no_rows(lines: Mapping[str, tuple[int, int]]) -> str:
-    """What of a file is no row: by the code of the note, how many lines and the first of them."""
+    """Lines of a file that are no rows: by the note's code, how many, and the first of them."""
     text = ""
     for code, noun, rest in (
         ("NoValue", "line", " without a value"),

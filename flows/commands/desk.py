@@ -46,7 +46,7 @@ def desk_command(
     settings = read_desk_settings()
     stopped = stop_requested()
     with workspace(say_held=False) as place:
-        # Nobody who opens a page is whoever typed this.
+        # Visitors of the pages must not act by the login of the person who started this.
         provider = Provider(settings.provider) if settings.provider else None
         desk = Desk(place.as_login(None), settings, provider, start=_start())
         with serving(desk, host, port, ahead=True) as url:
@@ -57,7 +57,7 @@ def desk_command(
 
 
 def _start() -> "Callable[[Workspace, int], None]":
-    """How jobs are started: by Prefect where its server is named, else as processes from here."""
+    """How jobs are started: by Prefect if its server is named, else as processes here."""
     if os.environ.get("PREFECT_API_URL"):
         from flows.ops.start_job import start_flow
 

@@ -1,7 +1,7 @@
-"""What nobody foresaw on the command line: one line for the user, the traceback in a file.
+"""Unforeseen errors on the command line: one line for the user, the traceback in a file.
 
 The text of a foreign error may quote a row, an address or a password, so it is neither shown nor
-kept; the places in the program are what a fault is mended by.
+kept; the places in the program are enough to mend a fault.
 """
 
 import os
@@ -18,7 +18,7 @@ from connectors.settings import home_folder
 from flows.commands.streams import tell
 
 WHOLE = "RECON_TRACEBACK"
-"""Set, the whole traceback is written to standard error as well, with the texts of errors."""
+"""If set, the whole traceback, with the texts of errors, also goes to standard error."""
 
 
 def tell_of_fault(error: BaseException, command: str) -> None:
@@ -33,7 +33,7 @@ def tell_of_fault(error: BaseException, command: str) -> None:
 
 
 def _place(error: BaseException) -> str:
-    """The line of ours that came last: what it called is seldom what is wrong."""
+    """The last line of our own code, because what it called is seldom at fault."""
     frames = extract_tb(error.__traceback__)
     root = str(Path(__file__).parents[2])
     ours = [frame for frame in frames if frame.filename.startswith(root)] or frames

@@ -1,4 +1,4 @@
-"""Who stands for it: `recon sign` and `recon audit`."""
+"""Signatures and the audit trail: `recon sign` and `recon audit`."""
 
 import re
 import sys
@@ -45,7 +45,7 @@ Run = Annotated[
 
 
 def whole_hash(_type: object, text: str | None) -> None:
-    """A validator of a hash of the trail: part of one is in no link."""
+    """A validator of a hash in the trail, which has to be complete to match a link."""
     if text is not None and re.fullmatch(f"[0-9a-f]{{{HASH}}}", text) is None:
         raise ValueError(
             f"Must be the whole hash, {HASH} signs of 0-9 and a-f, as this command prints it."
@@ -92,9 +92,9 @@ def approve_command(
 
     Example: `recon sign approve 7 --by "B. Osei"`
 
-    Where rules, feed profiles, settings or the version of recon changed since the report that was
-    signed last, page one lists what changed, and the approver accepts all of it by naming its hash.
-    Where the report restates an earlier day, the approver names that day.
+    If rules, feed profiles, settings or the version of recon changed since the report that was
+    signed last, page one lists the changes, and the approver accepts them all by naming their hash.
+    If the report restates an earlier day, the approver names that day.
 
     Exit code 0: approved; 1: open breaks, changes or a restatement wait for a decision; 2: refused.
     """
@@ -125,12 +125,12 @@ def verify_command(
 ) -> int:
     """Prove that no event, decision, signature or run was changed, removed or slipped in.
 
-    The chain is held against the witnesses of RECON_AUDIT_WITNESS, which the owner of the database
-    cannot rewrite. Where none is set, note the hash it prints outside this system.
+    The chain is compared with the witnesses of RECON_AUDIT_WITNESS, which the owner of the database
+    cannot rewrite. If none is set, note the printed hash outside this system.
 
     Example: `recon audit verify --noted 5f0e...`
 
-    Exit code 0: the chain holds, and so does every witness that is set; 1: it names the first
+    Exit code 0: the chain holds, and so does every witness that is set; 1: named are the first
     broken link, or else all that differs from the events; each witness that does not hold; and what
     could not be given or checked.
     """
@@ -173,7 +173,7 @@ def key_command(*, json: Json = False) -> int:
     """Make the key that witnesses are signed with, and print its public key.
 
     It is kept at RECON_AUDIT_KEY (default: audit-key.pem in RECON_HOME), readable by its owner
-    alone. A key that is there is used and never overwritten.
+    alone. An existing key is used and never overwritten.
 
     Example: `recon audit key > for-the-auditor.pem`
     """
@@ -331,12 +331,12 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
 
 
 def _detail(text: str | None) -> str:
-    """What an event says beside its reason; a hash by its beginning, which is enough to find it."""
+    """An event's detail; hashes are shortened, which is enough to find them."""
     from connectors.postgres.trail import read_detail
 
     facts = {name: str(value) for name, value in read_detail(text).items() if value is not None}
     if not facts:
-        # A version before this took any text.
+        # An earlier version accepted any text.
         return text if text not in (None, "{}") else ""
     return ", ".join(
         f"{name} {value[:12] + '...' if len(value) == HASH else value}"

@@ -36,10 +36,10 @@ def watch_command(
     profile: Feed = None,
     json: Json = False,
 ) -> int:
-    """Import every delivery that is complete in an inbox, once, and move it to the archive there.
+    """Import every complete delivery in an inbox, once, and move it to the archive there.
 
-    A name that ends in .part or .tmp, or is hidden, is left until it is renamed. What cannot be
-    read goes to quarantine, with the reason beside it.
+    A file that is hidden, or whose name ends in .part or .tmp, is left until it is renamed. A
+    delivery that cannot be read goes to quarantine, with the reason beside it.
 
     With --json and without --once, each look that found something prints a document on one line.
 
@@ -91,7 +91,7 @@ def watch_command(
 
 
 def _folder(named: str | None) -> Path | None:
-    """The folder that was named, if one was; raises DeliveryError for an empty name."""
+    """The named folder, or None; raises DeliveryError for an empty name."""
     from connectors.files.incoming.stores import location_of
 
     return None if named is None else Path(location_of(named))
@@ -161,10 +161,10 @@ def housekeeping_command(
 
 @archive_command.command(name="verify")
 def verify_command(*, json: Json = False) -> int:
-    """Hash every kept file again, and the files of every report, against what the ledger says.
+    """Hash every kept file, and the files of every report, and compare them with the ledger.
 
     A file that is missing, cut, altered or another's is named with the batches that brought it.
-    Importing it again puts its bytes back. `recon housekeeping --verify` does the same on its way.
+    Importing it again puts its bytes back. `recon housekeeping --verify` checks the same.
 
     Example: `recon archive verify`
 

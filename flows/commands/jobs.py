@@ -1,4 +1,4 @@
-"""Work that is asked for at the desk: `recon job` does one, `recon jobs` lists or does them."""
+"""Work ordered at the desk: `recon job` does one job, `recon jobs` lists or does them."""
 
 import sys
 import time
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def job_command(
     number: Annotated[int, Parameter(help="As the page Jobs lists it.", validator=LISTED)],
 ) -> int:
-    """Do a job that somebody asked for at the desk, in their name.
+    """Do a job that was ordered at the desk, in the name of the person who ordered it.
 
-    One process does it at a time. A job whose process was killed is done by the same command: what
-    was done of it before is not done twice.
+    Only one process does it at a time. If its process was killed, run the command again: nothing is
+    done twice.
 
     Example: `recon job 12`
 
@@ -42,7 +42,7 @@ def job_command(
     from flows.stages.jobs.work import do_job
 
     with workspace("job", say_held=False) as place:
-        # Whoever types this, or whose machine this is, is not who asked.
+        # The person typing this, or owning this machine, is not the one who ordered the job.
         done = do_job(place.as_login(None), number)
     out().print(done.message)
     return done.exit_code
@@ -58,10 +58,10 @@ def jobs_command(
     most: Annotated[int, Parameter(name=MOST, help="How many to list.", validator=COUNT)] = 20,
     json: Json = False,
 ) -> int:
-    """List what was asked for at the desk, or do what nobody has taken yet.
+    """List jobs that were ordered at the desk, or do those that nobody has taken yet.
 
-    A desk whose database account loads nothing only orders work: this does it, with an account of
-    its own.
+    A desk whose database account may not load rows only orders work; this command does it, with an
+    account of its own.
 
     With --watch and --json, each look that did something prints a document on one line.
 
@@ -72,7 +72,7 @@ def jobs_command(
     from connectors.postgres.jobs import find_job, list_jobs
 
     with workspace("jobs --watch" if watch else "jobs", say_held=False) as place:
-        # Whoever starts it is not who asked, and their login ends before it does.
+        # The person starting this did not order the jobs, and their login would end before it.
         worker = place.as_login(None)
         while watch:
             done: list[tuple[int, int]] = []
@@ -109,10 +109,10 @@ def jobs_command(
 
 
 def do_ordered(place: "Workspace", *, quiet: bool) -> list[tuple[int, int]]:
-    """Do every job that nobody has taken; what goes wrong with one keeps none of the others.
+    """Do every job that nobody has taken; an error in one does not stop the others.
 
-    Returns the number and the exit code of each, and says them unless it is to be quiet. Raises
-    DatabaseUnusable; a job that it was away from has stopped, and can be started again.
+    Returns the number and exit code of each, and prints them unless `quiet`. Raises
+    DatabaseUnusable; a job that lost the database has stopped, and can be started again.
     """
     from connectors.postgres.jobs import ordered_jobs
     from flows.commands.fault import tell_of_fault
@@ -127,7 +127,7 @@ def do_ordered(place: "Workspace", *, quiet: bool) -> list[tuple[int, int]]:
         except JobHeldElsewhere:
             continue
         except DatabaseUnusable:
-            raise  # Nor are there any others.
+            raise  # The database is lost for the other jobs too.
         except ReconError as error:
             tell(f"job {number}: {error}")
             ended.append((number, error.exit_code))

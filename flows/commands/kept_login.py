@@ -1,4 +1,4 @@
-"""Who types here: the password that is typed, and the login in the file `recon login` keeps."""
+"""The person at the command line: passwords as typed, and the login file of `recon login`."""
 
 import sys
 from getpass import getpass
@@ -8,12 +8,12 @@ from connectors.errors import ReconError, SettingsError
 from connectors.files.disk.atomic import write_file
 
 NONE_THERE = (FileNotFoundError, NotADirectoryError)
-"""Where HOME is no folder, as in a container, nobody has logged in."""
+"""Without a home folder, as in some containers, nobody has logged in."""
 ELSEWHERE = "RECON_LOGIN_FILE names another place; by default it is in the home folder, HOME."
 
 
 def kept_token(path: Path | None) -> str | None:
-    """The token that is kept; None: nobody has logged in here."""
+    """The kept token; None if nobody has logged in here."""
     if path is None:
         return None
     try:
@@ -30,7 +30,7 @@ def kept_token(path: Path | None) -> str | None:
 
 
 def keep_token(path: Path, token: str) -> None:
-    """Keep a login, for nobody else to read; raises SettingsError where that cannot be."""
+    """Keep a login in a private file; raises SettingsError if that fails."""
     try:
         write_file(path, f"{token}\n".encode())
     except ReconError as error:
@@ -56,7 +56,7 @@ def _unusable(path: Path, what: str, error: OSError) -> SettingsError:
 
 
 def typed(prompt: str, what: str) -> str:
-    """What is typed without being shown, or the next line of standard input."""
+    """Text that is typed without being shown, or the next line of standard input."""
     try:
         line = f"{getpass(prompt)}\n" if sys.stdin.isatty() else sys.stdin.readline()
     except EOFError:

@@ -1,4 +1,4 @@
-"""Getting to know it: `recon demo` and `recon fields`."""
+"""Getting to know recon: `recon demo` and `recon fields`."""
 
 from typing import Annotated
 

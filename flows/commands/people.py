@@ -1,4 +1,4 @@
-"""Who somebody is: `recon login`, `logout`, `whoami` and `recon user`."""
+"""Logins and accounts: `recon login`, `logout`, `whoami` and `recon user`."""
 
 import sys
 from collections.abc import Callable
@@ -39,7 +39,7 @@ LIMIT_DIGITS, LIMIT_DECIMALS = 20, 18
 
 
 def may_limit(_type: object, above: Decimal | None) -> None:
-    """A validator of an amount above which two people decide: what the database keeps of one."""
+    """A validator of the amount above which two people decide: one that the database can keep."""
     if above is None:
         return
     text = format(above, "f") if above.is_finite() else ""
@@ -63,7 +63,7 @@ def login_command(
 ) -> int:
     """Log in: what you decide and sign here is yours from then on, until you log out.
 
-    The password is asked for; where nobody types, it is the first line of standard input.
+    The password is asked for; without a terminal, it is the first line of standard input.
 
     Example: `recon login anna.meyer`
     """
@@ -198,7 +198,7 @@ def change_command(
     all_tenants: Annotated[bool, Parameter(help="Bound to no tenant.")] = False,
     subject: Subject = None,
 ) -> int:
-    """Change what is given; what is not given stays. An empty --subject: a password again.
+    """Change the given details of an account; others stay. An empty --subject: a password again.
 
     Example: `recon user change anna.meyer --role preparer --role approver`
     """
@@ -245,8 +245,8 @@ def enable_command(name: Name) -> int:
 def password_command(name: Name) -> int:
     """Set a password, and end every other login of the account.
 
-    Your own one is asked for first; an administrator, and the owner of the schema, set any.
-    Where nobody types, standard input has them, a line each.
+    To change your own, type the present one first; an administrator and the owner of the schema may
+    set any. Without a terminal, passwords are read from standard input, a line each.
 
     Example: `recon user password anna.meyer`
     """
@@ -385,7 +385,7 @@ def _subscribed(name: str, scope_text: str, address: str | None) -> str:
         place.database.connect() as connection,
         witnessed(place, connection),
     ):
-        # One of an earlier version may have what somebody typed, which is meant as it stands.
+        # A scope of an earlier version may have exactly the text that was typed.
         scope = scope_text if latest_run(connection, scope_text) else scope_meant(scope_text)
         keep_subscription(connection, name, scope, address)
     return scope

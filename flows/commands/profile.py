@@ -89,7 +89,7 @@ def try_command(
 
 
 def _show(tried: "Tried", whole: str) -> None:
-    """What was tried, and the command that lists all rows with errors."""
+    """The trial's result, and the command that lists all rows with errors."""
     console, verdict, header = out(), tried.verdict, tried.header
     if header is None:
         console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")

@@ -34,7 +34,7 @@ States = Annotated[
 
 
 class Unsent(StrEnum):
-    """What the rows are that the restored database has as unsent."""
+    """What is known about rows that the restored database has as unsent."""
 
     IN_DOUBT = "in_doubt"
     UNSENT = "unsent"
@@ -57,7 +57,7 @@ def push_command(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Send unsent rows: every PUT until it is there, a POST again only if it was not carried out.
+    """Send unsent rows: every PUT until it succeeds, a POST again only if it was not carried out.
 
     Run it again at any time: what was acknowledged is not sent again. A batch that cannot be pushed
     is reported and does not hold up the others. Example: `recon push 12`

@@ -46,11 +46,11 @@ def reconcile_command(
     Breaks of the run before in the same scope are carried forward. The report, its workbook, the
     list of breaks and files to correct are written to a folder of their own.
 
-    What is dated after --as-of stands apart: in no total and no break. A day before the last run of
+    Records dated after --as-of stand apart, in no total and no break. A day before the last run of
     the scope needs --restate, and its report replaces no other; a day in the future is refused.
 
-    With --pull the service's listings are read first, those that the records are held against. One
-    that cannot be read is named on the first page, and the run is incomplete.
+    With --pull, the listings that the records are compared with are read from the service first. A
+    listing that cannot be read is named on the first page, and the run is incomplete.
 
     Example: `recon reconcile --as-of 2026-03-31 --rules rules.toml`
 
@@ -59,8 +59,8 @@ def reconcile_command(
     """
     from connectors.memory import give_arrays_back
 
-    give_arrays_back()  # Polars hears of it while it is loaded, which is below.
-    # The steps import polars, which takes its time.
+    give_arrays_back()  # Has to come before polars is loaded, which happens below.
+    # The steps import polars, which takes a while.
     from flows.stages.pull import pull_compared
     from flows.stages.reconcile.as_of import today
     from flows.stages.reconcile.rules import read_rules

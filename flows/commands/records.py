@@ -48,7 +48,7 @@ def export_command(
 ) -> int:
     """Write the definitions that the database works with, a file each, for another machine.
 
-    No file that is there is written over. Example: `recon records export definitions`
+    Existing files are not overwritten. Example: `recon records export definitions`
     """
     from connectors.errors import DeliveryError
     from connectors.files.disk.atomic import write_file
@@ -74,10 +74,10 @@ def export_command(
 
 @records_command.command(name="apply")
 def apply_command() -> int:
-    """Make the database follow the definitions here, also where one is gone or older.
+    """Make the database follow the definitions here, even if one was removed or is older.
 
-    What rows hold stays: a change that would lose any of it, or read it otherwise, is refused. New
-    kinds and new fields need no command: the next one of the schema's owner brings them along.
+    A change that would lose values of rows, or read them differently, is refused. New kinds and new
+    fields do not need this command: the next command of the schema's owner adds them.
 
     Example: `recon records apply`
     """

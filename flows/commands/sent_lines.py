@@ -1,4 +1,4 @@
-"""What became of a row at the service, as `recon sends` and `recon row` show it."""
+"""The history of a row at the service, as `recon sends` and `recon row` show it."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def _facts(sent: "Sent | SentBefore") -> dict[str, Any]:
 
 
 def sent_lines(sent: "Sent") -> Iterator[str]:
-    """What was sent, what was answered, and before that what it had come to earlier."""
+    """What was sent and answered, followed by what had happened earlier."""
     yield f"{sent.operation} {_came_to(sent)}"
     yield f"push key {sent.push_key}"
     yield f"body     {sent.jsondata}"
@@ -36,7 +36,7 @@ def sent_lines(sent: "Sent") -> Iterator[str]:
 
 
 def listed_words(sent: "Sent") -> "set[WhoseWord | None]":
-    """The decisions that `sent_lines` tells of."""
+    """The decisions that `sent_lines` mentions."""
     earlier = ({one.decided, one.ended} for one in sent.earlier)
     return {sent.decided}.union(*earlier)
 

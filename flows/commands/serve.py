@@ -76,13 +76,13 @@ def sandbox_command(
 
 
 def _named_user(text: str) -> "User":
-    """An account of the command line, which everybody on this machine can read: no password."""
+    """A user without a password, since everybody on this machine can read a command line."""
     from connectors.sandbox import User
 
     name, colon, roles = text.partition(":")
     named = tuple(role for role in roles.strip(":").split(",") if role)
     if not (name and colon and named) or not set(named) <= set(ANY_ROLE):
-        # The text is not shown: it may hold a password.
+        # The text is not shown, because it may contain a password.
         raise SettingsError(
             f"--user must be NAME:ROLE[,ROLE], of the roles {', '.join(ANY_ROLE)}. A password does "
             "not belong on a command line, where others on this machine can read it: set "
@@ -120,7 +120,7 @@ def _user(text: str, place: str) -> "User":
     password, colon, roles = rest.rpartition(":")
     named = tuple(role for role in roles.split(",") if role)
     if not (name and password and colon and named) or not set(named) <= set(ANY_ROLE):
-        # The text is not shown: it holds a password.
+        # The text is not shown, because it contains a password.
         raise SettingsError(f"{place} must be {LINE}, of the roles {', '.join(ANY_ROLE)}.")
     return User(name, password, named)
 

@@ -1,4 +1,4 @@
-"""How a command ends that is told to stop: in order first, then at once."""
+"""How a command ends when it is told to stop: in order first, then at once."""
 
 import logging
 import os
@@ -11,20 +11,20 @@ from types import FrameType
 CLOSED = signal.SIGHUP
 """The terminal was closed, or the connection to it was lost."""
 STOP_SECONDS = 30
-"""What a command that was told to stop may take to end what it has under way."""
+"""How long a command may take to end its work in progress after it was told to stop."""
 WAKE = signal.SIGUSR1
 stopping = threading.Event()
 """Set once the command was told to stop."""
 
 
 def _stops() -> list[signal.Signals]:
-    """What stops a command; one that was begun to outlive its terminal, as by nohup, does."""
+    """The signals that stop a command; one started under nohup outlives its terminal."""
     outlives = signal.getsignal(CLOSED) is signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([] if outlives else [CLOSED])]
 
 
 def stop_on_signal(exit_code: int) -> None:
-    """End in order when told to; at the second time, or when that takes long, at once."""
+    """End in order when told to; at once if told again, or if that takes long."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         for name in _stops():
@@ -33,7 +33,7 @@ def stop_on_signal(exit_code: int) -> None:
         deadline.daemon = True
         deadline.start()
         stopping.set()
-        # It would say of the connection that was left in the middle what nobody asks any more.
+        # psycopg would warn about the interrupted connection, which no longer matters.
         logging.getLogger("psycopg").setLevel(logging.CRITICAL)
         interrupt()
 
@@ -43,9 +43,9 @@ def stop_on_signal(exit_code: int) -> None:
 
 
 def note_stops(exit_code: int) -> None:
-    """Let the end of a command, whose exit code is known, not be torn by a stop; a second one may.
+    """Keep a stop from tearing the end of a command whose exit code is known; a second stop may.
 
-    Where the command was told to stop before, the next one ends it at once anyway.
+    If the command was told to stop before, the next signal ends it at once anyway.
     """
 
     def note(_number: int, _frame: FrameType | None) -> None:
@@ -58,7 +58,7 @@ def note_stops(exit_code: int) -> None:
 
 
 def stop_requested() -> threading.Event:
-    """What is set once this process is told to stop, for servers that end by themselves then."""
+    """An event set once this process is told to stop, for servers that then end by themselves."""
     requested = threading.Event()
     for name in _stops():
         signal.signal(name, lambda *_: requested.set())
@@ -66,10 +66,10 @@ def stop_requested() -> threading.Event:
 
 
 def _wake_on_signal() -> None:
-    """Let no signal find the main thread asleep.
+    """Wake the main thread for every signal.
 
-    Whoever imports polars gets its handler for SIGINT in front of ours, and it lets a thread that
-    waits for another sleep on: Ctrl-C would do nothing until the wait is over.
+    Importing polars puts its own handler for SIGINT before ours, and that lets a thread that waits
+    for another sleep on: Ctrl-C would do nothing until the wait is over.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -87,9 +87,9 @@ def _wake_on_signal() -> None:
 
 
 def interrupt() -> None:
-    """Raise KeyboardInterrupt here, or between two steps of the event loop that is running.
+    """Raise KeyboardInterrupt here, or between two steps of a running event loop.
 
-    Anywhere else within the loop it would tear out a step, and what waits for it waits for ever.
+    Within a step it would tear the step out of the loop, and whatever waits for it would hang.
     """
     if "asyncio" in sys.modules:
         asyncio = sys.modules["asyncio"]

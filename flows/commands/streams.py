@@ -1,4 +1,4 @@
-"""Standard streams of a command, which may be closed, full, or left by their reader."""
+"""Standard streams of a command, which may be closed, full, or abandoned by their reader."""
 
 import codecs
 import os
@@ -12,11 +12,11 @@ from connectors.printable import printable
 
 UTF8 = "utf-8"
 NARROW, WIDE = 10, 10_000
-"""Columns of the least and the widest output; rich does not come to an end in one or two."""
+"""The least and the greatest width of output; rich never ends in one or two columns."""
 
 
 def _by_number(error: UnicodeError) -> tuple[str, int]:
-    """A sign as JSON escapes it, which not every escape of Python is: --json stays JSON."""
+    """Escape a character like JSON, unlike some escapes of Python, so that --json stays JSON."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
@@ -28,19 +28,18 @@ codecs.register_error(BY_NUMBER, _by_number)
 
 
 class Output:
-    """A standard stream that nobody may read any more: then nobody has to be told any more.
+    """A standard stream whose reader may leave, after which output is dropped.
 
-    The exit code is that of the work: a reader that has seen enough changes nothing about it. What
-    `must` arrive is a result, and its loss on a full disk is an error; a message to a person is
-    not.
+    The exit code is that of the work, which a satisfied reader does not change. With `must`, output
+    is a result, and losing it on a full disk is an error; a message to a person may be lost.
     """
 
     def __init__(self, stream: TextIO, *, must: bool) -> None:
         self.stream = stream
         self._lost = BrokenPipeError if must else OSError
         if isinstance(stream, TextIOWrapper):
-            # A sign that this terminal or file has not is shown by its number, and so is a byte of
-            # a file's name that is no text.
+            # Characters the terminal or file cannot show appear as numbers, and so do bytes of a
+            # file name that are not text.
             stream.reconfigure(errors=BY_NUMBER)
 
     def write(self, text: str) -> int:
@@ -52,14 +51,14 @@ class Output:
             return len(text)
 
     def flush(self) -> None:
-        """Hand over what was written, unless the reader has left."""
+        """Flush what was written, unless the reader has left."""
         try:
             self.stream.flush()
         except self._lost:
             self.leave()
 
     def leave(self) -> None:
-        """Send what is still to come, and what is kept to be tried again at the end, nowhere."""
+        """Send further output, and what is buffered for a last attempt, to nowhere."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.stream.fileno())
         os.close(nowhere)
@@ -69,14 +68,14 @@ class Output:
 
 
 def tell(text: str) -> None:
-    """Write a line to standard error: what was typed or delivered stays on it."""
+    """Write a line to standard error; typed or delivered text cannot leave that line."""
     line = printable(text).replace("\n", "\\n")
     sys.stderr.write(f"recon: {line}\n")
 
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Within, standard output and error can be written to, whatever they are."""
+    """Within the block, standard output and error can be written to in any case."""
     _open_closed_ones()
     _forget_no_width()
     out, err = Output(sys.stdout, must=True), Output(sys.stderr, must=False)
@@ -84,7 +83,7 @@ def standard_streams() -> Iterator[None]:
         try:
             yield
         finally:
-            # The interpreter would try again when it ends, and change the exit code.
+            # Otherwise the interpreter tries again at its end, and changes the exit code.
             try:
                 out.flush()
             except OSError:
@@ -93,7 +92,7 @@ def standard_streams() -> Iterator[None]:
 
 
 def _forget_no_width() -> None:
-    """Take a width that none has for none: whoever prints a table would fail at it."""
+    """Ignore an impossible width, with which printing a table would fail."""
     columns = os.environ.get("COLUMNS", "")
     number = (
         int(columns)
@@ -105,13 +104,13 @@ def _forget_no_width() -> None:
 
 
 def _open_closed_ones() -> None:
-    """Open the standard streams that were closed when the program began, as ones with nothing.
+    """Open standard streams that were closed at the start, as empty ones.
 
-    The next file or connection would have their number otherwise, and what a library or another
-    process writes to standard error would go there.
+    Otherwise the next file or connection gets their number, and receives what a library or another
+    process writes to standard error.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_RDWR)  # It takes the lowest number that is free.
+            nowhere = os.open(os.devnull, os.O_RDWR)  # Takes the lowest free number.
             os.set_inheritable(nowhere, True)
             setattr(sys, name, open(nowhere, mode, encoding=UTF8, closefd=False))  # noqa: SIM115

@@ -17,7 +17,7 @@ from schemas.counting import agree, quantity
 
 DETACH_SECONDS = 240
 UNDO_SECONDS = 25
-"""What is left behind a stop while it starts, before the command is ended."""
+"""How long a stop during the start may take to undo it, before the command is ended."""
 DOWN_SECONDS = 90
 
 
@@ -97,12 +97,12 @@ def down_command() -> int:
             left = stop_all(folder)
             note(folder, None)
             if answers(home / "postgres"):
-                # That of a dead process stops with the last one that asked for it: this.
+                # The server of a dead process stops together with the last process that uses it.
                 embedded_url(home / "postgres")
             were = f"{quantity(left, 'process')} left behind {agree(left, 'was', 'were')} stopped."
             out().print(were if left else "Nothing is up.")
             return 0
-    # One that has just begun has noted nothing yet: the note may be of a killed one before it.
+    # A run that has just begun has noted nothing yet; the note may be from a killed one before it.
     found = running.process.find() if running else None
     if running is None or found is None:
         raise ReconError("recon up is just starting here; ask again in a moment.")
@@ -132,7 +132,7 @@ def deploy_command(
             "PREFECT_API_URL is not set. Name the server, as in http://127.0.0.1:4200/api, "
             "or start one with `recon up`."
         )
-    check_own_kinds()  # The forms would be without any, and parameters that name one not be kept.
+    check_own_kinds()  # Without them, forms would lack these kinds, and parameters would be lost.
     from flows.ops.whose_server import refuse_unreachable
 
     refuse_unreachable(os.environ["PREFECT_API_URL"])
@@ -214,7 +214,7 @@ def _detached(settings: Settings, options: list[str]) -> int:
 
 
 def _displayed_if_up(settings: Settings) -> bool:
-    """Say what is up here; False: nothing is, or not yet."""
+    """Say what is up here; False if nothing is yet."""
     from flows.ops.laptop import show_held
     from flows.ops.running import describe, find
 

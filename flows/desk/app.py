@@ -1,7 +1,7 @@
-"""The desk as an application: its routes, and what holds for every request.
+"""The desk as an application: its routes, and the rules for every request.
 
-Nothing is shown before a login where there are accounts. A form without the mark of this browser's
-own pages is refused, and so is a host that the desk is not called by.
+If there are accounts, nothing is shown before a login. A form without the mark of this browser's
+own pages is refused, and so is a host name that is not the desk's.
 """
 
 import logging
@@ -88,8 +88,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 FORM_SECONDS = 30.0
 """How long a form without files may take to arrive."""
 LOGINS_AT_ONCE, PROVIDER_LOGINS_AT_ONCE, UPLOADS_AT_ONCE = 4, 16, 16
-"""A login takes memory and time, whether or not it is refused; one that a provider shows, as long
-as that takes to answer; an upload takes a connection."""
+"""A login takes memory and time, refused or not; a provider's login takes as long as its answer; an
+upload takes a connection."""
 BUSY = (
     f"{UPLOADS_AT_ONCE} uploads are under way already. Nothing was read of this one; send it again "
     "in a moment.\n"
@@ -105,9 +105,9 @@ class Desk:
     settings: DeskSettings = NOTHING_SET
     provider: Provider | None = None
     kept: Kept = field(default_factory=Kept)
-    """What pages of runs are made of."""
+    """The data that pages about runs are made from."""
     start: Callable[[Workspace, int], None] = start_here
-    """Has a job done that was ordered."""
+    """Starts the work of an ordered job."""
     logins: CapacityLimiter = field(default_factory=partial(CapacityLimiter, LOGINS_AT_ONCE))
     provider_logins: CapacityLimiter = field(
         default_factory=partial(CapacityLimiter, PROVIDER_LOGINS_AT_ONCE)
@@ -115,14 +115,14 @@ class Desk:
     uploads: CapacityLimiter = field(default_factory=partial(CapacityLimiter, UPLOADS_AT_ONCE))
 
     def turn(self, page: Page, method: str) -> CapacityLimiter | None:
-        """What somebody who logs in waits for: others who do, and nobody else for any of them."""
+        """What a login waits for, which only other logins of its kind hold up; else None."""
         if page in (entry.to_provider, entry.from_provider):
             return self.provider_logins
         return self.logins if page is entry.login and method == "POST" else None
 
     @property
     def hosts(self) -> Sequence[str]:
-        """What the desk is called by; another one is refused."""
+        """The desk's host names; requests to others are refused."""
         public = urlsplit(self.settings.url or "").hostname
         return [*LOOPBACK, *([public] if public else [])]
 
@@ -133,13 +133,13 @@ class Address:
     page: Page
     methods: tuple[str, ...] = ("GET",)
     open_to_all: bool = False
-    """Whether nobody has to be logged in."""
+    """Whether it needs no login."""
     files: tuple[AccountRole, ...] = ()
-    """Who may send files there; nothing of them is read before."""
+    """The roles that may send files there; others are refused before any file is read."""
 
 
 class _Number(IntegerConvertor):
-    """A number in an address: more digits than any row's are no address of ours."""
+    """A number in an address; more digits than any row's number give no address of ours."""
 
     regex = "[0-9]{1,40}"
 
@@ -217,11 +217,11 @@ def build(desk: Desk) -> Starlette:
 
 
 class _TooLarge(Exception):
-    """More was sent than a form can have, by somebody who need not be logged in."""
+    """Somebody who may not be logged in sent more than any form can have."""
 
 
 def _bounded(receive: Receive) -> Receive:
-    """What is received, until it is more than a form can have."""
+    """Receive a request until it is larger than any form can be."""
     left = FORM_BYTES
 
     async def received() -> Message:
@@ -266,7 +266,7 @@ async def _answer(desk: Desk, place: Address, request: Request) -> Response:
 
 
 async def _answer_files(desk: Desk, place: Address, request: Request) -> Response:
-    """Answer a form with files: who sends it is known before a byte of it is read."""
+    """Answer a form with files, whose sender is known before a byte of it is read."""
     visits: list[Visit] = []
 
     def sender(visit: Visit) -> Response:
@@ -307,7 +307,7 @@ async def _answer_files(desk: Desk, place: Address, request: Request) -> Respons
 
 
 def _closing(answer: Response) -> Response:
-    """The same, and nobody listens to the rest of what is being sent."""
+    """The same answer, after which the rest of what is being sent is ignored."""
     answer.headers["Connection"] = "close"
     return answer
 
@@ -315,7 +315,7 @@ def _closing(answer: Response) -> Response:
 def _page(
     desk: Desk, place: Address, request: Request, form: FormData, *, marked: bool = True
 ) -> Response:
-    """Answer with a page; `marked`: a form has its mark in `form`, or it was seen elsewhere."""
+    """Answer with a page; the mark is in `form` if `marked`, or else was checked before."""
     visit: Visit | None = None
     try:
         visit = visit_of(request, desk.workspace, form, desk)
@@ -336,11 +336,11 @@ def _page(
     except ReconError as error:
         status = status_of(error)
         if visit is None or (isinstance(error, DatabaseUnusable) and visit.has_to_log_in):
-            # It names what the desk connects to.
+            # The error names what the desk connects to.
             log.warning("%s %s: %s", request.method, request.url.path, error)
             return PlainTextResponse(NO_DATABASE, status)
         return visit.refusing(str(error), status).page("refused.html.jinja", title="Not done")
-    except Exception:  # The net below all others.
+    except Exception:  # For all errors that nothing above handles.
         log.exception("%s %s", request.method, request.url.path)
         return PlainTextResponse(
             "A fault of the program; its log has the places. Nothing was changed that the page "
@@ -354,14 +354,14 @@ def _to_login(visit: Visit) -> Response:
     if visit.request.url.query:
         there += f"?{visit.request.url.query}"
     address = f"/login?next={quote(there)}"
-    if visit.from_htmx:  # A part of a page would show the login inside it.
+    if visit.from_htmx:  # The login would appear inside part of a page.
         return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={"HX-Redirect": address})
-    # A form that is sent after its login ended has the mark of that login: its mark says nothing.
+    # A form sent after its login ended has that login's mark, which proves nothing now.
     return visit.go(address) if visit.request.method == "GET" else entry.ended(visit)
 
 
 def _is_of_another_site(visit: Visit) -> bool:
-    """Whether the browser says that a form was sent by a page of somebody else's."""
+    """Whether the browser says that another site's page sent the form."""
     return bool(visit.request.headers.get("origin")) and not visit.is_from_here
 
 
@@ -376,7 +376,7 @@ async def _missing(desk: Desk, request: Request, _error: Exception) -> Response:
 
 
 def _page_around(request: Request, error: Exception) -> Response:
-    """Lead whoever loads the address of a form that was refused to the page that has the form."""
+    """Redirect a visitor who reloads the address of a refused form to the page with that form."""
     if request.method == "GET":
         return RedirectResponse(request.url.path.rpartition("/")[0] or "/", HTTPStatus.SEE_OTHER)
     assert isinstance(error, HTTPException)
@@ -388,7 +388,7 @@ def _nothing_here(visit: Visit) -> Response:
 
 
 class _Headers:
-    """Puts the headers on every answer that keep a browser from being talked into things."""
+    """Adds headers to every answer that protect the browser from misuse."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Which breaks of a run are meant: the fields of the filter, in an address and in a form alike."""
+"""A filter for the breaks of a run, whose fields are the same in an address and in a form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,58 +23,58 @@ TEXTS = ("code", "cause", "record", "owner", "proposed_by")
 NUMBERS = ("tenant", "currency")
 WORDS = {BASIS: [*Money], "severity": [*Severity]}
 SEARCHED = ("id", "key", "field", "expected", "found", "note", "file")
-"""Where each word of free text is looked for, in either case of its letters."""
+"""Columns in which each word of free text is searched, ignoring case."""
 AMOUNTS = ("amount", "delta")
-"""Where free text that is a number is looked for, whatever its sign."""
+"""Columns in which free text that is a number is searched, ignoring its sign."""
 LONGEST_NUMBER = 50
-"""Digits, and places of a power of ten, of a number that is looked for."""
+"""The most digits, and the highest power of ten, of a number that is searched."""
 FIELDS = (*TEXTS, *NUMBERS, *WORDS, "state", "age", "amount", "text")
-"""Names of the fields, as addresses and forms have them.
+"""Names of the fields, in addresses and forms.
 
-`age` is the least age in days, `amount` the least amount; a break has to fit all that are given.
+`age` is the minimum age in days, `amount` the minimum amount; a break has to match every field.
 """
 TYPED = ("age", "amount")
-"""Fields whose number a form has as whoever fills it in is shown numbers."""
+"""Fields whose number a form shows and reads in the visitor's own form of numbers."""
 LONGEST = 200
-"""Characters of a value; the others are not looked at."""
+"""The most characters of a value; further ones are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakSearch:
-    """What was asked for; a field that was left empty asks for nothing."""
+    """What was searched for; an empty field has no effect."""
 
     typed: Mapping[str, str]
 
     @classmethod
     def read(cls, sent: Mapping[str, object]) -> "BreakSearch":
-        """The filter of an address or a form, which may have more fields than these."""
+        """The filter in an address or a form, which may have other fields as well."""
         given = {name: sent.get(name, "") for name in FIELDS}
         texts = {name: one.strip()[:LONGEST] for name, one in given.items() if isinstance(one, str)}
         return cls({name: one for name, one in texts.items() if one})
 
     def __getitem__(self, name: str) -> str:
-        """What was typed in a field; empty where nothing was."""
+        """The text typed in a field; empty if there is none."""
         return self.typed.get(name, "")
 
     def query(self, **more: object) -> str:
-        """The same filter as an address has it, some fields given anew; empty ones go."""
+        """The filter as part of an address, with some fields replaced and empty ones left out."""
         fields = {**self.typed, **{name: str(value) for name, value in more.items()}}
         return urlencode({name: value for name, value in fields.items() if value != ""})
 
     def canonical(self, numbers: Numbers) -> "BreakSearch":
-        """The same with the numbers of a form as addresses have them; raises DecisionRefused."""
+        """The filter with a form's numbers in the form of addresses; raises DecisionRefused."""
         show = ShowAs(numbers=numbers)
         read = {name: _number(name, self[name], show) for name in TYPED if self[name]}
         return BreakSearch({**self.typed, **{name: format(one, "f") for name, one in read.items()}})
 
     def in_form(self, name: str, numbers: Numbers) -> str:
-        """A number of an address as a form has it; what is none, and what is as ever, stays."""
+        """An address's number as a form shows it; a text that is no number stays as it is."""
         show = ShowAs(numbers=numbers)
         number = None if show == AS_EVER else read_number(AS_EVER, self[name])
         return self[name] if number is None else typed(show, number)
 
     def fitting(self, breaks: pl.DataFrame) -> pl.DataFrame:
-        """The breaks that fit, of a frame as `Kept.breaks` gives it; raises DecisionRefused."""
+        """The matching breaks of a frame from `Kept.breaks`; raises DecisionRefused."""
         wanted = [self._wanted(name, value) for name, value in self.typed.items()]
         return breaks.filter(*wanted) if wanted else breaks
 
@@ -99,7 +99,7 @@ class BreakSearch:
 
 
 def has_none(name: str) -> pl.Expr:
-    """Which breaks have no value of a field; a file that was refused has an empty record kind."""
+    """Which breaks have no value in a field; a refused file's record kind is empty."""
     return pl.col(name).cast(pl.String).fill_null("") == ""
 
 
@@ -115,12 +115,12 @@ def _is_amount(size: Decimal) -> pl.Expr:
 
 
 def _numbers(text: str) -> set[Decimal]:
-    """What a text may be as a number, in any form that pages write numbers in, without its sign."""
+    """The numbers a text may mean in any form that pages use, without its sign."""
     found = set()
     for numbers in Numbers:
         try:
             number = read_number(ShowAs(numbers=numbers), text)
-        except DecisionRefused:  # It is two numbers by this form, and each of them by another.
+        except DecisionRefused:  # Ambiguous in this form; each reading appears with another form.
             continue
         if number is not None and abs(number.adjusted()) < LONGEST_NUMBER and fits(number):
             found.add(number.copy_abs())
@@ -137,7 +137,7 @@ def _one_of(name: str, value: str) -> str:
 
 
 def _number(name: str, value: str, show: ShowAs = AS_EVER) -> Decimal:
-    """A number as somebody types it: blanks and apostrophes between its digits are nothing."""
+    """A number as people type it; blanks and apostrophes between digits are ignored."""
     number, whole = read_number(show, value), name != "amount"
     ours = number is not None and number.copy_abs() < (2**31 if whole else 10**20)
     if number is None or not ours or (whole and number != number.to_integral_value()):

@@ -1,6 +1,6 @@
-"""Figures in the form that an account has chosen, and read as it types them.
+"""Numbers and dates in the form that an account has chosen, both shown and typed.
 
-What is kept, signed, downloaded or stands in an address has one form, that of the reports.
+What is kept, signed, downloaded or part of an address always has the reports' form.
 """
 
 import re
@@ -12,13 +12,13 @@ from flows.report.spelling import MINUS, NARROW, digits
 from schemas.show_as import AS_EVER, Negatives, Numbers, ShowAs
 
 MOST_PLACES = 1_000
-"""Of a number that is typed: written out, an exponent alone has as many digits as it says."""
+"""The most digits of a typed number; an exponent could otherwise demand any number of them."""
 
 
 def number(show: ShowAs, value: int | Decimal, *, signed: bool = False) -> str:
-    """A number as `flows.report.spelling.digits` has it, exact, with the marks that were chosen."""
+    """A number like `flows.report.spelling.digits`, exact, with the marks of the chosen form."""
     text = digits(value, signed=signed)
-    # One too long to be read is a sum of parts, each with its sign: no sign behind is about all.
+    # A number too long to read is shown as a sum with a sign for each part, so none may trail.
     trailing = show.negatives is Negatives.TRAILING and " " not in text
     if value < 0 and (trailing or show.negatives is Negatives.BRACKETS):
         size = digits(value.copy_abs() if isinstance(value, Decimal) else -value)
@@ -28,7 +28,7 @@ def number(show: ShowAs, value: int | Decimal, *, signed: bool = False) -> str:
 
 
 def money(show: ShowAs, amount: Decimal | None, *, signed: bool = False) -> str:
-    """An amount, exact, with two decimals or more; nothing where there is none."""
+    """An amount, exact, with at least two decimals; empty if there is none."""
     return "" if amount is None else number(show, amount, signed=signed)
 
 
@@ -43,14 +43,14 @@ def moment(show: ShowAs, at: datetime) -> str:
 
 
 def typed(show: ShowAs, value: Decimal) -> str:
-    """A number as somebody would type it in a form: nothing between its digits."""
+    """A number as people would type it in a form, without group marks."""
     return format(value, "f").replace(".", show.numbers.marks[1])
 
 
 def read_number(show: ShowAs, text: str) -> Decimal | None:
-    """What somebody types as they are shown numbers, or as reports have them; None: no number.
+    """Read a typed number, in the visitor's form or the reports'; None if it is no number.
 
-    Raises DecisionRefused for what is one number by the one and another by the other.
+    Raises DecisionRefused for a text that the two forms read as different numbers.
     """
     body, below = _unsigned("".join(text.split()).replace("'", ""))
     read = (_styled(show.numbers, body), _decimal(body))
@@ -65,7 +65,7 @@ def read_number(show: ShowAs, text: str) -> Decimal | None:
 
 
 def read_day(show: ShowAs, text: str) -> date | None:
-    """A day as they are shown days, or as ISO writes it; None: it is none."""
+    """Read a day in the visitor's form or in ISO form; None if it is no day."""
     for form in (AS_EVER.dates.pattern, show.dates.pattern):
         try:
             return datetime.strptime(text, form).replace(tzinfo=UTC).date()
@@ -75,12 +75,12 @@ def read_day(show: ShowAs, text: str) -> date | None:
 
 
 def _pattern(show: ShowAs, of: date) -> str:
-    # Whether years before 1000 get their zeros hangs on the machine.
+    # Whether `%Y` pads years before 1000 with zeros depends on the platform.
     return show.dates.pattern.replace("%Y", f"{of.year:04}")
 
 
 def _unsigned(text: str) -> tuple[str, bool]:
-    """A number without the one sign it may have, in any of the places; whether it is below zero."""
+    """A number without its sign, wherever that stands, and whether it is negative."""
     for sign in (r"\((.*)\)", rf"[-{MINUS}](.*)", rf"(.*)[-{MINUS}]"):
         if found := re.fullmatch(sign, text):
             return found[1], True

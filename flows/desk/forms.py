@@ -1,4 +1,4 @@
-"""What a form or an address of the desk says, read and refused in one way by every page."""
+"""Fields of forms and addresses of the desk, read and refused in the same way on every page."""
 
 from collections.abc import Callable, Mapping
 from datetime import date
@@ -34,7 +34,7 @@ LARGEST_ROW = 2**63 - 1
 
 
 class FormIncomplete(ReconError):
-    """A field lacks what the page asks for, or has what cannot be read there."""
+    """A required field is empty, or contains something that cannot be read."""
 
 
 class FormTooLarge(ReconError):
@@ -42,7 +42,7 @@ class FormTooLarge(ReconError):
 
 
 class FormBroken(ReconError):
-    """What was sent is no form with files, or came to no end."""
+    """The data sent is not a form with files, or it is incomplete."""
 
 
 STATUS: Mapping[type[ReconError], HTTPStatus] = {
@@ -57,7 +57,7 @@ STATUS: Mapping[type[ReconError], HTTPStatus] = {
     FormTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     DatabaseUnusable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
-"""What a refusal is to a browser; any other one is a bad request."""
+"""The HTTP status of each refusal; others are bad requests."""
 LABELS: Mapping[str, str] = {
     "give_reason": "fill in Why",
     "by": "Your name",
@@ -72,7 +72,7 @@ LABELS: Mapping[str, str] = {
     "run": "run",
     "the_list": "The list of breaks",
 }
-"""What pages call the terms of a decision (`schemas.life.OPTIONS`)."""
+"""The pages' names for the terms of a decision (`schemas.life.OPTIONS`)."""
 
 
 def status_of(error: ReconError) -> HTTPStatus:
@@ -82,7 +82,7 @@ def status_of(error: ReconError) -> HTTPStatus:
 
 
 def refused(visit: Visit, error: ReconError) -> Visit:
-    """A visit refused in the words of the pages, with amounts and days as its forms take them."""
+    """A visit with its refusal in the pages' words, amounts and days as its forms take them."""
     spell = partial(_spelled, visit.show)
     message = error.worded(LABELS, spell) if isinstance(error, DecisionRefused) else str(error)
     return visit.refusing(message, status_of(error))
@@ -99,7 +99,7 @@ def _spelled(show: ShowAs, value: Any) -> Any:
 
 
 def taken(visit: Visit, act: Callable[[], str], page: Page) -> Response:
-    """Do what a form asks for and go to the address it gives; the page says what is refused."""
+    """Do what a form asks and go to the resulting address; show the page again if it is refused."""
     try:
         address = act()
     except ReconError as error:
@@ -108,12 +108,12 @@ def taken(visit: Visit, act: Callable[[], str], page: Page) -> Response:
 
 
 def saved_as(name: str) -> Mapping[str, str]:
-    """Headers of an answer that a browser keeps as a file of this name."""
+    """Headers with which a browser saves the answer as a file of this name."""
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
 def read_whole(text: str, largest: int = LARGEST) -> int | None:
-    """A whole number of at least zero in plain digits; None where it is none, or too large."""
+    """A non-negative whole number in plain digits; None if it is not one, or too large."""
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(largest))):
         return None
     number = int(text)
@@ -121,13 +121,13 @@ def read_whole(text: str, largest: int = LARGEST) -> int | None:
 
 
 def read_tenant(text: str) -> int | None:
-    """The number of a tenant, which may be below zero; None where it is none."""
+    """The number of a tenant, which may be negative; None if it is no number."""
     size = read_whole(text.removeprefix("-"), LARGEST_ROW)
     return -size if size and text.startswith("-") else size
 
 
 def read_day(text: str) -> date | None:
-    """A day, as 2026-12-31; None where it is none."""
+    """A day, such as 2026-12-31; None if it is no day."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -135,20 +135,20 @@ def read_day(text: str) -> date | None:
 
 
 def read_row(text: str) -> tuple[int, int] | None:
-    """A row of a batch as `EXTRACT:RECORD NUMBER`; None where it is none."""
+    """A row of a batch as `EXTRACT:RECORD NUMBER`; None if it is no such text."""
     extract, _, number = text.partition(":")
     of, at = read_whole(extract), read_whole(number, LARGEST_ROW)
     return None if of is None or at is None else (of, at)
 
 
 def refuse_nameless(visit: Visit) -> None:
-    """Have whoever asks named, by a login or in the form; raises FormIncomplete."""
+    """Require a name, from a login or from the form; raises FormIncomplete."""
     if not visit.person and not visit.by:
         raise FormIncomplete("Fill in Your name: nobody is logged in here. Nothing was changed.")
 
 
 def reason_of(visit: Visit) -> str:
-    """Why something is done; raises FormIncomplete where nothing is said."""
+    """The reason in the form; raises FormIncomplete if it is empty."""
     if reason := visit.typed("reason"):
         return reason
     raise FormIncomplete("Fill in Why: the reason is kept in the audit trail. Nothing was changed.")

@@ -1,7 +1,7 @@
-"""The one place in which pages ask for work: it is ordered in the visitor's name, then started.
+"""The only place where pages order work, in the visitor's name, and have it started.
 
-The database refuses who may not ask. Who does it is another process: one that is started here,
-where the account of the desk may do it, or a worker that has an account of its own.
+The database refuses visitors who may not order. Another process does the work: one that is started
+here if the desk's account may do it, or else a worker with an account of its own.
 """
 
 import logging
@@ -23,9 +23,9 @@ log = logging.getLogger("recon.desk")
 
 
 def order(visit: Visit, kind: JobKind, **arguments: Any) -> int:
-    """Ask for work; gives the number of the job, whose page is `/jobs/NUMBER`.
+    """Order work; returns the number of the job, whose page is `/jobs/NUMBER`.
 
-    Raises JobRefused for arguments that it does not take, and AccountRefused.
+    Raises JobRefused for invalid arguments, and AccountRefused.
     """
     refuse_unless_operator(visit)
     asked = check_arguments(kind, arguments)
@@ -37,9 +37,9 @@ def order(visit: Visit, kind: JobKind, **arguments: Any) -> int:
 
 
 def start_again(visit: Visit, number: int) -> None:
-    """Start a job once more that stopped, or could not run; one that nobody took as well.
+    """Start a job again that stopped or could not run, or one that nobody has taken yet.
 
-    Who ordered that one answers for it still, and of two processes one does it.
+    In the latter case the person who ordered it stays responsible, and only one process does it.
     """
     with visit.place.database.connect() as connection:
         waits = find_job(connection, number).state is JobState.ORDERED
@@ -50,7 +50,7 @@ def start_again(visit: Visit, number: int) -> None:
 
 
 def refuse_unless_operator(visit: Visit, *, named: bool = True) -> None:
-    """Say before anything is read or done what the database would say in the end."""
+    """Refuse early, before anything is read or done, what the database would refuse in the end."""
     if not visit.may(*MAY_ORDER):
         raise AccountRefused(
             f"{ORDERING.capitalize()} takes the role {' or '.join(MAY_ORDER)}. Ask somebody who "
@@ -61,7 +61,7 @@ def refuse_unless_operator(visit: Visit, *, named: bool = True) -> None:
 
 
 def _start(visit: Visit, number: int) -> None:
-    """Have it done; where that cannot be begun now, the job waits for whoever takes it."""
+    """Start the job; if that fails, it waits until a worker takes it."""
     try:
         visit.desk.start(visit.desk.workspace, number)
     except (ReconError, OSError) as error:
@@ -71,7 +71,7 @@ def _start(visit: Visit, number: int) -> None:
 def start_here(
     workspace: Workspace, number: int, environment: Mapping[str, str] = os.environ
 ) -> None:
-    """Start a process of this machine that outlives the desk, if the desk's account may load."""
+    """Start a process on this machine that outlives the desk, if the desk's account may load."""
     with workspace.database.connect() as connection:
         if not may_do_jobs(connection):
             return

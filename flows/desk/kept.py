@@ -1,12 +1,13 @@
-"""What pages of a run are made of, kept in memory, and made before anybody asks for it.
+"""The data that pages about runs are made from, kept in memory, and read before they are needed.
 
-Runs, their breaks and the decisions about these are never changed, only added. So what the breaks
-of a run are now follows from the run and the decisions on it: the database is asked for the last
-one each time, and what is new is taken in.
+Runs, their breaks and the decisions about them are never changed, only added. So the present breaks
+of a run follow from the run and its decisions: each time, the database is asked for the latest
+decision, and new ones are taken in.
 
-What is kept is shown to everybody who may see it, and PostgreSQL shows nothing to a login that has
-ended, without a word. So nothing is kept, or shown, where whoever asked does not see all of it once
-it is read: a login that ended does not come back.
+Kept data are shown to everybody who may see them, while PostgreSQL silently shows nothing to a
+login that has ended. So data are neither kept nor shown unless the reader still sees everything
+after
+reading: a login that has ended does not come back.
 """
 
 import logging
@@ -58,16 +59,16 @@ log = logging.getLogger("recon.desk")
 
 Made = TypeVar("Made")
 FRAMES, VALUES, REPORTS = 4, 1_000, 50
-"""Runs of which breaks are kept (50 MB for 100,000 of them), small values about runs, and reports
-of batches."""
+"""How many runs' breaks (50 MB for 100,000 of them), small values about runs, and batch reports are
+kept."""
 LOOK_SECONDS, STOP_SECONDS = 15, 5
-"""Between two looks for runs that came since; for the end of one that is under way."""
+"""Seconds between looks for new runs, and for a look under way to end."""
 ADDING_UP = (*ENDED, State.HELD, *UNDER_WAY)
-"""States in which the rows of a batch add up to something."""
+"""States in which the rows of a batch have totals."""
 
 
 class LastUsed(Generic[Made]):
-    """The values used last, each made once however many ask for it."""
+    """The most recently used values, each made once however many ask for it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -76,11 +77,11 @@ class LastUsed(Generic[Made]):
         self._lock = Lock()
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """The value of a key; whoever asks while it is being made waits for it."""
+        """The value of a key; callers wait while another one makes it."""
         return self.renewed(key, lambda kept: kept[0] if kept else make())
 
     def renewed(self, key: Hashable, make: Callable[[Sequence[Made]], Made]) -> Made:
-        """The value of a key, made of what is kept: that one, where there is one and it holds."""
+        """The value of a key, made from the kept one, or the kept one itself if it still holds."""
         with self._lock:
             turn = self._turns.setdefault(key, Lock())
         with turn:
@@ -102,12 +103,12 @@ class LastUsed(Generic[Made]):
 @dataclass(frozen=True, slots=True)
 class _CurrentBreaks:
     through: tuple[int, datetime] | None
-    """The last decision that was taken in; None: there was none."""
+    """The last decision that was taken in; None if there was none."""
     breaks: pl.DataFrame
 
 
 class Kept:
-    """What one desk keeps; ask only about runs that the visit sees."""
+    """What one desk keeps; only ask about runs that the visit may see."""
 
     def __init__(self) -> None:
         self._left: LastUsed[pl.DataFrame] = LastUsed(FRAMES)
@@ -121,12 +122,12 @@ class Kept:
     def breaks(
         self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
     ) -> pl.DataFrame:
-        """The breaks of a run as they are now: `breaks_now` with severities, ages and proposals.
+        """The present breaks of a run: `breaks_now` with severities, ages and proposals.
 
-        `proposed_by` is who proposed an acceptance that somebody else has to take. What was decided
-        since they were kept is taken in for the breaks that it is about.
+        `proposed_by` is the person whose proposed acceptance somebody else has to confirm. If
+        breaks are kept, only those with decisions since are brought up to date.
         """
-        # Asked for first: what is decided in between is taken in twice, and never overlooked.
+        # Asked first, so that a decision in between is taken in twice rather than overlooked.
         newest = newest_decision(connection, run.id, run.decided_through)
 
         def take_in(kept: Sequence[_CurrentBreaks]) -> _CurrentBreaks:
@@ -149,7 +150,7 @@ class Kept:
     def _breaks_left(
         self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
     ) -> pl.DataFrame:
-        """What of the breaks of a run no decision changes, in the order of their ids."""
+        """The part of a run's breaks that no decision changes, in the order of their ids."""
 
         def read() -> pl.DataFrame:
             rules = rules_of(place, connection, run.rules_hash) or Rules()
@@ -163,7 +164,7 @@ class Kept:
     def review(
         self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
     ) -> Review:
-        """Its figures, and whether it can be approved."""
+        """A run's figures, and whether it can be approved."""
 
         def compute() -> Review:
             return review_of(place, connection, run, self.breaks(place, connection, run))
@@ -173,11 +174,11 @@ class Kept:
     def changes(
         self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
     ) -> Changes:
-        """What whoever approves it now accepts with it, by what they see of what is signed."""
+        """What approving the run now accepts with it, as far as the account sees what is signed."""
         seen = _signed_for(connection)
 
         def compare() -> Changes:
-            # Of breaks only what rules set aside counts, and no decision changes that.
+            # Only breaks set aside by rules matter, which decisions do not change.
             left = self._breaks_left(place, connection, run)
             changes = to_accept(place, connection, run, left)
             _refuse_ended(sees_breaks(connection, run.id) and _signed_for(connection) == seen)
@@ -189,9 +190,9 @@ class Kept:
     def why_interested(
         self, connection: psycopg.Connection, run: Reconciliation, account: str
     ) -> str | None:
-        """Which rule keeps an account from approving a run; None: none.
+        """The rule that prevents an account from approving a run; None if there is none.
 
-        It goes by who prepared the run, by what was decided before it was made, and by the limits.
+        It depends on who prepared the run, on decisions before it was made, and on the limits.
         """
         limits = tuple(list_limits(connection).items())
         key = run.id, run.chain_hash, account, newest_signature(connection), limits
@@ -202,8 +203,8 @@ class Kept:
     ) -> BatchReport | None:
         """A batch recounted; None while its rows are still being read or applied.
 
-        `line` counts it as it is now. A correction, which changes what became of rows of another
-        batch, says so in the trail.
+        `line` has its present counts. A correction changes the outcome of another batch's rows, and
+        leaves an event about that in the trail.
         """
         if batch.state not in ADDING_UP:
             return None
@@ -220,13 +221,13 @@ class Kept:
         return self._reports.get(key, build)
 
     def trend_point(self, place: Workspace, run: Reconciliation) -> TrendPoint | None:
-        """What the report of a run said was open; None where it cannot be read."""
+        """What was open according to a run's report; None if the report cannot be read."""
         key = run.id, run.report_hash
         return self._trend.get(key, lambda: trend_point(place, run))
 
 
 def _signed_for(connection: psycopg.Connection) -> tuple[int, ...] | None:
-    """The tenants of which whoever acts here sees what is signed; None: of all."""
+    """The tenants whose signed reports the acting account may see; None if all."""
     if not sees_part(connection):
         return None
     person = acting(connection)
@@ -244,7 +245,7 @@ def _decided(
     left: pl.DataFrame,
     ids: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """Breaks that a run left, with what was decided about them; `ids` are theirs, if not all."""
+    """Breaks that a run left, with the decisions about them; `ids` if they are not all."""
     breaks = breaks_now(connection, run, ids, left=left)
     proposed = proposals_on(connection, run.id, run.decided_through, ids)
     by = pl.Series("proposed_by", [proposed.get(one) for one in breaks["id"]], dtype=pl.String)
@@ -252,18 +253,18 @@ def _decided(
 
 
 def _key(connection: psycopg.Connection, run: Reconciliation) -> Hashable:
-    # Of a database that was restored, the same number may be another run.
-    # What is decided on a later run may take back what this one shows as accepted.
+    # In a restored database, the same number may be another run. Decisions on a later run may take
+    # back what this one shows as accepted.
     newest = newest_in_scope(connection, run.scope_hash, run.decided_through)
     return run.id, run.chain_hash, newest
 
 
 @contextmanager
 def warming(place: Workspace, kept: Kept) -> Iterator[None]:
-    """Until the block ends, read the last run of each scope once, the newest first.
+    """Read the last run of each scope once, newest first, until the block ends.
 
-    Who may see a run is asked where it is shown, and not here. By an account of the database that
-    sees nothing without a login (recon_desk, once there are accounts), nothing is read ahead.
+    Permissions are checked where a run is shown, not here. If the database account sees nothing
+    without a login (recon_desk, once there are accounts), nothing is read ahead.
     """
     stopped = Event()
     known: set[tuple[int, str]] = set()
@@ -272,7 +273,7 @@ def warming(place: Workspace, kept: Kept) -> Iterator[None]:
         while not stopped.is_set():
             try:
                 warm(place, kept, known, stopped)
-            except ReconError as error:  # A page that needs the database says so itself.
+            except ReconError as error:  # Pages that need the database report it themselves.
                 log.warning("Nothing is read ahead: %s", error)
             stopped.wait(LOOK_SECONDS)
 
@@ -286,13 +287,13 @@ def warming(place: Workspace, kept: Kept) -> Iterator[None]:
 
 
 def warm(place: Workspace, kept: Kept, known: set[tuple[int, str]], stopped: Event) -> None:
-    """Read runs that are not `known`, as many as are kept, and add them to those."""
+    """Read runs that are not `known`, up to the number that are kept, and add them to `known`."""
     with place.database.connect() as connection:
         latest = sorted(latest_runs(connection), key=lambda run: run.id, reverse=True)
     for run in latest[:FRAMES]:
         if (run.id, run.chain_hash) in known or stopped.is_set():
             continue
-        # A connection for each: none stays idle while another run is read.
+        # A connection for each run, so that none stays idle while another run is read.
         with place.database.connect() as connection:
             kept.review(place, connection, run)
             kept.changes(place, connection, run)

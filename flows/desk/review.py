@@ -1,6 +1,6 @@
 """What a run has to show: money by state and currency, causes, and whether it can be signed.
 
-Every figure is of breaks that `filters.BreakSearch` finds again, so that a page can lead to them.
+Every figure is about breaks that `filters.BreakSearch` can find, so that pages can link to them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ POOLS = {
     "aside": STATES["aside"],
     "resolved": STATES["resolved"],
 }
-"""Words for states, as a filter has them; the money of one is never added to that of another."""
+"""Groups of states, by the filter's words; money of different groups is never added up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,41 +43,41 @@ class Figures:
     breaks: int
     sums: Sums
     kinds: frozenset[str]
-    """The kinds of money there are among them: what there is none of is not even zero."""
+    """The kinds of money among them; a kind that does not occur is not even shown as zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFacts:
-    """What the files of a run tell beside its breaks."""
+    """What the files of a run say besides its breaks."""
 
     causes: Mapping[str, str] = field(default_factory=dict)
     """Titles by id."""
     inputs: tuple[Mapping[str, Any], ...] = ()
     because: tuple[str, ...] = ()
     unexplained: Mapping[str, Decimal] = field(default_factory=dict)
-    """By currency, or NONE; of all record kinds and fields, without a sign."""
+    """By currency, or NONE: absolute amounts over all record kinds and fields."""
     files: tuple[str, ...] = ()
-    """Those of READ_BY_PEOPLE that are there."""
+    """The files of READ_BY_PEOPLE that exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
     figures: tuple[Figures, ...]
     states: Mapping[str, int]
-    """How many breaks are in each state."""
+    """State -> number of breaks."""
     codes: Mapping[str, int]
-    """How many open breaks have each code."""
+    """Code -> number of open breaks."""
     owners: Mapping[str, int]
-    """How many open breaks each owner has."""
+    """Owner -> number of open breaks."""
     proposals: Mapping[str, int]
-    """Of how many open breaks each person proposed an acceptance that somebody else has to take."""
+    """Person -> number of open breaks whose proposed acceptance somebody else has to confirm."""
     causes: tuple[CauseGroup, ...]
-    """The first ones of open breaks; the list of breaks has all."""
+    """The first causes of open breaks; the list of breaks has all."""
     more_causes: int
     oldest: int | None
-    """The age in days of the oldest open break, as lists have it; None: none is open."""
+    """The age in days of the oldest open break, as in lists; None if none is open."""
     waits: str | None
-    """What keeps it from being approved; None: nothing."""
+    """What prevents its approval; None if nothing does."""
     facts: ReportFacts
 
     def count(self, pool: str) -> int:
@@ -88,7 +88,7 @@ class Review:
 def review_of(
     place: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> Review:
-    """Review a run; `breaks` are those of it as they are now."""
+    """Review a run; `breaks` are its present breaks."""
     left = breaks.filter(is_open())
     causes = cause_groups(left)
     return Review(
@@ -106,7 +106,7 @@ def review_of(
 
 
 def figures_of(breaks: pl.DataFrame) -> tuple[Figures, ...]:
-    """What some breaks come to, by currency and by POOLS."""
+    """The figures of breaks, by currency and by POOLS."""
     of = {state.value: pool for pool, states in POOLS.items() for state in states}
     pool = pl.col("state").replace_strict(of, return_dtype=pl.String)
     found: dict[tuple[str, str], tuple[int, Sums, frozenset[str]]] = {}
@@ -128,7 +128,7 @@ def _counts(breaks: pl.DataFrame, name: str) -> dict[str, int]:
 
 
 def facts_of(place: Workspace, run: Reconciliation) -> ReportFacts:
-    """What the totals of a run tell; nothing where they cannot be read, or were changed."""
+    """Facts from a run's totals; none if they cannot be read or were changed."""
     folder = place.settings.reports / run.folder
     try:
         totals = read_totals(place, run)
@@ -144,7 +144,7 @@ def facts_of(place: Workspace, run: Reconciliation) -> ReportFacts:
 
 
 def unexplained_of(proofs: Iterable[Mapping[str, Any]]) -> dict[str, Decimal]:
-    """By currency, or NONE, what proofs leave unexplained, as the files of a run have them."""
+    """What proofs leave unexplained, by currency or NONE, from the files of a run."""
     amounts: dict[str, list[Decimal]] = {}
     for one in proofs:
         size = Decimal(one["unexplained"]).copy_abs()

@@ -1,6 +1,7 @@
-"""What a visit may look at: an account of some tenants sees what is bound to these alone.
+"""What a visit may look at; an account of some tenants sees only what is bound to these.
 
-The database says so, and a batch or run that is not seen is answered like one that is not there.
+The database decides, and a batch or run that may not be seen is answered like one that does not
+exist.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from flows.desk.visit import Visit
 
 
 def batch_of(visit: Visit, connection: psycopg.Connection) -> Batch:
-    """The batch that the address names by its `number`; raises BatchUnknown."""
+    """The batch with the `number` in the address; raises BatchUnknown."""
     number = int(visit.path["number"])
     if number > LARGEST or not is_batch_seen(connection, number):
         raise BatchUnknown(
@@ -33,23 +34,23 @@ def named_batch(visit: Visit) -> Batch:
 
 
 def refuse_ended(visit: Visit, connection: psycopg.Connection) -> None:
-    """Raise LoginRefused where whoever asked is logged in no more: what was read is not all."""
+    """Raise LoginRefused if the login has ended, since not everything was read then."""
     if visit.person and acting(connection) is None:
         raise LoginRefused(LOGIN_ENDED)
 
 
 def shows_text(visit: Visit) -> bool:
-    """Whether delivered text is shown: a delivery bound to one tenant may hold rows of others."""
+    """Whether delivered text is shown: a delivery bound to one tenant may have rows of others."""
     return not visit.is_bound
 
 
 def run_of(visit: Visit, connection: psycopg.Connection) -> Reconciliation:
-    """The run that the address names by its `number`; raises ReconciliationUnknown."""
+    """The run with the `number` in the address; raises ReconciliationUnknown."""
     return run_by(connection, int(visit.path["number"]))
 
 
 def run_by(connection: psycopg.Connection, number: int) -> Reconciliation:
-    """The run of this number, where whoever acts here sees it; raises ReconciliationUnknown."""
+    """The run with this number, if the account may see it; raises ReconciliationUnknown."""
     unknown = ReconciliationUnknown(
         f"There is no reconciliation {number} that you may see. Home lists those that you may."
     )
@@ -67,7 +68,7 @@ def run_by(connection: psycopg.Connection, number: int) -> Reconciliation:
 def only_seen(
     connection: psycopg.Connection, runs: Iterable[Reconciliation]
 ) -> list[Reconciliation]:
-    """Those of some runs that whoever acts on the connection sees, in their order."""
+    """Those of the runs that the account on the connection may see, in their order."""
     there = list(runs)
     seen = scopes_seen(connection, {run.scope for run in there})
     return [run for run in there if run.scope in seen]

@@ -1,7 +1,7 @@
-"""Runs the desk on a socket, with what a connection may cost before anybody is known.
+"""Runs the desk on a socket, and limits what a connection may cost before its user is known.
 
-Uvicorn waits for a request for as long as somebody keeps the connection, and keeps headers however
-many there are. Whoever opens enough of these would shut out everybody else.
+Uvicorn waits for a request as long as a connection is open, and keeps any number of headers. With
+enough connections, one client could shut out everybody else.
 """
 
 import socket
@@ -19,15 +19,15 @@ from flows.desk.kept import warming
 
 STOP_SECONDS = 5
 MOST_AT_ONCE = 256
-"""Requests under way; the next one is told to come again."""
+"""The most requests under way; further ones are told to come again."""
 HEAD_BYTES = 64 * 1024
-"""Of whatever is no body: the head, what is sent after a body, the sizes of its chunks."""
+"""The most bytes besides bodies: the head, data after a body, the sizes of its chunks."""
 HEAD_SECONDS = 15.0
-"""From the connection, or what follows an answer, to the end of a request's head."""
+"""From the connection, or from the answer before, to the end of a request's head."""
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """One connection, closed once it takes longer or more than a request can."""
+    """A connection that is closed once it takes longer, or sends more, than a request can."""
 
     _waiting: TimerHandle | None = None
     _outside_bodies = 0
@@ -75,9 +75,9 @@ class BoundedHttp(HttpToolsProtocol):
 def serving(
     desk: Desk, host: str, port: int, *, ahead: bool = False, option: str = "--port"
 ) -> Iterator[str]:
-    """The desk on a socket, in a thread, until the block ends; gives its address.
+    """Serve the desk on a socket, in a thread, until the block ends; gives its address.
 
-    `ahead`: it reads runs before anybody asks. `option`: what the port is called by who starts it.
+    `ahead`: read runs before they are needed. `option`: the caller's name for the port.
     """
     with _listening(host, port, option) as listening:
         config = uvicorn.Config(
@@ -105,7 +105,7 @@ def serving(
 
 def _listening(host: str, port: int, option: str) -> socket.socket:
     try:
-        # Connections wait here until the server takes them, so nobody has to ask twice.
+        # Connections wait here until the server takes them, so that nobody has to try again.
         return socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
         )

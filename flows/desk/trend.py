@@ -1,4 +1,4 @@
-"""How open breaks and their money went from run to run, as pictures."""
+"""Pictures of open breaks and their money from run to run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from schemas.counting import quantity
 from schemas.show_as import ShowAs
 
 RUNS = 30
-"""Runs a picture shows."""
+"""The most runs of a picture."""
 WIDTH, HEIGHT, GAP = 20, 60, 4
-"""Units of a bar with its room, of the picture, and between two bars."""
+"""Width of a bar with its room, height of the picture, and gap between bars, in units."""
 LEAST = 2
-"""Units the smallest bar has, so that one break in a hundred thousand is seen."""
+"""The smallest bar in units, so that one break in a hundred thousand is visible."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
-    """What the report of a run said was open."""
+    """What was open according to a run's report."""
 
     number: int
     as_of: date
@@ -36,10 +36,7 @@ class TrendPoint:
 
 
 def trend_point(place: Workspace, run: Reconciliation) -> TrendPoint | None:
-    """The closing lines of the roll-forward of a run; None where its totals do not tell.
-
-    Nor do those that somebody changed.
-    """
+    """The closing lines of a run's roll-forward; None if its totals are unusable or altered."""
     try:
         totals = read_totals(place, run)
         closing = {str(one["currency"]): one["lines"][-1] for one in totals["roll_forward"]}
@@ -54,7 +51,7 @@ def trend_point(place: Workspace, run: Reconciliation) -> TrendPoint | None:
 
 
 def open_breaks(show: ShowAs, points: Sequence[TrendPoint], scope: int) -> Markup:
-    """Bars of how many were open; `scope` makes ids of the page its own."""
+    """Bars of the numbers of open breaks; `scope` makes element ids unique on the page."""
     texts = [quantity(one.breaks, "open break", partial(number, show)) for one in points]
     return _bars(
         show, points, [Decimal(one.breaks) for one in points], texts, "Open breaks", f"t{scope}"
@@ -78,7 +75,7 @@ def _bars(
     title: str,
     name: str,
 ) -> Markup:
-    """A bar for each run, which is a link to it; in words in its text."""
+    """A bar for each run, linked to the run, with its value in words."""
     most = max((one.copy_abs() for one in sizes), default=Decimal(0))
     bars = []
     for place, (point, size, words) in enumerate(zip(points, sizes, texts, strict=True)):

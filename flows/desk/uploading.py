@@ -1,6 +1,6 @@
-"""Reads a form with files as it arrives: fields into memory, files straight to where they are kept.
+"""Reads a form with files as it arrives: fields into memory, files straight to their place.
 
-The first field is the mark of the form. Nothing is written before it was seen to be ours, and
+The first field is the form's mark. Nothing is written before it was recognised as ours, and
 whatever goes wrong leaves nothing behind.
 """
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 PACE_SECONDS, PACE_BYTES = 60.0, 64 * 1024
-"""In every so many seconds so many bytes arrive at the least."""
+"""At least this many bytes have to arrive in each period of this many seconds."""
 MOST_FIELDS, FIELD_BYTES = 50, 64 * 1024
 TOO_MUCH = "The form has more in it than it can. Nothing was kept."
 
 
 class FormNotOurs(Exception):
-    """The mark is missing, or of another browser."""
+    """The mark is missing, or another browser's."""
 
 
 @dataclass(slots=True)
 class _Form:
-    """What has come so far of a form."""
+    """The part of a form that has arrived so far."""
 
     begin: Callable[[], Upload]
     is_ours: Callable[[str], bool]
@@ -50,7 +50,7 @@ class _Form:
     _filed: bool = False
     """Whether this part is a file."""
     _parts: int = 0
-    """Those with nothing in them as well."""
+    """The number of parts, including empty ones."""
     _ended: bool = False
 
     def callbacks(self) -> "MultipartCallbacks":
@@ -66,7 +66,7 @@ class _Form:
         }
 
     def checked(self) -> Upload:
-        """The files; raises FormBroken where the end of the form has not come."""
+        """The files; raises FormBroken if the end of the form has not arrived."""
         if not self._ended or self.upload is None:
             raise FormBroken("The files did not arrive whole. Nothing of them was kept; try again.")
         return self.upload
@@ -94,7 +94,7 @@ class _Form:
         if self.upload is None:
             raise FormNotOurs
         name = options[b"filename"].decode("utf-8", "replace")
-        if name:  # A field for files in which none was chosen has no name, and is no file.
+        if name:  # A file field without a chosen file has no name.
             self.upload.open(name)
 
     def _data(self, data: bytes, start: int, end: int) -> None:
@@ -151,7 +151,7 @@ async def receive_files(
 
 
 def _as_recon_error(error: ReconError | MultipartParseError | OSError) -> ReconError:
-    """The same as a text for who sent the form."""
+    """The error in words for the sender of the form."""
     if isinstance(error, ReconError):
         return error
     if isinstance(error, OSError):
@@ -169,7 +169,7 @@ def _refuse_large(size: int, most: int) -> None:
 
 
 async def _blocks(request: Request) -> AsyncIterator[bytes]:
-    """What arrives; raises FormBroken where it does so too slowly."""
+    """The data as they arrive; raises FormBroken if that is too slow."""
     blocks = request.stream().__aiter__()
     now = get_running_loop().time
     until, arrived = now() + PACE_SECONDS, 0

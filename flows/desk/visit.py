@@ -25,7 +25,7 @@ from schemas.accounts import AccountRole, How
 from schemas.show_as import AS_EVER, ShowAs
 
 LOGIN_COOKIE, VISIT_COOKIE = "recon_login", "recon_visit"
-"""The token of a login; what stands for a browser where nobody is logged in."""
+"""Cookies: the token of a login, and the browser's own key where nobody is logged in."""
 
 
 class Page(Protocol):
@@ -34,23 +34,23 @@ class Page(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One request; `form` is empty where nothing was sent."""
+    """A request; `form` is empty if nothing was sent."""
 
     request: Request
     place: Workspace
-    """Acts by the login of whoever asks."""
+    """The workspace, which acts by the visitor's login."""
     person: Person | None
     accounts: bool
-    """Whether there are any: without, everybody is who they say."""
+    """Whether there are accounts; without any, visitors are who they say."""
     key: str
-    """What only this browser has."""
+    """A key that only this browser has."""
     new: bool
-    """Whether it got the key just now."""
+    """Whether it was given the key just now."""
     form: FormData
     opened: str | None = None
     """The token of a login that this request began, for the cookie."""
     message: str = ""
-    """Why what was asked for or sent is refused, as its page says."""
+    """Why the request was refused, for its page to show."""
     status: HTTPStatus = HTTPStatus.OK
     upload: Upload | ReconError | None = None
     """Files that came with the form, or why they are not kept."""
@@ -59,22 +59,22 @@ class Visit:
 
     @property
     def is_bound(self) -> bool:
-        """Whether whoever asks acts for some tenants alone."""
+        """Whether the visitor acts for some tenants only."""
         return bool(self.person and self.person.tenants)
 
     @property
     def has_to_log_in(self) -> bool:
-        """Whether nobody is known to ask, where there are accounts."""
+        """Whether there are accounts and the visitor is unknown."""
         return self.accounts and self.person is None
 
     @property
     def csrf(self) -> str:
-        """What a form of ours carries, and a form of another site cannot."""
+        """The mark that our own forms carry and another site's cannot."""
         return hmac.new(self.key.encode(), b"a form of the desk", hashlib.sha256).hexdigest()
 
     @property
     def is_marked(self) -> bool:
-        """Whether what was sent carries it."""
+        """Whether the request carries the mark."""
         return self.is_mark(self.typed("csrf") or self.request.headers.get("X-CSRF", ""))
 
     def is_mark(self, sent: str) -> bool:
@@ -86,25 +86,25 @@ class Visit:
         return self.is_ours(self.request.headers.get("origin", ""))
 
     def is_ours(self, address: str) -> bool:
-        """Whether an address that the browser names is of this desk.
+        """Whether an address given by the browser belongs to this desk.
 
-        A proxy may ask by another one than people open the desk by.
+        A proxy may forward to another address than people open the desk by.
         """
         host = self.request.headers.get("host")
         return self._is_public(address) or (bool(host) and _netloc(address) == host)
 
     def _is_public(self, address: str) -> bool:
-        """Whether it is of the one that people open the desk by, as that is set."""
+        """Whether an address is the public one in the settings."""
         return bool(self.desk.settings.url) and _origin(address) == _origin(self.desk.settings.url)
 
     @property
     def show(self) -> ShowAs:
-        """How dates and numbers are written for whoever asks, and by them."""
+        """How dates and numbers are written for this visitor, and by them."""
         return self.person.show_as if self.person else AS_EVER
 
     @property
     def now(self) -> datetime:
-        """When the page is made: on paper it says so."""
+        """The time the page is made, which printed pages show."""
         return datetime.now(UTC)
 
     @property
@@ -114,25 +114,25 @@ class Visit:
 
     @property
     def asked(self) -> Mapping[str, str]:
-        """What stands behind the question mark."""
+        """The query parameters."""
         return self.request.query_params
 
     def may(self, *roles: AccountRole) -> bool:
-        """Whether a page offers something: where there are no accounts, to everybody."""
+        """Whether pages offer something to this visitor; without accounts, to everybody."""
         return self.person.has(*roles) if self.person else not self.accounts
 
     def typed(self, name: str) -> str:
-        """A field of the form as text; empty where it was not sent."""
+        """A field of the form as text; empty if it was not sent."""
         value = self.form.get(name, "")
         return value.strip() if isinstance(value, str) else ""
 
     @property
     def by(self) -> str | None:
-        """The name somebody gave; beside a login it is none."""
+        """The name that a visitor without a login gave; None beside a login."""
         return None if self.person else self.typed("by") or None
 
     def as_login(self, token: str) -> "Visit":
-        """The same visit as whoever this login is of."""
+        """The same visit with the given login."""
         place = self.place.as_login(token)
         with place.database.connect() as connection:
             person = acting(connection)
@@ -140,12 +140,12 @@ class Visit:
 
     @property
     def from_htmx(self) -> bool:
-        """Whether a part of a page is asked for, not a whole one."""
+        """Whether only part of a page is asked for."""
         return self.request.headers.get("HX-Request") == "true"
 
     @property
     def _by_tls(self) -> bool:
-        """Whether the browser came by TLS, by the word of the proxy or of the settings."""
+        """Whether the browser used TLS, according to the proxy or the settings."""
         public = urlsplit(self.desk.settings.url or "")
         asked = self.request.url
         known = public.hostname == asked.hostname or self._is_public(
@@ -154,18 +154,18 @@ class Visit:
         return (known and public.scheme == "https") or asked.scheme == "https"
 
     def refusing(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> "Visit":
-        """The same visit, of which every page says so."""
+        """The same visit with a refusal that every page shows."""
         return replace(self, message=message, status=status)
 
     def page(self, template: str, **values: Any) -> Response:
-        """A template filled in; every one knows who is visiting."""
+        """A template filled in; every template knows the visit."""
         response = HTMLResponse(page(template, self.show).render(visit=self, **values), self.status)
         if self.new:
             self.keep(response, VISIT_COOKIE, self.key)
         return response
 
     def nothing_here(self, message: str) -> Response:
-        """The page in place of what is not there."""
+        """The page for something that does not exist."""
         refused = self.refusing(message, HTTPStatus.NOT_FOUND)
         return refused.page("refused.html.jinja", title="Nothing here")
 
@@ -178,7 +178,7 @@ class Visit:
         return RedirectResponse(address, HTTPStatus.SEE_OTHER)
 
     def keep(self, response: Response, name: str, value: str, seconds: int | None = None) -> None:
-        """Give the browser a cookie that no script and no other site reads."""
+        """Give the browser a cookie that no script and no other site can read."""
         response.set_cookie(
             name, value, max_age=seconds, httponly=True, samesite="lax", secure=self._by_tls
         )
@@ -192,7 +192,7 @@ def _netloc(address: str) -> str:
 
 
 def _origin(address: str) -> tuple[str, str | None, int | None] | None:
-    """What is the same of two addresses of one origin; None: it is none."""
+    """The origin of an address, for comparison; None if it has none."""
     try:
         parts = urlsplit(address)
         return parts.scheme, parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme)
@@ -201,16 +201,16 @@ def _origin(address: str) -> tuple[str, str | None, int | None] | None:
 
 
 def known_by_proxy(visit: Visit, proxy: ProxySettings) -> Visit:
-    """The same visit as whoever the proxy says it is; raises LoginRefused where nobody is.
+    """The visit as the person the proxy names; raises LoginRefused if nobody has that name.
 
-    Whoever cannot show that they are the proxy is not listened to.
+    A request that does not prove to come from the proxy gets no login.
     """
     headers = visit.request.headers
     names = headers.getlist(proxy.header)
     given = headers.get("X-Recon-Proxy", "")
     if not any(names) or not hmac.compare_digest(given.encode(), proxy.secret.encode()):
         return visit
-    if len(names) > 1:  # One of them may be the visitor's own.
+    if len(names) > 1:  # One of them may come from the visitor.
         raise LoginRefused(
             f"The proxy sends {proxy.header} more than once, so nobody can tell who you are. "
             "It has to replace what a browser sends: ask who runs it."
@@ -229,9 +229,9 @@ def known_by_proxy(visit: Visit, proxy: ProxySettings) -> Visit:
 
 
 def visit_of(request: Request, workspace: Workspace, form: FormData, desk: Any) -> Visit:
-    """Who asks, as the database knows them by the cookie."""
+    """The visit, with the person whom the database knows by the cookie."""
     token = request.cookies.get(LOGIN_COOKIE)
-    if token and not token.isprintable():  # No text of a database, so nobody's token.
+    if token and not token.isprintable():  # Not a text the database can hold, so nobody's token.
         token = None
     place = workspace.as_login(token)
     with place.database.connect() as connection:

@@ -1,8 +1,8 @@
-"""Automations: what the server does by itself when a run or a batch comes to a bad end.
+"""Automations: what the server does by itself when a run or a batch ends badly.
 
-They are created or updated by name, so registering twice leaves one of each; whether one is
-switched on, and the actions that operators added, stay as they left them. The names of events
-follow the names of states, so every state of ours that wants somebody's attention is listed.
+They are created or updated by name, so registering twice leaves one of each. Operators' changes
+stay: whether an automation is switched on, and the actions they added. Names of events follow names
+of states, so every state of ours that needs attention is listed.
 """
 
 from collections.abc import Iterator
@@ -54,34 +54,34 @@ NOT_DEAD = (
     *("AwaitingRetry", "AwaitingConcurrencySlot", "Paused", "Retrying", "Scheduled", "Late"),
     *("Pending", *ATTENTION),
 )
-"""States in which a run rightly sends no heartbeat, every name of ours included."""
+"""States in which a run rightly sends no heartbeat, including all our own state names."""
 GATHERED = timedelta(seconds=30)
-"""After an event that the table of batches is written for, others so long ask for nothing more."""
+"""For this long after an event that asks for the table of batches, others ask for nothing."""
 CLOCKS = timedelta(seconds=10)
-"""How far those of workers may be ahead of the server's."""
+"""How far the clocks of workers may be ahead of the server's."""
 BATCH_ENDS = ("completed_with_errors", "held", "rejected", "failed", "crashed", "cancelled")
 """Ends after which the table of batches has a next step to show."""
 
 _CALLS = {"<": "(", ">": ")", "@": "(at)", "[": "("}
-"""What chat services begin a call to everybody or a link with, and what stands there instead."""
+"""Characters that begin a mention or a link in chat services -> their replacements."""
 _PLAIN = " | ".join(f'replace("{one}", "{other}")' for one, other in _CALLS.items())
 MESSAGE = (
     f'{{"text": {{{{ ("recon: " ~ flow.name ~ " / " ~ (flow_run.name | {_PLAIN}) ~ " is " '
     '~ flow_run.state.name ~ ". " ~ (flow_run | ui_url or "Run " ~ flow_run.id)) | tojson }}}'
 )
-"""What the webhook gets, in the form that chat services take; no row and no value is in it.
+"""The webhook's message in the form that chat services take; it contains no row and no value.
 
-Whoever reads it opens the page of the run, where the server knows the address of its pages.
+It links to the page of the run, whose address the server knows.
 
-The name of a run has the names of its files: it is escaped, and calls nobody.
+A run's name contains the names of its files, so it is escaped and cannot mention anybody.
 """
 
 
 def register(webhook: str | None) -> list[str]:
     """Create or update the automations on the server; gives their names.
 
-    `webhook` is the address of notices. Without one they go on as they are; an empty one ends
-    them: then the firing of an automation is an event of the feed, and that is all.
+    `webhook` is the address for notices. None leaves notices as they are. An empty address ends
+    them: the firing of an automation is then only an event of the feed.
     """
     with get_client(sync_client=True) as client:
         before = _noticing(client)
@@ -143,9 +143,10 @@ def _automations(client: SyncPrefectClient, notices: list[ActionTypes]) -> Itera
 
 
 def board_automation(board: UUID) -> AutomationCore:
-    """What writes the table of batches anew, by this deployment of it.
+    """Write the table of batches anew, by this deployment of it.
 
-    The first of many events asks for a run, which is due when those are over that ask for no more.
+    The first of many events asks for a run; the run is due once the time is over in which others
+    ask for nothing.
     """
     return AutomationCore(
         name="recon: a batch has a next step",
@@ -171,14 +172,14 @@ def board_automation(board: UUID) -> AutomationCore:
 
 
 def _ours(client: SyncPrefectClient) -> dict[str, str | list[str]]:
-    """Runs of our flows, of whatever deployment, and of those that somebody gave our tag."""
+    """Runs of our flows, from any deployment, and runs that somebody gave our tag."""
     names = dict.fromkeys(line.full_name.partition("/")[0] for line in DEPLOYMENTS)
     flows = [f"prefect.flow.{client.create_flow_from_name(name)}" for name in names]
     return {"prefect.resource.id": [f"prefect.tag.{TAG}", *flows]}
 
 
 def _noticing(client: SyncPrefectClient) -> ActionTypes:
-    """The notice of the block that is on the server; nothing where there is none."""
+    """The notice by the block on the server; no action if there is no block."""
     try:
         with deciphered(_BLOCK):
             found = client.read_block_document_by_name(NOTICE, Webhook.get_block_type_slug())
@@ -200,16 +201,16 @@ def _notice(client: SyncPrefectClient, webhook: str) -> ActionTypes:
 
 
 def _without_picture(client: SyncPrefectClient) -> None:
-    """Take the address of its logo from the block type; each saving of the block brings it back.
+    """Remove the logo's address from the block type; every saving of the block restores it.
 
-    The Event Feed fetches it, from outside, for every event of the webhook.
+    The Event Feed would fetch the logo, from outside, for every event of the webhook.
     """
     found = client.read_block_type_by_slug(Webhook.get_block_type_slug())
     client.update_block_type(found.id, BlockTypeUpdate(logo_url=None))
 
 
 def _upsert(client: SyncPrefectClient, wanted: AutomationCore, notice: ActionTypes) -> None:
-    """Wanted without actions, it keeps those it has; `notice` is one of ours."""
+    """Create or update an automation; without wanted actions it keeps its own. `notice` is ours."""
     found = client.read_automations_by_name(wanted.name)
     if not found:
         actions = wanted.actions or [notice]
@@ -225,5 +226,5 @@ def _upsert(client: SyncPrefectClient, wanted: AutomationCore, notice: ActionTyp
 
 
 def _is(action: ActionTypes) -> tuple[str, UUID | None]:
-    """What tells an action of ours from those that operators added to an automation."""
+    """What tells our actions from those that operators added to an automation."""
     return action.type, getattr(action, "block_document_id", None)

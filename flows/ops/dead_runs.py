@@ -1,8 +1,8 @@
-"""Runs that nothing works on any more: their processes ended with the `recon up` before this one.
+"""Runs whose processes ended with an earlier `recon up`, so that nothing works on them any more.
 
-Their worker ended as well, so nobody says so to the server: each would be Running for ever, or
-Pending where its worker was just starting it, and keep its place in its deployment for minutes, in
-which others wait.
+Their worker ended as well, so nobody tells the server: a run would stay Running for ever, or
+Pending if its worker was just starting it, and keep its place in its deployment for minutes while
+others wait.
 """
 
 import itertools
@@ -30,11 +30,11 @@ CRASHED = {
 
 
 def crash_dead_runs(choice: UpOptions, login: str | None, show: Callable[[str], None]) -> None:
-    """Set runs to Crashed whose process on this machine is gone, and those below them.
+    """Set runs to Crashed if their process on this machine is gone, with the runs below them.
 
-    Call it before a worker is started: what one takes is Pending without a process for a moment.
-    Where other machines reach the server, a run may be one of theirs, and its process there. What
-    the server refuses is left as it is.
+    Call it before a worker starts, because a run that one takes is Pending without a process for a
+    moment. If other machines reach the server, a run may be theirs, with its process there. Runs
+    whose change the server refuses are left as they are.
     """
     if not is_loopback(choice.host):
         return
@@ -61,19 +61,19 @@ def _begun(client: httpx.Client, more: dict[str, Any]) -> Iterator[dict[str, Any
 
 
 def _crash(client: httpx.Client, run: dict[str, Any]) -> bool:
-    """Whether the server took it; what it refuses is left, and costs no other run."""
+    """Set one run to Crashed; returns whether the server accepted that."""
     path = f"/api/flow_runs/{run['id']}/set_state"
     answer = client.post(path, json={"state": CRASHED})
     return answer.is_success and answer.json()["status"] == "ACCEPT"
 
 
 def _has_died(run: dict[str, Any]) -> bool:
-    """Whether its process was one of this machine; another one may have its number by now.
+    """Whether the run's process on this machine is gone; another may have its number by now.
 
-    That one began after the run was last set to run: a Retry has a process of its own.
+    Such a process began after the run was last set to run; a Retry has its own process.
     """
     if run["infrastructure_pid"] is None and run["state_type"] == "PENDING":
-        return run["work_pool_name"] is not None  # Taken by a worker that did not come to start it.
+        return run["work_pool_name"] is not None  # A worker took it but never started it.
     host, _, number = (run["infrastructure_pid"] or "").rpartition(":")
     if host not in ("", socket.gethostname()) or not number.isdecimal():
         return False

@@ -1,6 +1,6 @@
 """The demonstration behind `recon demo`: faults are found, repaired, sent on, and all is proven.
 
-It is imported without Prefect, so that the environment Prefect reads can be set first.
+It is imported without Prefect, so that the environment that Prefect reads can be set first.
 """
 
 import os
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from flows.tasks.batch import BatchStatus
 
 FEED = "demo"
-"""A feed of its own: a sample that was imported by hand before is taken again."""
+"""A feed of its own, so that samples imported by hand before are taken again."""
 UNCHANGED = {"unchanged", "superseded"}
-"""Verdicts of a delivery that brings nothing new; superseded are rows that repeat another."""
+"""Verdicts of a delivery that brings nothing new; superseded rows repeat another row."""
 
 PROFILES = """active = "demo"
 
@@ -46,19 +46,19 @@ PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT = "false"
 """
 
 SANDBOX_USER = User("demo", "demo", ("Client", "Admin", "Partner"))
-"""Of a sandbox that listens on this machine only."""
+"""The user of a sandbox that only listens on this machine."""
 LISTED = {
     "avatar": "avatars.csv",
     "payment_plan_detail": "payment_plan_details.csv",
     "insert_batch_data": "insert_batch_data.csv",
 }
-"""What the service lists of its own: record -> sample file, one for every list operation."""
+"""What the service lists by itself: record -> sample file, one for every list operation."""
 
 Show = Callable[[str], None]
 
 
 def run_demo(show: Show) -> int:
-    """Import the samples through the flow on a Prefect server of the demo's own; 0: proven."""
+    """Import the samples through the flow on the demo's own Prefect server; 0 if all is proven."""
     samples = find_samples()
     os.environ.setdefault("RECON_CURRENCIES", str(samples / "currencies.csv"))
     settings = read_settings()
@@ -69,15 +69,15 @@ def run_demo(show: Show) -> int:
     )
 
     show(f"Starting PostgreSQL and a Prefect server of the demo's own in {settings.home} ...")
-    open_database(settings)  # A database that cannot be used is told at once, without retries.
-    # A file in the folder one stands in may name another server.
+    open_database(settings)  # An unusable database is reported at once, without retries.
+    # A file in the current folder may name another server.
     with temporary_settings({PREFECT_API_URL: None}):
         proven = tell(settings, samples, show)
     return 0 if proven else 1
 
 
 def find_samples() -> Path:
-    """The folder of the sample deliveries; raises DeliveryError naming where it was looked for."""
+    """The folder of the sample deliveries; raises DeliveryError naming the places searched."""
     installed = Path(sysconfig.get_path("data")) / "share" / "recon"
     places = [
         folder / "data_samples" for folder in (Path.cwd(), Path(__file__).parents[2], installed)
@@ -92,7 +92,7 @@ def find_samples() -> Path:
 
 
 def tell(settings: Settings, samples: Path, show: Show) -> bool:
-    """The story; whether it went as it must, the first time and every time after."""
+    """Tell the story; returns whether it went as it must, the first time and every later time."""
     profile = settings.home / "demo.toml"
     write_file(profile, f'feed = "{FEED}"\n'.encode())
     with serve(settings, samples) as url, environment(url):
@@ -143,8 +143,8 @@ def _tell(story: "_Story", settings: Settings, show: Show) -> bool:
 
 @contextmanager
 def serve(settings: Settings, samples: Path) -> Iterator[str]:
-    """The documented service on this machine, with listings of its own; gives its base URL."""
-    # The batches of an earlier demonstration in this folder go to the same address.
+    """Run the documented service on this machine, with its own listings; gives its base URL."""
+    # Batches of an earlier demonstration in this folder go to the same address.
     note = settings.home / "demo-service.port"
     port = int(note.read_text()) if note.is_file() else 0
     options = SandboxOptions(port=port, users=(SANDBOX_USER,), password_cost=2**4)
@@ -159,9 +159,9 @@ def serve(settings: Settings, samples: Path) -> Iterator[str]:
 def load_listings(
     sandbox: Sandbox, connection: psycopg.Connection, samples: Path | None = None
 ) -> None:
-    """Give every listing of the sandbox rows to show, where it has none.
+    """Give every listing of the sandbox rows to show, unless it has some.
 
-    Raises DeliveryError where there are no samples.
+    Raises DeliveryError if there are no samples.
     """
     for record, name in LISTED.items():
         known = f"SELECT 1 FROM {SANDBOX_SCHEMA}.{record} LIMIT 1"
@@ -171,7 +171,7 @@ def load_listings(
 
 @contextmanager
 def environment(url: str) -> Iterator[None]:
-    """The environment in which runs know this service and no other, as long as it lasts."""
+    """Change the environment so that runs know only this service, until the block ends."""
     before = {name: text for name, text in os.environ.items() if name.startswith("RECON_SERVICE_")}
     for name in before:
         del os.environ[name]
@@ -186,7 +186,7 @@ def environment(url: str) -> Iterator[None]:
 
 
 class _Story:
-    """Deliveries through the flow, one after the other, each told in a few lines."""
+    """Deliveries through the flow, one after another, each told in a few lines."""
 
     def __init__(self, settings: Settings, samples: Path, profile: Path, show: Show) -> None:
         self.database = open_database(settings)
@@ -222,7 +222,7 @@ class _Story:
         return status
 
     def pull(self, about: str) -> int:
-        """Read every listing as one batch, and give its number; raises as `deliver`."""
+        """Read every listing as one batch, and return its number; raises like `deliver`."""
         from flows.pull_listings import pull_listings  # noqa: PLC0415 -- imports Prefect.
 
         self._begin(f"listings: {about}")
@@ -248,7 +248,7 @@ class _Story:
         self.show(f"   report: {found['folder']}/{PAGE}")
 
     def compare(self, about: str) -> bool:
-        """Count and add up both sides; whether they agree."""
+        """Count and add up both sides; returns whether they agree."""
         self._begin(f"proof: {about}")
         agreed = True
         with self.database.connect() as connection:
@@ -308,10 +308,10 @@ def _what_next(settings: Settings, dirty: int, show: Show) -> None:
 
 
 def _isolate_prefect(home: Path) -> None:
-    """Let Prefect know nothing of the user's settings, call nobody, and keep to one folder."""
+    """Isolate Prefect: it ignores the user's settings, calls nobody, and keeps to one folder."""
     for name in [name for name in os.environ if name.startswith("PREFECT_")]:
         del os.environ[name]
-    # A server that is started on this folder later calls nobody either, nor do its pages.
+    # A server started on this folder later calls nobody either, nor do its pages.
     write_file(home / "profiles.toml", PROFILES.encode())
     os.environ |= {
         "PREFECT_HOME": str(home),
@@ -320,6 +320,6 @@ def _isolate_prefect(home: Path) -> None:
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
-        # The run pages get every line; the terminal belongs to the story.
+        # Run pages get every line; the terminal belongs to the story.
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     }

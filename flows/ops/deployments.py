@@ -1,7 +1,7 @@
-"""The deployments: which flow runs when, with which limit and which parameters; one table.
+"""The deployments in one table: which flow runs when, with which limit and which parameters.
 
-`recon deploy` registers them on a Prefect server (`registering`) and `prefect.yaml` says the same
-for `prefect deploy`; it is written by `python -m flows.ops.deployments` and compared by a test.
+`recon deploy` registers them on a Prefect server (`registering`). `prefect.yaml` says the same for
+`prefect deploy`; `python -m flows.ops.deployments` writes it and a test compares it.
 """
 
 import sys
@@ -16,12 +16,12 @@ from prefect.client.schemas.objects import ConcurrencyLimitStrategy, Concurrency
 from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
 
 POOL = "recon"
-"""Name of the work pool where nothing else is said."""
+"""The default name of the work pool."""
 ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
 TAG = "recon"
-"""Every run of the table carries it; the run list of the UI goes by it."""
+"""The tag of every run of the table, by which the UI's run list filters."""
 ONE_AT_A_TIME = ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
-"""The later run waits. One that was cancelled instead could block its schedule for ever."""
+"""The later run waits. If it were cancelled instead, it could block its schedule for ever."""
 
 
 def _cron(line: str) -> CronSchedule:
@@ -29,33 +29,33 @@ def _cron(line: str) -> CronSchedule:
 
 
 def _minutes(number: int) -> IntervalSchedule:
-    # A fixed start, so that registering again moves no run.
+    # A fixed start, so that registering again does not move runs.
     return IntervalSchedule(interval=timedelta(minutes=number), anchor_date=ANCHOR)
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
     flow: str
-    """Module under `flows` and the flow in it."""
+    """The module under `flows`, and the flow in it."""
     name: str
     description: str
     schedule: CronSchedule | IntervalSchedule | None = None
-    """When runs are made, in UTC; its slug is the name of the deployment."""
+    """When runs are made, in UTC; the schedule's slug is the name of the deployment."""
     one_at_a_time: bool = False
-    """A second run waits for the first; each batch is guarded by its lease as well."""
+    """Whether a second run waits for the first; each batch also has its lease."""
     tags: tuple[str, ...] = ()
     paused: bool = False
-    """As it is first registered; afterwards the operator's switch counts. The switch of a page is
-    that of the deployment: it would look on where only its schedule is off."""
+    """Its state when first registered; later the operator's switch counts. A page's switch is the
+    deployment's: it would look on if only the schedule were off."""
 
     @property
     def entrypoint(self) -> str:
-        """Where a worker that has this package installed finds the flow."""
+        """Where a worker with this package installed finds the flow."""
         return f"flows.{self.flow}.{self.flow}"
 
     @property
     def full_name(self) -> str:
-        """As `prefect deployment run` takes it."""
+        """The name that `prefect deployment run` takes."""
         return f"{self.flow.replace('_', '-')}/{self.name}"
 
 
@@ -181,7 +181,7 @@ def _yaml_entry(line: Deployment) -> dict[str, Any]:
     if line.one_at_a_time:
         strategy = ONE_AT_A_TIME.collision_strategy.value
         entry["concurrency_limit"] = {"limit": 1, "collision_strategy": strategy}
-    # Said only where it is needed: `paused: false` would switch on what an operator switched off.
+    # Only stated if needed: `paused: false` would switch on what an operator switched off.
     if line.paused:
         entry["paused"] = True
     when: dict[str, Any] = {"slug": line.name, "timezone": "UTC"}

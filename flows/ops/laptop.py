@@ -1,4 +1,4 @@
-"""The whole product on one machine, behind `recon up`: started in order, watched, stopped in order.
+"""The whole product on one machine, behind `recon up`: started, watched and stopped in order.
 
 PostgreSQL, a Prefect server on a database of its own, the sandbox of the service, a work pool with
 one worker, and the deployments. This process is the only parent; importing it imports no Prefect.
@@ -57,29 +57,29 @@ from flows.ops.whose_server import holder_of, login_header, who_answers
 from flows.stages.workspace import Workspace
 
 SERVER_SECONDS = 180
-"""How long a server may take to answer the first time: it makes its tables."""
+"""How long a server's first answer may take, since it creates its tables."""
 PAUSE_SECONDS = 0.25
-"""How often a start looks whether a part is there, or it is to stop."""
+"""How often a start looks whether a part is there or it has to stop."""
 STOP_SECONDS = 20
 """How long a part may take to end before it is killed."""
 QUERY_SECONDS = "2"
 """How often the worker looks for runs."""
 HEARTBEAT_SECONDS = "30"
-"""How often a run says that it lives; the automation for silent runs goes by it."""
+"""How often a run reports that it lives; the automation for silent runs relies on it."""
 SERVER = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
     # Prefect's own block types show pictures from outside; ours and the webhook are enough.
     "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
-    # In memory, the place that a run holds in its deployment would outlive both, for ever.
+    # Leases kept in memory would be lost with the server, but the places they hold would not.
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": (
         "prefect.server.concurrency.lease_storage.filesystem"
     ),
-    # How long a run that found the place taken is put off; by default longer than most imports
-    # take. Each run that waits asks as often, so it is no less either.
+    # How long a run that finds its place taken is put off; the default is longer than most imports
+    # take. Every waiting run asks this often, so it is not shorter.
     "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "5",
 }
-"""What every server is told; docs/production.md tells the same to one of its own."""
+"""Settings of every server; docs/production.md gives the same for a server of one's own."""
 
 Show = Callable[[str], None]
 
@@ -87,7 +87,7 @@ Show = Callable[[str], None]
 def run(settings: Settings, choice: UpOptions, show: Show) -> int:
     """Start everything, stay until interrupted, stop everything.
 
-    Raises ReconError, and KeyboardInterrupt where it was interrupted before all was up.
+    Raises ReconError, and KeyboardInterrupt if interrupted before everything was up.
     """
     login = os.environ.get("RECON_UP_AUTH") or None
     refuse_open_doors(choice, login)
@@ -98,7 +98,7 @@ def run(settings: Settings, choice: UpOptions, show: Show) -> int:
             show_held(settings, show)
             return 0
         stopped = _stop_signals()
-        stop_all(folder)  # What a killed run left behind, and its note with it.
+        stop_all(folder)  # Ends what a killed run left behind, and removes its note.
         note(folder, None)
         with ExitStack() as parts:
             refuse_taken_ports(choice, login)
@@ -115,7 +115,7 @@ def run(settings: Settings, choice: UpOptions, show: Show) -> int:
 
 
 class Start:
-    """What is started so far; each process is noted, so that a killed start leaves no stranger."""
+    """The parts started so far; processes are noted, so that a killed start leaves no strangers."""
 
     def __init__(
         self, folder: Path, choice: UpOptions, stopped: threading.Event, parts: ExitStack
@@ -133,7 +133,7 @@ class Start:
         self._note()
 
     def go_on(self) -> None:
-        """Raise KeyboardInterrupt where somebody has stopped it meanwhile."""
+        """Raise KeyboardInterrupt if somebody has stopped it meanwhile."""
         if self.stopped.is_set():
             raise KeyboardInterrupt
 
@@ -152,7 +152,7 @@ class Start:
 
 
 def show_held(settings: Settings, show: Show) -> None:
-    """Say that the runs started here send nothing, where that is so."""
+    """Say if runs started here are kept from sending anything."""
 
     def say(connection: psycopg.Connection) -> None:
         held = held_text_for_sender(connection, settings.home)
@@ -172,7 +172,7 @@ def _start(
 
     start.go_on()
     show("Starting the sandbox of the service ...")
-    # Never in a database of the user's own.
+    # Never in a database of the user's.
     own = embedded_url(embedded_folder(settings))
     sandbox = start.parts.enter_context(_sandbox(choice, own, show))
 
@@ -226,11 +226,11 @@ def _sandbox(choice: UpOptions, database: str, show: Show) -> Iterator[str]:
 def _desk(
     settings: Settings, choice: UpOptions, work: Mapping[str, str]
 ) -> AbstractContextManager[str]:
-    """The desk, on this machine alone; where it is set, with who shows to it who somebody is.
+    """Serve the desk on this machine only, with the login provider if one is set.
 
-    Jobs are started with the environment of the worker, which is complete once all is up.
+    Jobs start with the worker's environment, which is complete once everything is up.
     """
-    # Of Prefect it is the server started here that has the runs, whatever else is set.
+    # Runs are on the Prefect server started here, whatever else is set.
     terms = replace(read_desk_settings(), prefect_ui=choice.address)
     provider = Provider(terms.provider) if terms.provider else None
     place = Workspace(settings, open_database(settings))
@@ -243,7 +243,7 @@ def _desk(
 
 
 def prefect_environment(settings: Settings, choice: UpOptions, login: str | None) -> dict[str, str]:
-    """The environment of every part: nothing of the user's Prefect settings, nobody called."""
+    """The environment of every part: no Prefect settings of the user, and no calls outside."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     secret = (
         {"PREFECT_SERVER_API_AUTH_STRING": login, "PREFECT_API_AUTH_STRING": login} if login else {}
@@ -256,7 +256,7 @@ def prefect_environment(settings: Settings, choice: UpOptions, login: str | None
         "PREFECT_PROFILES_PATH": str(settings.home / "up" / "profiles.toml"),
         "PREFECT_API_URL": f"{choice.address}/api",
         "PREFECT_SERVER_API_HOST": choice.host,
-        # The pages ask this port, whatever the command line says.
+        # The pages use this port whatever the command line says.
         "PREFECT_SERVER_API_PORT": str(choice.port),
         **SERVER,
         "PREFECT_SERVER_UI_V2_ENABLED": "true" if choice.pages == "v2" else "false",
@@ -269,9 +269,9 @@ def prefect_environment(settings: Settings, choice: UpOptions, login: str | None
 
 
 def _work_environment(settings: Settings, target: str, sandbox: str) -> dict[str, str]:
-    """What runs need; the service is the sandbox unless the user has named another."""
+    """The environment of runs; the service is the sandbox unless the user names another."""
     ours = {"RECON_HOME": str(settings.home), "RECON_DATABASE_URL": target}
-    # Each run has a folder of its own, which is removed behind it.
+    # Relative paths would be in the run's own folder, which is removed after it.
     ours |= {
         name: str(read_path(name, text).absolute()) for name in PATHS if (text := setting(name))
     }
@@ -287,7 +287,7 @@ def _work_environment(settings: Settings, target: str, sandbox: str) -> dict[str
 
 
 def _server_database(settings: Settings) -> str:
-    """The server's own database on the embedded PostgreSQL, with the extension it needs."""
+    """Create the server's own database on the embedded PostgreSQL, with its extension."""
     url = embedded_url(embedded_folder(settings), "prefect")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
@@ -296,7 +296,7 @@ def _server_database(settings: Settings) -> str:
 
 
 def _encryption_key(folder: Path) -> str:
-    """What the values of blocks are encrypted with; without it the server keeps one beside them."""
+    """The key that encrypts the values of blocks; by default the server keeps it beside them."""
     path = folder / "blocks.key"
     if not path.exists() or not path.stat().st_size:
         write_file(path, base64.urlsafe_b64encode(secrets.token_bytes(32)))
@@ -307,7 +307,7 @@ def _encryption_key(folder: Path) -> str:
 def _child(
     folder: Path, name: str, arguments: Sequence[str], environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """One part of the machine as a process; at the end it and what it started are gone."""
+    """Run a part of the machine as a process; at the end it and its children are gone."""
     with open_private(folder / f"{name}.log", append=True) as log:
         process = subprocess.Popen(
             [sys.executable, "-m", *arguments],
@@ -316,12 +316,12 @@ def _child(
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches this process only; it stops them in order.
+            start_new_session=True,  # Ctrl-C reaches only this process, which stops them in order.
         )
     try:
         yield process
     finally:
-        # Of one that has ended, another process may have the number.
+        # The number of an ended process may belong to another one.
         left = children_of(process.pid) if process.poll() is None else runs_of(folder)
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -353,7 +353,7 @@ def _await_health(start: Start, choice: UpOptions, login: str | None) -> None:
 
 
 def _refuse_stranger(folder: Path, choice: UpOptions, login: str | None) -> None:
-    """Raise ReconError where another server came to the port before ours did."""
+    """Raise ReconError if another server took the port before ours did."""
     answering = who_answers(choice.address, login)
     if answering is None or answering.home in (None, str(prefect_home(folder))):
         return
@@ -375,13 +375,13 @@ def _register(start: Start, environment: Mapping[str, str]) -> None:
 
 
 def _stop_signals() -> threading.Event:
-    """What is set once this process is told to stop; that is said at once, whatever it is doing."""
+    """An event set when this process is told to stop, which it says at once."""
     stopped = threading.Event()
 
     def stop(*_: object) -> None:
         if not stopped.is_set():
             stopped.set()
-            with suppress(OSError):  # The terminal may be what has gone.
+            with suppress(OSError):  # The terminal itself may be gone.
                 os.write(sys.stdout.fileno(), b"Stopping ...\n")
 
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -390,9 +390,9 @@ def _stop_signals() -> threading.Event:
 
 
 def _watch(settings: Settings, running: Running, stopped: threading.Event) -> None:
-    """Wait for the end; a part that ends by itself ends the rest, and says why.
+    """Wait for the end; a part that ends by itself ends the others, with an error that says why.
 
-    Only the database is started again: all parts find it at the same place.
+    Only the database is restarted: all parts find it at the same place.
     """
     folder, database = settings.home / "up", embedded_folder(settings)
     while not stopped.wait(1):

@@ -1,4 +1,4 @@
-"""Deployments on a Prefect server: as the table has them, and what operators set kept as it is."""
+"""Register deployments on a Prefect server as in the table, keeping what operators set."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,13 +20,14 @@ from connectors.errors import SettingsError
 from flows.ops.deployments import DEPLOYMENTS, ONE_AT_A_TIME, POOL, TAG, Deployment, load
 
 PAGE = 200
-"""Deployments the server lists at once, at most."""
+"""The most deployments that the server lists at once."""
 
 
 def create_pool(name: str = POOL, kind: str = "process") -> None:
-    """Create the work pool unless it is there; raises SettingsError where it is of another kind.
+    """Create the work pool unless it exists; raises SettingsError if it is of another kind.
 
-    It comes first: Prefect takes a deployment to a missing pool and its runs wait for ever.
+    It comes first, because Prefect accepts a deployment to a missing pool, whose runs wait for
+    ever.
     """
     with get_client(sync_client=True) as client:
         try:
@@ -44,24 +45,24 @@ def create_pool(name: str = POOL, kind: str = "process") -> None:
 class Registered:
     name: str
     notes: tuple[str, ...] = ()
-    """What is other than the table has it, and what could not be kept, for operators."""
+    """Notes for operators on what differs from the table, and what could not be kept."""
 
 
 def register(pool: str = POOL) -> list[Registered]:
     """Create or update every deployment of this version.
 
-    The table says which flow runs, in which pool, how many at once, and how schedules begin. What
-    operators set stays as it is on the server: parameters that the flow still takes, job variables,
-    the queue, tags, and schedules: theirs, and ours as they changed, switched off or deleted them.
+    The table decides which flow runs, in which pool, how many at once, and how schedules begin.
+    Everything that operators set stays as on the server: parameters the flow still takes, job
+    variables, the queue, tags, and schedules, theirs and ours as changed, switched off or deleted.
     """
     with get_client(sync_client=True) as client:
         return [register_one(client, line, pool) for line in DEPLOYMENTS]
 
 
 def left_over() -> list[str]:
-    """Deployments of ours on the server that are not in the table: an earlier version made them.
+    """Deployments of ours on the server that are not in the table, from an earlier version.
 
-    Their schedules go on. Whether somebody needs them is for an operator to say.
+    Their schedules go on; an operator has to say whether somebody needs them.
     """
     known = {line.full_name for line in DEPLOYMENTS}
     with get_client(sync_client=True) as client:
@@ -84,7 +85,7 @@ def _tagged(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
 
 def register_one(client: SyncPrefectClient, line: Deployment, pool: str) -> Registered:
     flow = load(line)
-    # What a flow does not have is refused like a wrong value: no run of it could begin.
+    # Unknown parameters are refused like wrong values, because no run could begin with them.
     schema = parameter_schema(flow).model_dump(exclude_unset=True) | {"additionalProperties": False}
     found: DeploymentResponse | None = None
     with suppress(ObjectNotFound):
@@ -96,7 +97,7 @@ def register_one(client: SyncPrefectClient, line: Deployment, pool: str) -> Regi
     if off_inside:
         schedules = [one.model_copy(update={"active": True}) for one in schedules]
     limit = found.global_concurrency_limit if found else None
-    # An update could not take a schedule away; this request replaces the whole deployment.
+    # An update could not remove a schedule; this request replaces the whole deployment.
     deployment = client.create_deployment(
         flow_id=client.create_flow_from_name(flow.name),
         name=line.name,
@@ -124,9 +125,9 @@ def register_one(client: SyncPrefectClient, line: Deployment, pool: str) -> Regi
 def _parameters(
     found: DeploymentResponse | None, schema: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The parameters of a deployment that its flow still takes, and what is to be said of others.
+    """The parameters of a deployment that its flow still takes, and notes about the others.
 
-    The server would refuse the whole deployment for one of these.
+    The server would refuse the whole deployment because of one of these.
     """
     kept, refused = {}, []
     for name, value in (found.parameters if found else {}).items():
@@ -141,14 +142,14 @@ def _parameters(
 
 
 def _off_inside(line: Deployment, found: DeploymentResponse) -> bool:
-    """Whether it is as an earlier version made it: switched off, and its page shows it on."""
+    """Whether an earlier version switched it off by its schedule, so that its page shows it on."""
     return line.paused and len(found.schedules) == 1 and not found.schedules[0].active
 
 
 def _schedules(
     line: Deployment, found: DeploymentResponse | None
 ) -> tuple[list[DeploymentScheduleCreate], list[str]]:
-    """Every schedule as it is on the server, ours where it is new, and what is other of ours."""
+    """Every schedule as on the server, ours if it is new, and notes on differences of ours."""
     kept = [
         DeploymentScheduleCreate(
             **one.model_dump(
@@ -162,7 +163,7 @@ def _schedules(
     slug, ours = line.name, line.schedule
     there = [one for one in kept if one.slug == slug]
     if not there:
-        # A run that somebody did not want any more must not come back by itself.
+        # A run that somebody no longer wanted must not come back by itself.
         new = DeploymentScheduleCreate(slug=slug, schedule=ours, active=found is None)
         note = f"schedule {slug}: it was not there; made again, switched off"
         return [new, *kept], [note] if found else []
@@ -177,7 +178,7 @@ def _schedules(
 def _unusable(
     schedules: list[DeploymentScheduleCreate], parameters: dict[str, Any], schema: dict[str, Any]
 ) -> list[str]:
-    """What is to be said of schedules whose runs cannot begin: the server does not ask that."""
+    """Notes about schedules whose runs cannot begin, which the server does not check."""
     return [
         f"schedule {one.slug or _schedule_text(one.schedule)}: its runs fail, as its flow does not "
         f"take its parameters: {_first(problems)}"
@@ -193,7 +194,7 @@ def _first(problems: Sequence[Any]) -> str:
 def _bound(
     client: SyncPrefectClient, deployment: UUID, given: list[DeploymentScheduleCreate]
 ) -> None:
-    """Set how many runs a schedule makes ahead; the server drops that from a deployment."""
+    """Set how many runs a schedule makes ahead, which the server ignores in a deployment."""
     most = {(one.slug, _schedule_text(one.schedule)): one.max_scheduled_runs for one in given}
     for one in client.read_deployment(deployment).schedules if any(most.values()) else ():
         if ahead := most.get((one.slug, _schedule_text(one.schedule))):
@@ -201,7 +202,7 @@ def _bound(
 
 
 def _schedule_text(schedule: SCHEDULE_TYPES) -> str:
-    """When it makes runs, in words; two that say the same are one schedule."""
+    """When a schedule makes runs, in words; schedules with equal words are the same."""
     match schedule:
         case CronSchedule():
             return f"{schedule.cron} ({schedule.timezone or 'UTC'})"

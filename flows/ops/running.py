@@ -1,4 +1,4 @@
-"""What `recon up` has running: noted in a file, guarded by a lock that dies with its holder."""
+"""What `recon up` is running: noted in a file, guarded by a lock that dies with its holder."""
 
 import fcntl
 import json
@@ -19,7 +19,7 @@ LINES_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process; its start tells it from a later one that got the same number."""
+    """A process; its start tells it from a later one with the same number."""
 
     pid: int
     started: str | float
@@ -30,7 +30,7 @@ class Process:
         return cls(pid, _start_of(psutil.Process(pid)))
 
     def find(self) -> psutil.Process | None:
-        """The process itself while it lives."""
+        """The process itself while it lives; else None."""
         with suppress(psutil.NoSuchProcess):
             found = psutil.Process(self.pid)
             if isinstance(self.started, float):
@@ -46,9 +46,9 @@ class Process:
 
 
 def _start_of(process: psutil.Process) -> str:
-    """When a process began, by nothing that moves when somebody sets the clock.
+    """When a process began, in a form that does not move when somebody sets the clock.
 
-    Linux counts from the start of the machine; there the time of day is made of that and moves.
+    Linux counts from the start of the machine; the time of day is derived from that, and moves.
     """
     try:
         machine = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -67,12 +67,12 @@ class Running:
     logs: str = ""
     children: Mapping[str, Process] = field(default_factory=dict)
     desk: str = ""
-    """Empty: of an earlier version, which has none."""
+    """Address of the desk; empty in a note of an earlier version, which has none."""
     terms: Mapping[str, str] = field(default_factory=dict)
-    """Options it was started with, as text; a note of an earlier version has none."""
+    """Options it was started with, as text; empty in a note of an earlier version."""
     up: bool = True
-    """False: it is just starting, and whoever ends it has to find what is there. An earlier version
-    noted nothing before all was up."""
+    """False while it is starting; whoever ends it then has to find what exists. An earlier version
+    noted nothing before everything was up."""
 
     @classmethod
     def of(
@@ -90,7 +90,7 @@ class Running:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[bool]:
-    """Whether this process is the one that runs here; the lock is free when it is gone."""
+    """Whether this process is the one that runs here; the lock is free once it is gone."""
     private_folder(folder)
     with open_private(folder / "lock") as lock:
         try:
@@ -111,7 +111,7 @@ def note(folder: Path, running: Running | None) -> None:
 
 
 def find(folder: Path) -> Running | None:
-    """What was last written down, by a process that may be gone."""
+    """What was last noted, perhaps by a process that is gone; None if nothing was."""
     try:
         known = json.loads((folder / "running.json").read_bytes())
     except (FileNotFoundError, json.JSONDecodeError):
@@ -127,12 +127,12 @@ def children_of(pid: int) -> list[psutil.Process]:
 
 
 def prefect_home(folder: Path) -> Path:
-    """Where the Prefect server of this folder, and all that belongs to it, keeps its files."""
+    """Where the Prefect server of this folder, and its clients, keep their files."""
     return folder.parent / "prefect"
 
 
 def runs_of(folder: Path) -> list[psutil.Process]:
-    """Processes of flow runs here: each has a session of its own, and outlives its worker."""
+    """Processes of flow runs here; each has its own session and outlives its worker."""
     found, home = [], str(prefect_home(folder))
     for one in psutil.process_iter():
         with suppress(psutil.Error):
@@ -143,7 +143,7 @@ def runs_of(folder: Path) -> list[psutil.Process]:
 
 
 def stop_all(folder: Path) -> int:
-    """End what a dead process left running, the worker first; gives how many there were."""
+    """End what a dead process left running, the worker first; returns how many there were."""
     running = find(folder)
     known = running.children.values() if running else ()
     left = [found for one in known if (found := one.find())]
@@ -155,7 +155,7 @@ def stop_all(folder: Path) -> int:
 
 
 def end(processes: list[psutil.Process], seconds: float) -> None:
-    """Ask these processes to end, in this order; kill what is left after so long."""
+    """Ask processes to end, in this order; kill those that are left after this time."""
     for one in processes:
         with suppress(psutil.NoSuchProcess):
             one.terminate()
@@ -175,7 +175,7 @@ def await_end(process: Process, seconds: float) -> bool:
 
 
 def log_tail(path: Path) -> str:
-    """The last lines of a log, for an error text."""
+    """The last lines of a log, for an error message."""
     with suppress(OSError):
         lines = path.read_text(errors="replace").strip().splitlines()
         return "\n" + "\n".join(lines[-LINES_SHOWN:])

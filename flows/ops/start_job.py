@@ -1,4 +1,4 @@
-"""Start a job as a run of its deployment, on a worker that has an account of its own."""
+"""Start a job as a run of its deployment, on a worker with an account of its own."""
 
 import httpx
 from prefect.deployments import run_deployment
@@ -11,7 +11,7 @@ DEPLOYMENT = "do-job/desk"
 
 
 def start_flow(_workspace: Workspace, number: int) -> None:
-    """Ask Prefect for the run; raises ReconError where it cannot be had now."""
+    """Ask Prefect for the run; raises ReconError if it cannot be started now."""
     try:
         run_deployment(DEPLOYMENT, parameters={"job": number}, timeout=0, as_subflow=False)
     except (PrefectException, ObjectNotFound, httpx.HTTPError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""On which terms `recon up` is asked for, and what keeps it from them: nothing is started here."""
+"""The options of `recon up`, and reasons to refuse them; nothing is started here."""
 
 import socket
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ class UpOptions:
     sandbox_port: int = 8080
     desk_port: int = 8300
     pages: str = "v1"
-    """Which of Prefect's two user interfaces: v2 asks an outside address for its configuration."""
+    """Which of Prefect's two user interfaces; v2 fetches its configuration from outside."""
 
     @property
     def address(self) -> str:
@@ -29,9 +29,9 @@ class UpOptions:
 
 
 def refuse_open_doors(choice: UpOptions, login: str | None) -> None:
-    """Raise SettingsError for a server others could reach without a login."""
+    """Raise SettingsError for a server that others could reach without a login."""
     if login is not None and not all(login.partition(":")):
-        # The text is not shown: it holds a password.
+        # The text is not shown, because it contains a password.
         raise SettingsError("RECON_UP_AUTH must be NAME:PASSWORD.")
     if not is_loopback(choice.host) and login is None:
         raise SettingsError(
@@ -41,7 +41,7 @@ def refuse_open_doors(choice: UpOptions, login: str | None) -> None:
 
 
 def refuse_other_terms(running: Running | None, asked: Mapping[str, object]) -> None:
-    """Raise SettingsError where it is up on other terms than are asked for now."""
+    """Raise SettingsError if it is already up with other options."""
     if running is None or not running.process.alive():
         return
     other = [
@@ -57,7 +57,7 @@ def refuse_other_terms(running: Running | None, asked: Mapping[str, object]) -> 
 
 
 def refuse_taken_ports(choice: UpOptions, login: str | None) -> None:
-    """Raise SettingsError where one of the ports is not free, before anything is started."""
+    """Raise SettingsError if one of the ports is not free, before anything is started."""
     refuse_taken_port(choice, login)
     own = {"sandbox": choice.sandbox_port, "desk": choice.desk_port}
     for part, port in own.items():
@@ -77,7 +77,7 @@ def refuse_taken_ports(choice: UpOptions, login: str | None) -> None:
 
 
 def refuse_taken_port(choice: UpOptions, login: str | None) -> None:
-    """Raise SettingsError where somebody answers at the address; nothing of theirs is touched."""
+    """Raise SettingsError if somebody answers at the address, without touching them."""
     answering = who_answers(choice.address, login)
     if answering is None and not _is_listened_to(choice):
         return

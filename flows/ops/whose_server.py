@@ -1,4 +1,4 @@
-"""Whose Prefect server it is that answers at an address: asked before anything is given to it."""
+"""Which Prefect server answers at an address, asked before anything is given to it."""
 
 import base64
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Answering:
     prefect: bool
     version: str | None = None
     home: str | None = None
-    """The folder the server keeps its own files in, where it says so."""
+    """The folder of the server's own files, if it says so."""
 
     def __str__(self) -> str:
         if not self.prefect:
@@ -32,7 +32,7 @@ class Answering:
 
 
 def login_header(login: str | None) -> dict[str, str]:
-    """The header of a login NAME:PASSWORD; none without one."""
+    """The header of a login NAME:PASSWORD; empty without one."""
     if not login:
         return {}
     given = base64.b64encode(login.encode(errors="surrogateescape")).decode()
@@ -40,19 +40,19 @@ def login_header(login: str | None) -> dict[str, str]:
 
 
 def who_answers(address: str, login: str | None = None) -> Answering | None:
-    """What answers at a server's address, without `/api`; None: nothing does."""
+    """What answers at a server's address, without `/api`; None if nothing does."""
     with httpx.Client(
         base_url=address, trust_env=False, timeout=ASK_SECONDS, headers=login_header(login)
     ) as client:
         try:
             health = _json(client.get("/api/health"))
             version = _json(client.get("/api/admin/version"))
-            # One with a login says its health to everybody, and its version to nobody.
+            # A server with a login tells its health to everybody, and its version to nobody.
             if health is not True and not isinstance(version, str):
                 return Answering(prefect=False)
             settings = _json(client.get("/api/admin/settings"))
         except httpx.RequestError as problem:
-            # It may take the connection and never say a word of HTTP, or not a second one.
+            # It may accept the connection and never answer in HTTP, or not a second time.
             return None if isinstance(problem, httpx.ConnectError) else Answering(prefect=False)
     home = settings.get("home") if isinstance(settings, dict) else None
     return Answering(
@@ -70,7 +70,7 @@ def _json(answer: httpx.Response) -> Any:
 
 
 def holder_of(port: int) -> str:
-    """The process that listens on a port of this machine, where that may be known."""
+    """The process that listens on a port of this machine, if that can be known."""
     try:
         for one in psutil.net_connections("tcp"):
             if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
@@ -81,11 +81,11 @@ def holder_of(port: int) -> str:
 
 
 def refuse_unreachable(url: str) -> None:
-    """Raise ReconError where no Prefect server of our kind can be used at PREFECT_API_URL."""
+    """Raise ReconError if no suitable Prefect server can be used at PREFECT_API_URL."""
     try:
         where = _without_login(url)
     except ValueError:
-        # It is not shown: it may hold a login.
+        # The address is not shown, because it may contain a login.
         raise SettingsError(
             "PREFECT_API_URL is no address. Write it as http://127.0.0.1:4200/api."
         ) from None

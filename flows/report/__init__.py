@@ -1,1 +1,1 @@
-"""Reports: one frozen value first, its renderings second; every rendering reads the value."""
+"""Reports: first one frozen value, then its renderings, which read nothing but the value."""

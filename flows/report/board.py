@@ -1,4 +1,4 @@
-"""The table of batches: what state each is in, and what somebody has to do next."""
+"""The table of batches: the state of each, and the next step."""
 
 from collections.abc import Iterable
 from datetime import tzinfo
@@ -11,16 +11,16 @@ from flows.report.spelling import digits
 from flows.report.text import state_word
 
 MOST = 200
-"""Batches of one table; the pages of the UI slow down with more."""
+"""Most batches of a table; the pages of the UI slow down with more."""
 NARROW = 45
-"""Characters of a cell the UI shows without cutting them."""
+"""Most characters of a cell that the UI shows without cutting them."""
 NO_BATCH = {"Batch": "none", "Next": "recon import, or put files into the inbox"}
 
 
 def board_table(
     lines: Iterable[BatchSummary], zone: tzinfo, *, held: bool = False
 ) -> list[dict[str, str]]:
-    """One line per batch, what to do first; delivered text escaped, times those of `zone`."""
+    """One line per batch, next step first; delivered text is escaped, times are in `zone`."""
     table = [
         {
             "Batch": linked(DeskPage.BATCH, line.id),

@@ -1,4 +1,4 @@
-"""Stacked bars as SVG: drawn from counts alone, readable without the picture through its text."""
+"""Stacked bars as SVG, drawn from counts alone, with a text that says the same."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ COLOURS: Mapping[str, str] = {
     "listed": "#8f86b8",
     "pending": "#e3bd4f",
 }
-"""One colour per end state, apart in lightness too, so that a grey print can be read."""
+"""One colour per end state, differing in lightness too, so that a grey print can be read."""
 PUSH_COLOURS: Mapping[str, str] = {
     "acknowledged": "#1f5f8b",
     "refused": "#a5281b",
@@ -40,7 +40,7 @@ UNKNOWN = "#3c434b"
 LENGTH = 1000
 """Units of a whole bar."""
 LEAST = 4
-"""Units a part with any row has, so that one bad row in a million is seen."""
+"""Fewest units of a part with any row, so that one bad row in a million is seen."""
 _LEGEND_COLUMNS, _LEGEND_WIDTH, _LINE = 4, 250, 24
 
 
@@ -58,7 +58,7 @@ class ChartPart(NamedTuple):
 
 
 def colour_of(state: str) -> str:
-    """The fill of a state, of the database's or of the service's."""
+    """The fill of a state in the database or at the service."""
     return COLOURS.get(state) or PUSH_COLOURS.get(state, UNKNOWN)
 
 
@@ -70,7 +70,7 @@ def state_parts(chain: Chain) -> tuple[ChartPart, ...]:
 
 
 def stacked_bar(parts: Sequence[ChartPart], *, title: str, name: str) -> Markup:
-    """An SVG element for an HTML page; `name` makes its ids unique in the page."""
+    """An SVG element for an HTML page; `name` makes its ids unique on the page."""
     return Markup(
         '<svg class="bar" viewBox="0 0 {length} 20" preserveAspectRatio="none" role="img" '
         'aria-labelledby="{name}-title {name}-desc"><title id="{name}-title">{title}</title>'
@@ -104,23 +104,23 @@ def picture(parts: Sequence[ChartPart], *, title: str) -> str:
 
 
 def describe(parts: Sequence[ChartPart]) -> str:
-    """The bar in words, with exact counts, each one number to whoever reads it aloud."""
+    """The bar in words, with exact ungrouped counts, which screen readers read as one number."""
     counts = ", ".join(f"{part.word} {part.rows}" for part in parts)
     total = quantity(sum(part.rows for part in parts), "row")
     return f"{counts}; {total} in all" if parts else "no rows"
 
 
 def lengths(counts: Sequence[int], whole: int | None = None) -> list[int]:
-    """Whole units of a bar of `LENGTH` for `whole`, in proportion, none under `LEAST`.
+    """Lengths in proportion to counts, in whole units, none under `LEAST`.
 
-    Without a whole they are all of it.
+    `LENGTH` stands for `whole`, by default the sum of the counts.
     """
     total = sum(counts)
     whole = total if whole is None else whole
     if not total:
         return [0] * len(counts)
     shares = [max(LEAST, count * LENGTH // whole) if count else 0 for count in counts]
-    # Parts that were made long enough to be seen take their room from the longest.
+    # Parts that were lengthened to be visible take their room from the longest.
     longest = shares.index(max(shares))
     shares[longest] += max(LEAST, total * LENGTH // whole) - sum(shares)
     shares[longest] = max(LEAST, shares[longest])

@@ -1,4 +1,4 @@
-"""A comparison of two sides as text, as JSON and as one HTML page; all show the same value."""
+"""A comparison of two sides as text, JSON and an HTML page, which all show the same value."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -33,11 +33,11 @@ HEADS: Mapping[str, str] = {
     "left_at": "Left line or row",
     "right_at": "Right line or row",
 }
-"""What columns of differences.csv are called on the page; the others are the key's."""
+"""Headings of the columns of differences.csv on the page; other columns belong to the key."""
 _VALUE = 60
-"""Characters of a value that text shows."""
+"""Most characters of a value in the text."""
 _LONG = 200
-"""Characters of a value that the page shows."""
+"""Most characters of a value on the page."""
 
 
 def verdict(comparison: Comparison) -> str:
@@ -78,7 +78,7 @@ def render_text(comparison: Comparison) -> str:
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """The comparison for scripts; summary.json is this."""
+    """The comparison for scripts, also written to summary.json."""
     return {
         "agrees": comparison.agrees,
         "left": _side_json(comparison.left),
@@ -97,7 +97,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def render_html(comparison: Comparison) -> str:
-    """The comparison as one page: no script, no network, every value escaped."""
+    """The comparison as one page without script or network, with every value escaped."""
     sides = (("Left", comparison.left), ("Right", comparison.right))
     return _template().render(
         comparison=comparison,
@@ -114,17 +114,17 @@ def render_html(comparison: Comparison) -> str:
 
 @cache
 def _template() -> Template:
-    # Text from either side may be anything; `visible` shows what would not be seen.
+    # Text from either side may be anything; `visible` spells out invisible characters.
     return template("comparison.html.jinja", visible=visible)
 
 
 def _called(side: SideResult) -> str:
-    """A file by its own name, anything else by its whole one."""
+    """A file by its base name, anything else by its full name."""
     return shortened(Path(side.name).name if side.sha256 else side.name, _LONG)
 
 
 def _cells(line: Mapping[str, object]) -> dict[str, str]:
-    """A difference as the page has it; values that begin alike are told from where they differ."""
+    """A difference for the page; values with a long common beginning start where they differ."""
     cells = {name: _short(value) for name, value in line.items()}
     if line["column"] is None:
         cells |= dict.fromkeys(("column", "left", "right"), "")
@@ -143,7 +143,7 @@ def _short(value: object) -> str:
 
 
 def _figure(value: object) -> str:
-    """A number in groups of three; the delta of two times has its unit behind it."""
+    """A number in groups of three digits; the delta of two times keeps its unit."""
     if isinstance(value, int):
         return digits(value)
     text, unit, _ = str(value).partition(" ")

@@ -1,4 +1,4 @@
-"""What somebody sees who decides about a held batch: why, how many rows of which reason, the first.
+"""The summary for deciding about a held batch: why it is held, rows by reason, the first rows.
 
 It is shown beside the form, so it is short, and every delivered text in it is escaped.
 """
@@ -18,7 +18,7 @@ ROWS_SHOWN = 10
 
 
 class FirstReject(NamedTuple):
-    """One row with errors: its file, its line and number, and why, as ErrorData."""
+    """One row with errors: its file, line and record number, and its ErrorData."""
 
     file: str
     line: int
@@ -50,7 +50,7 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
 
 
 def _not_applied(report: BatchReport) -> Iterator[str]:
-    """What a release does not apply, errors first."""
+    """Yield what a release does not apply, errors first."""
     yield f"{digits(report.errors)} {agree(report.errors, 'is', 'are')} in error"
     for state in STATES:
         rows = _rows_in(report, state)
@@ -62,7 +62,7 @@ def _rows_in(report: BatchReport, state: str) -> int:
     return sum(one.states[state].rows for one in report.chains if state in one.states)
 
 
-# Paragraphs and no tables: the form is narrow, and a table in it would hide its last columns.
+# Paragraphs instead of tables: the form is narrow, and a table would hide its last columns.
 def _reasons(report: BatchReport) -> Iterator[str]:
     most_first = sorted(report.reasons, key=lambda line: -line.rows)
     for line in most_first[:REASONS_SHOWN]:

@@ -1,4 +1,4 @@
-"""The batch report as one HTML file: no script, no network, every delivered text escaped."""
+"""The batch report as one HTML file without script or network, all delivered text escaped."""
 
 from collections.abc import Mapping
 from functools import cache, partial
@@ -28,12 +28,13 @@ from flows.steps.totals import Totals, add
 from schemas.tables import INSERT_BATCH_DATA
 
 LONGEST = 500
-"""Characters of one delivered value the page shows; the length of the rest is given."""
+"""Most characters of a delivered value on the page; longer values are cut and their length given.
+"""
 MOST = MOST_NOTES
-"""Lines of one list the page shows; it says how many it leaves out."""
+"""Most lines of a list on the page, which says how many it leaves out."""
 
 ROOM = 18
-"""Characters of a number that fit a column of the widest table."""
+"""Most characters of a number that fit a column of the widest table."""
 
 STATES: Mapping[str, str] = {
     "rejected": "The row breaks a rule of its record; it is kept with its reasons, not applied.",
@@ -49,7 +50,7 @@ STATES: Mapping[str, str] = {
     "pending": "Not decided: the batch is held, was discarded, or has not come this far.",
 }
 MERGED = {**STATES, "superseded": "The row says of itself that it was merged before."}
-"""Of insert-batch data, whose rows have no key."""
+"""Meanings of states for insert-batch data, whose rows have no key."""
 PUSHED: Mapping[str, str] = {
     "acknowledged": "The service has it: it said so and repeated exactly what was sent.",
     "refused": "The service refused it and said why; it is in the database only.",
@@ -87,38 +88,38 @@ PUSH_WORDS: Mapping[str, str] = {
 
 
 class ChainPage(NamedTuple):
-    """One record kind, with what the page has to work out of it first."""
+    """One record kind, with the values computed for the page."""
 
     chain: Chain
     bar: Markup
     total: Totals
     """Sum of the end states."""
     read: Totals
-    """What they have to be the sum of."""
+    """The totals that the end states have to add up to."""
     names: tuple[str, ...]
     """The amount fields."""
     currencies: tuple[str, ...]
     meanings: Mapping[str, str]
-    """State -> what it means."""
+    """State -> its meaning."""
     unreadable: tuple[str, ...]
-    """Which amounts of rejected rows are in no sum."""
+    """Sentences about amounts of rejected rows that are in no sum."""
 
     def money(self, currency: str) -> list[Figure]:
         return [Figure(name, currency) for name in self.names]
 
     def with_money(self, currency: str) -> list[tuple[str, Totals]]:
-        """The end states that have money of a currency."""
+        """The end states that have money in a currency."""
         money = self.money(currency)
         states = end_states(self.chain).items()
         return [one for one in states if any(figure.of(one[1]) for figure in money)]
 
     def adds_up(self, currency: str) -> bool:
-        """Whether the money of a currency is in the end states as it was read."""
+        """Whether the end states add up to the money that was read in a currency."""
         return all(one.of(self.total) == one.of(self.read) for one in self.money(currency))
 
 
 def render_html(report: BatchReport) -> str:
-    """The page as text; equal reports give equal bytes."""
+    """Render the page; equal reports give equal bytes."""
     return _template().render(
         report=report,
         verdict=verdict_of(report),
@@ -176,14 +177,14 @@ def _page(
 
 
 def _breakable(text: str) -> str | Markup:
-    """A number too long for a column breaks between its groups, if it has to."""
+    """Allow a number that is too long for a column to break between its groups."""
     if len(text) <= ROOM:
         return text
     return Markup("{}<wbr>").format(NARROW).join(text.split(NARROW))
 
 
 def _share(part: int, whole: int) -> str:
-    """Per cent with one decimal, never rounded to nothing or to everything."""
+    """Percentage with one decimal, never rounded to 0 or 100."""
     if part in (0, whole):
         return "100 %" if part else "0 %"
     tenths = (2000 * part + whole) // (2 * whole)
@@ -193,6 +194,6 @@ def _share(part: int, whole: int) -> str:
 
 
 def _footer(report: BatchReport) -> str:
-    """What the foot of a printed page names; only digits of a hash may enter a style sheet."""
+    """The text at the foot of a printed page; only digits of a hash may enter a style sheet."""
     short = report.content_id[:12]
     return short if short.isascii() and short.isalnum() else ""

@@ -23,9 +23,9 @@ from flows.steps.totals import Totals, add
 from schemas.counting import quantity
 
 MOST = 200
-"""Rows of all tables of one page together; the UI slows down with more."""
+"""Most rows of all tables of a page together; the UI slows down with more."""
 CELL_CHARACTERS = 80
-"""Characters of one delivered text."""
+"""Most characters of a delivered text."""
 SHOW_ROW = "A row is shown by: recon row BATCH FILE --line LINE"
 
 _SPECIAL = re.compile(r"([\\`*_\[\]()<>|~&!#])")
@@ -34,18 +34,18 @@ _JOINER = "\N{WORD JOINER}"
 
 
 class MarkdownPart(NamedTuple):
-    """One table under its heading; the cells are escaped."""
+    """A table under its heading, with escaped cells."""
 
     heading: str
     names: tuple[str, ...]
-    """Column names; a name that starts with a blank is a column of numbers."""
+    """Column names; a name that starts with a blank marks a column of numbers."""
     rows: Sequence[Sequence[str]]
     left: int = 0
-    """Rows that are not even among `rows`."""
+    """Number of further rows that are not in `rows`."""
 
 
 def summary_markdown(report: BatchReport) -> str:
-    """Verdict, end states, money, refused files, reasons and notes, at most `MOST` rows."""
+    """Verdict, end states, money, refused files, reasons and notes, in at most `MOST` rows."""
     verdict = verdict_of(report)
     refused = sum(line.refused is not None for line in report.files)
     blocks = [
@@ -69,9 +69,9 @@ def summary_markdown(report: BatchReport) -> str:
 
 
 def rejects_table(report: BatchReport) -> list[dict[str, str]]:
-    """The first `MOST` reasons as cells that are safe where the UI reads them as Markdown.
+    """The first `MOST` reasons as cells that are safe where the UI renders them as Markdown.
 
-    A page shows four or five columns at once: what is wrong, how often, where.
+    A page shows four or five columns at once, so what is wrong, how often and where come first.
     """
     return [
         {
@@ -89,10 +89,10 @@ def rejects_table(report: BatchReport) -> list[dict[str, str]]:
 
 
 def escape(text: str) -> str:
-    """One line in which Markdown finds no mark, no HTML, no table border and no address.
+    """Escape text into one line without Markdown marks, HTML, table borders or addresses.
 
-    Some renderers look for addresses after the marks are read, so an invisible word joiner keeps
-    them apart: `https:` from `//`, `www` from its dot, a name from its `@`.
+    Some renderers detect addresses after unescaping marks, so an invisible word joiner splits them:
+    `https:` from `//`, `www` from its dot, a name from its `@`.
     """
     return _SPECIAL.sub(r"\\\1", _ADDRESS.sub(_JOINER, visible(text)))
 
@@ -141,7 +141,7 @@ def _record(report: BatchReport, chain: Chain) -> Iterator[MarkdownPart]:
         yield MarkdownPart(f"{title} ties: the residual is zero at every stage.", (), ())
     money = [figure for figure in figures(chain) if figure.currency is not None]
     if money and chain.lines:
-        # Rows that the database had need no writing, and are not read back.
+        # Unchanged rows are not written, and so not read back.
         there = chain.lines[-1].totals, chain.states.get("unchanged", Totals())
         yield MarkdownPart(
             f"### {title}: money in the database",
@@ -162,7 +162,7 @@ def _pushed(report: BatchReport, one: Pushed) -> Iterator[MarkdownPart]:
 
 
 def _left(report: BatchReport, chain: Chain, residual: Totals) -> list[str]:
-    """What is left unexplained, each figure by itself."""
+    """The unexplained residual, figure by figure."""
     return [
         f"{escape(label)}: {digits(value, signed=True)}"
         for label, value in differences(report, chain, residual)
@@ -172,7 +172,7 @@ def _left(report: BatchReport, chain: Chain, residual: Totals) -> list[str]:
 def _states(
     heading: str, chain: Chain, title: str, state: str, whole: str, planned: Totals
 ) -> MarkdownPart:
-    """The states of a chain as a picture and a table, and what they have to be the sum of."""
+    """The states of a chain as a picture and a table, with the total they have to add up to."""
     bar = state_parts(chain)
     image = f"![{describe(bar)}]({picture(bar, title=title)})"
     rows = [_counts(name, totals) for name, totals in end_states(chain).items()]
@@ -190,17 +190,17 @@ def _money(report: BatchReport, figure: Figure, *columns: Totals) -> tuple[str, 
 
 
 def markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A pipe table of escaped cells; a name that starts with a blank is a column of numbers."""
+    """A pipe table of escaped cells; a name that starts with a blank marks a column of numbers."""
     rules = ["--:" if name.startswith(" ") else ":--" for name in names]
     lines = [[name.strip() for name in names], rules, *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def cell(text: str, most: int = CELL_CHARACTERS) -> str:
-    """Delivered text for one table cell: short, visible, escaped, never a formula."""
+    """Delivered text for a table cell: short, visible, escaped, never a formula."""
     return escape(neutral(text, most))
 
 
 def value_cell(text: str) -> str:
-    """A delivered value in quotes, so that blanks at its ends are seen."""
+    """A delivered value in quotes, so that blanks at its ends are visible."""
     return f"“{escape(shortened(text, CELL_CHARACTERS))}”" if text else NOTHING

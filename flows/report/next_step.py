@@ -1,4 +1,4 @@
-"""What is to be done next about a batch, or a row: one answer for lists, pages and messages."""
+"""The next step for a batch or a row, the same for lists, pages and messages."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,20 +14,20 @@ from schemas.reasons import remedies
 
 
 class Left(NamedTuple):
-    """What of a batch is not where it should be."""
+    """What is left to do of a batch."""
 
     rejected: int = 0
-    """Rows that we refused, or that contradict each other."""
+    """Number of rows that are rejected or in conflict."""
     files: int = 0
-    """Files that were refused, and not taken since."""
+    """Number of files that were refused and not taken since."""
     at_service: Mapping[str, int] = {}
-    """State at the service -> rows."""
+    """State at the service -> number of rows."""
 
 
 def next_step(line: BatchSummary, *, held: bool = False) -> str:
-    """What to do about a batch of a list; empty where nothing is left to do.
+    """What to do about a batch in a list; empty if nothing is left to do.
 
-    `held`: nothing is pushed before somebody says from where to go on.
+    `held` says that nothing is pushed before somebody states where to continue.
     """
     left = _left(line)
     match line.state:
@@ -49,7 +49,7 @@ def decisions(batch_id: int) -> str:
 
 
 def next_in_words(line: BatchSummary) -> str:
-    """The same as `next_step` for people who have no terminal."""
+    """As `next_step`, for people without a terminal."""
     match line.state:
         case State.HELD:
             return "Release or discard it"
@@ -84,7 +84,7 @@ def _in_words(left: Left) -> str:
 
 
 def repaired_text(line: BatchSummary) -> str:
-    """That nothing is left of what a batch ended with as errors; its state stays what it was."""
+    """Say that all errors a batch ended with are repaired, although its state stays the same."""
     rejects = sum(line.repaired.values())
     if not rejects:
         return ""
@@ -103,9 +103,9 @@ def left_of(report: BatchReport) -> Left:
 
 
 def commands(batch_id: int, left: Left, *, corrects: int | None = None, held: bool = False) -> str:
-    """The commands that settle what is left, in the order that saves work; empty: nothing is.
+    """The commands that settle what is left, in the order that saves work; empty if nothing is.
 
-    A refused file of corrections names rows of the batch that these correct, and corrects that one.
+    A refused file of corrections is imported as a correction of the batch that it was for.
     """
     steps = []
     if any(left.at_service.get(state) for state in PUSH_LEFT):
@@ -133,9 +133,9 @@ _LATER = {
 def next_of_row(
     errors: Iterable[Mapping[str, Any]], state: State, later: Later | None
 ) -> list[str]:
-    """What to do about the errors of a row, as ErrorData has them; empty: nothing.
+    """What to do about the errors of a row, given as in ErrorData; empty if nothing.
 
-    `state` is that of its batch, `later` what became of the row in another one.
+    `state` is that of its batch, `later` what became of the row in another batch.
     """
     steps = remedies(str(error["ErrorCode"]) for error in errors)
     if not steps:

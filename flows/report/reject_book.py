@@ -1,4 +1,4 @@
-"""The rows with errors of a batch as a workbook, one line each; no delivered text is a formula."""
+"""The rows with errors of a batch as a workbook, a line each; no delivered text is a formula."""
 
 from collections.abc import Iterable
 from typing import IO
@@ -18,15 +18,15 @@ COLUMNS = (
     ("Repaired by batch", 18),
 )
 MOST = 1_000_000
-"""Lines of a sheet; a workbook has no room for many more."""
+"""Most lines of a sheet; a workbook has no room for many more."""
 
 Texts = tuple[str, ...]
 RejectLine = tuple[str, int, str, int, str, str, Texts, Texts, int | None]
-"""A line by COLUMNS; a row may have several errors, each with what is wrong and what to do."""
+"""A line of COLUMNS; a row may have several errors, each with what is wrong and what to do."""
 
 
 def write_reject_book(into: IO[bytes], title: str, lines: Iterable[RejectLine]) -> int:
-    """Write the workbook; gives how many lines it has. Equal lines make equal bytes."""
+    """Write the workbook and return its number of lines; equal lines make equal bytes."""
     book = new_book(into, title)
     formats = make_formats(book)
     sheet = book.add_worksheet("Rejects")
@@ -58,6 +58,6 @@ def write_reject_book(into: IO[bytes], title: str, lines: Iterable[RejectLine]) 
 
 
 def _cell(value: str | Texts | int | None) -> str | int | None:
-    """Several texts are lines of one cell; what would break a line in one of them is spelled."""
+    """Several texts as the lines of one cell; line breaks within a text are spelled out."""
     texts = (value,) if isinstance(value, str) else value
     return "\n".join(map(cell_text, texts)) if isinstance(texts, tuple) else texts

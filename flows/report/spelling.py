@@ -1,4 +1,4 @@
-"""How reports spell numbers and delivered text: exact, on one line, with nothing hidden."""
+"""How reports write numbers and delivered text: exact, on one line, with nothing hidden."""
 
 import unicodedata
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from schemas.tables import title_of
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
 EMPTY = "empty text"
-"""What is shown of a text that is there and has no character."""
+"""Shown for an empty text, as opposed to none."""
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\0": r"\0", "\x1b": r"\e"}
 
 
 def digits(value: int | Decimal, *, signed: bool = False) -> str:
-    """A number, exact, in groups of three; money has two decimals or more, nothing has a locale.
+    """An exact number in groups of three digits, in no locale; money has at least two decimals.
 
-    One that is too long to be read is told by powers of ten, to the last digit: 1e308 + 10.50.
+    A number too long to read is written with powers of ten, to the last digit: 1e308 + 10.50.
     """
     size = Decimal(value).copy_abs()
     text = plain(size)
@@ -39,7 +39,7 @@ def digits(value: int | Decimal, *, signed: bool = False) -> str:
 
 
 def in_report(left: int) -> str:
-    """How much more the report has than is shown; empty where it is nothing."""
+    """Say how many more the report has than are shown; empty if there are none."""
     return f"{digits(left)} more {agree(left, 'is', 'are')} in the report." if left > 0 else ""
 
 
@@ -48,12 +48,12 @@ def _part(one: Decimal) -> str:
 
 
 def ungrouped(value: int | Decimal) -> str:
-    """A number within text, where the narrow blanks between groups would be spelled out."""
+    """A number for use within text, in which the narrow blanks of groups would be spelled out."""
     return in_text(value) if isinstance(value, Decimal) else str(value)
 
 
 def currency_named(currency: str, names: Mapping[str, str]) -> str:
-    """`978 EUR` where the settings name it, `currency 12` where they do not."""
+    """`978 EUR` if the settings name the currency, else `currency 12`."""
     if not currency:
         return "no currency"
     code = names.get(currency)
@@ -61,35 +61,35 @@ def currency_named(currency: str, names: Mapping[str, str]) -> str:
 
 
 def visible(text: str) -> str:
-    """Delivered text on one line: what breaks, hides, reorders or looks alike is spelled out."""
-    # What is printable is itself, but for the one that only looks like a hyphen.
+    """Delivered text on one line, with breaks and hidden or confusable characters spelled out."""
+    # Printable characters stay, except the minus sign, which looks like a hyphen.
     if text.isprintable() and MINUS not in text:
         return text
     return "".join(_spelled(character) for character in text)
 
 
 def record_title(record: str | None) -> str:
-    """The name people know a record kind by; a file that was refused early has none."""
+    """The title of a record kind; a file that was refused early has none."""
     if record is None:
         return "record not known"
     return visible(title_of(record))
 
 
 def neutral(text: str, most: int = 500) -> str:
-    """Delivered text that a spreadsheet it is pasted into takes for text, never for a formula."""
+    """Delivered text that a spreadsheet takes for text when pasted, never for a formula."""
     return _as_text(text, shortened(text, most))
 
 
 def neutral_pair(one: str, other: str, most: int = 500) -> tuple[str, str]:
-    """Two delivered values that are held against each other: neutral, as a `shortened_pair`."""
+    """Two delivered values to compare, neutral and as a `shortened_pair`."""
     first, second = shortened_pair(one, other, most)
     return _as_text(one, first or ""), _as_text(other, second or "")
 
 
 def shortened(text: str, most: int) -> str:
-    """At most so many characters, made visible; what is cut is counted.
+    """At most `most` characters, made visible; a cut text has its length behind it.
 
-    Of the beginning that an error keeps of a value nobody knows how long that was.
+    If an error kept only the beginning of a value, its length is unknown and left out.
     """
     if len(text) <= most:
         return visible(text)
@@ -99,7 +99,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def shortened_pair(one: str | None, other: str | None, most: int) -> tuple[str | None, str | None]:
-    """Two values, each shortened; those that begin alike for so long, from where they differ."""
+    """Two shortened values, which start where they differ if that is beyond `most` characters."""
     if one is None or other is None or one == other or one[:most] != other[:most]:
         return _short(one, most), _short(other, most)
     alike = takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False))
@@ -124,7 +124,7 @@ def _behind(text: str, at: int, most: int) -> str:
 def _spelled(character: str) -> str:
     if character in _SHORT:
         return _SHORT[character]
-    # Controls, formats (which reorder text), surrogates, and all that only looks like a blank.
+    # Control and format characters (which reorder text), surrogates, and unusual blanks.
     unseen = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
     if character != " " and (unseen or character == MINUS):
         return f"\\u{ord(character):04x}"

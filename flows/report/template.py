@@ -1,4 +1,4 @@
-"""The templates of the HTML pages: every text escaped, a name that is not given an error."""
+"""The templates of the HTML pages; every text is escaped, and an undefined name is an error."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +10,7 @@ from schemas.counting import agree, quantity
 
 
 def environment(package: str, folder: str, **filters: Callable[..., str]) -> Environment:
-    """The templates of a package; its own filters go before those of all."""
+    """The templates of a package; `filters` override the common ones."""
     made = Environment(
         loader=PackageLoader(package, folder),
         autoescape=True,
@@ -30,5 +30,5 @@ def environment(package: str, folder: str, **filters: Callable[..., str]) -> Env
 
 
 def template(name: str, **filters: Callable[..., str]) -> Template:
-    """The template at a path below this folder."""
+    """The template with this path below this folder."""
     return environment("flows.report", ".", **filters).get_template(name)

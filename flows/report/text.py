@@ -1,4 +1,4 @@
-"""The batch report as plain text for a terminal, and the words all its renderings share."""
+"""The batch report as plain text for a terminal, and the words that all renderings share."""
 
 import re
 import textwrap
@@ -23,9 +23,9 @@ from schemas.counting import agree, quantity
 from schemas.reasons import REFUSALS
 
 WIDTH = 96
-"""Columns of the text report; only a single number longer than its line passes them."""
+"""Width of the text report; only a number that is longer than a line exceeds it."""
 MOST = 200
-"""Findings a short rendering lists; it says how many it leaves to the full report."""
+"""Most findings in a short rendering, which says how many it leaves to the full report."""
 NOTHING = "none"
 
 _TYPEWRITER = str.maketrans({NARROW: " ", MINUS: "-"})
@@ -72,7 +72,7 @@ VERDICTS: Mapping[str, BatchVerdict] = {
 }
 
 NO_REJECT = "Release the batch to apply its clean rows, or discard it."
-"""Of a held batch that has no reject to be read."""
+"""Remedy for a held batch without rejects."""
 AGAIN = (
     "What is listed under rejects was delivered again in a later batch: what is in error there "
     "too is corrected from that batch."
@@ -84,19 +84,19 @@ AT_SERVICE: Mapping[str, str] = {
     "differs": "Look at the service for the rows that differ there, then settle them.",
     "refused": "Correct the rows that the service refused, or settle them.",
 }
-"""What to do next about rows at the service, by their state."""
+"""Remedies for rows at the service, by state."""
 
 
 PLANNED = "inserted, updated and unchanged"
-"""The rows that the states at the service have to be the sum of."""
+"""The rows that the states at the service have to add up to."""
 
 
 class Figure(NamedTuple):
-    """One number that is followed through every stage."""
+    """A number that is followed through every stage."""
 
     name: str
     currency: str | None = None
-    """Key of `Totals.amounts`; None: not money."""
+    """Key of `Totals.amounts`; None if it is not money."""
 
     def of(self, totals: Totals) -> int | Decimal:
         if self.currency is None:
@@ -126,7 +126,7 @@ def render_text(report: BatchReport) -> str:
 
 
 def verdict_of(report: BatchReport) -> BatchVerdict:
-    """The verdict in words; a batch on its way is named by its state."""
+    """The verdict in words; an unfinished batch is named by its state."""
     state = state_word(report.verdict).upper()
     under_way = BatchVerdict(state, "The batch has not reached its end.", "Run the batch again.")
     known = VERDICTS.get(report.verdict, under_way)
@@ -153,7 +153,7 @@ def verdict_of(report: BatchReport) -> BatchVerdict:
 
 
 def left_text(left: Mapping[str, int]) -> str:
-    """What the service has of a batch that was undone: rows by operation."""
+    """What the service keeps of an undone batch: rows by operation."""
     rows = ", ".join(f"{count} of {operation}" for operation, count in left.items())
     return f"The service keeps what it was sent: {rows}."
 
@@ -167,19 +167,19 @@ def currency_label(report: BatchReport, currency: str) -> str:
 
 
 def state_word(state: str) -> str:
-    """A state as people write it: `in_doubt` as in doubt."""
+    """A state in plain words: `in_doubt` becomes in doubt."""
     return visible(state).replace("_", " ")
 
 
 def end_states(chain: Chain) -> dict[str, Totals]:
-    """The end states in their one order, so that equal reports are rendered alike."""
+    """The end states in a fixed order, so that equal reports are rendered alike."""
     places = {state: place for place, state in enumerate(chain.order)}
     order = sorted(chain.states, key=lambda state: (places.get(state, len(places)), state))
     return {state: chain.states[state] for state in order}
 
 
 def figures(chain: Chain) -> tuple[Figure, ...]:
-    """Rows, hash total, then every amount of every currency that any stage or state knows."""
+    """Rows, hash total, then every amount in every currency of any stage or state."""
     everything = [*chain.states.values()]
     for line in chain.lines:
         everything += [line.totals, line.change, line.residual]
@@ -204,7 +204,7 @@ def figure_label(report: BatchReport, figure: Figure) -> str:
 def differences(
     report: BatchReport, chain: Chain, totals: Totals
 ) -> list[tuple[str, int | Decimal]]:
-    """Every figure of a residual that is not zero: its label and its value."""
+    """Label and value of every figure of a residual that is not zero."""
     return [
         (figure_label(report, figure), figure.of(totals))
         for figure in figures(chain)
@@ -219,7 +219,7 @@ def refusal(line: FileLine) -> str:
     reason = REFUSALS.get(line.refused)
     title = f"{visible(line.refused)} ({reason.title})" if reason else visible(line.refused)
     remedy = reason.remedy if reason else ""
-    # It ends with the remedy as well, which must not be what is cut off.
+    # The message ends with the remedy too, which must not be cut off.
     message = (line.message or "").removesuffix(remedy).rstrip(" ")
     if line.taken:
         remedy = "It was taken since."
@@ -228,13 +228,13 @@ def refusal(line: FileLine) -> str:
 
 
 def refused_line(line: FileLine) -> str:
-    """One line about a file that was refused, for who is told in a sentence or two."""
+    """One line about a refused file, for short messages."""
     message = " ".join((line.message or "").split())
     return f"{line.name}: refused ({line.refused}). {message}".rstrip()
 
 
 def without_messages(text: str) -> str:
-    """Lines of text, those of `refused_line` without their messages: these quote the file."""
+    """Remove the messages from lines made by `refused_line`, because they quote the file."""
     return re.sub(r"(?m)(: refused \(\w+\)\.).*$", r"\1", text)
 
 
@@ -261,7 +261,7 @@ def typewritten(lines: Iterable[str]) -> str:
 
 
 def section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    """Lines under a title: what it is in capitals; what it is of, behind a colon, as it is."""
+    """Lines under a title; the part of the title before a colon is in capitals."""
     words, colon, of = title.partition(": ")
     yield from ("", words.upper() + colon + of, "-" * WIDTH)
     yield from list(lines) or ["  None."]
@@ -336,7 +336,7 @@ def _states(report: BatchReport, chain: Chain, whole: str = "read") -> Iterator[
     if chain.lines:
         sums[whole] = chain.lines[0].totals
     for label, group in _by_currency(report, chain):
-        # A state without this currency would only add a line of zeros.
+        # A state without money in this currency would only add a line of zeros.
         states = {
             name: totals
             for name, totals in sums.items()
@@ -380,16 +380,16 @@ def _note(line: NoteLine) -> Iterator[str]:
 
 
 def row_place(line: ReasonLine | NoteLine) -> str:
-    """Where a row is: its line, as an editor shows it, and its number among the records.
+    """The line of a row, as an editor shows it, and its record number.
 
-    Without marks between the digits, because both go into a command.
+    Digits are not grouped, because both are used in commands.
     """
     record = f", record {line.record_number}" if line.record_number else ""
     return f"line {line.line}{record}"
 
 
 def _grid(stub: Sequence[str], groups: Iterable[Sequence[Sequence[str]]]) -> Iterator[str]:
-    """Columns beside their row labels, in as many pieces as the width asks for."""
+    """Columns beside their row labels, split into as many pieces as the width requires."""
     labels = _padded(stub)
     pieces: list[list[list[str]]] = []
     for group in groups:
@@ -411,7 +411,7 @@ def _padded(column: Sequence[str], pad: Callable[[str, int], str] = str.ljust) -
 
 
 def wrapped(text: str, *, first: str, rest: str) -> list[str]:
-    """A text within WIDTH, its first line and the others behind something each."""
+    """Wrap a text within WIDTH, with `first` before the first line and `rest` before the others."""
     return textwrap.wrap(
         text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     ) or [first]

@@ -1,14 +1,14 @@
 """The sequence of a batch, written once and without Prefect.
 
-receive   what was delivered: files by content, kept in the archive; one batch
+receive   delivered files, kept in the archive by their content; one batch
 stage     every row verbatim with its position and verdict
-check     what rows mean to each other, references, the error budget
+check     rows compared with each other, references, the error budget
 apply     clean rows into the database, each with its verdict
-push      what was applied to the service, where the batch asks for it
+push      applied rows to the service, if the batch asks for it
 finish    totals recounted and tied, the report written, the batch ended
 """
 
 import logging
 
-# Who watches says so; a terminal that nobody configured is not written to.
+# Keep Python from printing warnings to the terminal where nobody has configured logging.
 logging.getLogger("recon").addHandler(logging.NullHandler())

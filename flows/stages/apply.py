@@ -44,18 +44,18 @@ log = logging.getLogger("recon.apply")
 
 
 def apply(workspace: Workspace, lease: Lease, *, proven: bool = False) -> None:
-    """Apply what has no receipt yet; a run that died goes on with what is left.
+    """Apply ranges without a receipt; after a crash the next run applies what is left.
 
-    Rows that were read from the service are told to be listed and change no target. `proven`: this
-    process has just staged them all, or held them against their hashes; else that is done before.
+    Rows read from the service are marked as listed and change no target. `proven`: this process has
+    just staged all rows, or compared them with their hashes; otherwise that is done first.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state is not State.CHECKED:
         return
     if not proven:
         prove_staged(lease.connection, batch.id)
-    # An earlier version let it be corrected before: its rows would go over their repairs. No other
-    # correction comes meanwhile, of a batch that is not applied.
+    # An earlier version allowed corrections before this: applying would overwrite the repairs. No
+    # further correction can arrive now, since this batch is not applied.
     refuse_if_corrected(lease.connection, batch.id, "applied")
     profile = restored_profile(batch)
     only_listed = profile.compare_only
@@ -87,7 +87,7 @@ def apply(workspace: Workspace, lease: Lease, *, proven: bool = False) -> None:
 
 @dataclass(slots=True)
 class _Done:
-    """How many rows are done, for those who watch."""
+    """The number of applied rows, for progress."""
 
     workspace: Workspace
     total: int
@@ -109,9 +109,9 @@ def _apply_table(
     *,
     guarded: Profile | None,
 ) -> None:
-    """First what is new for certain, two ranges at a time, then all other in order.
+    """Insert what is certain to be new, two ranges at a time, then apply the rest in order.
 
-    `guarded`: of what repairs rows, by which terms it may write over others.
+    `guarded`: the profile of a correction, which limits what its rows may overwrite; else None.
     """
     new = [
         one
@@ -149,7 +149,7 @@ def _apply_range(
 
 
 def _apply_together(lease: Lease, group: Sequence[ApplyRange], done: _Done) -> bool:
-    """Apply small ranges at once; false: the database refuses a row, and nothing is applied."""
+    """Apply small ranges in one transaction; False if the database refused a row, and so all."""
     table = group[0].table
     where = WholeExtracts(lease.batch_id, tuple(one.where.extract_id for one in group))
     span = span_around([one.span for one in group])
@@ -168,7 +168,7 @@ def _apply_together(lease: Lease, group: Sequence[ApplyRange], done: _Done) -> b
 def _insert(
     apply_range: ApplyRange, guarded: Profile | None, lease: Lease
 ) -> tuple[ApplyRange, bool]:
-    """Insert new rows; false: not all of them are, and nothing of them is in the target."""
+    """Insert new rows; False if a row is not new, and then none of them is in the target."""
     table, where = apply_range.table, apply_range.where
     try:
         with lease.transaction() as connection:

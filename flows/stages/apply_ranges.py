@@ -15,9 +15,9 @@ from flows.steps.validate.states import READY
 from schemas.field import Table
 
 ROWS_AT_ONCE = 1_000_000
-"""A range is joined with the target as one: many small ones would read the target many times."""
+"""About the most rows of a range; smaller ranges would read the target more often."""
 TOGETHER_ROWS, TOGETHER_EXTRACTS = 50_000, 1_000
-"""At most of a group."""
+"""The most rows and extracts of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,20 @@ class ApplyRange:
     where: Range
     rows: int
     spooled: tuple[Spooled, ...]
-    """Chunks whose rows were kept."""
+    """Chunks whose rows are still spooled."""
     span: tuple[int, int] | None
-    """The least and the greatest value of the key's first column; None: not known of each chunk."""
+    """The lowest and highest value of the key's first column; None if unknown for any chunk."""
     whole: bool
     """Whether these are all clean rows of the extract."""
 
     @property
     def is_small(self) -> bool:
-        """Whether it may be applied together with others."""
+        """Whether the range may be applied together with others."""
         return self.whole and not self.spooled and self.rows <= TOGETHER_ROWS
 
 
 def in_groups(apply_ranges: Iterable[ApplyRange]) -> Iterator[list[ApplyRange]]:
-    """Ranges of a record kind in their order, by transactions: small ones share one."""
+    """Group ranges of a record kind in order, a group per transaction; small ranges share one."""
     group: list[ApplyRange] = []
     rows = 0
     for one in apply_ranges:
@@ -70,22 +70,22 @@ def span_around(spans: Sequence[Sequence[int] | None]) -> tuple[int, int] | None
 def cut_ranges(
     table: Table, staged: Sequence[Receipt], applied: Sequence[Receipt], settings: Settings
 ) -> Iterator[ApplyRange]:
-    """What is not applied yet, in even ranges.
+    """Cut what is not applied yet into even ranges.
 
-    The same chunks are always cut alike, whatever of them is applied, so that a run that goes on
-    writes the receipts of a run that was never interrupted.
+    Ranges do not depend on how far applying has come, so that a resumed run writes the same
+    receipts as one that was never interrupted.
     """
     done = by_extract(applied)
     for extract, receipts in groupby(staged, attrgetter("extract_id")):
         chunks = [one for one in receipts if clean_rows(table, one)]
         total = sum(clean_rows(table, one) for one in chunks)
-        # As many for one connection as for the other, or one ends alone.
+        # A multiple of the connections, so that none of them works alone at the end.
         number = CONNECTIONS * ceil(total / (CONNECTIONS * ROWS_AT_ONCE))
         shares: dict[int, list[Receipt]] = {}
         before = 0
         for one in chunks:
             rows = clean_rows(table, one)
-            # A chunk goes where its middle lies.
+            # A chunk belongs to the range in which its middle lies.
             share = (2 * before + rows) * number // (2 * total)
             before += rows
             if not any(
@@ -107,7 +107,7 @@ def cut_ranges(
 
 
 def clean_rows(table: Table, receipt: Receipt) -> int:
-    """How many clean rows of a record kind are in a staged chunk."""
+    """The number of clean rows of a record kind in a staged chunk."""
     return int(receipt.totals.get(table.name, {}).get(READY, {}).get("rows", 0))
 
 

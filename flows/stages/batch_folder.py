@@ -1,4 +1,4 @@
-"""The folder of a batch's report: its files, and those of another batch of the same number."""
+"""The folder of a batch's report: its files, and those of another batch with the same number."""
 
 import hashlib
 import json
@@ -44,7 +44,7 @@ def write_report(
 
 
 def opened_at(folder: Path) -> datetime | None:
-    """When the batch whose report is there was opened; None: its manifest does not say."""
+    """When the batch of the report in a folder was opened; None if its manifest does not say."""
     try:
         manifest: Any = json.loads((folder / MANIFEST).read_bytes())
         return datetime.fromisoformat(manifest["opened_at"]).astimezone(UTC)
@@ -53,7 +53,7 @@ def opened_at(folder: Path) -> datetime | None:
 
 
 def _put_aside(folder: Path, batch: Batch) -> None:
-    """Keep the report of another batch, which came back after its number was given again."""
+    """Keep the report of another batch that had this number before a restore gave it out again."""
     opened = opened_at(folder)
     if opened in (None, batch.opened_at):
         return

@@ -1,6 +1,7 @@
-"""Check: what the rows of a batch mean to each other, references, and the error budget.
+"""Check: duplicates and conflicts among the rows of a batch, references, and the error budget.
 
-Decided before anything is visible in a target. One transaction: a run that dies does it again.
+All of it is decided before anything is visible in a target, and in one transaction, which a run
+after a crash repeats.
 """
 
 import logging
@@ -48,7 +49,7 @@ from schemas.tables import INSERT_BATCH_DATA
 log = logging.getLogger("recon.check")
 
 MOST_NAMED, OTHERS = 100, "(others)"
-"""How many cells by which rows are left out are named, and what all others are called."""
+"""How many of the cells that leave rows out are named, and the name for all others."""
 
 
 def check(workspace: Workspace, lease: Lease) -> None:
@@ -81,13 +82,13 @@ def check(workspace: Workspace, lease: Lease) -> None:
             lease.set_state(State.HELD, held_because=reason, detail=detail)
         else:
             lease.set_state(State.CHECKED)
-    # From here on rows are looked up one by one, beside what was found of them.
+    # From here on rows are looked up one by one, together with the findings about them.
     analyse(lease.connection, "outcome")
     workspace.progress("check", len(tables), len(tables))
 
 
 def _known(receipts: Iterable[Receipt]) -> dict[str, Known]:
-    """Where repeated keys and references of the batch can only be, as far as its receipts tell."""
+    """Where repeated keys and references of the batch can occur, according to its receipts."""
     return gather(
         (
             {
@@ -102,9 +103,9 @@ def _known(receipts: Iterable[Receipt]) -> dict[str, Known]:
 
 
 def _left_out(receipts: Iterable[Receipt], table: Table) -> list[tuple[str, str, int, int, int]]:
-    """What the profile leaves out, by column and cell, as `note_left_out` takes it.
+    """The rows a profile leaves out, by column and cell, in the form `note_left_out` takes.
 
-    Of a column with very many such cells the first ones are named.
+    If there are very many different cells, only the first ones are named.
     """
     found: dict[tuple[str, str], tuple[int, int, int]] = {}
     for receipt in receipts:
@@ -116,7 +117,7 @@ def _left_out(receipts: Iterable[Receipt], table: Table) -> list[tuple[str, str,
 
 
 def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[int, SkippedLines]:
-    """By extract, lines that become no record."""
+    """Lines that become no record, by extract."""
     found: dict[int, SkippedLines] = {}
     for receipt in receipts:
         if skipped := receipt.clues.get(table.name, {}).get(clue):
@@ -126,7 +127,7 @@ def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[in
 
 
 def _reject_wrong_repairs(lease: Lease, tables: list[Table], corrects: int) -> None:
-    """Reject rows that do not repair what they say they do, or not alone."""
+    """Reject rows that do not repair the row they name, or that are not alone in repairing it."""
     for table in tables:
         if wrong := mark_unmatched_repairs(lease.connection, table, lease.batch_id):
             rows = f"{quantity(wrong, 'row', grouped)} that {agree(wrong, 'repairs', 'repair')}"
@@ -147,11 +148,11 @@ def reject_taken(
     profile: Profile,
     only: Range | None = None,
 ) -> None:
-    """Reject rows of a correction with the key of what they do not repair.
+    """Reject rows of a correction that have the key of a row or record they do not repair.
 
-    Asked as the batch is checked, so that it counts for its budget, and again once the target is
-    locked, of the range that is applied `only`: between the two, which may be days of a batch that
-    is held, others bring records, and a row may be refused that was to free its key.
+    Done when the batch is checked, so that it counts towards the budget, and again for `only` a
+    range once the target is locked. Between the two, which may be days if the batch is held, others
+    may bring records, and a row may be refused that was to free its key.
     """
     if profile.duplicate != "last_wins" and (
         taken := mark_taken_keys(
@@ -169,7 +170,7 @@ def reject_taken(
 
 def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> None:
     if table is INSERT_BATCH_DATA:
-        return  # Only rows without a record inside are staged as such.
+        return  # Rows are staged as insert-batch data only if no record is inside.
     last_wins = profile.duplicate == "last_wins"
     made = {name: key.names for name, key in profile.made_keys(table).items()}
     repeated = mark_duplicates(
@@ -209,13 +210,13 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
 
 
 def _unproven(lease: Lease, receipts: Iterable[Receipt], profile: Profile) -> Iterator[str]:
-    """Of each file that cannot be proven, that somebody has to decide, and why."""
+    """Why somebody has to decide about each file that cannot be proven."""
     of = ledger.by_extract(receipts)
     for extract in ledger.list_extracts(lease.connection, lease.batch_id):
         if extract.refused is None:
             tied = tied_in_batch(extract, profile, of[extract.id])
             if tied is not None and tied.differences:
-                # Receipts of a version before may not say what cannot be read.
+                # Receipts of an earlier version may not say what cannot be read.
                 yield not_proven(extract.name, tied.unproven or "; ".join(tied.details))
 
 
@@ -244,7 +245,7 @@ def _over_budget(
         excluded=rows[EXCLUDED],
         skipped=skipped,
         left_blank=blank,
-        headed=batch.corrects is None,  # A corrected row has in it what lines above say.
+        headed=batch.corrects is None,  # A corrected row contains the values of the lines above.
     )
 
 
@@ -256,12 +257,12 @@ def release(
     reason: str | None,
     held: int | None = None,
 ) -> None:
-    """Let a held batch go on with its clean rows; who and why is kept.
+    """Let a held batch go on with its clean rows; who decided and why is kept.
 
-    `held` is the event that whoever decides has seen (`held_event`); raises BatchStateError where
-    another one came behind it.
+    `held` is the event that the person deciding has seen (`held_event`); raises BatchStateError if
+    a later one exists.
     """
-    # Nothing is decided about content that is not what was delivered.
+    # A decision must not be about content that is not what was delivered.
     prove_batch(workspace, lease.connection, lease.batch_id)
     prove_held(lease.connection, lease.batch_id)
     prove_staged(lease.connection, lease.batch_id)
@@ -271,7 +272,7 @@ def release(
 
 
 def not_held(batch: ledger.Batch) -> str:
-    """Why nothing is to decide about a batch."""
+    """The message that nothing is to be decided about a batch."""
     message = f"Batch {batch.id} is {batch.state.replace('_', ' ')}, not held; nothing was changed."
     if batch.state in ledger.ENDED:
         return message
@@ -279,12 +280,12 @@ def not_held(batch: ledger.Batch) -> str:
 
 
 def held_event(connection: psycopg.Connection, batch_id: int) -> int:
-    """The event that said last that a batch is held: what a decision about it is bound to."""
+    """The latest event that says a batch is held; a decision is bound to it."""
     return last_of_batch(connection, PREFIX + State.HELD, batch_id)
 
 
 def seen_before(batch: ledger.Batch) -> BatchStateError:
-    """Why nothing is decided by what was seen of a held batch."""
+    """The refusal of a decision based on an outdated view of a held batch."""
     return BatchStateError(
         f"Batch {batch.id} was worked on since that page was loaded. Look at what it holds now, "
         "and decide again. Nothing was changed."
@@ -294,7 +295,7 @@ def seen_before(batch: ledger.Batch) -> BatchStateError:
 def leave_hold(
     lease: Lease, state: State, by: str | None, reason: str | None, held: int | None
 ) -> None:
-    """Move a held batch on as somebody decided; `held` as for a release."""
+    """Change the state of a held batch as decided; `held` as in `release`."""
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state is not State.HELD:
         raise BatchStateError(not_held(batch))

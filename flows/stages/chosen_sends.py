@@ -1,4 +1,4 @@
-"""Sends of a batch as people choose them, and the list of those chosen."""
+"""Sends of a batch chosen by people, and the list of them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,14 +25,14 @@ ROW = re.compile(r"(.+?):(?:(line|record):)?([0-9]{1,18})", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ChosenSends:
-    """Which rows are meant, as people say it: all that is given has to hold."""
+    """A choice of rows; a row has to meet every condition that is given."""
 
     rows: tuple[str, ...] = ()
-    """`FILE:line:LINE` or `FILE:record:NUMBER` each: a delivered file, and a row of it."""
+    """Rows named as `FILE:line:LINE` or `FILE:record:NUMBER`, FILE being a delivered file."""
     operation: str | None = None
     states: tuple[str, ...] = ()
     places: tuple[tuple[int, int], ...] | None = None
-    """Extract and record number of each, where no text names them."""
+    """Extract and record number of each row, where no text names it."""
 
 
 def sends_of(workspace: Workspace, batch_id: int, chosen: ChosenSends) -> Iterator[Sent]:
@@ -43,7 +43,7 @@ def sends_of(workspace: Workspace, batch_id: int, chosen: ChosenSends) -> Iterat
 
 
 def not_listed(workspace: Workspace, batch_id: int) -> dict[str, dict[str, int]]:
-    """Operation -> state -> sends of a batch, where their record kind has the operation no more."""
+    """Operation -> state -> sends of a batch, if their record kind no longer has the operation."""
     with workspace.database.connect() as connection:
         return count_left_over(connection, batch_id)
 
@@ -69,7 +69,7 @@ def selection_of(connection: psycopg.Connection, batch_id: int, chosen: ChosenSe
 def _places(
     connection: psycopg.Connection, files: Sequence[Extract], batch_id: int, row: str
 ) -> Iterator[tuple[int, int]]:
-    """The rows that a text names; a bare number is never guessed to be a line or a record."""
+    """The rows named by a text; a bare number is not guessed to be a line or a record."""
     name, word, number = found.groups() if (found := ROW.fullmatch(row)) else (row, None, None)
     extracts = of_name(files, name)
     if not extracts or number is None:

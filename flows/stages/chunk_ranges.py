@@ -1,7 +1,7 @@
-"""Which chunks of an extract are left to stage, when some of them were staged before.
+"""Which chunks of an extract are left to stage after some were staged before.
 
-The receipts tell. They end early when a run died, and leave gaps when chunks were written side by
-side or shared out to several workers.
+The receipts show which. They end early after a crash, and leave gaps where chunks were written side
+by side or shared out among workers.
 """
 
 import logging
@@ -26,15 +26,15 @@ log = logging.getLogger("recon.stage")
 
 class ChunkRange(NamedTuple):
     first: int
-    """Number of the first chunk; that of the extract's first one is 0."""
+    """Number of the first chunk; the extract's first chunk has number 0."""
     beyond: int | None
-    """Number of the chunk behind the last one; None: to the end of the extract."""
+    """Number of the chunk after the last one; None: up to the end of the extract."""
     place: Place
     """Where the first chunk begins."""
 
 
 def first_gap(receipts: Sequence[Receipt], header: Header) -> ChunkRange:
-    """All chunks of an extract from the first one without a receipt on."""
+    """All chunks of an extract from the first one without a receipt."""
     number, place = 0, first_place(header)
     for receipt in receipts:
         if receipt.chunk != number:
@@ -52,7 +52,7 @@ def first_gap(receipts: Sequence[Receipt], header: Header) -> ChunkRange:
 def missing(
     chunks: Iterable[Chunk], chunk_range: ChunkRange, receipts: Sequence[Receipt]
 ) -> Iterator[tuple[int, Chunk]]:
-    """The chunks of a range that have no receipt, with their numbers."""
+    """The chunks of a range without a receipt, with their numbers."""
     done = {receipt.chunk for receipt in receipts}
     most = None if chunk_range.beyond is None else chunk_range.beyond - chunk_range.first
     for number, chunk in enumerate(islice(chunks, most), chunk_range.first):
@@ -63,10 +63,10 @@ def missing(
 def take_back_misfits(
     lease: Lease, extract: Extract, content: Content, header: Header, block_bytes: int
 ) -> list[Receipt]:
-    """Take back the rows beyond a gap when they were staged in chunks of another size.
+    """Take back rows after a gap that were staged in chunks of another size.
 
-    That happens when the limits were changed in between; they are then read and judged again.
-    Returns the receipts that are left.
+    That happens when limits were changed in between; the rows are then read and judged again.
+    Returns the remaining receipts.
     """
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
     gap = first_gap(receipts, header)
@@ -101,7 +101,7 @@ def _take_back(lease: Lease, extract: Extract, first: Receipt, left: dict[int, R
 
 
 def place_after(receipt: Receipt) -> Place:
-    """Where the chunk behind that of a receipt begins."""
+    """Where the next chunk after a receipt's chunk begins."""
     assert receipt.byte_end is not None
     assert receipt.last_line is not None
     return Place(

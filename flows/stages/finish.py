@@ -1,6 +1,6 @@
 """Finish: every total recounted and tied, the report written, the batch ended.
 
-Reports of other batches that it made false are written as well.
+Reports of other batches that this batch made false are written anew.
 """
 
 import logging
@@ -71,13 +71,13 @@ DISCARDED = DECIDED_BY[State.HELD, State.DISCARDED]
 def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     """Recount, write the report files and end the batch; raises ConservationError after writing.
 
-    A held batch gets its report too, so that an operator can decide; it stays held, also where its
-    totals do not tie.
+    A held batch gets a report too, so that an operator can decide; it stays held even if its totals
+    do not tie.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     workspace.progress("report", 0, 1)
     with lease.transaction() as connection, ended_if_idle(connection):
-        # Whoever makes it false meanwhile waits for it, and writes it again.
+        # Another process that makes the report false now waits for this one, and writes it anew.
         report = build_report(workspace, connection, batch.id)
         folder = _write_noted(workspace, connection, batch, report)
     log.info("Recounted: %s; report in %s", report.verdict.replace("_", " "), folder)
@@ -85,7 +85,7 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     workspace.progress("report", 1, 1)
     if report.verdict == DOES_NOT_TIE:
         if batch.state in IN_DATABASE:
-            # Only who applies rows writes it down; it is no less true for whoever else finds it.
+            # A role that may not apply rows cannot note it; the error is raised all the same.
             with suppress(psycopg.errors.InsufficientPrivilege):
                 lease.set_state(State.FAILED)
         raise ConservationError(
@@ -116,10 +116,10 @@ def report_taken_back(workspace: Workspace, lease: Lease) -> None:
 
 
 def report_if_written(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
-    """Write the report of a batch that something else changed, as a rerun of it would.
+    """Write a batch's report anew after something else changed it, as a rerun would.
 
-    Where nothing is written down of one there is none, or housekeeping removed it. One that is read
-    and checked now writes its own when that is done.
+    If no report is noted, there is none, or housekeeping removed it. A batch that is being read and
+    checked writes its own report at the end.
     """
     with settled_report(connection, batch_id) as noted:
         batch = ledger.find_batch(connection, batch_id)
@@ -132,9 +132,9 @@ def report_if_written(workspace: Workspace, connection: psycopg.Connection, batc
 def _write_noted(
     workspace: Workspace, connection: psycopg.Connection, batch: ledger.Batch, report: BatchReport
 ) -> Path:
-    """Write a report and its note, inside the open transaction; gives its folder.
+    """Write a report and its note inside the open transaction; returns its folder.
 
-    Who finds files that are not those of the note looks again when both are done.
+    A reader who finds files that do not match the note looks again once both are done.
     """
     folder, hashes = write_report(workspace, batch, report)
     note_written(connection, batch.id, hashes)
@@ -144,7 +144,7 @@ def _write_noted(
 def build_report(
     workspace: Workspace, connection: psycopg.Connection, batch_id: int
 ) -> BatchReport:
-    """The report value of a batch in any state, from the ledger and the rows."""
+    """The report of a batch in any state, from the ledger and the rows."""
     batch = ledger.find_batch(connection, batch_id)
     extracts = ledger.list_extracts(connection, batch_id)
     names = {extract.id: extract.name for extract in extracts}
@@ -154,7 +154,7 @@ def build_report(
     tables = ledger.tables_of(receipts)
     found_in = findings(connection, tables, batch_id)
     for table in tables:
-        if table is INSERT_BATCH_DATA:  # It has no target.
+        if table is INSERT_BATCH_DATA:  # This kind has no target.
             counted = Recount(recount(connection, table, batch_id), [])
         else:
             counted = recount_both(connection, table, batch_id)
@@ -203,7 +203,7 @@ def build_report(
 
 
 def _taken_back(connection: psycopg.Connection, batch: ledger.Batch) -> dict[str, Any]:
-    """By whom a batch was taken back, and what the service has of it all the same."""
+    """Who took a batch back, and what the service keeps of it."""
     if batch.state not in TAKEN_BACK:
         return {}
     return {
@@ -223,7 +223,7 @@ def _chain(table: Table, receipts: Iterable[Receipt], counted: Recount, state: S
         for of, shape in receipt.totals.get(table.name, {}).items():
             read[of] = read.get(of, Totals()) + Totals.from_json(shape)
     undone = state is State.UNDONE
-    # What others wrote of the same records is none of a batch that was undone.
+    # Values that others wrote to the same records do not belong to a batch that was undone.
     database = [one for one in counted.database if not undone or one.state == DATABASE]
     return build_chain(
         table,
@@ -268,9 +268,9 @@ def _reason(
     *,
     of_service: bool = False,
 ) -> ReasonLine:
-    """What was found, with title and remedy of the reason by this code.
+    """A finding, with title and remedy of the reason by its code.
 
-    What the service said is in its own words; what to do about it follows from the state of rows.
+    The service's reasons are in its own words; what to do about them follows from the rows' state.
     """
     reason = REASONS[remedied]
     return ReasonLine(
@@ -308,9 +308,9 @@ def _verdict(
 
 
 def write_owed(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> bool:
-    """Write the reports that a batch made false and that are not written yet; whether there were.
+    """Write reports that a batch made false and that are not rewritten yet; True if there were any.
 
-    Call it for a batch that has ended: one that goes on writes them when it ends.
+    Call it for a batch that has ended; one that goes on writes them at its end.
     """
     owed = owed_by(connection, batch_id)
     for one in owed:

@@ -1,4 +1,4 @@
-"""Frames that are put aside: few in memory, many in a file without a name, which nothing leaves."""
+"""Frames put aside: small ones in memory, larger ones in a nameless file that leaves no trace."""
 
 import tempfile
 import weakref
@@ -14,7 +14,7 @@ from connectors.files.disk.atomic import close_flushed
 
 
 class _Piece:
-    """What is written behind what a file has; it goes there as it comes, and is counted."""
+    """A writer at the end of a file that passes data on at once and counts the bytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -31,19 +31,19 @@ class _Piece:
         return len(data)
 
     def flush(self) -> None:
-        """The file is flushed when all of it is there."""
+        """Do nothing: the file is flushed once everything is in it."""
 
 
 class FrameFile:
-    """Frames with the same columns, each in one of several parts; a part has them in order.
+    """Frames with the same columns, each in one of several parts; a part keeps their order.
 
-    What they take up goes to a file from `in_memory` bytes on.
+    Beyond `in_memory` bytes they are in a file.
     """
 
     def __init__(
         self, in_memory: int, compression: Literal["lz4", "uncompressed"] = "uncompressed"
     ) -> None:
-        # What the file has is gone with it; it closes with whoever holds it.
+        # The file and its content vanish when it is closed, together with this object.
         self._file = tempfile.SpooledTemporaryFile(in_memory)  # noqa: SIM115
         weakref.finalize(self, close_flushed, self._file)
         self._in_memory, self._compression = in_memory, compression
@@ -51,14 +51,14 @@ class FrameFile:
         self.bytes = 0
 
     def add(self, rows: pl.DataFrame, part: int = 0) -> None:
-        """Put rows behind all others of their part."""
+        """Append rows to their part."""
         packed = _Piece(self._file)
         try:
             self._file.seek(self.bytes)
             rows.write_ipc(packed, compression=self._compression)  # type: ignore[call-overload]
             self._file.flush()
         except (pl.exceptions.PolarsError, OSError) as error:
-            # A full disk is told in words there; the file has no name that would tell which one.
+            # Polars tells of a full disk only in words; a nameless file is told by its folder.
             fault = packed.fault or error
             if isinstance(fault, OSError):
                 fault.filename = tempfile.gettempdir()
@@ -73,7 +73,7 @@ class FrameFile:
     def frames(
         self, part: int = 0, at_once: int = 0, columns: list[str] | None = None
     ) -> Iterator[pl.DataFrame]:
-        """The frames of a part; more than one in one, up to so many bytes. None: all columns."""
+        """The frames of a part, joined up to `at_once` bytes; `columns` None: all columns."""
         waiting: list[pl.DataFrame] = []
         held = 0
         for at, size in self._places.get(part, ()):
@@ -87,7 +87,7 @@ class FrameFile:
 
     def _read(self, at: int, size: int, columns: list[str] | None) -> pl.DataFrame:
         if size == self.bytes > self._in_memory:
-            # A frame with a file of its own is mapped, and so not copied twice.
+            # The only frame of the file is mapped, which avoids a second copy.
             path = Path("/proc/self/fd", str(self._file.fileno()))
             if path.exists():
                 return pl.read_ipc(path, columns=columns)
@@ -95,7 +95,7 @@ class FrameFile:
         return pl.read_ipc(BytesIO(self._file.read(size)), columns=columns)
 
     def by_hash(self, columns: Sequence[str], parts: int, in_memory: int) -> "FrameFile":
-        """The rows of the first part in so many, those with the same values in the same one."""
+        """Distribute the rows of the first part over `parts`, equal values into the same part."""
         if parts == 1:
             return self
         parted = FrameFile(in_memory)

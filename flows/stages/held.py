@@ -1,4 +1,4 @@
-"""Held: why somebody has to decide about a delivery, of a batch and of files that are examined."""
+"""Held: why somebody has to decide about a delivery, as a batch or as examined files."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from schemas.counting import agree, quantity
 
 
 def not_proven(name: str, why: str) -> str:
-    """Why a batch is held for one of its files."""
+    """Why one of its files holds a batch."""
     return f"{name} cannot be proven to be whole: {why}"
 
 
@@ -20,7 +20,7 @@ def because(reasons: Iterable[str | None]) -> str | None:
 
 
 def has_budget(profile: Profile) -> bool:
-    """Whether a feed says how much of a delivery has to be good, or has headings among its rows."""
+    """Whether a feed states how much of a delivery has to be good, or has headings among rows."""
     stated = (profile.budget_errors, profile.budget_rate, profile.budget_read)
     return stated != (None, None, None) or bool(group_names(profile.skip_lines))
 
@@ -35,10 +35,11 @@ def beyond_budget(
     headed: bool,
     left_blank: int,
 ) -> str | None:
-    """Why a delivery is held by the budget of its feed; `skipped` lines are no rows.
+    """Why a delivery exceeds the budget of its feed, or None; `skipped` lines are no rows.
 
-    `headed`: its rows have what lines above them say. One in error may be such a line that no
-    pattern fits, and so may one that is `left_blank`: none is allowed where the feed says nothing.
+    `headed`: rows take values from heading lines above them. A row in error, or one that is
+    `left_blank`, may be a heading that no pattern fits; unless the feed states a budget, none is
+    allowed.
     """
     undecided = (profile.budget_errors, profile.budget_rate) == (None, None)
     if headed and undecided and (errors or left_blank) and group_names(profile.skip_lines):
@@ -63,9 +64,9 @@ def beyond_budget(
 
 
 def would_be_held(verdicts: Sequence[FileVerdict], profile: Profile) -> str | None:
-    """Why an import of the files of a delivery is held, as it says it itself.
+    """Why an import would hold the files of a delivery, in the words of the import; else None.
 
-    What only a database knows may hold it as well.
+    Findings that need the database may hold it as well.
     """
     unproven = [not_proven(one.name, one.unproven) for one in verdicts if one.unproven]
     over = beyond_budget(
@@ -81,7 +82,7 @@ def would_be_held(verdicts: Sequence[FileVerdict], profile: Profile) -> str | No
 
 
 def left_blank(left_out: Iterable[Sequence[Any]], profile: Profile) -> int:
-    """How many rows `keep_only` leaves out by an empty cell; each is column, cell, rows, first."""
+    """Rows that `keep_only` leaves out for an empty cell; items are column, cell, rows, first."""
     named = {name for name, cells in profile.leave_out.items() if "" in cells}
     columns = profile.keep_only.keys() - named
     return sum(of[2] for of in left_out if of[1] == "" and of[0] in columns)

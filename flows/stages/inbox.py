@@ -1,9 +1,9 @@
-"""Look into an inbox: take what is complete, archive it by its content, have it imported once.
+"""Look into an inbox: take complete deliveries, archive them by content, import each once.
 
-A delivery is moved out of the inbox, opened, archived and noted as waiting; then its import is
-started, and the note is taken away once a batch has it. A run that is killed in between finds the
-delivery back in the inbox, or the note, and starts the import again under the same key: who starts
-it, and the ledger behind that, take the same key and the same content for the same thing.
+A delivery is moved out of the inbox, opened, archived and noted as waiting. Then its import is
+started, and the note is removed once a batch has it. After a crash in between, the next look finds
+the delivery back in the inbox, or the note, and starts the import again under the same key. Both
+the starter and the ledger recognise the same key and the same content.
 """
 
 import logging
@@ -49,47 +49,47 @@ Became = Literal[
 
 
 class Started(NamedTuple):
-    """What was started, and the exit code of an import that has ended already."""
+    """What was started; for an import that has ended already, also its exit code."""
 
     detail: str
     exit_code: int = 0
     run: int = 0
-    """Which run of its key will import it; 0: the import is over, or the ledger's to go on with."""
+    """Which run of its key will import it; 0: the import is over, or the ledger continues it."""
     became: Became = "started"
     failed: int = 0
-    """How many runs before that one failed or crashed since it was delivered."""
+    """How many runs before that one failed or crashed since the delivery."""
     since: datetime | None = None
-    """Since when its run stands as it does, which somebody has to see to after some time."""
+    """Since when its run has had its present state; after some time somebody has to see to it."""
 
 
 WHOLE = 100_000
-"""More signs than a line of the inbox has."""
+"""More characters than any line of the inbox has."""
 
 Start = Callable[[Waiting], Started]
-"""Starts the import of an archived delivery, once for each key.
+"""Start the import of an archived delivery, once for each key.
 
-Where a run of it was started before, it says how that stands, and starts another one if it ended.
-Raises ImportStopped for one that opened its batch; after any other ReconError it is started anew.
+If a run was started before, say how it stands, and start another one if it has ended. Raises
+ImportStopped for an import that opened its batch; after any other ReconError it is started anew.
 """
 
 
 class ImportStopped(ReconError):
-    """An import opened its batch and stopped: the ledger knows of it, and the inbox is done."""
+    """An import opened its batch and then stopped; the ledger has it, and the inbox is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class InboxLine:
-    """What became of one delivery, or why a file is still in the inbox."""
+    """The outcome for one delivery, or why a file is still in the inbox."""
 
     name: str
     became: Became
     detail: str = ""
     exit_code: int = 0
-    """0: nothing is left to decide or to correct about it; 1: something is."""
+    """1 if something about it is left to decide or correct; else 0."""
 
     @property
     def text(self) -> str:
-        """For people: whatever a file is called, no line but its own begins with a name."""
+        """The text for people; further lines are indented and cannot pass for another file's."""
         detail = "\n  ".join(shown(one, WHOLE) for one in self.detail.split("\n"))
         return f"{shown(self.name, WHOLE)}: {self.became}{f', {detail}' if detail else ''}"
 
@@ -99,16 +99,16 @@ class Watch:
     workspace: Workspace
     inbox: Inbox
     terms: StatedTerms
-    """On which the imports that it starts take what is delivered."""
+    """The terms on which the imports it starts take a delivery."""
     start: Start
     clock: Callable[[], float] = time.time
 
     def look(
         self, settle_seconds: float = SETTLE_SECONDS, wait: Wait = time.sleep
     ) -> list[InboxLine]:
-        """Take in what is complete; raises InboxHeldElsewhere and, without an inbox, DeliveryError.
+        """Take in complete deliveries; raises InboxHeldElsewhere, DeliveryError without an inbox.
 
-        What no batch has stays noted, and the next look starts it or says how its run stands.
+        A delivery that no batch has stays noted; the next look starts it or says how its run is.
         """
         with self.inbox.alone():
             lines = [line for one in self.inbox.recover() if (line := self._start_again(one))]
@@ -125,7 +125,7 @@ class Watch:
         return lines
 
     def _waits(self, name: str, why: str, now: float) -> InboxLine:
-        """What waits to be completed; after some time somebody has to see to it."""
+        """The line of an incomplete delivery; after some time it asks somebody to see to it."""
         since = arrived_at(self.inbox.folder / name)
         if since is None or not (late := self._late(now - since)):
             return InboxLine(name, "unfinished", why)
@@ -133,7 +133,7 @@ class Watch:
         return InboxLine(name, "unfinished", f"{why}. {todo}", 1)
 
     def _late(self, waited: float) -> str:
-        """How long that is, where somebody has to see to it; empty: nobody has to."""
+        """How long something has waited, if somebody has to see to it; else an empty text."""
         if waited < self.workspace.settings.limits.inbox_wait_seconds:
             return ""
         hours = int(waited) // 3600
@@ -141,11 +141,11 @@ class Watch:
         return f"It has been so for {long}"
 
     def _take(self, arrival: Arrival) -> InboxLine:
-        """What became of one delivery; what goes wrong with it costs no other one."""
+        """Take one delivery and give its line; its failure does not affect other deliveries."""
         try:
             return self._taken(arrival)
         except (OSError, ReconError) as error:
-            # What was moved already is put back by the next look.
+            # The next look puts back what was already moved.
             return self._failed(arrival.names[0], error)
 
     def _taken(self, arrival: Arrival) -> InboxLine:
@@ -174,13 +174,13 @@ class Watch:
             content_id, known, remark = known_batch(connection, terms.profile.feed, opened)
             if content_id is None:
                 return self._put_aside(folder, arrival.names, _refusals(opened))
-            # The import will find the good bytes there, as if they had never been others.
+            # The import will find the good bytes as if the kept copy had never been altered.
             storing = PutRight(connection, opened)
             note_back(connection, self.workspace.settings.archive, opened)
             put_right = storing.note(connection, known.id if known else None)
             reach("inbox-opened")
             gone = taken_back(connection, content_id)
-        # What was undone, discarded or refused may come again, and is then another thing to start.
+        # Undone, discarded or refused content may come again, and is then a new start.
         before = len(gone) if known is None else sum(gone)
         key = f"{content_id}-{before}" if before else content_id
         if known is not None:
@@ -204,14 +204,14 @@ class Watch:
         return replace(failed, detail=f"{one.place}: {one.why} {failed.detail}")
 
     def _put_aside(self, folder: Path, names: Sequence[str], reason: object) -> InboxLine:
-        # The text names where the file was for a moment, which helps nobody.
+        # The text names the file's temporary place, which helps nobody.
         why = str(reason).replace(f"{folder}/", "").replace(str(folder), names[0])
         aside = self.inbox.put_aside(folder, names, why)
         reach("inbox-quarantined")
         return InboxLine(names[0], "quarantined", f"{aside}: {why}", 1)
 
     def _start_again(self, waiting: Waiting) -> InboxLine | None:
-        """Start what no batch has yet, unless its run is to come; None: that run opened a batch."""
+        """Start what no batch has, unless its run is pending; None if that run opened a batch."""
         try:
             with self.workspace.database.connect() as connection:
                 since = taken_back(connection, waiting.content_id)[waiting.batches_before :]
@@ -240,7 +240,7 @@ class Watch:
         except ImportStopped as stopped:
             started = Started(str(stopped), 1, became="failed")
         except EvidenceBroken as changed:
-            # Whoever delivered it went on writing; no look would find it as it was taken.
+            # The sender went on writing; no later look would find the content as it was taken.
             line = self._put_aside(waiting.folder, waiting.names, changed)
             self.inbox.unmark(waiting.key)
             return line
@@ -261,7 +261,7 @@ class Watch:
 
     def _failed(self, name: str, error: OSError | ReconError) -> InboxLine:
         if isinstance(error, SchemaReplaced):
-            raise error  # Nor would any later look of this program do better.
+            raise error  # A later look of this program would fail the same way.
         message = str(error)
         if isinstance(error, OSError):
             place = Path(error.filename or self.inbox.folder)
@@ -271,7 +271,7 @@ class Watch:
 
 
 def import_here(workspace: Workspace, terms: StatedTerms) -> Start:
-    """Imports of this process: the stages one after the other, to the end of the batch."""
+    """Import in this process: the stages one after another, to the end of the batch."""
 
     def start(waiting: Waiting) -> Started:
         content_id = waiting.content_id
@@ -289,7 +289,7 @@ def import_here(workspace: Workspace, terms: StatedTerms) -> Start:
                 opened = ledger.find_content(connection, content_id)
                 since = taken_back(connection, content_id)[waiting.batches_before :]
             if opened is None or opened.state in ledger.ENDED or not since:
-                raise  # Nothing knows of the delivery but the note; the batch is an earlier one's.
+                raise  # Only the note knows of the delivery; the batch is an earlier one's.
             raise ImportStopped(f"batch {opened.id} stopped as {opened.state}: {error}") from error
         text = f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
         return Started(text, ended.exit_code)

@@ -1,10 +1,10 @@
 """Stage one large delivery in partitions that run side by side, in other processes or machines.
 
-A partition is places, never rows: some megabytes of an extract, or several extracts. One run holds
-the batch and hands them out; who takes one writes its chunks under the lease of that run, so that
-nothing is written any more once another run took the batch over. Chunks are cut, numbered and
-judged as they are without partitions: either way finishes what the other began. Small extracts are
-in none: the run stages many of them at once, sooner than workers would one by one.
+A partition holds places, never rows: some megabytes of an extract, or several extracts. One run
+holds the batch and hands partitions out; a worker writes its chunks under the lease of that run, so
+nothing more is written once another run has taken the batch over. Chunks are cut, numbered and
+judged as without partitions, so either way can finish what the other began. Small extracts are in
+no partition: the run stages many of them at once, sooner than workers would one by one.
 """
 
 import logging
@@ -37,30 +37,30 @@ from flows.stages.workspace import Workspace, silent
 from flows.steps.validate.key_filter import KeyFilter
 
 CHUNKS_AT_LEAST = 8
-"""Of a partition, about: 32 MiB with the usual limits, a second or two of work."""
+"""Approximate minimum per partition: 32 MiB with the usual limits, a second or two of work."""
 MOST_PARTITIONS = 128
-"""Of a delivery, about: whoever runs them has its own cost for each."""
+"""Approximate maximum per delivery, since each partition costs its runner something."""
 FROZEN_SECONDS = 60
-"""A worker that stops in the middle of a chunk keeps others from the batch for so long."""
+"""How long a worker that freezes within a chunk keeps others from the batch."""
 QUIET_SECONDS = 60
-"""When no partition has ended for so long, it is said."""
+"""If no partition ends for this long, a warning is logged."""
 
 log = logging.getLogger("recon.stage")
 
 Run = Callable[["Partition"], int]
-"""Takes a partition somewhere, waits for it, and returns how many rows it staged."""
+"""Runs a partition somewhere, waits for it, and returns the number of rows it staged."""
 
 LetGo = Callable[[], None]
-"""Lets `Run`s that are under way come back at once, without their partitions."""
+"""Makes pending `Run`s return at once, without their partitions."""
 
 
 def _nothing() -> None:
-    """What is let go where no partition is waited for elsewhere."""
+    """The `LetGo` for runs that do not wait for partitions elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A range of an extract's chunks; None: all of it."""
+    """A range of an extract's chunks; all of it if the range is None."""
 
     extract_id: int
     chunk_range: ChunkRange | None
@@ -69,19 +69,19 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """What one worker stages at a time, in the order of the files."""
+    """What one worker stages in one go, in the order of the files."""
 
     batch_id: int
     epoch: int
     content_id: str
-    """Of the batch; a worker with another database may know another one by this number."""
+    """The batch's content; in another database its number may belong to another batch."""
     lease_owner: str | None
-    """Who holds the batch, and since when; in a copy of the database that is somebody else."""
+    """Who holds the batch, and since when; a copy of the database has another holder."""
     limits: Mapping[str, int]
-    """Those of the run that holds the batch: with others, chunks would be others."""
+    """Limits of the run that holds the batch; other limits would cut other chunks."""
     parts: tuple[Part, ...]
     code: str
-    """The form of the run's code: by another version, rows may be judged otherwise."""
+    """The form of the run's code; another version might judge rows differently."""
 
     @property
     def bytes(self) -> int:
@@ -92,9 +92,9 @@ class Partition:
 
     @classmethod
     def from_json(cls, shape: Mapping[str, Any]) -> Self:
-        """The partition that `as_json` gave, also after a journey as JSON.
+        """Rebuild a partition from `as_json`, also after a round trip through JSON.
 
-        Raises SettingsError where that was in another version than this.
+        Raises SettingsError if another version wrote it.
         """
         if shape.get("code") != form_of_code():
             raise SettingsError(
@@ -126,12 +126,12 @@ def stage_in_partitions(
     take_back: LetGo = _nothing,
     give_up: LetGo = _nothing,
 ) -> bool:
-    """Stage the batch, at most so many partitions at once; raises what a partition raised.
+    """Stage the batch, at most `at_once` partitions at a time; raises what a partition raised.
 
-    Returns as `stage` does whether anything was left to do.
+    Returns, like `stage`, whether anything was left to do.
 
-    A partition has about so many chunks or more, or what is left. `take_back` lets those go that
-    nobody has begun, where one has failed; `give_up` all, where this process is told to end.
+    A partition has about `chunks` chunks or more, or what is left. After a failure, `take_back`
+    releases partitions that nobody has begun; `give_up` releases all when this process has to end.
     """
     if ledger.find_batch(lease.connection, lease.batch_id).state is State.RECEIVED:
         with ThreadPoolExecutor(at_once) as threads:
@@ -143,12 +143,12 @@ def stage_in_partitions(
                 _wait(workspace, running, take_back)
             except BaseException as ended:
                 threads.shutdown(wait=False, cancel_futures=True)
-                # One that has begun is waited for, as it would go on writing: not where this
-                # process is to end, and with it the lease that others write under.
+                # A partition that has begun is waited for, since it would go on writing; but not
+                # when this process has to end, and with it the lease that others write under.
                 let_go = take_back if isinstance(ended, Exception) else give_up
                 let_go()
                 raise
-    # Whatever was left out is staged here; then the files are closed as they always are.
+    # Small extracts and leftovers are staged here; then the files are closed as always.
     return stage(workspace, lease)
 
 
@@ -174,7 +174,7 @@ def _wait(workspace: Workspace, running: Mapping[Future[int], int], take_back: L
 
 
 def _as_they_end(running: Collection[Future[int]]) -> Iterator[Future[int]]:
-    """Each of them once it has ended; says so where none ends for long."""
+    """Yield each once it has ended; warn when none ends for long."""
     left, last = set(running), datetime.now(UTC)
     while left:
         ended, left = wait(left, QUIET_SECONDS, FIRST_COMPLETED)
@@ -191,7 +191,7 @@ def _as_they_end(running: Collection[Future[int]]) -> Iterator[Future[int]]:
 
 
 def is_large(workspace: Workspace, lease: Lease) -> bool:
-    """Whether more than one partition may be left to stage of the batch."""
+    """Whether more than one partition may be left to stage for the batch."""
     if ledger.find_batch(lease.connection, lease.batch_id).state is not State.RECEIVED:
         return False
     limits = workspace.settings.limits
@@ -199,7 +199,7 @@ def is_large(workspace: Workspace, lease: Lease) -> bool:
 
 
 def _shared_out(lease: Lease, limits: Limits) -> list[Extract]:
-    """The extracts of a batch that are worth it."""
+    """The extracts of a batch that are large enough to be partitioned."""
     return [
         extract
         for extract in ledger.list_extracts(lease.connection, lease.batch_id)
@@ -212,7 +212,7 @@ def _bytes_of(extracts: Iterable[Extract]) -> int:
 
 
 def partitions(workspace: Workspace, lease: Lease, chunks: int) -> Iterator[Partition]:
-    """What is left to stage of a batch that is held, in the order of the files."""
+    """What is left to stage of a held batch, in the order of the files."""
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     limits = workspace.settings.limits
     extracts = _shared_out(lease, limits)
@@ -233,15 +233,15 @@ def partitions(workspace: Workspace, lease: Lease, chunks: int) -> Iterator[Part
 
 
 Found = tuple[int, Place, int]
-"""Number of a chunk, where that before it ends, and the position behind its last byte."""
+"""A chunk's number, the end of the chunk before it, and the position after its last byte."""
 
 
 def _parts(
     workspace: Workspace, lease: Lease, extract: Extract, profile: Profile, chunks: int
 ) -> Iterator[Part]:
-    """An extract in ranges of so many chunks, found by reading it once from border to border.
+    """Cut an extract into ranges of `chunks` chunks; reading it once finds their borders.
 
-    One that cannot be read from its middle is one of them: each range would read what is before it.
+    An extract that cannot be read from its middle is one range, as each would read all before it.
     """
     content, header = open_to_stage(workspace, extract, profile)
     block_bytes = workspace.settings.limits.block_bytes
@@ -261,7 +261,7 @@ def _parts(
 
 
 def _found(chunks: Iterable[Chunk], gap: ChunkRange) -> Iterator[Found]:
-    # A chunk tells of the lines between it and the one before, in which there may be no record.
+    # A chunk includes the lines between it and the chunk before, which may contain no record.
     place = gap.place
     for number, chunk in enumerate(chunks, gap.first):
         yield number, place, chunk.end.byte
@@ -271,10 +271,10 @@ def _found(chunks: Iterable[Chunk], gap: ChunkRange) -> Iterator[Found]:
 def stage_partition(
     workspace: Workspace, connection: psycopg.Connection, partition: Partition
 ) -> int:
-    """Stage a partition and return its rows, without those that were staged before.
+    """Stage a partition; returns its rows, without those that were staged before.
 
-    Raises BatchHeldElsewhere once another run has taken the batch over, and SettingsError where
-    this worker has another database or archive than that run.
+    Raises BatchHeldElsewhere once another run has taken the batch over, and SettingsError if this
+    worker has another database or archive than the run.
     """
     try:
         batch = ledger.find_batch(connection, partition.batch_id)
@@ -290,21 +290,21 @@ def stage_partition(
     key_filter, span, rows = KeyFilter(), Span(0, partition.bytes), 0
     for part in partition.parts:
         extract = extracts[part.extract_id]
-        # Over one connection: only that one is given up when this worker freezes.
+        # Over one connection, because only that one is given up when this worker freezes.
         refused = False
         try:
             rows += stage_extract(
                 workspace, lease, extract, profile, span, key_filter, part.chunk_range, 1
             )
         except ExtractRefused:
-            refused = True  # By the run, once nobody writes any more.
+            refused = True  # The run refuses the file once nobody writes any more.
         if refused or extract.manifest is not None:
-            key_filter.forget()  # Its rows may yet be taken back.
+            key_filter.forget()  # Its rows may still be taken back.
     return rows
 
 
 def other_database(partition: Partition) -> SettingsError:
-    """What a worker says whose database is not that of the run."""
+    """The error of a worker whose database is not the run's."""
     return SettingsError(
         f"Batch {partition.batch_id} of the run that imports is not in the database of this "
         "worker: give it the RECON_DATABASE_URL of that run, or its RECON_HOME where that has "
@@ -315,7 +315,7 @@ def other_database(partition: Partition) -> SettingsError:
 def _refuse_elsewhere(
     workspace: Workspace, batch: Batch, extracts: Mapping[int, Extract], partition: Partition
 ) -> None:
-    # Under a later epoch the batch was taken over, and nothing can be written under this one.
+    # Under a later epoch the batch was taken over, and this epoch can write nothing.
     is_copy = batch.lease_epoch == partition.epoch and batch.lease_owner != partition.lease_owner
     if batch.content_id != partition.content_id or is_copy:
         raise other_database(partition)

@@ -1,8 +1,8 @@
-"""Pull: what the service lists, taken in as a delivery of its own and compared with what is ours.
+"""Pull: the service's listings, taken in as a delivery of its own and compared with our records.
 
 A listing becomes an extract in upload shape, kept by its content like any other, so the same
 listing is taken once. Its rows are staged and judged but change no target: they are what the
-service says, and comparing it with our data would prove nothing if it became our data.
+service says, and a comparison would prove nothing if they became our own data.
 """
 
 import csv
@@ -44,9 +44,9 @@ from schemas.tables import INSERT_BATCH_DATA
 LISTINGS: dict[str, Operation] = {
     operation.path.strip("/"): operation for operation in OPERATIONS if operation.returns_list
 }
-"""The list operations by the last part of their path."""
+"""The list operations, by the last part of their path."""
 COMPARED = INSERT_BATCH_DATA.name
-"""The one that `compare` reads."""
+"""The listing that `compare` reads."""
 PROFILE = Profile(feed=LISTING_FEED, compare_only=True)
 
 
@@ -55,13 +55,13 @@ class PulledListing:
     name: str
     rows: int
     sha256: str
-    """Of the bytes as they came."""
+    """Hash of the bytes as received."""
     proof: str
-    """How the end of the listing is known."""
+    """How the end of the listing is recognised."""
     kept: str
-    """Hash of the extract it is taken in as."""
+    """Hash of the extract that the listing becomes."""
     asked_at: str
-    """When the service was asked for it, by the clock of the database."""
+    """When the service was asked, by the clock of the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +72,19 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True)
 class PulledFirst:
-    """What was pulled before a reconciliation."""
+    """The listings pulled before a reconciliation."""
 
     pulled: Pulled | None
-    """None: nothing was asked for, or no listing could be read."""
+    """None if no listing was asked for or none could be read."""
     unread: Mapping[str, str]
-    """Record kinds whose listings could not be read, and why."""
+    """Record kinds whose listings could not be read -> why."""
 
 
 def pull_compared(workspace: Workspace, scope: Scope) -> PulledFirst:
-    """Read the listings that a scope is held against, before it is reconciled.
+    """Read the listings that a scope is compared with, before it is reconciled.
 
-    One that cannot be read costs only itself: the reconciliation says so and is incomplete, and
-    still shows what the other sides say. Raises SettingsError where no service is set.
+    A listing that cannot be read affects only itself: the reconciliation says so, is incomplete,
+    and still shows what the other sides say. Raises SettingsError if no service is set.
     """
     named_service(workspace.settings.service)
     names, unread = wanted(workspace, scope), dict[str, str]()
@@ -93,10 +93,10 @@ def pull_compared(workspace: Workspace, scope: Scope) -> PulledFirst:
 
 
 def pull(workspace: Workspace, names: Sequence[str] = ()) -> Pulled:
-    """Read listings and stage them; none is taken that did not come whole.
+    """Read listings and stage them; a listing that did not arrive whole is not taken.
 
-    Raises ServiceUnusable, SettingsError for a listing that does not exist, and BatchHeldElsewhere
-    where another run takes in the same for too long.
+    Raises ServiceUnusable, SettingsError for an unknown listing, and BatchHeldElsewhere if another
+    run takes in the same for too long.
     """
     pulled = _pull(workspace, names, None)
     assert pulled is not None, "a listing that cannot be read raises"
@@ -106,7 +106,7 @@ def pull(workspace: Workspace, names: Sequence[str] = ()) -> Pulled:
 def _pull(
     workspace: Workspace, names: Sequence[str], unread: dict[str, str] | None
 ) -> Pulled | None:
-    """Pull listings; where `unread` is given, it is told of those that cannot be read."""
+    """Pull listings; those that cannot be read are added to `unread`, or raise if it is None."""
     longest = largest = 0
     unknown = sorted(set(names) - LISTINGS.keys())
     if unknown:
@@ -142,7 +142,7 @@ def _pull(
             return None
         turn = workspace.settings.service.turn_seconds
         try:
-            with goes_on_by(SAME_COMMAND):  # A batch that goes on by itself is not noted as pulled.
+            with goes_on_by(SAME_COMMAND):  # A rerun of the batch would not note it as pulled.
                 place = _fitting(workspace, longest, largest)
                 ended = import_delivery(place, [str(folder)], PROFILE, wait_seconds=turn)
         except BatchHeldElsewhere as held:
@@ -166,7 +166,7 @@ def _tell(
     batch_id: int,
     pulled: Sequence[PulledListing],
 ) -> None:
-    """Let the audit trail have what the service answered, when, and which batch holds it."""
+    """Record in the audit trail what the service answered, when, and which batch holds it."""
     add_event(
         connection,
         PULLED,
@@ -189,9 +189,9 @@ def _tell(
 
 
 def _fitting(workspace: Workspace, longest: int, largest: int) -> Workspace:
-    """The workspace with limits that a record and a file of so many bytes are within.
+    """The workspace with limits raised to fit a record and a file of these many bytes.
 
-    How large these may be in a delivery says nothing of what the service has.
+    The limits for deliveries do not apply to what the service has.
     """
     limits = workspace.settings.limits
     fitting = replace(
@@ -207,7 +207,7 @@ def _fitting(workspace: Workspace, longest: int, largest: int) -> Workspace:
 def _rejected(
     connection: psycopg.Connection, batch_id: int, names: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """The listings of a batch that have a row with errors, and which row it is: they are no use."""
+    """Listings of a batch that have a row with errors, and that row; such listings are unusable."""
     for name in names:
         operation = LISTINGS[name]
         for row in rejected_rows(connection, [operation.table], batch_id, most=1):
@@ -223,10 +223,10 @@ def _rejected(
 
 
 def wanted(workspace: Workspace, scope: Scope) -> list[str]:
-    """The listings that a reconciliation holds the records of a scope against, by their names.
+    """The listings, by name, that a reconciliation compares with the records of a scope.
 
-    That of insert-batch data where some of it was to reach the service, and all that were pulled
-    before, in a scope of some batches those of its record kinds; none where no service is set.
+    The one of insert-batch data, if some of it was to reach the service, and all that were pulled
+    before, in a scope of certain batches only those of its record kinds. None if no service is set.
     """
     if workspace.settings.service.url is None:
         return []
@@ -248,7 +248,7 @@ def wanted(workspace: Workspace, scope: Scope) -> list[str]:
 
 
 def compare(workspace: Workspace) -> list[Compared]:
-    """The service's insert-batch data against our rows, in what the two share.
+    """Compare the service's insert-batch data with our rows, in the fields both have.
 
     Neither side is changed, and nothing of the listing is kept.
     """
@@ -257,13 +257,13 @@ def compare(workspace: Workspace) -> list[Compared]:
     with workspace.database.connect() as connection:
         kinds = kinds_of(theirs)
         if kinds is not None:
-            # What the service does not list is told of as well, whatever is inside.
+            # Kinds that the service does not list are compared too, whatever is inside.
             kinds = sorted({*kinds, *_kinds_brought(connection)})
         return compare_rows(our_rows(connection, kinds), theirs)
 
 
 def _kinds_brought(connection: psycopg.Connection) -> Iterator[str]:
-    """The record kinds of rows that were delivered in insert-batch data, or beside it."""
+    """The record kinds of rows delivered in insert-batch data, or beside it."""
     found = connection.execute(
         "SELECT DISTINCT k FROM receipt r, jsonb_object_keys(r.totals::jsonb) AS k "
         "WHERE r.stage = 'stage' AND EXISTS (SELECT FROM extract e "
@@ -276,9 +276,9 @@ def _kinds_brought(connection: psycopg.Connection) -> Iterator[str]:
 def our_rows(
     connection: psycopg.Connection, records: Sequence[str] | None = None
 ) -> Iterator[Mapping[str, Any]]:
-    """Our staged rows as the service shows insert-batch data, and the BatchId they came with.
+    """Our staged rows in the form of the service's insert-batch data, with their BatchId.
 
-    Those of some record kinds; None: of all. A clean row that is kept by reference has no Data.
+    Only those of `records`; None: of all kinds. A clean row that is kept by reference has no Data.
     """
     columns = (*INSERT_BATCH_DATA.columns, "source_batch_id")
     names = ", ".join(quoted(name) for name in columns)
@@ -292,7 +292,7 @@ def our_rows(
 
 
 def listing_lines(operation: Operation, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A listing in the upload shape of its record, header first; no value is an empty cell."""
+    """A listing in its record's upload shape, header first; an absent value is an empty cell."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
     columns = operation.table.columns

@@ -1,9 +1,9 @@
-"""Push: what a batch applied goes to the service, operation by operation, in windows.
+"""Push: send what a batch applied to the service, operation by operation, in windows.
 
-A window of rows is written down as being sent before its first byte leaves, in one commit with the
-answers that came meanwhile. A run that ends early writes down what is known of each of them. One
-that is killed leaves the last few windows without an answer: their PUTs are sent again, their POSTs
-are in doubt.
+A window of rows is noted as being sent before its first byte leaves, in one commit with the
+answers that arrived meanwhile. A run that stops early notes what is known of each row. A run that
+is killed leaves the last few windows without an answer: their PUTs are sent again, their POSTs are
+in doubt.
 """
 
 import logging
@@ -49,23 +49,23 @@ from schemas.tables import EXTRACTS, OWN
 
 log = logging.getLogger("recon.push")
 BLOCK = 4_000
-"""Rows read from the database at once."""
+"""Rows read from the database in one query."""
 PUT_WINDOW = 500
-"""PUTs that are written down as being sent at once."""
+"""PUTs that are noted as being sent in one commit."""
 WRITE_SECONDS = 1.5
-"""Answers are written down at least so often, and where no other comes for a moment; a crash has
-the PUTs of this time sent again."""
+"""The longest time until answers are noted; sooner if no further answer comes for a moment. A crash
+repeats the PUTs of this time."""
 NO_SUCCESS = 300
-"""Statuses from here on: the service did not take the row, for its own sake or altogether."""
+"""From this status on the service did not take the row, because of it or for another reason."""
 WAIT, NOT_SIGNED_IN = 429, 401
-"""They say nothing of the row; the second does where the service had taken others."""
+"""Statuses that are not about the row; NOT_SIGNED_IN may be once the service has taken others."""
 _UNDECIDED = (Verdict.UNSENT, Verdict.IN_DOUBT)
 PASSES = 3
-"""How often one run comes back to rows that were proved unsent."""
+"""How often a run returns to rows that were proved unsent."""
 
 
 class _SendNumber(NamedTuple):
-    """A row of the batch: each operation numbers its own from 1."""
+    """A row of the batch; each operation numbers its own rows from 1."""
 
     operation: str
     number: int
@@ -74,13 +74,13 @@ class _SendNumber(NamedTuple):
 def push(
     workspace: Workspace, lease: Lease, *, most: int | None = None, named: bool = True
 ) -> None:
-    """Send what is unsent of a batch that asks for a service; raises one of STOPS_PUSH.
+    """Send the unsent rows of a batch that asks for a service; raises one of STOPS_PUSH.
 
-    One row that is refused costs one row. A service that refuses us or does not answer at all
-    stops the run once; what is unsent stays so and a later run goes on with it. `most` limits the
-    rows of this run. Only a batch that somebody `named` goes to another service: of all that wait
-    nobody says that each is for the one that is set. Raises EvidenceBroken where somebody altered
-    the rows, or what became of them.
+    A refused row affects only itself. A service that refuses us, or does not answer at all, stops
+    the run once; unsent rows stay unsent and a later run sends them. `most` limits the rows of this
+    run. Only a batch that somebody `named` may go to another service, because nobody has said of
+    every waiting batch that it is meant for the one that is set. Raises EvidenceBroken if somebody
+    altered the rows or their outcomes.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.service is None or batch.state not in ledger.UNDER_WAY:
@@ -118,7 +118,7 @@ def push(
         counts = ", ".join(f"{rows:,} {state.replace('_', ' ')}" for state, rows in states.items())
         log.info("%s: %s", name, counts)
     if (why := run.why_unsent or run.why_lost) and (left := _unsent(lease)):
-        # Too few rows for the circuit breaker to stop at: it is down, or does not take these.
+        # Too few rows to trip the circuit breaker: the service is down, or does not take these.
         message = _unsent_text(why, lease, left, run.failing)
         if run.why_unsent is None and run.taken:
             log.warning("%s", message)
@@ -128,13 +128,13 @@ def push(
 
 
 def not_sent(batch: Batch, report: BatchReport) -> list[Table]:
-    """The record kinds that stay in the database, of a batch that is to be sent."""
+    """The record kinds of a batch to be sent that no operation takes; they stay in the database."""
     names = [chain.record for chain in report.chains if batch.service is not None]
     return [EXTRACTS[name] for name in names if name not in PUSHES]
 
 
 def not_sent_text(table: Table) -> str:
-    """Why nothing of a record kind is sent."""
+    """Why no row of a record kind is sent."""
     why = "its definition names" if table.name in OWN.tables else "the service documents"
     return f"{table.title}: not sent, because {why} no operation that takes it."
 
@@ -176,13 +176,13 @@ class _Run:
     room: int | None = None
     """Rows that this run may still send; None: all of them."""
     why_unsent: str | None = None
-    """What was in the way of a row that the last pass of its operation could not send."""
+    """What kept the last pass of an operation from sending a row."""
     why_lost: str | None = None
-    """What became of the last attempt at a PUT that is unsent because nobody knows of any."""
+    """What became of the last attempt at a PUT whose outcome is unknown, so that it is unsent."""
     failing: _SendNumber | None = None
-    """The last row that was answered so that nothing is decided, and not otherwise since."""
+    """The last row whose answer settled nothing; None once it gets another answer."""
     taken: set[str] = field(default_factory=set)
-    """Operations that took a row."""
+    """Operations of which the service took a row."""
 
     def push_operation(self, lane: Lane) -> None:
         """Send the rows of one operation, coming back to those that could not be sent."""
@@ -192,7 +192,7 @@ class _Run:
         for _ in range(PASSES):
             if not left or self.room == 0:
                 return
-            # Opened first: what cannot be opened must not leave rows that seem to be on their way.
+            # Connect first: if that fails, no row may be left that seems to be on its way.
             self.service = self.service or self.connect()
             self.service.may_not_send = self.lease.why_not
             going = _Pass(self, lane, self.service)
@@ -205,32 +205,32 @@ class _Run:
             self.why_lost = self.why_lost or going.why_lost
 
     def tell(self, rows: int) -> None:
-        """So many rows more are done with."""
+        """Count rows as done, for progress."""
         self.done += rows
         self.workspace.progress("push", min(self.done, self.total), self.total)
 
 
 @dataclass(slots=True)
 class _Pass:
-    """One way through the rows of an operation that may be sent."""
+    """One pass through the rows of an operation that may be sent."""
 
     push: _Run
     lane: Lane
     service: Service
     kept: dict[int, Request] = field(default_factory=dict)
-    """By number, those that are written down as being sent and may not be given away yet."""
+    """Requests by number that are noted as being sent, but not yet handed to the service."""
     answers: list[Answer] = field(default_factory=list)
-    """Not written down yet."""
+    """Answers that are not noted yet."""
     why_unsent: str | None = None
     why_lost: str | None = None
     has_settled: bool = False
-    """Whether a row was answered so that it is decided."""
+    """Whether an answer settled a row."""
     uncounted: ReconError | None = None
-    """Why a window could not be counted at home; none is begun after it."""
+    """Why a window could not be counted at home; no window begins after that."""
     written: float = field(default_factory=monotonic)
 
     def run(self) -> None:
-        """Send, and write down every answer, whatever ends it; raises ServiceUnusable."""
+        """Send, and note every answer however the pass ends; raises ServiceUnusable."""
         ask_first = self.lane.held and not self.lane.operation.keyed
         sent = self.service.send(self._requests(), ask_first=ask_first, quiet=self._write)
         try:
@@ -259,21 +259,21 @@ class _Pass:
             raise ServiceUnusable(message)
 
     def _write_end_anyhow(self) -> None:
-        """Write down the end, over a new connection where that of the run is lost or torn.
+        """Note the end, over a new connection if that of the run is lost or torn.
 
-        What cannot be written stays `sending`; whoever comes next settles it.
+        Rows that cannot be noted stay `sending`; the next run settles them.
         """
         try:
             self._write_end(self.lane)
         except psycopg.Error:
-            # One that a stop has torn would keep the rows that it has locked.
+            # A connection that a stop has torn would keep its row locks.
             self.lane.lease.connection.close()
             database = self.push.workspace.database
             with connected_again(database, monotonic() + database.wait_seconds) as connection:
                 self._write_end(self.lane.over(connection))
 
     def _write_end(self, lane: Lane) -> None:
-        """One commit: the last answers, and that what was not given away is not being sent."""
+        """In one commit, note the last answers and release requests that were not handed over."""
         with lane.transaction():
             record_answers(lane, self.answers)
             if self.kept:
@@ -285,7 +285,7 @@ class _Pass:
         if answer.verdict is Verdict.UNSENT and answer.errors:
             self.why_unsent = str(answer.errors[0]["Message"])
         elif answer.verdict is Verdict.IN_DOUBT and answer.errors and self.lane.operation.keyed:
-            # What is said of earlier attempts is before it.
+            # Errors of earlier attempts come before the last one.
             self.why_lost = str(answer.errors[-1]["Message"])
 
     def _note_failing(self, answer: Answer) -> None:
@@ -300,7 +300,7 @@ class _Pass:
             self.push.failing = None
 
     def _requests(self) -> Iterator[Request]:
-        """The rows to send in push order, each window claimed when its first row is asked for."""
+        """The rows to send in push order; a window is claimed when its first row is asked for."""
         for rows in self._windows():
             window = rows[: self.push.room]
             if self.service.stopped or not window:
@@ -310,22 +310,22 @@ class _Pass:
             if self.push.room is not None:
                 self.push.room -= len(window)
             if self.uncounted:
-                return  # What is in flight is waited for.
+                return  # Requests in flight are waited for.
             if written:
                 reach("push-recorded")
             reach("push-sending")
             for request in window:
                 yield request
-                # Behind: a stop may fall between, and who has it then is told by its answer.
+                # Only now: a stop may fall between, and then the answer tells who has the request.
                 del self.kept[request.number]
 
     def _claim(self, window: Sequence[Request]) -> Sequence[Request]:
-        """One commit: the answers so far, and the claim of the next window; gives what is claimed.
+        """In one commit, note the answers so far and claim the next window; gives the claimed rows.
 
-        What a window was read with may have changed since: such a row is not sent.
+        Rows may have changed since the window was read; those are not claimed, and so not sent.
         """
         operation = self.lane.operation
-        # Before: the answer of the database may be lost, and the claim be made all the same.
+        # Before the commit, whose answer may be lost although the claim was made.
         self.kept = {request.number: request for request in window}
         with self.lane.transaction() as connection:
             record_answers(self.lane, self.answers)
@@ -357,10 +357,10 @@ class _Pass:
         self.answers.clear()
 
     def _windows(self) -> Iterator[Sequence[Request]]:
-        """What is current in windows; a row whose record has a newer body is left out.
+        """Current rows in windows; a row whose record has a newer body is left out.
 
-        What was answered before and is still unsent goes behind the rest: the others show whether
-        it is about that row.
+        Unsent rows that were answered before go last: the answers to the others show whether the
+        fault lies with the row.
         """
         began = next_transaction(self.lane.lease.connection)
         for answered_before in (None, began):
@@ -378,7 +378,7 @@ class _Pass:
             requests = [row.request for row in rows if row.current]
             start = 0
             while start < len(requests):
-                # What is claimed is in doubt when this process is killed: no more than is of use.
+                # Claimed rows are in doubt if this process is killed, so claim only what is useful.
                 size = PUT_WINDOW if lane.operation.keyed else self.service.window
                 yield requests[start : start + size]
                 start += size

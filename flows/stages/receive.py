@@ -1,4 +1,4 @@
-"""Receive: what was delivered becomes a batch, or turns out to be one already."""
+"""Receive: a delivery becomes a batch, or turns out to be one already."""
 
 import json
 import logging
@@ -63,16 +63,16 @@ log = logging.getLogger("recon.receive")
 class Received:
     batch_id: int
     new: bool
-    """False: the delivery was known, and `batch_id` is the batch that took it."""
+    """False if the delivery was known; `batch_id` is then the batch that took it."""
     ended: bool
-    """The known batch has ended; there is nothing left to do."""
+    """The known batch has ended, so there is nothing left to do."""
     messages: tuple[str, ...] = ()
 
 
 def receive(
     workspace: Workspace, paths: Sequence[str], stated: StatedTerms, files_hash: str | None = None
 ) -> Received:
-    """Archive the files of a delivery and open a batch for them; the same bytes open it once.
+    """Archive the files of a delivery and open a batch for them, once for the same bytes.
 
     Raises what `archived` raises.
     """
@@ -88,12 +88,12 @@ def receive(
 def archived(
     workspace: Workspace, paths: Sequence[str], stated: StatedTerms, files_hash: str | None = None
 ) -> "ArchivedDelivery":
-    """Archive the files of a delivery, for which a batch is to be opened.
+    """Archive the files of a delivery for which a batch is to be opened.
 
-    `files_hash` is that of the files when an inbox took them; raises EvidenceBroken where they are
-    others now. A correction is taken on the terms of the batch it corrects; raises
-    CorrectionError where those that are stated are others, or where files of repairs do not come
-    as one, and SettingsError for a table of currencies that a sheet needs and that cannot be used.
+    `files_hash` is the hash of the files when an inbox took them; raises EvidenceBroken if it
+    differs now. A correction is taken on the terms of the batch it corrects; raises CorrectionError
+    if other terms are stated, or if files of repairs are not delivered as a correction.
+    Raises SettingsError if a sheet needs a table of currencies that cannot be used.
     """
     given, record, corrects = stated.profile, stated.record, stated.corrects
     if corrects is None and given.change_records:
@@ -127,10 +127,10 @@ def archived(
 
 
 def _refuse_repairs(opened: Sequence[Opened]) -> None:
-    """Raise CorrectionError for files of repairs that would come as records of their own.
+    """Raise CorrectionError for files of repairs that would be taken as new records.
 
-    A key that was typed wrong would write over another record then, and what they repair would
-    stay in error for good.
+    A mistyped key would then overwrite another record, and the rows they repair would stay in error
+    for good.
     """
     for one in opened:
         if one.header is not None and one.header.parent_column is not None:
@@ -143,10 +143,10 @@ def _refuse_repairs(opened: Sequence[Opened]) -> None:
 
 
 def _refuse_utf8(opened: Sequence[Opened], encoding: str) -> None:
-    """Raise CorrectionError for a file of repairs that was saved otherwise than it was written.
+    """Raise CorrectionError for a file of repairs not saved in the encoding it was written in.
 
-    Nearly no text in another encoding has the form of UTF-8 by chance, and each sign of one would
-    be taken for several others. Whoever states how the file is written is believed.
+    Text in another encoding is hardly ever valid UTF-8 by chance, and each of its characters beyond
+    ASCII would be read as several others. A stated encoding is believed.
     """
     for one in opened:
         if one.header is None or one.header.parent_column is None or one.stored is None:
@@ -165,20 +165,20 @@ class ArchivedDelivery:
 
     opened: Sequence[Opened]
     given: Profile
-    """As it was stated, before what a correction inherits."""
+    """The profile as stated, before a correction inherits other terms."""
     profile: Profile
     corrects: int | None
     service: str | None
     settings: Settings
     remarks: tuple[str, ...] = ()
-    """What is said of files that were found and are none of it."""
+    """Remarks about files that were found but do not belong to the delivery."""
     _put_right: PutRight | None = None
 
     def register(self, connection: psycopg.Connection) -> Received:
         """Open a batch for the files, or find the one that took them.
 
-        Call it again where the connection was lost: the batch is the same. What was put right of
-        kept copies is written down also where the delivery is refused.
+        Call it again if the connection is lost: the batch is the same. Repairs of kept copies are
+        noted even if the delivery is refused.
         """
         try:
             return self._registered(connection)
@@ -189,12 +189,13 @@ class ArchivedDelivery:
 
     def _registered(self, connection: psycopg.Connection) -> Received:
         with (
-            # Two runs that receive the same delivery at once must not open two batches for it.
+            # Two runs that receive one delivery at the same time must not open two batches.
             in_turn(connection, Held.RECEIVE, "Saying which batch a delivery is"),
             connection.transaction(),
         ):
             note_birth(connection)
-            # Asked once: where the answer to the commit is lost, the ledger knows the contents.
+            # Asked once: if the answer to the commit is lost, the ledger knows the contents
+            # already.
             self._put_right = self._put_right or PutRight(connection, self.opened)
             note_back(connection, self.settings.archive, self.opened)
             taken = taken_by(connection, self.profile.feed, self.opened)
@@ -256,7 +257,7 @@ def _register(
         refuse_other_terms(batch, delivery.given)
         return Received(batch.id, False, batch.state in ledger.ENDED, tuple(messages))
     if delivery.corrects is not None:
-        # Not only when its files were read: it may have been taken back since.
+        # Checked again after the files were read: the batch may have been taken back since.
         lock_corrections(connection, delivery.corrects)
         refuse_unapplied(ledger.find_batch(connection, delivery.corrects))
     else:
@@ -271,7 +272,7 @@ def _register(
         profile=terms,
         corrects=delivery.corrects,
         service=service,
-        # A restored database draws those of batches that it lost, whose reports are still here.
+        # A restored database gives out numbers of batches it lost, whose reports still exist.
         is_used=lambda number: os.path.lexists(folder_of(delivery.settings.reports, number)),
     )
     ledger.add_secret_constants(connection, batch_id, secret_constants(profile))
@@ -287,9 +288,9 @@ def _other_names(
     taken: Mapping[str, Extract],
     batch_id: int,
 ) -> Iterator[tuple[int, str, str]]:
-    """Files whose bytes were taken under another name, if that may be told.
+    """Files whose bytes were taken under another name, if the caller may know about it.
 
-    Each as the batch that has them, their SHA-256, and its own name.
+    Each is given as the batch that has the bytes, their SHA-256, and the file's name here.
     """
     files = [(one, one.stored.sha256) for one in delivery.opened if one.stored]
     others = [
@@ -305,7 +306,7 @@ def _other_names(
 
 
 def _taken_for_others() -> BatchStateError:
-    """What is said of a delivery that whoever asked for it may be told no more of."""
+    """The refusal of a delivery about which the caller may not be told more."""
     return BatchStateError(
         f"These bytes were {FOR_OTHERS}, and are not taken once more: nothing was imported. "
         f"{ASK_WHOSE}"
@@ -331,7 +332,7 @@ def _known(
     message += refused_now(delivery.opened, taken)
     if delivery.service and batch.service is None:
         message += f" It was not to be pushed; `recon push {batch.id}` does it."
-    # A run that took it and died may not have said so.
+    # A run that took the delivery and died may not have said so.
     elsewhere = () if ended else taken_elsewhere(connection, delivery.profile, delivery.opened)
     return Received(batch.id, False, ended, (message, *elsewhere))
 

@@ -1,4 +1,4 @@
-"""Resolve: what operators decide about sends that nobody else can settle, with who and why."""
+"""Resolve: operators' decisions about sends that nothing else can settle, with who and why."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from schemas.guards.batch_states import RESOLVE
 from schemas.guards.ledger_digests import BEFORE
 
 MOST_NAMED = 5
-"""Rows that a refusal names; it counts the others."""
+"""The most rows that a refusal names; it counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Resolved:
     ended: Ended
     rows: int
     detail: dict[str, Any]
-    """As the audit trail keeps it, and the batches that follow, as far as they may be named."""
+    """The entry in the audit trail, and the batches that follow, as far as they may be named."""
 
 
 def next_text(batch_id: int, detail: Mapping[str, Any]) -> str:
-    """What the next push does with rows that were decided upon; empty: nothing."""
+    """What the next push does with rows that were decided about; empty if nothing."""
     sentences = [_sent_text(batch_id, detail)]
     sentences += [
         f"Rows of batch {other} ended as these had; `recon push {other}` lets them end as these do."
@@ -79,20 +79,20 @@ def resolve(
     expected: int | None = None,
     run: str | None = None,
 ) -> Resolved:
-    """Settle rows and report the batch anew; nothing is sent here.
+    """Settle rows and report the batch anew; this sends nothing.
 
-    `confirm`: the service has it as sent. `resend`: it has not, so the next push sends it, under
-    the push key it had. `abandon`: it is not to be sent. Each may be followed by another one, until
-    the service answers. Raises BatchStateError where no row is chosen, or one that is named is
-    not settled, so that a mistyped choice is never taken for done; and where they are not as many
-    as `expected`: something else was looked at. `run` of Prefect, which may be tried again, decides
-    once.
+    `confirm`: the service has the row as sent. `resend`: it has not, so the next push sends it,
+    under its former push key. `abandon`: it is not to be sent. Any decision may be replaced until
+    the service answers. Raises BatchStateError if no row is chosen, or if a named row is not
+    settled, so that a mistyped choice is never taken for done; also if the rows are not as many as
+    `expected`, because then something else was looked at. The same Prefect `run`, which may be
+    retried, decides only once.
     """
     tried: dict[int, dict[str, Any]] = {}
 
     def attempt() -> Resolved:
         with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-            # The answer to a COMMIT of ours may be what was lost.
+            # A decision may be committed although the answer to its COMMIT was lost.
             detail = decided_by(connection, batch_id, tried, run)
             if detail is None:
                 refuse_if_taken_back(connection, batch_id)
@@ -120,7 +120,7 @@ def _decide(
     by: str | None,
     reason: str,
 ) -> dict[str, Any]:
-    """Settle the rows; what is tried is noted by its event before it is committed."""
+    """Settle the rows; the attempt is noted in `tried` by its event before the commit."""
     batch_id = lease.batch_id
     selection = selection_of(lease.connection, batch_id, chosen)
     with lease.transaction() as connection:
@@ -157,7 +157,7 @@ def _decide(
 
 
 def _followed_by(connection: psycopg.Connection, batch_id: int, number: int) -> dict[str, Any]:
-    """The batches of which rows are to end as those of a decision do, and whether others are."""
+    """The batches with rows that are to end like those of a decision, and whether others exist."""
     found = followers(connection, batch_id, number)
     visible = visible_batches(connection, found)
     others = {"followed_by_others": True} if len(visible) < len(found) else {}
@@ -171,7 +171,7 @@ def _left(
     decision: SendDecision,
     number: int,
 ) -> Iterator[str]:
-    """The rows that were named by themselves and are not as a decision has them."""
+    """Rows named one by one that are not in the state that a decision gives."""
     for row in chosen.rows:
         selection = selection_of(connection, batch_id, ChosenSends((row,)))
         if not settled_by(connection, selection, decision, number):

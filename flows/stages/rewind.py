@@ -14,14 +14,14 @@ from flows.stages.sequence import refuse_if_taken_back
 from flows.stages.workspace import Workspace
 
 REWOUND = "rewound"
-"""The event of a batch that is taken back to its received files."""
+"""The event of a batch being taken back to its received files."""
 
 
 def rewind(workspace: Workspace, lease: Lease, run: str | None = None) -> None:
-    """Take a batch back to its received files, in one transaction; `run` is who asks for it.
+    """Take a batch back to its received files, in one transaction; `run` is the run that asks.
 
-    Raises BatchStateError once any of its rows may be in the database, or it has ended, and where a
-    file of it does not fit the definition of its record kind any more.
+    Raises BatchStateError once any of its rows may be in the database, or if it has ended, or if
+    one of its files no longer fits the definition of its record kind.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     applied = lease.connection.execute(
@@ -41,7 +41,7 @@ def rewind(workspace: Workspace, lease: Lease, run: str | None = None) -> None:
     profile = restored_profile(batch)
     for extract in ledger.list_extracts(lease.connection, batch.id):
         if extract.refused is None:
-            # Rows that nothing could read again are kept.
+            # Raises if the file could not be read again; its rows stay then.
             open_to_stage(workspace, extract, profile)
     with lease.transaction() as connection:
         refuse_if_corrected(connection, batch.id, "read from the start")
@@ -57,7 +57,7 @@ def rewind(workspace: Workspace, lease: Lease, run: str | None = None) -> None:
 
 
 def rewind_batch(workspace: Workspace, batch_id: int) -> None:
-    """Take a batch back to its received files, as long as they are what was delivered.
+    """Take a batch back to its received files, if they are still what was delivered.
 
     Raises BatchStateError, EvidenceBroken and BatchHeldElsewhere.
     """

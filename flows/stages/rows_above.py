@@ -1,7 +1,7 @@
-"""Records above the others: over the header, or over the line that is stated as the first.
+"""Records above the others: above the header, or above the line stated as the first.
 
-What stands there is not read, so a file that was sorted, or lacks a line of the text that its
-sender puts on top, would lose its first records without a word.
+Lines there are not read, so a file that was sorted, or that lacks a line of its sender's usual
+title text, would silently lose its first records.
 """
 
 import json
@@ -20,16 +20,16 @@ from schemas.field import NUMBERS, TIMES
 
 Cells = Sequence[str | None]
 _TELLING = (*NUMBERS, *TIMES)
-"""Kinds whose values are told from any other text."""
+"""Kinds whose values can be told from any other text."""
 _AT_LEAST = 2
-"""Such values that a record has: a label with a number behind it has one."""
+"""The least number of such values in a record; a label followed by a number has only one."""
 
 
 def check_rows_above(content: Content, header: Header, profile: Profile, limits: Limits) -> None:
     """Refuse a file with a record above those that are read; raises ExtractRefused.
 
-    A line is one if it has its key, and more of the numbers and times that it should have are there
-    than are not. What the profile leaves out, or says is no record, is none there either.
+    A line counts as a record if it has its key, and if more of its number and time fields are valid
+    than not. Lines that the profile leaves out, or says are no records, do not count.
     """
     if header.text_line <= 1:
         return
@@ -45,7 +45,7 @@ def check_rows_above(content: Content, header: Header, profile: Profile, limits:
 def _counted(
     header: Header, profile: Profile, cells: Cells, wrong: Collection[str]
 ) -> tuple[int, int]:
-    """How many cells of a line give a number or a time, and how many fields have none of theirs."""
+    """How many cells of a line give a number or a time, and how many fields have an invalid one."""
     read, failed = set[tuple[int, ...]](), 0
     for field in header.table.delivered:
         places = header.places(field.name)
@@ -53,7 +53,7 @@ def _counted(
             continue
         if field.name in wrong:
             failed += 1
-        # A number that is made of a text, or stands in for an empty cell, tells nothing.
+        # A number made from a text, or standing in for an empty cell, proves nothing.
         elif "key" not in profile.fields.get(field.name, {}):
             read.add(tuple(place for place in places if (cells[place] or "").strip()))
     return len(read - {()}), failed
@@ -62,9 +62,9 @@ def _counted(
 def _rows(
     content: Content, header: Header, profile: Profile, limits: Limits
 ) -> Iterator[tuple[dict[str, Any], Cells]]:
-    """What becomes of the lines above, as if records began with the first of the file."""
+    """The rows that the lines above give, as if records began with the file's first line."""
     top = replace(header, body_start=content.text_start, body_line=1, columns=None)
-    # Not what is inside of insert-batch data: the columns of the file are those of the rows around.
+    # Do not look inside insert-batch data: the file's columns are those of the rows around.
     outer = replace(profile, compare_only=True)
     for chunk in read_chunks(content, top, first_place(top), limits.block_bytes):
         if chunk.start.line >= header.text_line:

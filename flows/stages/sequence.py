@@ -38,12 +38,12 @@ from flows.stages.workspace import Workspace, named_service
 from flows.steps.batch_report import BatchReport
 
 HARDLY_SECONDS = 1.0
-"""How long a run waits for its turn that has already waited for a long one."""
+"""How long a run waits for its turn after it has already waited for a long one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A batch after a run, and its report."""
+    """A batch at the end of a run, and its report."""
 
     batch: Batch
     report: BatchReport
@@ -67,9 +67,10 @@ def import_delivery(
     files_hash: str | None = None,
     wait_seconds: float = 0,
 ) -> Ended:
-    """Take a delivery through; one that was taken before is named and changes nothing.
+    """Take a delivery through; if it was taken before, name its batch and change nothing.
 
-    Another run that takes in the same is waited for; raises BatchHeldElsewhere after that.
+    Waits `wait_seconds` for another run that takes in the same; raises BatchHeldElsewhere after
+    that.
     """
     stated = StatedTerms(profile, record, corrects)
     delivery = archived(workspace, paths, stated, files_hash)
@@ -89,7 +90,7 @@ def import_delivery(
 
 
 def run_batch(workspace: Workspace, batch_id: int) -> Ended:
-    """Take a batch from where it is to its end; every stage goes on where a dead run stopped."""
+    """Take a batch from where it is to its end; every stage resumes where a dead run stopped."""
 
     def go() -> Ended:
         with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
@@ -101,7 +102,7 @@ def run_batch(workspace: Workspace, batch_id: int) -> Ended:
 def _go_on(
     workspace: Workspace, lease: Lease, received: Received | None = None, *, proven: bool = False
 ) -> Ended:
-    """`proven`: its content and its staged rows were, a moment ago and by this process."""
+    """Run the stages; `proven`: this process has just proved the content and the staged rows."""
     refuse_if_taken_back(lease.connection, lease.batch_id)
     with goes_on_by(f"recon rerun {lease.batch_id}"):
         if not proven and (received is None or not received.new):
@@ -126,9 +127,9 @@ def _ended(
 def push_batch(
     workspace: Workspace, batch_id: int, *, most: int | None = None, named: bool = True
 ) -> Ended:
-    """Send what is unsent of a batch that is in the database, then recount and report it.
+    """Send the unsent rows of a batch in the database, then recount and report it.
 
-    `named`: somebody asked for this one, which may then go to another service.
+    `named`: somebody asked for this batch, so it may go to another service.
     """
 
     def go() -> Ended:
@@ -138,12 +139,12 @@ def push_batch(
             report = push_and_finish(workspace, lease, most=most, named=named)
             return _ended(connection, batch_id, report)
 
-    # Run again, it would send so many once more.
+    # Running it again would send `most` rows once more.
     return resumed(workspace.database, go) if most is None else go()
 
 
 def waiting_to_push(workspace: Workspace) -> list[int]:
-    """The batches that have something to push, those first that were not tried for longest."""
+    """The batches that have something to push, longest untried first."""
     settings = workspace.settings.service
     with workspace.database.connect() as connection:
         service = None
@@ -155,10 +156,10 @@ def waiting_to_push(workspace: Workspace) -> list[int]:
 def push_waiting(
     workspace: Workspace, *, most: int | None = None
 ) -> Iterator[tuple[int, Ended | ReconError]]:
-    """Push all batches that wait: the number of each, and how it ended or what keeps it back.
+    """Push all waiting batches: the number of each, and how it ended or what keeps it back.
 
-    What keeps one batch back keeps no other; what would keep all of them ends it. A run that sends
-    the same records is waited for once: batches without these are pushed meanwhile.
+    An error of one batch does not stop the others; one that concerns them all does. A run that
+    sends the same records is waited for once; after that, batches without such records go ahead.
     """
     for number in waiting_to_push(workspace):
         ended: Ended | ReconError
@@ -175,7 +176,7 @@ def push_waiting(
 
 
 def hardly_waiting(workspace: Workspace) -> Workspace:
-    """The same that waits for its turn for no longer than one takes where nothing is long."""
+    """The workspace with a turn so short that it hardly waits for other runs."""
     service = workspace.settings.service
     hardly = replace(service, turn_seconds=min(service.turn_seconds, HARDLY_SECONDS))
     return replace(workspace, settings=replace(workspace.settings, service=hardly))
@@ -184,7 +185,7 @@ def hardly_waiting(workspace: Workspace) -> Workspace:
 def push_and_finish(
     workspace: Workspace, lease: Lease, *, most: int | None = None, named: bool = True
 ) -> BatchReport:
-    """Push where the batch asks for it; the report is written even when something stops that."""
+    """Push if the batch asks for it; the report is written even if something stops the push."""
     try:
         push(workspace, lease, most=most, named=named)
     except STOPS_PUSH:
@@ -194,7 +195,7 @@ def push_and_finish(
 
 
 def refuse_if_taken_back(connection: psycopg.Connection, batch_id: int) -> None:
-    """Raise BatchStateError for a batch that was undone or discarded: it cannot go on."""
+    """Raise BatchStateError for a batch that was undone or discarded, since it cannot go on."""
     batch = ledger.find_batch(connection, batch_id)
     if batch.state in TAKEN_BACK:
         raise BatchStateError(
@@ -205,7 +206,7 @@ def refuse_if_taken_back(connection: psycopg.Connection, batch_id: int) -> None:
 def release_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> Ended:
     """Let a held batch go on with its clean rows.
 
-    The batch is not let go between the two: whoever took it then would keep it from going on.
+    One lease covers the release and the run, so that no other run can take the batch in between.
     """
     released = False
 
@@ -215,7 +216,7 @@ def release_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason
         with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
             now = not released or ledger.find_batch(connection, batch_id).state is State.HELD
             if now:
-                # Before: where the answer of the database is lost, it may have been done.
+                # Before the call: if the database's answer is lost, the release may be done.
                 released = True
                 release(workspace, lease, by=by, reason=reason)
             return _go_on(workspace, lease, proven=now)
@@ -226,9 +227,9 @@ def release_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason
 def release_held(
     workspace: Workspace, batch_id: int, *, by: str | None, reason: str, held: int
 ) -> None:
-    """Decide that a held batch goes on, and nothing else: its next run applies the clean rows.
+    """Only release a held batch; its next run applies the clean rows.
 
-    `held` is the event that whoever decides has seen.
+    `held` is the event that the person deciding has seen.
     """
     refuse_unless_held(workspace, batch_id)
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
@@ -238,9 +239,9 @@ def release_held(
 def discard_batch(
     workspace: Workspace, batch_id: int, *, by: str | None, reason: str, held: int | None = None
 ) -> None:
-    """End a held batch without applying anything; `held` as for a release, where it was seen.
+    """End a held batch without applying anything; `held` as in `release`, if it was seen.
 
-    One that was discarded, by a run that ended before all reports were written, gets these.
+    If an earlier run discarded it and died before all reports were written, write those.
     """
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
@@ -252,9 +253,9 @@ def discard_batch(
 
 
 def refuse_unless_held(workspace: Workspace, batch_id: int, *, released: bool = False) -> None:
-    """Raise BatchStateError where nothing is to decide, without taking the batch for a look.
+    """Raise BatchStateError if nothing is to be decided, without taking the batch.
 
-    A look that took it, however short, would tell the run that has it next that it is taken.
+    Taking it, however briefly, could make another run find it taken.
     """
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
@@ -269,7 +270,7 @@ def report_again(workspace: Workspace, batch_id: int) -> Ended:
 
 
 def look(workspace: Workspace, batch_id: int, received: Received | None = None) -> Ended:
-    """The report of a batch, computed anew; nothing is written and nobody is waited for."""
+    """The report of a batch, computed anew; writes nothing and waits for nobody."""
     with workspace.database.connect() as connection:
         report = build_report(workspace, connection, batch_id)
         return _ended(connection, batch_id, report, received)

@@ -1,6 +1,6 @@
-"""Side by side: transactions of one batch over two connections, where the server has a second one.
+"""Side by side: transactions of one batch over two connections, if the server allows a second.
 
-One server process is most of what a large load waits for, and two do not take twice as long.
+A large load mostly waits for one server process; two at once take less than twice as long.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,11 +24,11 @@ def side_by_side(
     calls: Iterable[Callable[[Lease], T]],
     at_once: int = CONNECTIONS,
 ) -> Iterator[T]:
-    """What the calls return, in the order they end.
+    """Make calls in threads, and yield what they return in the order they end.
 
-    Each is made in a thread, with the lease on a connection nobody else uses meanwhile; the next
-    one is asked for when it can begin. When one fails, those under way are cancelled, so what a
-    call writes has to be one transaction.
+    Each call gets the lease on a connection of its own; the next call is fetched when it can begin.
+    When one fails, the others are cancelled, so everything that a call writes has to be in one
+    transaction.
     """
     free, under_way = [lease], dict[Future[T], Lease]()
     with ExitStack() as connections, ThreadPoolExecutor(at_once) as pool:
@@ -51,7 +51,7 @@ def _another(database: Database, lease: Lease, connections: ExitStack) -> list[L
     try:
         connection = connections.enter_context(database.connect(patient=False))
     except DatabaseUnusable:
-        # Where the server has no connection left, the one of the lease does all.
+        # If the server has no connection left, the lease's own does everything.
         return []
     return [Lease(connection, lease.batch_id, lease.epoch)]
 
@@ -62,14 +62,14 @@ def _made(call: Callable[[Lease], T], lease: Lease) -> T:
 
 
 def _ended(under_way: dict[Future[T], Lease], free: list[Lease]) -> Iterator[T]:
-    """Wait until one has ended at least."""
+    """Wait until at least one has ended."""
     for future in wait(under_way, return_when=FIRST_COMPLETED).done:
         free.append(under_way.pop(future))
         yield future.result()
 
 
 def _stop(under_way: dict[Future[T], Lease]) -> None:
-    """Take back what is on its way."""
+    """Cancel the calls that are under way."""
     give_up(
         lambda: (one.connection for future, one in under_way.items() if not future.done()),
         lambda seconds: not wait(under_way, timeout=seconds).not_done,

@@ -1,8 +1,8 @@
 """Stage: every row of every extract verbatim into PostgreSQL, with its position and verdict.
 
-Chunk by chunk: rows and receipt in one transaction. While two chunks are written the next one is
-read and checked. Small extracts that follow each other share a transaction; each has its receipt. A
-run that died goes on at the first chunk without a receipt, and may have left such gaps.
+A chunk's rows and its receipt are one transaction. While two chunks are written, the next one is
+read and checked. Small extracts in sequence share a transaction; each has its receipt. After a
+crash, a run continues at the first chunk without a receipt; there may be gaps behind it.
 """
 
 import logging
@@ -41,21 +41,21 @@ from schemas.derived.sql_names import staged_name
 from schemas.tables import EXTRACTS
 
 READ_AHEAD = 2
-"""Chunks in memory beside those that are being written: one is validated, one waits for it."""
+"""Chunks in memory besides those being written: one is validated, one waits for that."""
 log = logging.getLogger("recon.stage")
 
 
 class Span(NamedTuple):
-    """Where an extract lies within the bytes of its batch, for the progress."""
+    """The position of an extract within the bytes of its batch, for progress."""
 
     before: int
     total: int
 
 
 def stage(workspace: Workspace, lease: Lease) -> bool:
-    """Stage all readable extracts of the batch; what is staged already is left as it is.
+    """Stage all readable extracts of the batch; rows that are staged already stay as they are.
 
-    Returns whether anything was left to do: only then has this run hashed what is staged.
+    Returns whether anything was left to do: only then has this run hashed the staged rows.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state is not State.RECEIVED:
@@ -78,7 +78,7 @@ def stage(workspace: Workspace, lease: Lease) -> bool:
             refusals = stage_together(workspace, lease, group, whole, profile, key_filter)
         else:
             if group[0].id in begun:
-                key_filter.forget()  # Its first chunks were staged before, or all of them.
+                key_filter.forget()  # Some or all of its chunks were staged before.
             span = Span(done, total)
             try:
                 stage_extract(workspace, lease, group[0], profile, span, key_filter)
@@ -111,10 +111,10 @@ def stage_extract(
     chunk_range: ChunkRange | None = None,
     at_once: int = CONNECTIONS,
 ) -> int:
-    """Stage the chunks of a range that have no receipt, or all of them; returns their rows.
+    """Stage the chunks of a range, or of the extract, that have no receipt; returns their rows.
 
-    Raises ExtractRefused where a header of other columns is among them. Those before it are staged,
-    and it has no receipt: whoever reads the file to its end comes to that line.
+    Raises ExtractRefused if a header with other columns is among them. Chunks before it are staged;
+    its own chunk gets no receipt, so that every later reader of the file meets that line.
     """
     keep_arrays()
     profile = with_secrets(lease.connection, extract.batch_id, profile)
@@ -183,7 +183,7 @@ def _tell(extract: Extract, receipts: Sequence[Receipt]) -> None:
 def _not_as_stated(
     extract: Extract, profile: Profile, receipts: Sequence[Receipt]
 ) -> ExtractRefused | None:
-    """The refusal of a file that is not what is stated of it."""
+    """The refusal of a file that does not match its manifest; None if it does."""
     tied = tied_in_batch(extract, profile, receipts)
     if tied is None or not tied.is_refused:
         return None
@@ -194,7 +194,7 @@ def _not_as_stated(
 def _refuse(
     lease: Lease, extract: Extract, receipts: Sequence[Receipt], refusal: ExtractRefused
 ) -> None:
-    """Refuse a file of which rows may be staged, and take them back."""
+    """Refuse a file, and take back those of its rows that are staged."""
     with lease.transaction() as connection:
         for record in {record for receipt in receipts for record in receipt.totals}:
             withdraw_staged(connection, EXTRACTS[record], extract.id)
@@ -207,10 +207,10 @@ def _in_order(
     prepare: Callable[[ReadChunk], Prepared],
     chunks: Iterator[ReadChunk],
 ) -> Iterator[Prepared]:
-    """Chunks prepared while the next ones are split and those before are written.
+    """Chunks prepared while the next ones are split and earlier ones are written.
 
-    Behind a heavy one nothing is read ahead: its reasons are text many times its size, and writing
-    them out and sending them takes both cores.
+    After a heavy chunk nothing is read ahead: its reasons are many times larger than the chunk, and
+    writing them out and sending them takes both cores.
     """
     waiting: deque[Future[Prepared]] = deque()
     ahead = READ_AHEAD

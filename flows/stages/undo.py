@@ -1,6 +1,6 @@
-"""Take a batch back: undo what was applied, while nothing later has touched it, or discard it.
+"""Take a batch back: undo it while nothing later has touched its records, or discard it.
 
-Its report says so from then on, and that of a batch it corrected says what is in error again.
+Its report says so from then on, and that of a batch it corrected shows the errors again.
 """
 
 from collections import Counter
@@ -59,7 +59,7 @@ class Undone:
 
     @property
     def exit_code(self) -> int:
-        """0: it is undone; 1: it is, and a kept file of it is not what was delivered."""
+        """0: undone; 1: undone, but one of its kept files is not what was delivered."""
         return 1 if self.faults else 0
 
     @property
@@ -67,7 +67,7 @@ class Undone:
         undone = ", ".join(f"{rows} {what}" for what, rows in self.counts.items() if rows)
         lines = [f"Batch {self.batch_id} is undone: {undone or 'nothing to undo'}."]
         if self.left:
-            # What is defined no more may have been posted.
+            # An operation that is no longer defined may have been a POST.
             posted = any(one not in BY_NAME or not BY_NAME[one].keyed for one in self.left)
             but = ", but for what was posted before" if posted else ""
             lines.append(
@@ -78,7 +78,7 @@ class Undone:
 
 
 def why_not_undone(workspace: Workspace, batch_id: int) -> str:
-    """What an undo would be refused for as things are; empty: nothing. Nothing is changed."""
+    """Why an undo would be refused now; empty if it would not. Changes nothing."""
     with workspace.database.connect() as connection:
         tables = ledger.staged_tables(connection, batch_id)
         changed: dict[str, int] = {}
@@ -99,7 +99,7 @@ def why_not_undone(workspace: Workspace, batch_id: int) -> str:
 def undo_and_tell(
     workspace: Workspace, batch_id: int, *, by: str | None, reason: str, over_changes: bool = False
 ) -> Undone:
-    """Undo a batch; tells what the service keeps, and which kept files are not as delivered."""
+    """Undo a batch; says what the service keeps, and which kept files are not as delivered."""
     with workspace.database.connect() as connection:
         ledger.find_batch(connection, batch_id)
         extracts = ledger.list_extracts(connection, batch_id)
@@ -122,17 +122,18 @@ def undo_batch(
 ) -> Counts:
     """Restore what the batch changed, in one transaction; its rows and receipts stay on record.
 
-    Rows that somebody changed or deleted in the database since are taken back only `over_changes`.
+    Rows that somebody changed or deleted in the database since are only taken back with
+    `over_changes`.
 
-    The service keeps what it was sent: the rows of earlier batches that own their records again
-    are unsent again, so that the next push brings it in line where that can be done. Nothing of the
-    kept files is used, so that `faults` of theirs stop nobody; they are written down with it.
+    The service keeps what it was sent. Rows of earlier batches whose records become current again
+    are unsent again, so that the next push corrects the service where possible. An undo does not
+    need the kept files, so their `faults` do not stop it; they are noted with it.
     """
     tried: dict[int, Counts] = {}
 
     def run() -> Counts:
         with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-            # The answer to a COMMIT of ours may be what was lost.
+            # An undo may be committed although the answer to its COMMIT was lost.
             event = committed(connection, batch_id, UNDO, tried)
             counts = (
                 tried[event]
@@ -160,7 +161,7 @@ def discard(
 ) -> None:
     """End a held batch without applying anything; its content may be delivered again.
 
-    `held` is the event that whoever decides has seen, where that is known.
+    `held` is the event that the person deciding has seen, if known.
     """
     with lease.transaction() as connection:
         leave_hold(lease, State.DISCARDED, by, reason, held)
@@ -173,7 +174,7 @@ def discard(
 
 
 def _undone_before(connection: psycopg.Connection, batch_id: int) -> Counts | None:
-    """What an undo took back that ended before it had written all reports; None: there is none."""
+    """What an earlier undo took back without having written all reports; None if there is none."""
     batch = ledger.find_batch(connection, batch_id)
     if batch.state is not State.UNDONE or not owed_by(connection, batch_id):
         return None
@@ -191,7 +192,7 @@ def _take_back(
     *,
     over_changes: bool,
 ) -> Counts:
-    """Undo the batch; what is tried is noted by its event before it is committed."""
+    """Undo the batch; the attempt is noted in `tried` by its event before the commit."""
     connection, batch_id = lease.connection, lease.batch_id
     batch = ledger.find_batch(connection, batch_id)
     if batch.state in TAKEN_BACK:
@@ -239,13 +240,13 @@ def _take_back(
         settle_corrections(connection, batch_id)
         report_taken_back(workspace, lease)
     if tables:
-        # Records are an earlier batch's again, of which none may have been left.
+        # Records belong to earlier batches again; the statistics may not have known of any.
         analyse(connection, *(table.name for table in tables))
     return dict(counts)
 
 
 def _prove_images(connection: psycopg.Connection, batch_id: int) -> None:
-    """Raise EvidenceBroken where other values would be given back than the batch wrote over."""
+    """Raise EvidenceBroken if the before-images are not the values that the batch overwrote."""
     if are_images_altered(connection, batch_id):
         raise EvidenceBroken(
             f"Batch {batch_id} cannot be undone: the rows that it wrote over (table before_image) "

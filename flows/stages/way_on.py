@@ -1,18 +1,18 @@
-"""How work that is stopped goes on: known where it is done, said where it was asked for."""
+"""How stopped work continues: the code doing it knows, the one that asked for it says so."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 WAY_ON = "way_on"
 SAME_COMMAND = ""
-"""What was stopped goes on when its command is run again, as it was given."""
+"""Stopped work continues when the same command is run again."""
 
 
 @contextmanager
 def goes_on_by(command: str) -> Iterator[None]:
-    """Say of whatever ends this before its end that `command` goes on with it.
+    """Note on any exception that passes through that `command` continues the work.
 
-    Of several, one within the other, the outermost counts: it knows what the others are part of.
+    Of nested calls the outermost counts, because it knows what the others are part of.
     """
     try:
         yield
@@ -22,7 +22,7 @@ def goes_on_by(command: str) -> Iterator[None]:
 
 
 def way_on(ended: BaseException | None) -> str:
-    """The command that goes on with what was ended, also where another error was made of that."""
+    """The command that continues what an exception ended, even if another was raised from it."""
     while ended is not None:
         if WAY_ON in vars(ended):
             return str(vars(ended)[WAY_ON])

@@ -1,6 +1,6 @@
 """The witness of the audit trail: its head is signed and given away after each decision.
 
-Nothing of this ever makes a decision fail: what cannot be given waits, and is said.
+A failure here never fails a decision: what cannot be given away waits, and a warning says so.
 """
 
 import logging
@@ -27,16 +27,16 @@ log = logging.getLogger("recon.witness")
 @dataclass(frozen=True, slots=True)
 class Witnessed:
     witness: Witness | None
-    """The last one; None: the trail has no event yet."""
+    """The last witness; None if the trail has no event yet."""
     new: bool
     waiting: tuple[str, ...]
-    """Of each place that was not given all, why."""
+    """Why, for each place that was not given everything."""
 
 
 def witness_trail(workspace: Workspace, connection: psycopg.Connection) -> None:
-    """Sign the head of the trail and give it away, where places are set; never raises for it.
+    """Sign the head of the trail and give it away, if places are set; never raises for that.
 
-    Called once the event is committed. What goes wrong is a warning, and verifying says it again.
+    Call it once the event is committed. A failure is a warning, which verifying repeats.
     """
     if not workspace.settings.audit.witness:
         return
@@ -59,7 +59,7 @@ def witnessed(workspace: Workspace, connection: psycopg.Connection) -> Iterator[
 
 @contextmanager
 def witnessed_either_way(workspace: Workspace, connection: psycopg.Connection) -> Iterator[None]:
-    """Statements without a transaction: what is refused keeps its event, which gets a witness."""
+    """Statements without a transaction: the event of a refusal is kept too, and gets a witness."""
     try:
         yield
     finally:
@@ -67,7 +67,7 @@ def witnessed_either_way(workspace: Workspace, connection: psycopg.Connection) -
 
 
 def sign_head(workspace: Workspace, connection: psycopg.Connection) -> Witnessed:
-    """Sign the last link if none has yet, and give each place what it lacks; raises ReconError."""
+    """Sign the last link if it is unsigned, give each place what it lacks; raises ReconError."""
     from connectors.witness.journal import Journal  # noqa: PLC0415 -- most have no witness.
 
     settings = workspace.settings
@@ -85,7 +85,7 @@ def sign_head(workspace: Workspace, connection: psycopg.Connection) -> Witnessed
 def _next(
     workspace: Workspace, connection: psycopg.Connection, last: Witness | None
 ) -> Witness | None:
-    """The witness of the head, where it is not `last`; refused for a trail that is another one."""
+    """Sign the head; None if there is no event or `last` is of it. Refuses another trail."""
     from connectors.witness.keys import fingerprint, private_key  # noqa: PLC0415
 
     position = last_link(connection)
@@ -112,9 +112,9 @@ def _next(
 
 
 def _adopt(workspace: Workspace, journal: "Journal") -> None:
-    """Go on from what a place has beyond RECON_HOME: a new one, or one that a backup brought back.
+    """Continue from a place that has more witnesses than RECON_HOME: a new or a restored home.
 
-    Refused where a witness of this key lies beyond what follows: its number would be given twice.
+    Refused if this key's witnesses go further than what can be continued: numbers would repeat.
     """
     from connectors.witness.places import place_at  # noqa: PLC0415
 
@@ -128,13 +128,13 @@ def _adopt(workspace: Workspace, journal: "Journal") -> None:
         try:
             lines = place.read() if place.beyond(number) else None
         except WitnessPlaceFailed:
-            continue  # Giving says what is wrong.
+            continue  # Giving to the place will report what is wrong.
         if not lines:
             continue
         ours = _ours(workspace, lines)
         known, made = [one.witness for one in ours], journal.witnesses()
         if any(one.number <= number and one != made[one.number - 1] for one in known):
-            continue  # Another home gives there, and giving says so.
+            continue  # Another home gives to this place; giving will report that.
         following, others, reasons = _following(ours, last)
         if following and len(ours) < len(lines):
             reasons.append(f"{place.name} has lines that are no witnesses of this key")
@@ -159,7 +159,7 @@ def _adopt(workspace: Workspace, journal: "Journal") -> None:
 def _following(
     signed: Sequence[SoundWitness], last: Witness | None
 ) -> tuple[list[SoundWitness], list[SoundWitness], list[str]]:
-    """What follows `last` without a fault, what lies behind the first fault, and the faults."""
+    """What follows `last` without a fault, what comes after the first fault, and the faults."""
     new = [one for one in signed if not last or one.witness.number > last.number]
     trail = last.trail if last else new[0].witness.trail if new else None
     following: list[SoundWitness] = []

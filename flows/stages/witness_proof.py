@@ -1,4 +1,4 @@
-"""The audit trail held against its witnesses: what was changed, and what could not be checked."""
+"""The audit trail compared with its witnesses: what was changed, and what could not be checked."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,30 +36,30 @@ NOT_READ = (
 
 @dataclass(frozen=True, slots=True)
 class WitnessProof:
-    """What holding a trail against its witnesses came to."""
+    """The result of comparing a trail with its witnesses."""
 
     witnesses: int = 0
-    """Different ones that hold."""
+    """The number of different witnesses that hold."""
     last: Witness | None = None
     faults: tuple[str, ...] = ()
-    """What does not hold, with place and line."""
+    """Witnesses that do not hold, with place and line."""
     unchecked: tuple[str, ...] = ()
-    """What was to be given or checked and could not be."""
+    """What was to be given or checked but could not be."""
     notes: tuple[str, ...] = ()
     """What no witness can prove."""
 
     @property
     def holds(self) -> bool:
-        """Whether all that was set could be checked, and holds."""
+        """Whether everything that was set could be checked and holds."""
         return not self.faults and not self.unchecked
 
 
 def check_witnesses(
     workspace: Workspace, connection: psycopg.Connection, places: Sequence[str] = ()
 ) -> WitnessProof:
-    """Hold the trail against its witnesses; `places` are read instead of those that are set.
+    """Compare the trail with its witnesses; `places` are read instead of those that are set.
 
-    What waits for a place that is set is tried once more before.
+    Witnesses that wait for a place that is set are offered to it once more first.
     """
     from connectors.witness.journal import Journal  # noqa: PLC0415 -- most have no witness.
     from connectors.witness.keys import fingerprint, is_signed, public_key  # noqa: PLC0415
@@ -75,8 +75,8 @@ def check_witnesses(
         key = None
         unchecked.append(f"no signature could be checked. {str(error).rstrip('.')}")
     waiting = {} if places else _give(journal, addresses, unchecked)
-    # Others may give meanwhile: what was made before has to be in each place, and what is in one
-    # has to be here after.
+    # Others may give at the same time: witnesses made before this have to be in each place, and
+    # those in a place have to be here afterwards.
     made = 0 if places else len(journal.lines())
     found, notes = _read(addresses, unchecked)
     faults: list[str] = []
@@ -95,7 +95,7 @@ def check_witnesses(
                 faults.append(one)
             else:
                 seen.append(one)
-        # A last line that does not hold is told already, and whether others followed is not known.
+        # A bad last line is reported already, and whether others followed is not known.
         if not isinstance(one, str):
             ends[place] = one.witness.number if one else 0
     last = max((one.witness for one in seen), key=lambda one: one.number, default=None)
@@ -119,7 +119,7 @@ def check_witnesses(
 
 
 def _give(journal: "Journal", addresses: Sequence[str], unchecked: list[str]) -> dict[str, str]:
-    """Try again what waits; of each place that has not all, why."""
+    """Give waiting witnesses again; returns why, for each place that did not get all."""
     if not journal.lines():
         return {}
     try:
@@ -133,7 +133,7 @@ def _give(journal: "Journal", addresses: Sequence[str], unchecked: list[str]) ->
 def _read(
     addresses: Sequence[str], unchecked: list[str]
 ) -> tuple[dict[str, list[WitnessLine]], list[str]]:
-    """What each place has that can be read, and the names of those that never can."""
+    """The readable lines of each place, and the names of places that can never be read."""
     from connectors.witness.places import place_at  # noqa: PLC0415
 
     found: dict[str, list[WitnessLine]] = {}
@@ -157,7 +157,7 @@ def _read(
 def _home(
     journal: "Journal", faults: list[str], unchecked: list[str], notes: list[str]
 ) -> dict[str, list[WitnessLine]]:
-    """What this home has of its witnesses; none where another home makes them."""
+    """This home's own witnesses; none if another home makes them."""
     lines = journal.lines()
     if lines:
         return {HOME: lines}
@@ -178,8 +178,8 @@ def _ends(
 ) -> tuple[list[str], list[str]]:
     """Places that end before the last witness: those that lost some, and those that may have.
 
-    Only the home that gives there knows what a place has to have; one that has the last witness
-    is that home, and had `made` of them before the places were read.
+    Only the home that gives to a place knows what it must contain. A home that has the last witness
+    is that home; it had `made` witnesses before the places were read.
     """
     cut: list[str] = []
     unknown: list[str] = []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Progress(Protocol):
-    """Told how far a stage is; `total` is None where it cannot be known before."""
+    """Called with how far a stage is; `total` is None if it cannot be known beforehand."""
 
     def __call__(self, stage: str, done: int, total: int | None) -> None: ...
 
@@ -31,7 +31,7 @@ class Workspace:
     database: Database
     progress: Progress = silent
     credentials: "Credentials | None" = None
-    """Who we are to the service; None: as the environment of this process says."""
+    """Who we are to the service; None: as this process's environment says."""
 
     def as_login(self, token: str | None) -> "Workspace":
         return replace(self, database=self.database.as_login(token))
@@ -45,9 +45,9 @@ class Workspace:
 
 
 def keep_compiled(settings: Settings) -> bool:
-    """Say where the compiled loops of this process, and of those it starts, keep their code.
+    """Set where the compiled loops of this process and its children keep their code.
 
-    Returns whether there is any yet.
+    Returns whether any code is kept there yet.
     """
     folder = os.environ.setdefault("NUMBA_CACHE_DIR", str(settings.home / "compiled"))
     return Path(folder).is_dir()

@@ -1,16 +1,16 @@
 """Pure functions over frames that know schemas and nothing else.
 
-Each room uses only rooms below it in its list. Of a batch:
+Each folder imports only from folders below it in its list. For a batch:
 
 fast       records that are clean beyond doubt, in compiled loops
 validate   the verdict on every row
-draft      how the cells of a foreign file are written, as far as they tell
+draft      how the cells of a foreign file are written, as far as the file tells
 
-Of a reconciliation:
+For a reconciliation:
 
-reconcile  every record's one status, from all sources
-breaks     differences with a number, money, an age and a life
-match      which row is which, and where the two differ; neither it nor breaks knows the other
-rules      what a reconciliation goes by
-frames     what is compared, and what became of it; neither it nor rules knows the other
+reconcile  the one status of every record, from all sources
+breaks     differences, each with a number, money, an age and a lifecycle
+match      pairs of rows and their differences; match and breaks do not import each other
+rules      the rules of a reconciliation
+frames     the compared data and its statuses; frames and rules do not import each other
 """

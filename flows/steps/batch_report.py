@@ -1,6 +1,6 @@
-"""The batch report as a value: what came in, what became of every row, and that it adds up.
+"""The batch report as a value: what was delivered, what became of every row, and that it ties.
 
-It holds nothing of the run (no id, no time): the same input gives the same report, byte for byte.
+It has nothing of the run (no id, no time): the same input gives the same report, byte for byte.
 Run and time are in the manifest beside it.
 """
 
@@ -38,11 +38,11 @@ PUSH_STATES = (
     "sending",
     "unsent",
 )
-"""Where an applied row is on its way to the service, in the order reports show them."""
+"""The states of an applied row at the service, in the order reports show them."""
 MOST_NOTES = 2_000
-"""Notes that a report has at most: one of a reference names one value, and there may be many."""
+"""Most notes of a report; there may be many, as a note about a reference names a single value."""
 PUSH_LEFT = ("sending", "unsent")
-"""Those of rows that are still to go."""
+"""The states of rows that are still to be sent."""
 UNSENT = "unsent"
 
 
@@ -55,12 +55,12 @@ class FileLine:
     rows: int
     rejected: int
     refused: str | None
-    """Refusal code; None: the file was read."""
+    """Refusal code; None if the file was read."""
     message: str | None
     excluded: int = 0
     """Rows that the feed profile leaves out."""
     taken: bool = False
-    """Whether it was refused, and taken since."""
+    """Whether the file was refused, but taken since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class BatchChainLine:
     stage: str
     totals: Totals
     change: Totals
-    """Against the link before; what the explanation accounts for."""
+    """Change against the link before, which the explanation accounts for."""
     explained: str
     residual: Totals
-    """What the explanation does not account for: zero, or the batch does not tie."""
+    """The part of the change that is not accounted for: zero, or the batch does not tie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,11 @@ class Pushed:
     title: str
     amounts: tuple[str, ...]
     planned: Totals
-    """Inserted, updated and unchanged rows: all of them are to be at the service in the end."""
+    """Inserted, updated and unchanged rows, all of which are to reach the service in the end."""
     states: Mapping[str, Totals]
-    """State at the service -> control totals; they add up to what was planned."""
+    """State at the service -> control totals, which add up to what was planned."""
     residual: Totals
-    """Zero, or it does not tie."""
+    """Zero, or the states do not tie."""
 
     @property
     def ties(self) -> bool:
@@ -118,7 +118,7 @@ class Pushed:
 
     @property
     def chain(self) -> Chain:
-        """The same as a chain of one link, from what was planned to what was told of it."""
+        """The same as a chain of one link, from planned rows to reported ones."""
         reported = self.planned - self.residual
         change = reported - self.planned
         lines = (
@@ -131,12 +131,12 @@ class Pushed:
 
     @property
     def waits(self) -> int:
-        """Rows that are still to go."""
+        """Number of rows that are still to be sent."""
         return _sum(self.states, *PUSH_LEFT).rows
 
     @property
     def undecided(self) -> int:
-        """Rows that somebody has to decide about."""
+        """Number of rows that somebody has to decide about."""
         return _sum(self.states, *SEND_ERRORS).rows
 
 
@@ -156,10 +156,10 @@ class ReasonLine:
     value: str
     """As shown in ErrorData; secrets never are."""
     of_service: bool = False
-    """What the service has against rows that were read and applied, in words of its own."""
+    """Whether the reason is the service's, in its own words, against rows that were applied."""
 
     def takes(self, record: str, amount: str) -> bool:
-        """Whether its rows have no readable amount: it was not read, or no field was."""
+        """Whether its rows have no readable amount: that field was not read, or no field was."""
         unread = self.code in OF_ROW or (self.field == amount and self.code in NOT_READ)
         return unread and self.record == record and not self.of_service
 
@@ -191,25 +191,25 @@ class BatchReport:
     reasons: tuple[ReasonLine, ...]
     notes: tuple[NoteLine, ...]
     currencies: Mapping[str, str]
-    """Codes by CurrenciesId, where the setting names them."""
+    """Codes by CurrenciesId, as far as the setting names them."""
     service: str | None = None
-    """Base URL of the service the batch goes to; None: the database only."""
+    """Base URL of the service the batch goes to; None if it goes to the database only."""
     pushed: tuple[Pushed, ...] = ()
     again: int = 0
-    """Rows in error that were delivered again, in error too: they are corrected from there."""
+    """Rows in error that were delivered again, still in error, and are corrected from there."""
     notes_beyond: int = 0
     """How many more notes there are."""
     taken_back: str | None = None
-    """Who undid or discarded it, and why."""
+    """Who undid or discarded the batch, and why."""
     left_at_service: Mapping[str, int] = field(default_factory=dict)
-    """Operation -> rows that the service has, or may have, of a batch that was undone."""
+    """Operation -> rows of an undone batch that the service has or may have."""
 
     @property
     def note_count(self) -> int:
         return len(self.notes) + self.notes_beyond
 
     def unreadable(self, chain: Chain) -> tuple[str, ...]:
-        """Of which amounts of a record kind rows in error have none: they are in no sum."""
+        """Say which amounts of rows in error are in no sum because they cannot be read."""
         return tuple(
             f"{quantity(rows, 'rejected row')} {agree(rows, 'has', 'have')} no readable {name}: "
             "what was delivered there is in none of these sums."
@@ -223,12 +223,12 @@ class BatchReport:
 
     @property
     def to_deliver(self) -> int:
-        """Refused files that were not taken since."""
+        """Number of refused files that were not taken since."""
         return sum(file.refused is not None and not file.taken for file in self.files)
 
     @property
     def errors(self) -> int:
-        """Rows that carry HasError."""
+        """Number of rows with HasError."""
         rejected = sum(_sum(chain.states, *ERRORS).rows for chain in self.chains)
         return sum(one.undecided for one in self.pushed) + rejected
 
@@ -244,11 +244,11 @@ def build_chain(
 ) -> Chain:
     """Tie what was read, what is staged, what was applied and what the database holds.
 
-    `read` is what the reader added up by verdict, `staged` what the staged rows add up to by end
-    state, `database` what the target holds of the rows this batch wrote, and of those that it found
-    there. Each comes from its own count, so a residual of zero is a proof and not a repetition. A
-    row that is pending explains nothing once the batch is `applied`: nothing comes after it. Of one
-    that is `undone` nothing is to be left in the target, and others say what it found there.
+    `read` are the reader's totals by verdict, `staged` those of the staged rows by end state,
+    `database` those of the target's records that this batch wrote or found there. Each is counted
+    independently, so a residual of zero is a proof and not a repetition. Pending rows explain
+    nothing once the batch is `applied`, because no stage follows. A batch that is `undone` must
+    have left nothing in the target; what it had found unchanged is then taken from `staged`.
     """
     everything_read, everything_staged = add(read.values()), add(staged.values())
     corrected = staged.get("corrected", Totals())
@@ -283,7 +283,7 @@ def build_chain(
 def build_pushed(
     table: Table, staged: Mapping[str, Totals], sends: Mapping[str, Totals], *, planned: bool
 ) -> Pushed:
-    """Tie the rows the database applied and the sends of them, each from its own count.
+    """Tie the applied rows and their sends, each counted independently.
 
     Before the sends are planned, every applied row is unsent.
     """

@@ -1,4 +1,4 @@
-"""Which encodings a text beyond ASCII may be in, by the words that it is in each of them."""
+"""Which encodings a text beyond ASCII may be in, judged by the words it makes in each of them."""
 
 import re
 import unicodedata
@@ -6,25 +6,28 @@ from collections import Counter
 from functools import lru_cache
 
 WINDOWS = ("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1257", "cp1255", "cp1256")
-"""Encodings whose signs have one byte, the usual ones first."""
+"""Single-byte encodings, the usual ones first."""
 OLDER = ("iso8859-2", "cp850", "cp852", "cp866", "koi8-r")
-"""Others, which are offered only of a text that those make fewer words of."""
+"""Older ones, which are offered only if they make more words of a text than any of WINDOWS."""
 WIDE = {
     "cp932": (range(0x81, 0x85), range(0x88, 0x99), range(0xA1, 0xE0)),
     "gbk": (range(0xA1, 0xAA), range(0xB0, 0xD8)),
     "cp949": (range(0xA1, 0xAD), range(0xB0, 0xC9)),
     "cp950": (range(0xA1, 0xC7),),
 }
-"""Encodings whose signs have one byte or two, with the first bytes of those that are frequent."""
+"""Double-byte encodings, with the first bytes of their frequent characters."""
 PAIRS = 3
-"""Of so many runs of such bytes one, at the least, has several: a second byte may be ASCII."""
+"""In a double-byte text at least one run of foreign bytes in this many has several of them.
+
+Not every run has several, because the second byte of a character may be ASCII.
+"""
 LOOKED_AT = 200
-"""Lines that are read in each encoding."""
+"""Lines that are decoded in each encoding."""
 MOST_ODD = 1 / 4
-"""The share of signs in no word above which a text is in another encoding."""
+"""Share of odd characters above which a text must be in another encoding."""
 OFFERED = 6
 NO_PLAIN = 4
-"""Letters that a Latin word may have without any of ASCII."""
+"""Most letters of a Latin word without an ASCII letter."""
 FOREIGN = re.compile(rb"[\x80-\xff]+")
 _WORD = re.compile(r"[^\W\d_]+")
 _LATIN = "LATIN"
@@ -36,14 +39,15 @@ _NO_SIGNS = ("Cc", "Cn", "Co")
 
 
 def likely_encodings(text: bytes) -> list[str]:
-    """The encodings that a text may be in which is not UTF-8, the likely one first.
+    """The encodings that a text may be in if it is not UTF-8, the likeliest first.
 
-    Of those by which it is the same text the usual one, and none by which it is no words.
+    Of encodings that give the same text only the most usual is returned, and none that give no
+    words, unless there is no other.
     """
     foreign = [line for line in text.splitlines() if not line.isascii()]
     lines = ([line for line in foreign if not decodes(line, "utf-8")] or foreign)[:LOOKED_AT]
     runs = [run for line in lines for run in FOREIGN.findall(line)]
-    # Nearly all bytes are signs of one byte; those of two stand together.
+    # In single-byte encodings foreign bytes are mostly alone; double-byte characters form runs.
     in_pairs = sum(len(run) > 1 for run in runs) * PAIRS > len(runs)
     wide = WIDE if in_pairs or not decodes(text, WINDOWS[0]) else ()
     read: dict[str, str] = {}
@@ -53,7 +57,7 @@ def likely_encodings(text: bytes) -> list[str]:
         decoded = b"\n".join(lines).decode(encoding, "replace")
         if decoded not in read.values():
             read[encoding] = decoded
-    # Without a sign of two bytes an encoding that has them is not the likely one.
+    # A double-byte encoding is unlikely if no character of the text has two bytes.
     size = sum(map(len, lines)) + len(lines) - 1
     odd = {
         encoding: (odd_share(decoded, encoding), encoding in WIDE and len(decoded) == size)
@@ -78,7 +82,7 @@ def decodes(text: bytes, encoding: str) -> bool:
 
 
 def odd_share(text: str, encoding: str = "") -> float:
-    """The share of the signs beyond ASCII that do not stand in words as people write them."""
+    """The share of the characters beyond ASCII that are not in words as people write them."""
     foreign = len(text) - len(text.encode("ascii", "ignore"))
     words = Counter(_WORD.findall(text))
     odd = sum(times * _odd_letters(word, encoding) for word, times in words.items())
@@ -86,7 +90,7 @@ def odd_share(text: str, encoding: str = "") -> float:
 
 
 def _odd_letters(word: str, encoding: str) -> int:
-    """How many foreign letters of a word are in no word of one script and case, or rare."""
+    """Number of foreign letters in a word that is unlikely: mixed script or case, rare letters."""
     foreign = [letter for letter in word if not letter.isascii()]
     scripts = {*map(_script, word)} - {""}
     only_foreign = len(foreign) == len(word) > NO_PLAIN
@@ -98,7 +102,7 @@ def _odd_letters(word: str, encoding: str) -> int:
 
 @lru_cache(1 << 12)
 def _script(letter: str) -> str:
-    """The script of a letter that no other one stands beside; none: of the far East, all do."""
+    """The script of a letter, which words do not mix; empty for East Asian scripts, which mix."""
     name = unicodedata.name(letter, "")
     if name.startswith(_EASTERN):
         return ""
@@ -106,7 +110,7 @@ def _script(letter: str) -> str:
 
 
 def _is_rare(letter: str, encoding: str) -> bool:
-    """Whether an encoding of many signs has it, and not among those of its own language."""
+    """Whether a letter in a double-byte encoding is not among the frequent ones."""
     if letter.isascii() or encoding not in WIDE:
         return False
     first = letter.encode(encoding)[0]
@@ -114,7 +118,7 @@ def _is_rare(letter: str, encoding: str) -> bool:
 
 
 def _odd_signs(text: str) -> int:
-    """How many signs that are no letters stand beside one, or beside each other, or are none."""
+    """Number of foreign characters other than letters that are unassigned or in an odd place."""
     found = Counter(
         (before, sign, after)
         for before, sign, after in zip(f" {text}", text, f"{text[1:]} ", strict=False)

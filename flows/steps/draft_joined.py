@@ -1,4 +1,4 @@
-"""Times that stand in several columns: a day, a clock, and the name of a zone."""
+"""Times spread over several columns: a day, a time of day, and the name of a zone."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,18 +14,18 @@ _MOST_ZONES = 8
 class JoinedTime(NamedTuple):
     places: tuple[int, ...]
     forms: tuple[str, ...]
-    """How their cells, with a blank between, are written; any of them fits."""
+    """Formats of the cells joined by blanks; any of them fits."""
     zones: tuple[str, ...]
-    """The names of zones that stand for %Z."""
+    """Names of zones for %Z."""
 
 
 def joined_time(
     names: Sequence[str], columns: Mapping[int, Collection[str]], days: Mapping[int, Sequence[str]]
 ) -> JoinedTime | None:
-    """The first time that stands in several columns; None: there is none.
+    """The first time that is spread over several columns; None if there is none.
 
-    `columns` are the cells of each column that has any, by its place; `days` the forms of those
-    that hold times without an offset.
+    `columns` are the cells of each column that is not empty, by its place; `days` the formats of
+    columns of times without an offset.
     """
     zoned = next((at for at, cells in columns.items() if _are_zones(names[at], cells)), None)
     clocks = {at: form for at, cells in columns.items() if (form := _clock(cells))}
@@ -52,7 +52,7 @@ def _are_zones(name: str, cells: Iterable[str]) -> bool:
 
 
 def _clock(cells: Collection[str]) -> str | None:
-    """The form by which all cells are times of a day; None: they are not."""
+    """The format by which all cells are times of day; None if there is none."""
     return next((form for form in CLOCKS if all(_reads(cell, form) for cell in cells)), None)
 
 

@@ -1,4 +1,4 @@
-"""Days whose month is a word of another language than English: in which form, and what words."""
+"""Days whose month is a word in another language than English: their formats and month names."""
 
 import calendar
 import re
@@ -12,7 +12,7 @@ _TWO_NUMBERS = re.compile(r"(\D*)([0-9]{4}|[0-9]{1,2})(\D+)([0-9]{4}|[0-9]{1,2})
 _CLOCK = re.compile(r"(.*\D)[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?", re.DOTALL)
 _WORD = re.compile(r"[^\s\d.,;:/'\u2019_-]+(?:\.(?=\s|$))?")
 _SHORT = 2
-"""Letters of a word such as `de`, which stands beside the month in some languages."""
+"""Most letters of words such as `de`, which some languages put beside the month."""
 _YEARS, _DAYS = range(1900, 2100), range(1, 32)
 
 
@@ -20,30 +20,30 @@ class WordedDays(NamedTuple):
     """How the cells of a column are days with the month in words."""
 
     forms: tuple[str, ...]
-    """By which all of them may be days."""
+    """Formats by which all of them may be days."""
     names: tuple[str, ...]
-    """What is there of the months, in the order of the cells."""
+    """The month names that occur, in the order of the cells."""
 
 
 class _Day(NamedTuple):
-    """A cell that may be a day, with `{}` for what is in it."""
+    """A cell that may be a day; `template` has `{}` in place of its numbers."""
 
     template: str
     numbers: tuple[str, str]
     name: str
     clock: str
-    """The form of what stands behind it."""
+    """Format of the time of day behind it."""
 
     @property
     def alike(self) -> tuple[str, str]:
-        """What all cells of a column have to agree in."""
+        """The values that must be equal for all cells of a column."""
         return self.template, self.clock
 
 
 def worded_days(cells: Iterable[str]) -> WordedDays | None:
-    """How all cells are a day, a word and a year in one order; None: they are not, or in English.
+    """How all cells are a day, a word and a year in one order; None if not, or if in English.
 
-    Which month a word is, is not asked: nobody knows the names that are not there.
+    Words are not assigned to months, because names that do not occur are unknown.
     """
     days: list[_Day] = []
     names: dict[str, str] = {}
@@ -73,7 +73,7 @@ def _may_all_be(directive: str, numbers: Sequence[str]) -> bool:
 
 
 def _day(cell: str) -> _Day | None:
-    """A cell of two numbers and one word; None: it is another thing."""
+    """A cell of two numbers and one word; None for any other cell."""
     clock = ""
     if timed := _CLOCK.fullmatch(cell):
         cell, clock = timed[1], "%H:%M:%S" if timed[2] else "%H:%M"

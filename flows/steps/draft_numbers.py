@@ -1,4 +1,4 @@
-"""How the cells of a column are numbers: what stands between their digits, and around them."""
+"""How numbers are written in the cells of a column: the characters between and around digits."""
 
 import re
 from collections import Counter
@@ -13,36 +13,36 @@ from schemas.currency_codes import is_money_alone
 MINUS = "-(\N{MINUS SIGN}"
 SIGNS = f"+){MINUS}"
 FLAGS = ("DR", "CR", "D", "C", "S", "H", "%")
-"""Words for debit and credit, and what else is no currency."""
+"""Words for debit and credit, and other texts that are no currency."""
 MOST_SIGNS = 3
-"""Letters or other signs of a text that may be a currency though no list has it."""
+"""Most characters of a text that may be a currency although no list has it."""
 _USUAL = 2 / 3
-"""The share of a column's cells that such a text has to stand in."""
+"""The share of a column's cells that must have such a text."""
 _PERCENT = re.compile(rf"1[{BLANKS}]?%")
 _TWO_BLANKS = re.compile(f"([{BLANKS}])[{BLANKS}]+")
 _CORE = re.compile(
     rf"(?:(?<![\w.,])[.,](?=[0-9]))?[0-9](?:[0-9.,'{BLANKS}]*[0-9])?(?:[.,](?=[){BLANKS}]|\Z))?"
 )
-"""Digits, also without any before the decimal sign or behind it; that of `20,-` is none."""
+"""Digits, possibly with none before or behind the decimal sign, but not the comma of `20,-`."""
 _NO_SIGN, _SIGN = r"[^-+()\N{MINUS SIGN}]*", r"[-+\N{MINUS SIGN}]?"
 _SIGNED = re.compile(rf"{_NO_SIGN}(?:{_SIGN}|\({_NO_SIGN}\)){_NO_SIGN}")
-"""One sign, or brackets: of two signs nobody knows what they say together."""
+"""A cell with one sign or brackets; the meaning of two signs together is unknown."""
 _EXPONENT = re.compile(r"(?<![0-9.,])([0-9](?:[.,][0-9]+)?)[eE][-+][0-9]{1,2}(?![0-9])")
-"""A number with its power of ten, as spreadsheets write it: without a sign it may be an article."""
+"""A number with a power of ten as in spreadsheets; without a sign it might be an article number."""
 _PUNCHED = re.compile("[0-9]+[0-9A-R{}]")
 _NUMBERS = 2 / 3
-"""The share of cells that are numbers, which tells what the others are meant to be."""
+"""The share of cells that must be numbers for the column to be one of numbers."""
 
 
 class Mark(NamedTuple):
-    """What stands around digits beside the sign of the number."""
+    """The texts around digits, without the sign of the number."""
 
     before: str
     behind: str
 
     @property
     def is_word(self) -> bool:
-        """Whether it is nothing, or known to be something else than a currency."""
+        """Whether it is empty, or known to be something other than a currency."""
         text = f"{self.before}{self.behind}"
         return not text or text.upper() in FLAGS
 
@@ -53,34 +53,34 @@ class Mark(NamedTuple):
 
 class NumberCell(NamedTuple):
     around: str
-    """The cell with 1 for its digits."""
+    """The cell with 1 in place of its digits."""
     digits: str
-    """With what stands between them."""
+    """The digits with the characters between them."""
 
     @property
     def is_name(self) -> bool:
-        """Whether capitals stand right before digits alone, as in the name of an account."""
+        """Whether capitals are directly before plain digits, as in the name of an account."""
         before = self.around.partition("1")[0]
         return self.digits.isdigit() and before[-1:].isalpha() and before.isupper()
 
 
 class Between(NamedTuple):
-    """What stands between the digits of a number."""
+    """The characters between the digits of a number."""
 
     decimal: str = ""
     thousands: str = ""
     either: str = ""
-    """The sign that may be one or the other: `1.234`."""
+    """A sign that may be either of them, as in `1.234`."""
     groups: str = ""
-    """Which of `GROUPS` its digits are in, if they cannot be in others."""
+    """The one of `GROUPS` that its digits must be in; empty if that is not certain."""
 
 
 class Found(NamedTuple):
-    """Cells that are alike."""
+    """Cells of one kind."""
 
     cells: int
     example: str
-    """The first of them."""
+    """The first of the cells."""
 
 
 NONE = Found(0, "")
@@ -88,20 +88,20 @@ NONE = Found(0, "")
 
 @dataclass(slots=True)
 class NumberSigns:
-    """What the numbers of some columns are written with."""
+    """How the numbers of some columns are written."""
 
     cells: int = 0
     between: dict[Between, Found] = field(default_factory=dict)
     around: dict[str, Found] = field(default_factory=dict)
-    """By what stands around the digits, with 1 for them."""
+    """Cells by their text with 1 in place of the digits."""
     maybe: set[Mark] = field(default_factory=set)
-    """What may be a currency around them, and may be another thing."""
+    """Texts around digits that may or may not be a currency."""
     others: Found = NONE
-    """Cells that are no numbers."""
+    """Cells that are not numbers."""
 
     @classmethod
     def of(cls, columns: Iterable["NumberSigns"]) -> "NumberSigns":
-        """What was found of several columns."""
+        """Combine the findings of several columns."""
         all_of = cls()
         for one in columns:
             all_of.cells += one.cells
@@ -113,7 +113,7 @@ class NumberSigns:
         return all_of
 
     def add(self, cells: Iterable[str]) -> bool:
-        """Look at the cells of a column; False: most of them are no numbers."""
+        """Add the cells of a column; return False if most of them are not numbers."""
         counts = Counter(cells)
         read = {cell: written for cell in counts if (written := _written(cell))}
         sure, maybe = currencies_of({written: counts[cell] for cell, written in read.items()})
@@ -144,22 +144,22 @@ class NumberSigns:
 
     @property
     def thousands(self) -> set[str]:
-        """Signs between groups of three digits."""
+        """Signs between groups of digits."""
         return {one.thousands for one in self.between} - {""}
 
     @property
     def either(self) -> set[str]:
-        """Signs that may be one or the other: `1.234`."""
+        """Signs that may be either, as in `1.234`."""
         return {one.either for one in self.between} - {""}
 
     @property
     def unsure(self) -> set[str]:
-        """Those of which no cell says which of the two they are."""
+        """The signs of `either` that no cell decides."""
         return set() if self.decimal else self.either - self.thousands
 
     @property
     def groups(self) -> set[str]:
-        """Which of `GROUPS` some of the digits have to be in."""
+        """Those of `GROUPS` that some of the digits must be in."""
         return {one.groups for one in self.between} - {""}
 
     @property
@@ -174,7 +174,7 @@ class NumberSigns:
 
     @property
     def currency(self) -> dict[str, Found]:
-        """Examples of one with a sign or a code of a currency."""
+        """Examples of numbers with a sign or code of a currency."""
         return self._examples(
             lambda around: not (mark := mark_of(around)).is_word and mark not in self.maybe,
             unsigned,
@@ -186,7 +186,7 @@ class NumberSigns:
 
     @property
     def maybe_currency(self) -> dict[str, Found]:
-        """Examples of one with a text that may be a sign of a currency."""
+        """Examples of numbers with a text that may be the sign of a currency."""
         return self._examples(lambda around: mark_of(around) in self.maybe, unsigned)
 
     @property
@@ -199,7 +199,7 @@ class NumberSigns:
 
     @property
     def words(self) -> dict[str, Found]:
-        """What stands around numbers and is neither a sign nor a currency."""
+        """Texts around numbers that are neither a sign nor a currency."""
 
         def word(around: str) -> str:
             return unsigned(bare(around))
@@ -244,7 +244,7 @@ def _between(core: str) -> Between:
 
 
 def _written(cell: str) -> NumberCell | None:
-    """A cell that is a number if what is around its digits belongs to one; None: it is not."""
+    """A cell that is a number, if the texts around its digits may be; None for any other cell."""
     if power := _EXPONENT.search(cell):
         before, behind = cell[: power.start()], cell[power.end() :]
         bare = _written(f"{before}1{behind}")
@@ -257,7 +257,7 @@ def _written(cell: str) -> NumberCell | None:
 
 
 def _groups(core: str) -> list[str]:
-    """Which of `GROUPS` its signs may be between, the last one maybe before decimals."""
+    """Those of `GROUPS` that the digits may be in; the last sign may be that of decimals."""
     first, *groups = re.split("[^0-9]", core)
     signs = [sign for sign in core if not sign.isdigit()]
     if signs and signs[-1] in ".," and signs.count(signs[-1]) == 1:
@@ -268,7 +268,7 @@ def _groups(core: str) -> list[str]:
     if not first:
         return []
     alike = len({_thousands(sign) for sign in signs}) == 1
-    # Other signs between other groups are those of telephone numbers.
+    # Digits in other groups or with other signs are telephone numbers.
     return [
         name
         for name, size in GROUPS.items()
@@ -283,17 +283,17 @@ def _thousands(sign: str) -> str:
 
 
 def mark_of(around: str) -> Mark:
-    """What stands around the 1 of a text beside the sign of the number."""
+    """The texts around the 1, without the sign of the number."""
     before, _, behind = around.partition("1")
     return Mark(unsigned(before), unsigned(behind))
 
 
 def currencies_of(cells: Mapping[NumberCell, int]) -> tuple[set[Mark], set[Mark]]:
-    """The currencies beside the digits of a column's cells, and what may be one or may not.
+    """The currencies beside the digits of a column's cells, and texts that may be currencies.
 
-    `cells` says how often each cell is there. No list has all signs: a short text may be one if it
-    stands in most of the cells and no other does, and some of the numbers have decimals or groups,
-    as amounts do and numbers of articles do not.
+    `cells` has the number of times each cell occurs. No list has all signs of currencies: a short
+    text may be one if most cells have it and none has another, and if some of the numbers have
+    decimals or groups, which amounts have and article numbers have not.
     """
     by_mark: dict[Mark, list[NumberCell]] = {}
     for cell in cells:
@@ -316,7 +316,7 @@ def currencies_of(cells: Mapping[NumberCell, int]) -> tuple[set[Mark], set[Mark]
 
 
 def unsigned(around: str) -> str:
-    """A text without the sign of a number, and blanks where that stood."""
+    """A text without the sign of a number and the blanks around that."""
     bare = "".join(sign for sign in around if sign not in SIGNS)
     return _TWO_BLANKS.sub(r"\1", bare).strip(BLANKS)
 
@@ -326,12 +326,12 @@ def is_negative(around: str) -> bool:
 
 
 def has_percent(around: str) -> bool:
-    """Whether a percent sign stands behind the 1, where a profile can say what it means."""
+    """Whether a percent sign follows the 1, where a profile can state its meaning."""
     return _PERCENT.search(around) is not None
 
 
 def bare(around: str) -> str:
-    """What stands around the 1 without a currency, and without a percent sign behind it."""
+    """The text without a currency, and without a percent sign behind the 1."""
     mark = mark_of(around)
     if mark.is_word:
         return _PERCENT.sub("1", around)
@@ -344,13 +344,13 @@ def bare(around: str) -> str:
 
 
 def may_be_overpunched(cells: Collection[str]) -> bool:
-    """Whether the last digit of each may be a sign as well, and not always the same one."""
+    """Whether the last digit of each cell may also hold the sign, and these last digits differ."""
     signs = {cell[-1:] for cell in cells} - {*"0123456789"}
     return len(signs) > 1 and all(map(_PUNCHED.fullmatch, cells))
 
 
 def _may_be_sign(text: str) -> bool:
-    """Whether a text is as short as signs of currencies are, and has no other sign in it."""
+    """Whether a text is short enough for the sign of a currency and has no other characters."""
     kinds = [category(sign) for sign in text.rstrip(".")]
     letters = [kind for kind in kinds if kind[0] == "L" or kind == "Sc"]
     others = [sign for sign, kind in zip(text, kinds, strict=False) if kind[0] not in "LMS"]

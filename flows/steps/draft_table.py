@@ -1,6 +1,6 @@
-"""Whether the columns of a file look like values of one field: a column for each currency or month.
+"""Whether columns of a file look like values of one field: a column for each currency or month.
 
-Nobody but who sends it knows, so what is found here is a guess, and is told as one.
+Only the sender knows for certain, so the result is a guess, and presented as one.
 """
 
 import re
@@ -12,7 +12,7 @@ from schemas.cells.dates import date_form
 from schemas.currency_codes import CODES
 
 _FEWEST = 3
-"""Columns that make a table of a file."""
+"""Fewest columns that make a file a table."""
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _SORTS = {
     "Currency": re.compile(r"[A-Z]{3}"),
@@ -23,35 +23,35 @@ _SORTS = {
     ),
     "Code": re.compile(r"[A-Z]{0,3}[-.]?\d{2,}"),
 }
-"""What names are those of, in this order."""
+"""Kinds of column names, tried in this order."""
 _FORMS = [date_form(day) for day in DAYS]
 
 
 UNITS = "\0"
-"""Stands for a number that differs by name, as in `1 AUD` and `100 HUF`."""
+"""Stands for a number that differs between names, as in `1 AUD` and `100 HUF`."""
 _CODE = re.compile("(?=([A-Z]{3}))")
 _NUMBER = re.compile("[0-9]+")
 
 
 class TableGuess(NamedTuple):
-    """What may make a record each."""
+    """Columns of which each cell may be a record of its own."""
 
     keep: tuple[str, ...]
-    """Columns that would stand in each record."""
+    """Columns repeated in every record."""
     places: tuple[int, ...]
-    """The other columns."""
+    """Places of the columns that become records."""
     name: str
-    """What to call the column that says which of them a record is of."""
+    """Name for the new column with the name of the original column."""
     value: str
-    """What to call the column with its cell."""
+    """Name for the new column with the cell."""
     around: tuple[str, str] = ("", "")
-    """What stands in all names before and behind the code of a currency, `UNITS` for its number."""
+    """Texts before and behind the currency code in all names, with `UNITS` for a number."""
 
 
 def table_of(
     names: Sequence[str], numbers: Collection[int], empty: Collection[int]
 ) -> TableGuess | None:
-    """What the columns may become, where most are called alike and hold numbers, or are empty."""
+    """The guess, if most columns have names of one kind and are numbers or empty; else None."""
     named = [place for place, name in enumerate(names) if name]
     of_cells = [at for at in named if at in (*numbers, *empty)]
     around = _around([names[at] for at in of_cells])
@@ -78,7 +78,7 @@ def _is_of(sort: str, name: str) -> bool:
 
 
 def _around(names: Sequence[str]) -> tuple[str, str]:
-    """What stands around the code of a currency in most names that have one beside other signs."""
+    """The texts around the currency code in most names that have one."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name in names:
         for code in _CODE.finditer(name):
@@ -93,6 +93,6 @@ def _around(names: Sequence[str]) -> tuple[str, str]:
 
 
 def _is_between(name: str, around: tuple[str, str]) -> bool:
-    """Whether a name is three capitals between these texts."""
+    """Whether a name is three capital letters between these texts."""
     before, behind = (re.escape(text).replace(UNITS, "[0-9]+") for text in around)
     return around != ("", "") and re.fullmatch(f"{before}[A-Z]{{3}}{behind}", name) is not None

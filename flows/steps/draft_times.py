@@ -1,4 +1,4 @@
-"""How the cells of a column are times: the forms that fit most of them, and what they miss."""
+"""How times are written in the cells of a column: the formats that fit most, and the exceptions."""
 
 import re
 from collections import Counter
@@ -24,40 +24,40 @@ DAYS = (
     *("%Y年%m月%d日", "%Y년 %m월 %d일"),
     *("%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
 )
-"""Days of numbers in each order that some write: none of them is told by the signs between."""
+"""Formats of days; numbers in every order in use, because separators do not reveal the order."""
 DIGITS = (
     *("%Y%m%d", "%d%m%Y", "%m%d%Y", "%y%m%d", "%d%m%y", "%m%d%y"),
     *("%Y%m%d%H%M%S", "%Y%m%d%H%M"),
 )
-"""Forms of digits in a row."""
+"""Formats of digits without separators."""
 _YEARS = range(1980, 2100)
-"""Of most times; what is none in them is a number."""
+"""Years of plausible times; digits that give another year are a number."""
 CLOCKS = (
     *("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", "T%H:%M:%S", "T%H:%M:%S.%f"),
     *(" %I:%M %p", " %I:%M:%S %p", " %H:%M:%S %z", " %H:%M:%S%z", "T%H:%M:%S%z"),
 )
 NOTHING = re.compile(r"n/?a|#n/a|null|none|nil|nan|-+|[?.]|\\N", re.IGNORECASE)
-"""What is written where there is no number and no time."""
+"""Texts in place of a missing number or time."""
 _ZONED = re.compile(r"(.*[0-9](?: ?[AaPp][Mm])?)( ?)([A-Z][A-Za-z]{1,4})", re.DOTALL)
 """A time with the name of its zone."""
 _MOST_ZONES = 8
 _PROBED = 50
-"""Cells that a form of times is tried on first."""
+"""Cells on which a format is tried first."""
 
 
 _TIMES = 1 / 2
-"""The share of cells that tells what the others are meant to be: few texts look like a time."""
+"""The share of cells that must be times for a column of times: few other texts look like one."""
 
 
 _DIGITS, _NAME = re.compile(r"\d+"), re.compile(r"[^\W\d_]{3}")
 _COUNTED = 5
-"""Digits in a row that may be a day or a moment by themselves."""
+"""Fewest consecutive digits that may be a day or a time by themselves."""
 
 
 def may_be_time(cell: str) -> bool:
-    """Whether a profile could state a form by which it is a time; there is none for `2/3`.
+    """Whether a profile could state a format by which a cell is a time; not for `2/3`.
 
-    What a sender leaves out may be added to it, as the year of `03.11.`.
+    A part that the sender leaves out can be added, such as the year of `03.11.`.
     """
     sizes = [len(digits) for digits in _DIGITS.findall(cell)]
     if len(sizes) > 2 or max(sizes, default=0) >= _COUNTED:
@@ -70,19 +70,22 @@ def may_be_time(cell: str) -> bool:
 
 class TimesFound(NamedTuple):
     forms: tuple[tuple[str, ...], ...]
-    """What fits equally many, a form or several of one day; none: ISO 8601, which needs no form."""
+    """Alternatives that fit equally many cells, each one format or several with the same day.
+
+    Empty for ISO 8601, which needs no format.
+    """
     others: int
-    """How many cells are written in another way."""
+    """Number of cells in another format."""
     example: str
-    """The first of those."""
+    """The first of those cells."""
     zones: tuple[str, ...] = ()
-    """The names of zones that stand for %Z."""
+    """Names of zones for %Z."""
     offsets: bool = False
-    """Whether each says itself what moment it is."""
+    """Whether every cell has an offset or zone."""
 
 
 def times_of(cells: Sequence[str]) -> TimesFound | None:
-    """How most cells of a column are times; None: they are none, or numbers in a row."""
+    """How most cells of a column are times; None if they are not, or are digits only."""
     counts = Counter(cells)
     if all(map(str.isdigit, counts)):
         return None
@@ -102,7 +105,7 @@ def times_of(cells: Sequence[str]) -> TimesFound | None:
 
 
 def latest(forms: Iterable[str], cells: Iterable[str]) -> tuple[str, str, date] | None:
-    """The cell with the last day that one of these forms makes of it, that form and that day."""
+    """The cell with the latest day by one of these formats, with that format and day."""
     found, distinct = [], {*cells}
     for form in forms:
         if "%Z" not in form:
@@ -116,14 +119,14 @@ def _have_offsets(forms: Iterable[Sequence[str]]) -> bool:
 
 
 def _several_forms(cells: Collection[str]) -> tuple[tuple[str, ...], ...]:
-    """The forms of one day by which each cell is a time; of each day by which all are."""
+    """For each format of days by which all cells are times, the formats that are needed for it."""
     probed = [*islice(cells, _PROBED)]
     days = [day for day in DAYS if _forms_of(day, probed)]
     return tuple(forms for day in days if (forms := _forms_of(day, cells)))
 
 
 def _forms_of(day: str, cells: Iterable[str]) -> tuple[str, ...]:
-    """The forms with this day by which the cells are times; none, if one of them is not."""
+    """The formats with this day by which the cells are times; empty if any cell is not."""
     found, left = [], {*cells}
     for form, wall in _walls([day]):
         read = {cell for cell in left if not isinstance(wall(cell), str)}
@@ -133,14 +136,14 @@ def _forms_of(day: str, cells: Iterable[str]) -> tuple[str, ...]:
 
 
 def _walls(days: Iterable[str]) -> Iterator[tuple[str, Callable[[str], datetime | str]]]:
-    """The forms with these days, and what reads a time by each."""
+    """Yield the formats with these days, and a reader for each."""
     for form in (f"{day}{clock}" for day in days for clock in CLOCKS):
         with suppress(NoForm):
             yield form, date_form(form).wall
 
 
 def _iso_times(counts: Counter[str]) -> TimesFound | None:
-    """How most cells are times that need no form; None: most are not."""
+    """How most cells are times in ISO 8601; None if most are not."""
     read = {cell: read_moment(cell, offset_required=False) for cell in counts}
     moments = {cell: one for cell, one in read.items() if isinstance(one, Moment)}
     left = counts.total() - sum(counts[cell] for cell in moments)
@@ -152,7 +155,7 @@ def _iso_times(counts: Counter[str]) -> TimesFound | None:
 
 
 def _zoned_times(counts: Mapping[str, int]) -> TimesFound | None:
-    """How cells are times with the name of a zone behind each; None: they are not."""
+    """How all cells are times followed by the name of a zone; None if they are not."""
     read = [match for match in map(_ZONED.fullmatch, counts) if match]
     zones, blanks = {match[3] for match in read}, {match[2] for match in read}
     if len(read) != len(counts) or len(zones) > _MOST_ZONES or len(blanks) != 1:
@@ -165,7 +168,7 @@ def _zoned_times(counts: Mapping[str, int]) -> TimesFound | None:
 
 
 def digit_times(cells: Collection[str]) -> list[str]:
-    """The forms of digits or of a count by which all cells are times."""
+    """The formats of digits and the kinds of counts by which all cells are times."""
     forms = [form for form in DIGITS if _all_read(cells, date_form(form).wall)]
     return forms + [name for name in EPOCHS if _all_read(cells, partial(counted_time, form=name))]
 
@@ -176,9 +179,9 @@ def _all_read(cells: Collection[str], wall: Callable[[str], datetime | str]) -> 
 
 
 def time_forms(counts: Mapping[str, int]) -> dict[str, tuple[int, str]]:
-    """The forms by which most cells are times, with how many cells are not, and the first of those.
+    """The formats by which most cells are times, with the number of other cells and the first.
 
-    `counts` says how often each cell is there.
+    `counts` has the number of times each cell occurs.
     """
     found, of, probed = {}, sum(counts.values()), [*islice(counts, _PROBED)]
     for form, wall in _walls(DAYS):

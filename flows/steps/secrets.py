@@ -1,4 +1,4 @@
-"""Texts of whole records as commands show them: never with a password in them."""
+"""Texts of whole records as shown by commands, never with a password in them."""
 
 import re
 from collections.abc import Collection
@@ -12,10 +12,10 @@ HIDDEN = "(not shown: it can hold a secret)"
 
 
 def pattern_of(documented: Collection[str], own: Collection[str]) -> str:
-    """A pattern that fits a text in small letters that may have a secret of one of these names.
+    """A pattern for lower-case texts that may contain a secret with one of these names.
 
-    Those of the service document are of no other word, and are looked for within words too. Those
-    of one's own may be short: they are whole words, in front of which a sign may be escaped.
+    Documented names occur in no other word, so they are also searched within words. Own names may
+    be short, so they match whole words only, possibly behind an escaped character.
     """
     begin, end = r"(?:^|[^a-z]|\\[bfnrt]|\\u[0-9a-f]{4}|%[0-9a-f]{2})", "(?:[^a-z]|$)"
     within = sorted(map(str.lower, documented))
@@ -27,16 +27,16 @@ _NAMES = pattern_of(_OF_SERVICE, SECRETS - _OF_SERVICE)
 
 
 def shown_record(table: Table, text: str) -> str:
-    """The text of a delivered record, unless the kind of record has secrets.
+    """The text of a delivered record, or HIDDEN if it may contain a secret.
 
-    Insert-batch data may hold a record of such a kind that could not be read as one.
+    Insert-batch data may hold a record with secrets that could not be read as one.
     """
     hidden = table.unquotable or re.search(_NAMES, text.lower()) is not None
     return HIDDEN if hidden else text
 
 
 def shown_records(table: Table, texts: pl.Series) -> pl.Series:
-    """The same of many records of one kind."""
+    """As `shown_record`, for many records of one kind."""
     hidden = pl.repeat(True, len(texts), eager=True)
     if not table.unquotable:
         hidden = texts.str.to_lowercase().str.contains(_NAMES).fill_null(value=False)

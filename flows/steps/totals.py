@@ -1,4 +1,4 @@
-"""Control totals: count, money per currency and the hash total of keys, exact, at every stage.
+"""Control totals at every stage: rows, money per currency and the hash total of keys, all exact.
 
 Money is summed as decimals, never as doubles, and never across currencies.
 """
@@ -11,13 +11,13 @@ from typing import Any
 from schemas.amounts import EXACT
 
 NO_CURRENCY = ""
-"""Amounts whose row names no currency; shown as such."""
+"""Key of amounts whose row names no currency."""
 
 Amounts = Mapping[str, Mapping[str, Decimal]]
 
 
 def in_currency(currency: str, code: str | None = None) -> str:
-    """A currency by its CurrenciesId, and its code where that is known."""
+    """A currency by its CurrenciesId, and its code if that is known."""
     if currency == NO_CURRENCY:
         return "no currency"
     return f"{currency} {code}" if code else f"currency {currency}"
@@ -31,11 +31,10 @@ class Totals:
     amounts: Amounts = field(default_factory=dict)
     """Currency -> amount field -> exact sum."""
     unreadable: Mapping[str, int] = field(default_factory=dict)
-    """Amount field, or KEYS -> in how many of the rows it cannot be read, and is in no sum.
+    """Amount field, or KEYS -> number of rows in which it cannot be read and is in no sum.
 
-    Nothing that was delivered as nothing is: it adds nothing to any sum. Reconciliation counts
-    these, and so does whoever holds a file against what is stated of it; reports of a batch name
-    their reasons.
+    An empty cell is not unreadable: it adds nothing to any sum. Reconciliation and the comparison
+    of a file with its stated totals use these counts; batch reports name the reasons.
     """
 
     def __add__(self, other: "Totals") -> "Totals":
@@ -60,12 +59,12 @@ class Totals:
 
     @property
     def is_zero(self) -> bool:
-        """Whether nothing is left: the residual of a stage that ties."""
+        """Whether rows, keys and amounts are all zero, as in the residual of a stage that ties."""
         money = (value for sums in self.amounts.values() for value in sums.values())
         return not (self.rows or self.keys or any(money))
 
     def as_json(self) -> dict[str, Any]:
-        """Exact and canonical: numbers as plain decimal text, empty sums left out."""
+        """Exact canonical JSON: numbers as plain decimal text, empty sums left out."""
         amounts = {
             currency: {name: plain(value) for name, value in sorted(sums.items())}
             for currency, sums in sorted(self.amounts.items())
@@ -74,13 +73,13 @@ class Totals:
         return {"rows": self.rows, "keys": str(self.keys), "amounts": amounts}
 
     def as_receipt(self) -> dict[str, Any]:
-        """The same, and what is in no sum because it cannot be read, if anything is."""
+        """As `as_json`, with the numbers of unreadable values, if there are any."""
         unread = {name: count for name, count in sorted(self.unreadable.items()) if count}
         return self.as_json() | ({"unreadable": unread} if unread else {})
 
     @classmethod
     def from_json(cls, shape: Mapping[str, Any]) -> "Totals":
-        """What `as_json` or `as_receipt` wrote."""
+        """Read what `as_json` or `as_receipt` wrote."""
         amounts = {
             currency: {name: Decimal(value) for name, value in sums.items()}
             for currency, sums in shape["amounts"].items()
@@ -90,13 +89,13 @@ class Totals:
 
 
 def plain(value: Decimal) -> str:
-    """A decimal without exponent and without zeros at its end."""
+    """A decimal without exponent and without trailing zeros."""
     text = format(value, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def add(totals: Iterable[Totals]) -> Totals:
-    """The sum of totals; nothing adds up to nothing."""
+    """The sum of totals; zero totals if there are none."""
     result = Totals()
     for one in totals:
         result += one

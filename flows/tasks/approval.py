@@ -1,4 +1,4 @@
-"""The decision about a batch that is over its error budget, asked for on the page of its run."""
+"""The decision about a batch over its error budget, asked for on the page of its run."""
 
 from typing import Annotated, Literal
 
@@ -18,9 +18,9 @@ Decision = Annotated[
 ]
 
 DAYS_TO_DECIDE = 7
-"""Afterwards the form cannot be sent any more; the batch stays held and a rerun asks again."""
+"""After this time the form can no longer be sent; the batch stays held, and a rerun asks again."""
 SOMETHING = r"\S[\s\S]*\S"
-"""The server refuses an answer of blanks by this, while the run still waits."""
+"""By this the server refuses a blank answer while the run still waits."""
 
 
 class Approval(RunInput):
@@ -48,9 +48,9 @@ class Approval(RunInput):
 
 
 def decide(held: BatchStatus, over_budget: OverBudget) -> BatchStatus:
-    """Settle a batch that is held as the request says; asked means that the run is suspended.
+    """Settle a held batch as the request says; if it says to ask, the run is suspended.
 
-    A run that nobody can answer, because it belongs to no deployment, leaves the batch held.
+    A run without a deployment can be answered by nobody, and leaves the batch held.
     """
     context = FlowRunContext.get()
     assert context is not None
@@ -64,8 +64,8 @@ def decide(held: BatchStatus, over_budget: OverBudget) -> BatchStatus:
         return held
     assert context.flow is not None
     hold = tasks.describe_hold(held)
-    # A Retry is a new question, and an answer about one batch, or one reading of it, is none about
-    # another.
+    # A Retry is a new question, and an answer about one batch, or about one reading of it, is no
+    # answer about another.
     key = f"approval-{held.batch_id}-{run.run_count}"
     if not tell_held(context.flow, run, held.batch_id, hold.event):
         key = f"{key}-{hold.sign}"

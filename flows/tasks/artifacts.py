@@ -1,4 +1,4 @@
-"""Artifacts of runs: each leads to the batches or the reconciliation that it is about."""
+"""Artifacts of runs; each links to the batches or the reconciliation that it is about."""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -14,7 +14,7 @@ from flows.steps.batch_report import BatchReport
 
 SUMMARY = "import-summary"
 MOST = 200
-"""Lines of one table; the pages of the UI slow down with more."""
+"""The most lines of a table; more would slow down the pages of the UI."""
 
 
 def publish_table(
@@ -26,10 +26,10 @@ def publish_table(
     batches: Iterable[int] = (),
     run: int | None = None,
 ) -> None:
-    """Keep a table under a fixed key, so that the UI shows its versions after each other.
+    """Publish a table under a fixed key, so that the UI shows its versions in sequence.
 
-    Of a long one the first lines are kept, and it says so. `lines`: how many there are, where
-    `rows` are not all of them. There is one at least: its columns are those of the table.
+    A long table keeps its first lines and says so. `lines` is their total number if `rows` has only
+    some. `rows` must have at least one, whose columns become the table's.
     """
     lines = max(lines, len(rows))
     if lines > MOST:
@@ -46,7 +46,7 @@ def publish_markdown(
     run: int | None = None,
     flow_run: UUID | None = None,
 ) -> None:
-    """Keep a page in the same way; `flow_run` is whose it is where that has ended."""
+    """Publish a page in the same way; `flow_run` is the run it belongs to, if that has ended."""
     description = f"{about}{_links(batches, run)}"
     if flow_run is None:
         create_markdown_artifact(text, key=key, description=description)
@@ -61,7 +61,7 @@ def publish_markdown(
 def publish_summary(
     report: BatchReport, batch_id: int, about: str, *, flow_run: UUID | None = None
 ) -> None:
-    """Keep what a batch comes to under two keys: the last batch of all, and this one."""
+    """Publish a batch's summary under two keys: that of the latest batch, and its own."""
     summary = summary_markdown(report)
     for key in (SUMMARY, f"batch-{batch_id}"):
         publish_markdown(summary, key=key, about=about, batches=[batch_id], flow_run=flow_run)

@@ -1,4 +1,4 @@
-"""How often a task is tried, and what Prefect keeps of it."""
+"""How often a task is tried, and which results Prefect keeps of it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from prefect.tasks import Task
 from connectors.errors import DatabaseUnusable
 
 RETRY_SECONDS = [5, 30]
-"""Waits before the second and the third attempt, when the database could not be used."""
+"""Waits before the second and the third attempt after the database could not be used."""
 
 
 def _is_worth_another_attempt(_task: Task[..., Any], _run: TaskRun, state: RunState[Any]) -> bool:
@@ -24,9 +24,9 @@ ATTEMPTS: dict[str, Any] = {
     "retry_condition_fn": _is_worth_another_attempt,
     "result_serializer": "json",
 }
-"""Only a database that cannot be used is tried again; anything else would fail alike."""
+"""Only an unusable database is worth another attempt; other errors would repeat."""
 FROM_LEDGER: dict[str, Any] = {"persist_result": False, "cache_policy": NO_CACHE, **ATTEMPTS}
-"""The ledger, not Prefect, knows how far such a stage is."""
+"""For stages whose progress is in the ledger rather than in Prefect."""
 
 
 def this_run() -> FlowRun | None:
@@ -35,6 +35,6 @@ def this_run() -> FlowRun | None:
 
 
 def begun_again() -> bool:
-    """Whether this run was retried; one that waited for a decision goes on in the same attempt."""
+    """Whether this run was retried; a wait for a decision does not begin a new attempt."""
     run = this_run()
     return run is not None and run.run_count > 1

@@ -1,9 +1,9 @@
 """The stages of a batch as Prefect tasks, in the order a row lives through them.
 
-A task takes and returns the status of the batch: numbers and paths, never rows. What it did is in
-the ledger, so a task that runs again, in a retry or in another run, goes on where the ledger ends.
-That is why only the first one is remembered by Prefect: a retry must go on with the batch it
-opened, even when the inbox has been emptied since.
+A task takes and returns the status of the batch: numbers and paths, never rows. Its work is in the
+ledger, so a task that runs again, in a retry or in another run, continues where the ledger ends. So
+Prefect remembers only the first task: a retry must continue with the batch it opened, even if the
+inbox has been emptied since.
 """
 
 import hashlib
@@ -55,17 +55,17 @@ NO_REJECTS = [{"Reason": "none", "Rows": "0"}]
 
 
 class Hold(BaseModel):
-    """What whoever decides about a held batch is shown, and what the decision is bound to."""
+    """What the person deciding about a held batch is shown, and what the decision is bound to."""
 
     event: int
-    """That said that the batch is held."""
+    """The event that says the batch is held."""
     sign: str
-    """Of that event, as no other has it, of this database or of one that was restored."""
+    """A name of this event that is unique even across restored databases."""
     description: str
 
 
 class BatchStatus(BaseModel):
-    """Where a batch is after a stage, small enough to be kept as JSON."""
+    """The status of a batch after a stage, small enough to be kept as JSON."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -74,38 +74,38 @@ class BatchStatus(BaseModel):
     rows: Mapping[str, int] = {}
     """End state, or verdict of the stage -> rows."""
     errors: int = 0
-    """Rows that carry HasError."""
+    """Rows that have HasError."""
     refused: int = 0
     """Files that could not be read."""
     refused_first: str | None = None
-    """The first of them, and the code of its reason."""
+    """The first of these files, with the code of its reason."""
     held_because: str | None = None
     known: str | None = None
-    """Which batch took the same delivery before; None: it is new."""
+    """The message about the batch that took the same delivery before; None if it is new."""
     verdict: str | None = None
-    """Of the report, which also knows what was corrected or settled since the batch ended."""
+    """The report's verdict, which includes what was corrected or settled after the batch ended."""
     service: bool = False
     """Whether its rows are to be pushed to a service."""
     folder: str | None = None
-    """Where the report files are."""
+    """The folder of the report files."""
     stopped: str | None = None
-    """Why not everything could be sent to the service; None: nothing was in the way."""
+    """Why not everything could be sent to the service; None if everything could."""
     busy: bool = False
-    """Whether that was another run which sends the same records."""
+    """Whether the obstacle was another run that sends the same records."""
     others_go: bool = False
-    """Whether the service took other rows meanwhile, so that other batches may go there."""
+    """Whether the service took other rows meanwhile, so that other batches may be sent to it."""
     taken: bool = False
-    """Whether another run has it since it was applied, sends what is unsent and reports it."""
+    """Whether another run took the batch once it was applied, and sends and reports the rest."""
     not_sent: Sequence[str] = []
-    """Why rows of it stay in the database, though it goes to a service."""
+    """Why rows stay in the database although the batch goes to a service."""
     next: str = ""
-    """The commands that settle what is left; empty: nothing is, or the batch has not ended."""
+    """The commands that settle what is left; empty if nothing is, or if the batch has not ended."""
     proven: bool = Field(default=False, exclude=True, repr=False)
-    """Whether this process has just hashed all that is staged of it; what is kept never says so."""
+    """Whether this process has just hashed all staged rows; never set in a kept status."""
 
 
 Manifest = BatchStatus
-"""By this name runs of earlier versions have kept theirs, which a Retry of them reads."""
+"""The name under which earlier versions kept their statuses, which a Retry may still read."""
 
 
 def _once_in_a_run(context: TaskRunContext, parameters: dict[str, Any]) -> str | None:
@@ -116,14 +116,14 @@ def _once_in_a_run(context: TaskRunContext, parameters: dict[str, Any]) -> str |
 
 
 REMEMBERED: dict[str, Any] = {"persist_result": True, "cache_key_fn": _once_in_a_run, **ATTEMPTS}
-"""A retry of the run goes on with what such a task found the first time."""
+"""For tasks whose first result a retry of the run continues with."""
 
 
 @task(name="receive files", task_run_name="receive files", **REMEMBERED)
 def receive_files(delivery: Delivery) -> BatchStatus:
     """Archive the delivered files and open a batch, or find the one that took them before.
 
-    Where the files are others by now than an inbox took, the run stops.
+    The run stops if the files differ by now from those that an inbox took.
     """
     return received_from(
         open_workspace(), delivery.paths, delivery.terms, files_hash=delivery.files_hash or None
@@ -133,7 +133,7 @@ def receive_files(delivery: Delivery) -> BatchStatus:
 def received_from(
     workspace: Workspace, paths: Sequence[str], terms: StatedTerms, files_hash: str | None = None
 ) -> BatchStatus:
-    """Receive a delivery for this run; what was said of its files goes to the run's page."""
+    """Receive a delivery for this run; messages about its files go to the run's page."""
     log = get_run_logger()
     received = receive(workspace, paths, terms, files_hash)
     for message in received.messages[:MESSAGES_SHOWN]:
@@ -148,7 +148,7 @@ def received_from(
 
 
 def opened_now(workspace: Workspace, batch_id: int) -> BatchStatus:
-    """A batch as it is, with the note that this run works on it."""
+    """The present status of a batch, noting that this run works on it."""
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
         if (run := this_run()) is not None:
@@ -166,7 +166,7 @@ def opened_now(workspace: Workspace, batch_id: int) -> BatchStatus:
 def stage_rows(batch: BatchStatus) -> BatchStatus:
     """Keep every row verbatim with its position and verdict; nothing can be lost after this.
 
-    A run that is begun again goes on only with what was delivered.
+    A retried run continues only if the files are what was delivered.
     """
     with held(batch.batch_id, batch.state) as (workspace, lease):
         now = ledger.find_batch(lease.connection, lease.batch_id).state
@@ -179,7 +179,7 @@ def stage_rows(batch: BatchStatus) -> BatchStatus:
 
 @task(name="check rows", task_run_name="check rows of batch {batch.batch_id}", **FROM_LEDGER)
 def check_rows(batch: BatchStatus) -> BatchStatus:
-    """Settle repeated keys and references; over its error budget the batch is held."""
+    """Settle repeated keys and references; a batch over its error budget is held."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         check(workspace, lease)
         return _logged(lease, batch, {})
@@ -187,7 +187,7 @@ def check_rows(batch: BatchStatus) -> BatchStatus:
 
 @task(name="describe hold", task_run_name="say why batch {batch.batch_id} is held", **FROM_LEDGER)
 def describe_hold(batch: BatchStatus) -> Hold:
-    """What is wrong with a held batch, as the form of its decision shows it."""
+    """What is wrong with a held batch, as the form for its decision shows it."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         report = build_report(workspace, lease.connection, lease.batch_id)
         event = held_event(lease.connection, lease.batch_id)
@@ -208,9 +208,9 @@ def settle_hold(
     reason: str,
     seen: int | None = None,
 ) -> BatchStatus:
-    """Do what was decided about a held batch; who and why goes to the audit trail.
+    """Carry out the decision about a held batch; who and why goes to the audit trail.
 
-    `seen` is the event of the hold that whoever decides was shown.
+    `seen` is the event of the hold that the person deciding was shown.
     """
     with held(batch.batch_id, batch.state) as (workspace, lease):
         now = ledger.find_batch(lease.connection, lease.batch_id).state is State.HELD
@@ -226,7 +226,7 @@ def settle_hold(
 
 @task(name="apply rows", task_run_name="apply rows of batch {batch.batch_id}", **FROM_LEDGER)
 def apply_rows(batch: BatchStatus) -> BatchStatus:
-    """Bring the clean rows into the database, each once; a held batch is left alone."""
+    """Apply the clean rows, each once; a held batch is left alone."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         apply(workspace, lease, proven=batch.proven)
         applied = [
@@ -237,14 +237,14 @@ def apply_rows(batch: BatchStatus) -> BatchStatus:
 
 @task(name="push rows", task_run_name="push rows of batch {batch.batch_id}", **FROM_LEDGER)
 def push_rows(batch: BatchStatus) -> BatchStatus:
-    """Send what is unsent to the service; a service that is down is told, with the way on."""
+    """Send unsent rows to the service; if it is down, say so and how to continue."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         stop = push_reported(lambda: push(workspace, lease))
         return _logged(lease, batch.model_copy(update={"stopped": stop and str(stop)}), batch.rows)
 
 
 def push_reported(send: Callable[[], None]) -> ReconError | None:
-    """Push, and give what stopped it: one line that says what to do, and no traceback above it."""
+    """Push, and return what stopped it, logged as one line without a traceback."""
     try:
         send()
     except STOPS_PUSH as stop:
@@ -255,9 +255,9 @@ def push_reported(send: Callable[[], None]) -> ReconError | None:
 
 @task(name="report batch", task_run_name="report batch {batch.batch_id}", **FROM_LEDGER)
 def report_batch(batch: BatchStatus) -> BatchStatus:
-    """Recount everything, end the batch, write the report files and the artifacts.
+    """Recount everything, end the batch, and write the report files and the artifacts.
 
-    Raises ConservationError when the figures do not tie, after the report was written.
+    Raises ConservationError if the figures do not tie, after the report was written.
     """
     with held(batch.batch_id, batch.state) as (workspace, lease):
         folder = folder_of(workspace.settings.reports, lease.batch_id)
@@ -276,7 +276,7 @@ def report_batch(batch: BatchStatus) -> BatchStatus:
 
 
 def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
-    """The report of the batch; one that has ended is recounted, and its files stay as signed."""
+    """The report of the batch; if it has ended, it is recounted and its files stay as signed."""
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state not in ledger.ENDED:
         return finish(workspace, lease)
@@ -291,7 +291,7 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
 
 
 def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | None = None) -> None:
-    """Fixed keys, so that the UI shows the versions of one report, or one batch, in a row."""
+    """Publish under fixed keys, so that the UI shows the versions of a report in sequence."""
     state = state_word(ledger.find_batch(lease.connection, lease.batch_id).state)
     about = f"Batch {lease.batch_id}, {state}. All of it is in {folder}."
     if stopped:
@@ -305,7 +305,7 @@ def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | Non
 
 
 def _logged(lease: Lease, batch: BatchStatus, rows: Mapping[str, int]) -> BatchStatus:
-    """The status after a stage, told on its run page as well."""
+    """The status after a stage, which is also logged on the run's page."""
     now = ledger.find_batch(lease.connection, lease.batch_id)
     counted = ", ".join(f"{count} {state}" for state, count in rows.items())
     sentence = f"Batch {now.id} is {state_word(now.state)}"
@@ -315,7 +315,7 @@ def _logged(lease: Lease, batch: BatchStatus, rows: Mapping[str, int]) -> BatchS
         "rows": dict(rows),
         **_refused(lease.connection, now.id),
         "held_because": now.held_because,
-        # It waits for somebody: what was proven is long ago when it goes on.
+        # A held batch waits for a person, so the proof is old by the time it continues.
         "proven": batch.proven and now.state is not State.HELD,
     }
     return batch.model_copy(update=changes)

@@ -1,7 +1,7 @@
-"""Blocks: where a run finds its database and its service when the server's operator says so.
+"""Blocks, by which the server's operator says where runs find their database and service.
 
-A flow looks for the block first and takes the environment where there is none; the command line
-knows the environment only. Secrets are encrypted in the server's database and stars in its pages.
+A flow looks for the block first, and uses the environment if there is none; the command line only
+uses the environment. Secrets are encrypted in the server's database and masked in its pages.
 """
 
 import re
@@ -26,9 +26,9 @@ from connectors.service.credentials import Credentials, Scheme, read_credentials
 from connectors.settings import ServiceSettings, Settings, read_settings
 
 TARGET = "target"
-"""Name of the TargetDatabase a run looks for."""
+"""Name of the TargetDatabase that runs look for."""
 SERVICE = "service"
-"""Name of the ServiceCredentials a run looks for."""
+"""Name of the ServiceCredentials that runs look for."""
 
 Kind = TypeVar("Kind", bound=Block)
 
@@ -38,7 +38,7 @@ class TargetDatabase(Block):
 
     _block_type_name = "Target database"
     _block_type_slug = "target-database"
-    # The text of an error is kept and shown; the value in it would be the password.
+    # Error texts are kept and shown, and the input in them would be the password.
     model_config = ConfigDict(hide_input_in_errors=True)
 
     url: SecretStr = Field(
@@ -51,7 +51,7 @@ class TargetDatabase(Block):
         return self
 
     def settings(self, settings: Settings) -> Settings:
-        """These settings with this database; raises ValueError for what is no PostgreSQL URL."""
+        """The settings with this database; raises ValueError for an invalid PostgreSQL URL."""
         url = self.url.get_secret_value()
         try:
             check_database_address("The URL", url, "delete the block for the worker's own")
@@ -97,11 +97,11 @@ class ServiceCredentials(Block):
         return self
 
     def credentials(self) -> Credentials:
-        """Who is calling; raises SettingsError where the scheme misses something."""
+        """Who is calling; raises SettingsError if the scheme lacks something."""
         return Credentials(self.scheme, self.user or None, self.secret.get_secret_value() or None)
 
     def settings(self, settings: ServiceSettings) -> ServiceSettings:
-        """These settings with this service; raises SettingsError."""
+        """The settings with this service; raises SettingsError."""
         return replace(settings, url=self.base_url)
 
 
@@ -109,14 +109,14 @@ BLOCKS: tuple[type[Block], ...] = (TargetDatabase, ServiceCredentials)
 
 
 def register() -> list[str]:
-    """Make the block types known to the server, with their forms; gives their names."""
+    """Register the block types and their forms on the server; gives their names."""
     for block in BLOCKS:
         block.register_type_and_schema()
     return [block.get_block_type_slug() for block in BLOCKS]
 
 
 def run_settings() -> Settings:
-    """The settings of a flow run: the blocks `target` and `service` before the environment."""
+    """The settings of a flow run: the blocks `target` and `service`, else the environment."""
     settings = read_settings()
     _refuse_folder_of_run(settings.home)
     target, service = find(TargetDatabase, TARGET), find(ServiceCredentials, SERVICE)
@@ -126,9 +126,9 @@ def run_settings() -> Settings:
 
 
 def _refuse_folder_of_run(home: Path) -> None:
-    """Raise SettingsError where the home lies in the folder that a worker removes behind its run.
+    """Raise SettingsError if the home is in the folder that a worker removes after its run.
 
-    A worker whose RECON_HOME is not set has it there: all that is kept of a delivery would go.
+    A worker without RECON_HOME has it there, and everything kept of a delivery would be lost.
     """
     here = next((one for one in home.parents if re.fullmatch("tmp.*prefect", one.name)), None)
     if here is not None and here.parent == real_path(Path(gettempdir())):
@@ -140,16 +140,16 @@ def _refuse_folder_of_run(home: Path) -> None:
 
 
 def run_credentials() -> Credentials:
-    """Who a flow run is to the service: the block `service` before the environment."""
+    """Who a flow run is to the service: from the block `service`, else the environment."""
     service = find(ServiceCredentials, SERVICE)
     return service.credentials() if service else read_credentials()
 
 
 def find(block: type[Kind], name: str) -> Kind | None:
-    """The block of this name, None where nobody has made one; raises SettingsError.
+    """The block of this name, or None if there is none; raises SettingsError.
 
-    An attempt at a run asks the server once: all of its tasks work with the same database and the
-    same service. A task that is tried again asks again, for what was mended meanwhile.
+    An attempt at a run asks the server once, so that all its tasks use the same database and
+    service. A retried task asks again, in case something was mended meanwhile.
     """
     flow, task = FlowRunContext.get(), TaskRunContext.get()
     if flow is None or flow.flow_run is None:
@@ -164,7 +164,7 @@ def find(block: type[Kind], name: str) -> Kind | None:
 
 
 _found: dict[tuple[tuple[UUID, int], str], Block | None] = {}
-"""Blocks by attempt and name: those of the attempt that asked last."""
+"""Blocks by attempt and name, of the last attempt that asked."""
 
 
 def _load(block: type[Kind], name: str) -> Kind | None:
@@ -183,7 +183,7 @@ def _load(block: type[Kind], name: str) -> Kind | None:
 
 @contextmanager
 def deciphered(block: str) -> Iterator[None]:
-    """Raise SettingsError where the server answers and cannot read the values of this block."""
+    """Raise SettingsError if the server answers but cannot decrypt the values of this block."""
     try:
         yield
     except httpx.HTTPStatusError as problem:

@@ -17,7 +17,7 @@ from schemas.tables import EXTRACTS, OWN
 EARLIER = {"reject": "discard", "load": "release"}
 """Words of version 0.1, which deployments and waiting forms may still send."""
 LEFT_OUT = "content_id"
-"""What version 0.1 told its runs of files that an inbox took; those that wait still have it."""
+"""What version 0.1 told runs about files from an inbox; waiting runs still have it."""
 OverBudget = Literal["ask", "discard", "release", "reject", "load"]
 
 _WORDS = (
@@ -26,10 +26,10 @@ _WORDS = (
 )
 _NAMES = "|".join("".join(f"[{sign}{sign.upper()}]" for sign in word) for word in _WORDS)
 ADDRESS_WITH_LOGIN = rf"://[^/?#]*@|[?&#;][^=&]*({_NAMES})[^=&]*="
-"""Parameters of a run are kept and shown: a login or a signature in a URL would be too.
+"""Parameters of a run are kept and shown, and so would be a login or signature in a URL.
 
-Written without flags, so that a JSON schema can say it: the server then refuses such a parameter
-before it keeps it.
+The pattern uses no flags, so that a JSON schema can contain it: the server then refuses such a
+parameter before keeping it.
 """
 WITHOUT_SECRET = rf"^(?![\s\S]*({ADDRESS_WITH_LOGIN}))"
 REFUSED = (
@@ -46,13 +46,13 @@ def _without_secret(path: str) -> str:
 
 def _bare_without_secret(path: str) -> str:
     if re.search(ADDRESS_WITH_LOGIN, path):
-        # Unlike a ValueError it is not told, and logged, together with the value.
+        # Unlike a ValueError, this error is not shown and logged together with the value.
         raise ParameterTypeError(REFUSED[:1].upper() + REFUSED[1:] + ".")
     return path
 
 
 def _known_record(record: str | None) -> str | None:
-    # Where a file of a kind has a fault none is known, and the run says what it is.
+    # If a file of own kinds has a fault, no kind of its is known; the run reports the fault.
     if record is not None and record not in EXTRACTS and not OWN.fault:
         raise ValueError(f"there is no such record kind; known: {', '.join(sorted(EXTRACTS))}")
     return record
@@ -62,12 +62,12 @@ _SCHEMA = WithJsonSchema({"type": "string", "minLength": 1, "pattern": WITHOUT_S
 Address = Annotated[str, AfterValidator(_without_secret), _SCHEMA]
 """An address inside a model that hides its input in errors."""
 BareAddress = Annotated[str, AfterValidator(_bare_without_secret), _SCHEMA]
-"""An address that is a parameter of a flow by itself."""
+"""An address that is itself a parameter of a flow."""
 _MAY_BE_EMPTY = WithJsonSchema({"type": "string", "pattern": WITHOUT_SECRET})
 Place = Annotated[str, AfterValidator(_without_secret), _MAY_BE_EMPTY]
-"""A file or folder inside such a model, which somebody may take for an address; empty: none."""
+"""A file or folder in such a model, which may be mistaken for an address; empty means none."""
 BarePlace = Annotated[str, AfterValidator(_bare_without_secret), _MAY_BE_EMPTY]
-"""The same as a parameter of a flow by itself."""
+"""The same as a flow parameter of its own."""
 Record = Annotated[
     str | None,
     AfterValidator(_known_record),
@@ -80,7 +80,7 @@ Record = Annotated[
 class Delivery(BaseModel):
     """What to import and on which terms."""
 
-    # A refused address may hold a secret, and the text of an error is kept.
+    # A refused address may contain a secret, and error texts are kept.
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     paths: list[Address] = Field(
@@ -174,7 +174,7 @@ class Delivery(BaseModel):
 
     @property
     def terms(self) -> StatedTerms:
-        """On which terms its files are opened and taken; raises ProfileError."""
+        """The terms on which its files are opened and taken; raises ProfileError."""
         stated = {
             "tenant": self.tenant,
             "budget_errors": self.max_errors,
@@ -187,7 +187,7 @@ class Delivery(BaseModel):
 
     @property
     def label(self) -> str:
-        """A name for the run: the first path's last part, and how many more there are."""
+        """A name for the run: the last part of the first path, and how many more there are."""
         first = re.split(r"[?#]", self.paths[0])[0] if "://" in self.paths[0] else self.paths[0]
         name = re.split(r"[/\\]", first.rstrip("/\\"))[-1] or first
         more = f" and {len(self.paths) - 1} more" if self.paths[1:] else ""

@@ -1,7 +1,7 @@
-"""What ends a run and is no bug is told in one line: what, where, and what to do next.
+"""One-line messages for what ends a run without being a bug: what, where, and what to do next.
 
-Prefect writes the whole traceback above the exception that ended a run, once for the task, once
-for the flow and once for the process, and the line that helps is lost between them.
+Prefect writes the whole traceback of the exception that ended a run, once each for the task, the
+flow and the process, and the helpful line is lost among them.
 """
 
 import logging
@@ -12,7 +12,7 @@ from connectors.errors import ReconError
 from connectors.files.disk.system_errors import cure, where
 
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
-"""Where Prefect writes what ended a run; the run page, the worker and the terminal show it."""
+"""Prefect's loggers for what ended a run, shown on run pages, by workers and in terminals."""
 GOES_ON = (
     "What was done before stands. {todo}, and run the same again: it goes on where it stopped; "
     "`recon status` shows where every batch is."
@@ -23,9 +23,9 @@ STOPPED = (
 )
 NO_API = "Failed to reach API at"
 PARAMETERS, AND_PARAMETER = "Flow run received invalid parameters:", "\n - "
-"""Before what Prefect says of all parameters that it refuses, and of each."""
+"""Texts before Prefect's list of refused parameters, and before each of them."""
 SIGNATURE = "\nFunction '"
-"""Behind it, where one is missing, is how the function is written."""
+"""Text before the function's signature, which follows the list if a parameter is missing."""
 REFUSE_PARAMETERS = ("ParameterTypeError", "SignatureMismatchError", "ParameterBindError")
 ANOTHER_RUN = (
     "Nothing was done, and Retry does the same: run it anew with other parameters, or put those of "
@@ -35,7 +35,7 @@ SEE_THAT = "See that the server of PREFECT_API_URL runs"
 
 
 def error_line(error: BaseException | None) -> str | None:
-    """What a user or the surroundings caused, as a text for a person; None: it is a bug."""
+    """The message about an error caused by a user or the surroundings; None if it is a bug."""
     match error:
         case ReconError():
             return str(error)
@@ -52,25 +52,25 @@ def error_line(error: BaseException | None) -> str | None:
 
 
 def prefect_line(error: BaseException | None) -> str | None:
-    """What Prefect's client says of its server, as a text for a person; None: nothing of it."""
+    """The message about an error of Prefect's client; None if the error is not one."""
     match error:
         case httpx.HTTPError() | httpx.InvalidURL():
-            # What our own service answers is told as ServiceUnusable, so this is Prefect's client.
+            # An error from our own service is a ServiceUnusable, so this is from Prefect's client.
             why = str(error).splitlines()[:1] or [""]
             return (
                 f"The Prefect server gave no answer that can be used: {type(error).__name__}"
                 f"{f', {why[0]}' if why[0] else ''}. " + GOES_ON.format(todo=SEE_THAT)
             )
         case RuntimeError() if NO_API in str(error):
-            # Raised where the server was not there from the first call on; its text quotes the
-            # address with the password that may be in it.
+            # Raised if the server was unreachable from the first call on; its text contains the
+            # address and any password in it.
             return "The Prefect server cannot be reached. " + GOES_ON.format(todo=SEE_THAT)
-        # By its name: the command line asks here too, and does not load Prefect.
+        # Compared by name, because the command line asks here too without loading Prefect.
         case Exception() if type(error).__name__ in REFUSE_PARAMETERS:
             _, _, wrong = str(error).partition(SIGNATURE)[0].rpartition(PARAMETERS)
             problems = "; ".join(filter(None, wrong.split(AND_PARAMETER))).rstrip(".")
             return f"{problems}. {ANOTHER_RUN}"
-        # Prefect raises the message of a state of that type that a flow has returned.
+        # Prefect raises the message of a Failed state that a flow has returned.
         case Exception() if type(error).__name__ == "FailedRun":
             return str(error)
         case BaseException() if type(error).__name__ == "TerminationSignal":
@@ -79,10 +79,10 @@ def prefect_line(error: BaseException | None) -> str | None:
 
 
 class OneLine(logging.Filter):
-    """Leaves the text of an error that is no bug; its traceback is there at level DEBUG."""
+    """Leaves only the message of an error that is no bug; at level DEBUG its traceback stays."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Change the record; it is always written."""
+        """Change the record, and let it always be written."""
         line = error_line(record.exc_info[1]) if record.exc_info else None
         if line is not None:
             record.msg, record.args = "%s", (line,)
@@ -95,6 +95,6 @@ ONE_LINE = OneLine()
 
 
 def keep_to_one_line() -> None:
-    """From now on, in this process."""
+    """Install the filter in this process."""
     for name in LOGGERS:
-        logging.getLogger(name).addFilter(ONE_LINE)  # Added once only, however often.
+        logging.getLogger(name).addFilter(ONE_LINE)  # Has no effect a second time.

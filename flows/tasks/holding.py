@@ -1,4 +1,4 @@
-"""What a task works with: the workspace of its worker, and the batch it holds while it works."""
+"""The workspace that a task works with, and the batch that it holds meanwhile."""
 
 import logging
 import time
@@ -20,21 +20,21 @@ from flows.tasks.blocks import run_credentials, run_settings
 from flows.tasks.error_lines import keep_to_one_line
 
 SECONDS_BETWEEN_LINES = 15
-"""How often a long stage says on its run page how far it is."""
+"""How often a long stage logs its progress on its run page."""
 
 _job: ContextVar[int | None] = ContextVar("job", default=None)
 """The job that this run works for."""
 
 Log = Logger | LoggerAdapter[Any]
 
-# Prefect passes on what this logger lets through (`extra_loggers`), and unset it lets warnings.
+# Prefect forwards what this logger lets through (`extra_loggers`), by default only warnings.
 logging.getLogger("recon").setLevel(logging.INFO)
 keep_to_one_line()
 
 
 def open_workspace() -> Workspace:
-    """The workspace as blocks or the environment name it; progress goes to the run page."""
-    keep_private()  # Results and logs of the run are written by Prefect.
+    """The workspace from blocks or the environment; progress goes to the run page."""
+    keep_private()  # Prefect writes the run's results and logs.
     settings = run_settings()
     credentials = run_credentials() if settings.service.url else None
     place = Workspace(settings, open_database(settings), _Lines(get_run_logger()), credentials)
@@ -44,7 +44,7 @@ def open_workspace() -> Workspace:
 
 @contextmanager
 def working_for(job: int) -> Iterator[None]:
-    """Let what runs within this block, its subflows and tasks as well, work for a job."""
+    """Let everything in this block, including subflows and tasks, work for a job."""
     token = _job.set(job)
     try:
         yield
@@ -66,7 +66,7 @@ def held(batch_id: int, state: State) -> Iterator[tuple[Workspace, Lease]]:
 
 
 class _Lines:
-    """Progress as log lines, few enough to be read."""
+    """Progress as log lines, few enough to be readable."""
 
     def __init__(self, log: Log) -> None:
         self.log = log

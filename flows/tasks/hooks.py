@@ -1,7 +1,7 @@
 """What follows the end of a run: an entry in the ledger's audit trail, and an event.
 
-Prefect calls these by position and by name, in the run's process or, after a crash, in a helper of
-the worker, so they ask the ledger for everything they say, and nothing they meet is raised.
+Prefect calls these hooks by position and by name, in the run's process or, after a crash, in a
+helper of the worker. So they take all facts from the ledger, and never raise.
 """
 
 import logging
@@ -46,16 +46,16 @@ from schemas.counting import agree, grouped, quantity
 log = logging.getLogger("recon.run")
 
 NO_BATCH = "none"
-"""What stands for the number of a batch in an event of a run that opened none."""
+"""The batch number in events of a run that opened no batch."""
 CANCELLED, CRASHED, HELD, SKIPPED = "Cancelled", "Crashed", "Held", "Skipped"
 KILLED_ABOVE = "The process of the run above it was killed; Retry of that run goes on."
 SUMMARY_SECONDS = 20
-"""How long a statement of the summary of a cancelled run may take: its worker waits for it."""
+"""The limit of each statement for the summary of a cancelled run, whose worker waits for it."""
 OWN_ENDS = {
     f"batch {State.COMPLETE.value}": "Completed",
     f"batch {State.COMPLETE_WITH_ERRORS.value}": "CompletedWithErrors",
 }
-"""What the trail tells of a batch that a stage has ended, and the name of the end of its run."""
+"""Event of a batch that a stage has ended -> the name of the run's end."""
 
 
 def on_end(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
@@ -69,9 +69,9 @@ def on_crash(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> N
 
 
 def on_crash_above(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
-    """Tell how the runs below a killed run ended: its worker knows of none that it did not start.
+    """Tell how the runs below a killed run ended, which its worker does not know of.
 
-    One that has begun since is of a Retry, and goes on.
+    A run below that has begun since belongs to a Retry, and goes on.
     """
     if _fail_unfit(flow, flow_run):
         return
@@ -91,14 +91,14 @@ def on_crash_above(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]
                 run.id, Crashed(message=KILLED_ABOVE)
             )
             if answer.status is not SetStateStatus.ACCEPT:
-                continue  # It ended by itself meanwhile.
+                continue  # It has ended by itself meanwhile.
             _tell(client.read_flow(run.flow_id).name, run, CRASHED)
 
 
 def _fail_unfit(flow: Flow[..., Any], flow_run: FlowRun) -> RunState[Any] | None:
-    """Have a run end Failed that has parameters its flow cannot be called with; None: it has not.
+    """Let a run end Failed if its flow cannot be called with its parameters; else return None.
 
-    Its process ended before the flow began, so its worker took it for killed.
+    Its process ended before the flow began, so the worker took it for killed.
     """
     try:
         given = parameters_to_args_kwargs(flow.fn, flow_run.parameters)
@@ -153,18 +153,18 @@ HOOKS: Hooks = {
 
 
 def note_run(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -> None:
-    """Write down which run works on a batch, so that its end can be told of the right one."""
+    """Note that a run works on a batch, so that its end can be told of the right one."""
     _add(connection, RUN_BEGAN, batch_id, flow_run)
 
 
 def attempts_at(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -> set[object]:
-    """The attempts of a run in which it worked on a batch, as the trail of this database knows."""
+    """The attempts in which a run worked on a batch, according to this database's trail."""
     begun = events_of_run(connection, RUN_BEGAN, str(flow_run.id))
     return {detail.get("attempt") for batch, detail in begun if batch == batch_id}
 
 
 def who(flow_run: FlowRun) -> str:
-    """Who asked for a run, as Prefect knows it; else the user of this process."""
+    """Who asked for a run according to Prefect, or else the user of this process."""
     created = flow_run.created_by
     return (created and created.display_value) or whoami()
 
@@ -172,9 +172,9 @@ def who(flow_run: FlowRun) -> str:
 def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int, hold: int) -> bool:
     """Tell that a run waits for a decision about its batch, once for each time it asks.
 
-    Prefect has no hook for a run that is suspended, and one that was answered comes by here again.
-    `hold` is the event that the batch is held by. Gives whether the run was asking already by an
-    earlier version, which did not say about which hold.
+    Prefect has no hook for suspended runs, and an answered run comes by here again. `hold` is the
+    event that the batch is held by. Returns whether an earlier version had the run ask already,
+    without saying about which hold.
     """
     with open_database(run_settings()).connect() as connection:
         held = f"run {_spelled(HELD)}"
@@ -186,14 +186,14 @@ def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int, hold: int)
         if None in holds or hold in holds:
             return None in holds
         _add(connection, held, batch_id, flow_run, hold=hold)
-    # Whoever decides finds the run without it.
+    # The person deciding can find the run without the event.
     with _never_raising("That this run waits was not told as an event", flow_run):
         _emit(flow.name, flow_run, HELD, batch_id)
     return False
 
 
 def _tell(flow: str, flow_run: FlowRun, name: str) -> None:
-    """Both, or what of both is possible: a run has ended whether or not it can be told."""
+    """Write both as far as possible: a run has ended whether or not that can be told."""
     if name == SKIPPED:
         return
     flow_run = _as_named(flow_run)
@@ -211,7 +211,7 @@ def _tell(flow: str, flow_run: FlowRun, name: str) -> None:
 
 
 def _as_named(flow_run: FlowRun) -> FlowRun:
-    """The run by the name it has on its page: whoever started it may know it by an earlier one."""
+    """The run with the name on its page; whoever started it may know an earlier name."""
     if not is_made_up(flow_run.name):
         return flow_run
     try:
@@ -222,9 +222,9 @@ def _as_named(flow_run: FlowRun) -> FlowRun:
 
 
 def way_on(unsent: Mapping[int, int]) -> str:
-    """What follows a run that was cancelled: Prefect's own message says nothing of it.
+    """How to continue after a cancelled run, which Prefect's own message does not say.
 
-    `unsent`: rows still to go, by batch of the run.
+    `unsent`: rows still to send, by batch of the run.
     """
     left = [
         f"{quantity(rows, 'row', grouped)} of batch {batch} {agree(rows, 'is', 'are')} unsent "
@@ -252,7 +252,7 @@ def _unsent(flow_run: FlowRun) -> dict[int, int]:
 
 
 def _summarise(flow_run: FlowRun, unsent: Mapping[int, int]) -> None:
-    """Publish what is of the batch that the run was at: the summary there is tells of before."""
+    """Publish a summary of the batch the run was at, since the existing one is older."""
     with _never_raising("What the batch of this run comes to was not published", flow_run):
         settings = run_settings()
         place = Workspace(settings, open_database(settings))
@@ -270,7 +270,7 @@ def _summarise(flow_run: FlowRun, unsent: Mapping[int, int]) -> None:
 
 @contextmanager
 def _never_raising(warning: str, flow_run: FlowRun) -> Iterator[None]:
-    """Say on the page of a run what a hook could not do, whatever is the matter."""
+    """Report on a run's page what a hook could not do, whatever the error is."""
     try:
         yield
     except Exception as error:  # noqa: BLE001
@@ -278,7 +278,7 @@ def _never_raising(warning: str, flow_run: FlowRun) -> Iterator[None]:
 
 
 def _say(text: str, flow_run: FlowRun) -> None:
-    # A hook has no run of its own; named, the run shows the line on its page all the same.
+    # A hook has no run of its own; naming the run puts the line on its page all the same.
     log.warning("%s", text, extra={"flow_run_id": str(flow_run.id)})
 
 
@@ -304,15 +304,15 @@ def _emit(flow: str, flow_run: FlowRun, name: str, batch_id: int | None) -> None
 
 
 def about_batch(batch_id: int | None) -> dict[str, str]:
-    """The resource of an event: a batch, or none where a run opened none."""
+    """The resource of an event: a batch, or none if a run opened none."""
     about = NO_BATCH if batch_id is None else str(batch_id)
     return {"prefect.resource.id": f"recon.batch.{about}", "recon.batch": about}
 
 
 def _ends_of(connection: psycopg.Connection, flow_run: FlowRun, name: str) -> dict[int, str]:
-    """The batches this run has worked on, and how it ended for each; none where it opened none.
+    """The batches a run has worked on, and how it ended for each; empty if it opened none.
 
-    Where it worked on several, what became of one of them is not what became of another.
+    If it worked on several, each has its own end.
     """
     batches = _batches_of(connection, flow_run)
     own = _own_ends(connection, batches) if len(batches) > 1 else {}
@@ -324,7 +324,7 @@ def _batches_of(connection: psycopg.Connection, flow_run: FlowRun) -> list[int]:
 
 
 def _own_ends(connection: psycopg.Connection, batches: list[int]) -> dict[int, str]:
-    """Of batches that have ended since a run began to work on them, the names of their ends."""
+    """For batches that have ended since a run began to work on them, the names of their ends."""
     rows = connection.execute(
         "SELECT DISTINCT ON (batch_id) batch_id, what FROM event "
         "WHERE batch_id = ANY(%s) AND what = ANY(%s) ORDER BY batch_id, id DESC",

@@ -1,11 +1,12 @@
-"""Missed runs of a schedule: after a pause of the worker or the server the latest does the work.
+"""Missed runs of a schedule: after a pause of the worker or the server, the latest does the work.
 
-Prefect hands out what was missed in no order, one after the other. Each of these flows does all
-there is to do, so the runs that a later one of the same schedule has overtaken do nothing, whatever
-the order they begin in. Runs with other parameters, of another feed or inbox, are other work.
+Prefect hands missed runs out one after the other in no particular order. Each of these flows does
+all there is to do, so a run that a later one of the same schedule has overtaken does nothing,
+whatever their order. Runs with other parameters, such as another feed or inbox, are other work.
 
-A run that another has left its work to does it, whatever has become due since: where a schedule is
-closer than runs take to begin, each would leave it to the next, and nobody would ever do it.
+A run to which another has left its work does it, whatever has become due since. Otherwise, if
+runs take longer to begin than the schedule's interval, each would leave the work to the next, and
+it would never be done.
 """
 
 from collections.abc import Iterable
@@ -34,9 +35,9 @@ from flows.tasks.attempts import this_run
 from flows.tasks.hooks import SKIPPED
 
 LOST = (StateType.FAILED, StateType.CRASHED, StateType.CANCELLED, StateType.CANCELLING)
-"""A later run in one of these has not done the work."""
+"""States of a later run that has not done the work."""
 NOT_DUE = "Scheduled"
-"""State of a run to come; once it is due and nobody has taken it, the server calls it Late."""
+"""State of a future run; once it is due and nobody has taken it, the server calls it Late."""
 MOST = 200
 
 
@@ -44,10 +45,10 @@ RETRIED = "Retry runs this one all the same."
 
 
 def overtaken(all_the_same: str = RETRIED) -> RunState[Any] | None:
-    """The end of a run whose work a later run of its schedule does; None: it is for this run.
+    """The end of a run whose work a later run of its schedule does; None if this run has to work.
 
-    A run that somebody asked for, or retried, is never overtaken. `all_the_same`: how to have this
-    one's work done, as a sentence.
+    A run that somebody asked for, or retried, is never overtaken. `all_the_same` is a sentence on
+    how to have this run's work done anyway.
     """
     run = this_run()
     if run is None or not run.auto_scheduled or run.run_count > 1 or run.deployment_id is None:
@@ -57,10 +58,11 @@ def overtaken(all_the_same: str = RETRIED) -> RunState[Any] | None:
 
 
 def done_since() -> RunState[Any] | None:
-    """The end of a run whose work another of its deployment has done since it was due; None: none.
+    """The end of a run whose work another of its deployment has done since it was due; else None.
 
-    For a flow that each of many events asks for, and that does for all of them what it does once.
-    Whichever begins first works: left to one that waits, none would be done while more come.
+    For a flow that many events ask for, and that does the work for all of them at once. Whichever
+    run begins first works: if it left the work to a waiting one, none would be done while more
+    come.
     """
     run = this_run()
     if run is None or run.run_count > 1 or run.deployment_id is None:
@@ -82,9 +84,9 @@ def done_since() -> RunState[Any] | None:
 
 
 def done_by(run: FlowRun, others: Iterable[FlowRun]) -> FlowRun | None:
-    """The one of other runs that has done the work of this one, all that there was when it was due.
+    """The one of `others` that has done all the work there was when this run was due; None if none.
 
-    Both times are those of the server: what it calls due asks for nothing that came later.
+    Both times are the server's: a run that it calls due asks for nothing that came later.
     """
     due = run.expected_start_time
     return next(
@@ -115,7 +117,7 @@ def skipped_for(run: FlowRun, later: FlowRun, all_the_same: str = RETRIED) -> Ru
 
 
 def _runs_around(run: FlowRun) -> tuple[list[FlowRun], list[FlowRun]]:
-    """Those of the deployment due since then, and those before it that were skipped."""
+    """Runs of the deployment that became due since, and earlier ones that were skipped."""
     assert run.deployment_id is not None
     after = FlowRunFilterExpectedStartTime(
         after_=run.expected_start_time, before_=cast(DateTime, now("UTC"))
@@ -139,11 +141,11 @@ def _runs_around(run: FlowRun) -> tuple[list[FlowRun], list[FlowRun]]:
 
 
 def later_run(run: FlowRun, later: Iterable[FlowRun], skipped: Iterable[FlowRun]) -> FlowRun | None:
-    """The one of the later runs that does the work of this one; None: it is for this run.
+    """The later run that does the work of this one; None if this run has to work.
 
-    `skipped` are runs before it, one of which may have left its work to this run.
+    `skipped` are earlier runs, one of which may have left its work to this run.
     """
-    # Then only a run that has done the work takes it from this one: others may leave it as well.
+    # Then only a run that has done the work takes it over, since others may leave it as well.
     is_left_to = any(one.state and _sign(run) in (one.state.message or "") for one in skipped)
     return next(
         (
@@ -167,8 +169,8 @@ def _overtakes(other: FlowRun, run: FlowRun) -> bool:
         and other.expected_start_time > run.expected_start_time
         and other.parameters == run.parameters
         and other.state_type not in LOST
-        # The server says by its own clock that one is due; this machine's may be ahead of it. And
-        # one that was overtaken itself has left its work to a run that may be lost since.
+        # The server decides by its own clock whether a run is due; this machine's may be ahead. A
+        # run that was itself overtaken has left its work to one that may be lost since.
         and other.state_name not in (NOT_DUE, SKIPPED)
     )
 

@@ -1,7 +1,7 @@
-"""Whether the number that a run keeps still names its batch: a restored database numbers anew.
+"""Whether the number that a run keeps still names its batch.
 
 Prefect remembers the number of a batch, in a result or as a parameter. In a database that was
-restored since, another delivery may have it.
+restored since, another delivery may have this number.
 """
 
 from collections.abc import Callable
@@ -19,10 +19,10 @@ from flows.tasks.hooks import attempts_at
 
 
 def own_batch(received: BatchStatus, again: Callable[[], BatchStatus]) -> BatchStatus:
-    """The batch that a run goes on with: the one it opened, as far as this database knows of it.
+    """The batch that a run continues with: the one it opened, if this database knows that.
 
-    On a Retry it is a new one, where that was discarded or undone. A run that was only suspended
-    keeps to its batch, whatever became of it in the meantime.
+    A Retry opens a new batch if that one was discarded or undone. A run that was only suspended
+    keeps its batch, whatever became of it in the meantime.
     """
     run, workspace = this_run(), open_workspace()
     assert run is not None
@@ -37,7 +37,7 @@ def own_batch(received: BatchStatus, again: Callable[[], BatchStatus]) -> BatchS
 
 
 def refuse_if_renumbered(batch_id: int) -> None:
-    """Raise BatchStateError where the number of a batch names another one than as the run began."""
+    """Raise BatchStateError if a batch number names another batch now than when the run began."""
     meant, now = when_opened(batch_id), when_opened.fn(batch_id)
     if meant != now:
         raise BatchStateError(
@@ -49,6 +49,6 @@ def refuse_if_renumbered(batch_id: int) -> None:
 
 @task(name="note batch", task_run_name="note which batch {batch_id} is", **REMEMBERED)
 def when_opened(batch_id: int) -> str:
-    """When a batch was opened, which no other batch of its number was; raises BatchUnknown."""
+    """When a batch was opened, which tells batches of one number apart; raises BatchUnknown."""
     with open_workspace().database.connect() as connection:
         return ledger.find_batch(connection, batch_id).opened_at.astimezone(UTC).isoformat()

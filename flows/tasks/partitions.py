@@ -1,8 +1,8 @@
-"""One large delivery over several processes or machines: its partitions as tasks on Dask workers.
+"""A large delivery staged by several processes or machines, with partitions as Dask tasks.
 
-`RECON_DASK` names the cluster: `local:4` starts four processes for as long as a delivery is staged,
-`tcp://HOST:PORT` or `tls://HOST:PORT` is the scheduler of one that is there. Unset, or when the
-delivery is small, the run stages it by itself; what ends up in the database is the same.
+`RECON_DASK` names the cluster: `local:4` starts four processes while a delivery is staged, and
+`tcp://HOST:PORT` or `tls://HOST:PORT` is the scheduler of an existing cluster. If it is unset, or
+the delivery is small, the run stages it by itself; the resulting database is the same.
 """
 
 import gc
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 CLUSTER = "RECON_DASK"
 AT_ONCE = "RECON_DASK_AT_ONCE"
 WORKER_SECONDS = 60
-"""How long a cluster without a worker is given for its first one."""
+"""How long to wait for a cluster's first worker."""
 WORKERLESS_SECONDS = 1800
-"""How long one is given for the next, once all of its workers are gone."""
+"""How long to wait for the next worker once all are gone."""
 LOOK_SECONDS = 60
-"""How often it is asked whether it has one, while a partition has not come back."""
+"""How often the cluster is asked for workers while a partition has not come back."""
 
 
 def stage_delivery(workspace: Workspace, lease: Lease) -> bool:
-    """Stage the batch of this lease: on the cluster where there is one and it is worth it.
+    """Stage the batch of this lease, on the cluster if there is one and it is worthwhile.
 
-    Returns as `stage` does whether anything was left to do.
+    Returns, like `stage`, whether anything was left to do.
     """
     cluster = os.environ.get(CLUSTER)
     if not cluster or not is_large(workspace, lease):
@@ -75,9 +75,9 @@ def stage_delivery(workspace: Workspace, lease: Lease) -> bool:
 
 
 def quieten(runner: "DaskTaskRunner") -> None:
-    """Let its workers say no more that they have lost their scheduler: it closes, as they do."""
+    """Keep workers from reporting the loss of their scheduler, which closes along with them."""
     client: Any = runner.client
-    with suppress(Exception):  # It is for the log alone.
+    with suppress(Exception):  # Only log lines depend on it.
         client.run(_say_nothing, on_error="ignore")
 
 
@@ -86,7 +86,7 @@ def _say_nothing() -> None:
 
 
 class _HandedOut:
-    """The partitions that workers of the cluster have, or wait for."""
+    """The partitions that workers of the cluster have or wait for."""
 
     def __init__(self, runner: "DaskTaskRunner", cluster: str) -> None:
         self._runner, self._cluster = runner, cluster
@@ -95,14 +95,14 @@ class _HandedOut:
         self._workerless_since: float | None = None
 
     def run(self, partition: Partition) -> int:
-        """Raises what the partition raised, and ClusterFailed for all that Dask says."""
+        """Run a partition; raises what it raised, and ClusterFailed for errors of Dask."""
         try:
             future = self._runner.submit(stage_one_partition, {"partition": partition.as_json()})
             handed_out: Any = future.wrapped_future
             self._waited_for.append(handed_out)
             if self._is_over:
                 handed_out.cancel()
-            # How the task ended is a value to Dask; only what Dask itself says is raised here.
+            # To Dask, the end of a task is a value; only Dask's own errors are raised here.
             self._wait_for(handed_out)
         except Exception as error:
             if isinstance(error, ClusterFailed) or prefect_line(error) is not None:
@@ -126,7 +126,7 @@ class _HandedOut:
                 return
 
     def _see_that_it_has_a_worker(self) -> None:
-        """Raises ClusterFailed once it has had none for too long: a partition waits for ever."""
+        """Raise ClusterFailed after too long without a worker: partitions would wait for ever."""
         client: Any = self._runner.client
         try:
             there = bool(client.scheduler_info(n_workers=1)["workers"])
@@ -143,25 +143,25 @@ class _HandedOut:
             )
 
     def take_back(self) -> None:
-        """Wait only for those that a worker has: it has begun one, and may hold the next."""
+        """Wait only for partitions that workers have begun or hold; cancel the others."""
         self._is_over = True
         client: Any = self._runner.client
         if client.status != "running":
-            return  # It has lost its scheduler, and with it all of them.
-        with suppress(Exception):  # Then they are done before the run ends.
+            return  # The scheduler is lost, and all partitions with it.
+        with suppress(Exception):  # Otherwise they are done before the run ends.
             held = {key for keys in client.processing().values() for key in keys}
             client.cancel([one for one in self._waited_for if one.key not in held], force=True)
 
     def give_up(self) -> None:
-        """Wait for none of them any more; one that a worker has begun may yet go on there."""
+        """Stop waiting for all partitions; a worker may still go on with one it has begun."""
         self._is_over = True
         client: Any = self._runner.client
-        with suppress(Exception):  # Nothing is to be done about it, and the run ends.
+        with suppress(Exception):  # The run ends anyway.
             client.cancel(self._waited_for, force=True)
 
 
 def connect(runner: "DaskTaskRunner", cluster: str, seconds: float = WORKER_SECONDS) -> None:
-    """Make its client, which several threads then share, and see that there is a worker.
+    """Make the runner's client, which several threads then share, and wait for a worker.
 
     Raises SettingsError.
     """
@@ -169,8 +169,8 @@ def connect(runner: "DaskTaskRunner", cluster: str, seconds: float = WORKER_SECO
         try:
             has_worker = _has_worker(runner, seconds)
         except AssertionError:
-            # Dask takes it for impossible that a scheduler says something behind its first word
-            # at once, as one that is busy does.
+            # Dask assumes that a scheduler never sends two messages right away, but a busy one
+            # may.
             _close_unconnected()
             has_worker = _has_worker(runner, seconds)
     except Exception as error:
@@ -197,14 +197,15 @@ def _has_worker(runner: "DaskTaskRunner", seconds: float) -> bool:
 
 
 def _close_unconnected() -> None:
-    """Close a client that its runner never had: the end of the process would wait for it.
+    """Close a client that its runner never got, since the end of the process would wait for it.
 
-    So would the next client for ever, where this one is collected while Dask's lock is held:
-    Dask closes what is collected, and takes the same lock for it.
+    The next client could also wait for ever, if this one is garbage-collected while Dask's lock is
+    held: Dask closes what is collected, and takes the same lock for that.
     """
     from distributed import Client  # noqa: PLC0415 - An extra.
 
-    # Nothing else knows it, Dask's own list not always. By its type: proxies are asked nothing.
+    # Nothing else refers to it, not always even Dask's own list. By type, so as not to touch
+    # proxies.
     clients: list[Any] = [one for one in gc.get_objects() if issubclass(type(one), Client)]
     for client in clients:
         if client.status == "connecting":
@@ -224,7 +225,7 @@ def _why_not(cluster: str, error: Exception) -> tuple[str, str]:
 
 
 def _named(error: Exception) -> str:
-    """What Dask or a library of it says, in one line."""
+    """The message of an error from Dask or a library of it, in one line."""
     why = str(error).splitlines()[:1] or [""]
     return f"{type(error).__name__}{f': {why[0]}' if why[0] else ''}"
 
@@ -237,7 +238,7 @@ def _named(error: Exception) -> str:
 def stage_one_partition(partition: Mapping[str, Any]) -> int:
     """Stage a partition under the lease of the run that handed it out; returns its rows."""
     wanted = Partition.from_json(partition)
-    if is_empty(run_settings()):  # Opened, it would be made here.
+    if is_empty(run_settings()):  # Opening the database would create it here.
         raise other_database(wanted)
     workspace = open_workspace()
     with workspace.database.connect() as connection:
@@ -261,14 +262,14 @@ def dask_runner(cluster: str) -> "DaskTaskRunner":
         ) from None
     if not local:
         return DaskTaskRunner(address=cluster)
-    # One thread each: a partition keeps more than one core busy by itself. What it keeps in memory
-    # is bounded, and Dask's own bound, a share of the machine, would end workers on a small one.
+    # One thread each, because a partition keeps more than one core busy by itself. Its memory is
+    # bounded, while Dask's bound, a share of the machine, would end workers on a small one.
     processes = {"n_workers": int(local[1]), "threads_per_worker": 1, "processes": True}
     return DaskTaskRunner(cluster_kwargs=processes | {"memory_limit": 0, "dashboard_address": None})
 
 
 def at_once(setting: str, feed: str) -> int:
-    """Most partitions of one delivery at once: `16`, or `16,FEED=4` with less for a feed."""
+    """The most partitions of a delivery at once: `16`, or `16,FEED=4` with fewer for a feed."""
     chosen: dict[str, int] = {}
     for one in filter(None, (part.strip() for part in setting.split(","))):
         name, _, number = one.rpartition("=")

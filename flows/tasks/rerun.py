@@ -1,4 +1,4 @@
-"""The tasks of a rerun: find the batch, or open one of its failed rows, and compare row states."""
+"""The tasks of a rerun: find the batch or open one of its failed rows; compare row states."""
 
 from collections.abc import Mapping
 
@@ -30,7 +30,7 @@ NO_CHANGE = {"Batch": "none", "Record": "", "State": "", "Before": "", "After": 
 
 @task(name="receive correction", task_run_name="receive correction", **REMEMBERED)
 def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus:
-    """Open a batch of the failed rows of another one, corrected or as they were delivered.
+    """Open a batch of another one's failed rows, corrected or as they were delivered.
 
     It is read, bound and judged on the terms of the batch it corrects.
     """
@@ -38,10 +38,10 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus
     if corrected_file is not None:
         return received_from(workspace, [corrected_file], StatedTerms(corrects=batch_id))
     with scratch_folder(workspace.settings.scratch) as folder:
-        # The rows are taken in from here, and they need what they were delivered with.
+        # The rows are taken in from this folder, and need the secrets they were delivered with.
         written = write_rejects(workspace, batch_id, folder, with_secrets=True)
         if not written:
-            # They may wait in a batch that an earlier run opened and did not bring to its end.
+            # A batch that an earlier run opened and did not finish may have them.
             waiting = waiting_correction(workspace, batch_id)
             if waiting is not None:
                 get_run_logger().info("Batch %s has these rows, and goes on", waiting)
@@ -53,12 +53,12 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus
 
 @task(name="open batch", task_run_name="open batch {batch_id}", **FROM_LEDGER)
 def open_batch(batch_id: int, *, from_the_start: bool = False) -> BatchStatus:
-    """Find a batch to go on with; from the start forgets its rows, while nothing is applied.
+    """Find a batch to continue; from the start, its rows are forgotten if nothing is applied.
 
-    A run forgets them once, and goes on from there when it is begun again. One that waited for a
-    decision about the batch goes on by what became of it.
+    A run forgets them only once, and continues from there when it is retried. A run that waited for
+    a decision continues with the batch as decided.
 
-    Raises BatchUnknown, BatchStateError for a batch that cannot go on, and EvidenceBroken where a
+    Raises BatchUnknown, BatchStateError for a batch that cannot continue, and EvidenceBroken if a
     kept file of it is not what was delivered.
     """
     workspace = open_workspace()
@@ -80,7 +80,7 @@ def _has_rewound(connection: psycopg.Connection, batch_id: int, run: FlowRun | N
 
 @task(name="count rows", task_run_name="count rows of batch {batch_id}", **REMEMBERED)
 def count_rows(batch_id: int) -> Counts:
-    """Rows by record kind and state before a rerun touches them; a Retry compares with the same."""
+    """Rows by record kind and state before a rerun; a Retry compares with the same counts."""
     workspace = open_workspace()
     with workspace.database.connect() as connection:
         report = build_report(workspace, connection, batch_id)

@@ -1,7 +1,7 @@
-"""What a run is called: the name somebody gave it, or else what it does.
+"""The name of a run: the one somebody gave it, or else a description of what it does.
 
-Prefect makes up a name for every run, and its page puts one into the form. Only such a name is
-replaced; a flow whose `flow_run_name` is a text would overwrite any other as well.
+Prefect makes up a name for every run, and its page suggests one in the form. Only such names are
+replaced; a textual `flow_run_name` would overwrite all others as well.
 """
 
 import re
@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from coolname.data import config as words_of  # Prefect makes its names with it.
+from coolname.data import config as words_of  # Prefect makes up its names with this library.
 from prefect.context import FlowRunContext
 
 from connectors.printable import shown
@@ -22,13 +22,13 @@ PAGE = re.compile(
     r"(alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|omicron|pi|rho"
     r"|sigma|tau|upsilon|phi|chi|psi|omega)[0-9]*-[a-z]+(-[a-z]+)*"
 )
-"""What the form of Prefect's page suggests: `gamma3-orionis-belt`."""
+"""The form of names that Prefect's page suggests: `gamma3-orionis-belt`."""
 
 
 def called(what: Callable[[Mapping[str, Any]], str]) -> Callable[[], str]:
     """For `@flow(flow_run_name=...)`: `what` makes the name from the run's parameters.
 
-    They are what somebody typed, and lists of runs show a name in one line.
+    Parameters are typed by people, and lists of runs show a name in one line.
     """
 
     def name() -> str:
@@ -57,7 +57,7 @@ def _vocabulary() -> frozenset[str]:
 
 
 def day_of(as_of: date | None, zone: ZoneInfo) -> date:
-    """The day a reconciliation speaks of: as asked, or that for which its run was scheduled."""
+    """The day a reconciliation is about: as asked, or the day its run was scheduled for."""
     run = this_run()
     planned = run.expected_start_time if run else None
     return as_of or day_at(planned or datetime.now(UTC), zone)

@@ -1,7 +1,7 @@
-"""How a run ends: operators filter by these names, the message says what to do next.
+"""How a run ends: operators filter by the names of these states; messages say what to do next.
 
-A batch that is held, or was rejected, is a run that did not do what it was asked: its type is
-Failed, so that a list of failures, an automation or a calling script never takes it for done.
+A batch that is held or was rejected is a run that did not do what it was asked. Its type is Failed,
+so that a list of failures, an automation or a calling script never takes it for done.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ def end_state(batch: BatchStatus) -> RunState[Any]:
     """The state a run ends in; raises BatchStateError for a batch that is at no such end."""
     data = batch.model_dump(mode="json")
     if batch.stopped:
-        # Returned and not raised: the message says it, and a traceback would hide it.
+        # Returned and not raised, because a traceback would hide the message.
         return Failed(message=batch.stopped)
     if batch.taken:
         left = (
@@ -47,7 +47,7 @@ def end_state(batch: BatchStatus) -> RunState[Any]:
                 f"Nothing is applied: {batch.held_because}. Next: {decisions(batch.batch_id)}; "
                 "or a run of rerun-batch/rerun, which asks on its page."
             )
-            # Returned and not raised: no retry of a flow would change what a person has to decide.
+            # Returned and not raised, because a retry cannot replace a person's decision.
             return Failed(name=HELD, message=f"{counted(batch)}. {todo}")
         case State.DISCARDED:
             todo = "Nothing of it is applied; deliver it corrected."
@@ -65,7 +65,7 @@ def end_state(batch: BatchStatus) -> RunState[Any]:
 
 
 def counted(batch: BatchStatus) -> str:
-    """The batch in one sentence: rows, errors, files refused and the first of these."""
+    """The batch in one sentence: rows, errors, refused files and the first of these."""
     rows = quantity(sum(batch.rows.values()), "row")
     errors = f"{batch.errors} of {rows} {agree(batch.errors, 'carries', 'carry')} HasError"
     sentence = f"Batch {batch.batch_id}: " + (errors if batch.errors else f"{rows}, no errors")

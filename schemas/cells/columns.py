@@ -1,7 +1,7 @@
-"""Typed columns from columns of text, vectorised and sound: never a value `reading` would not give.
+"""Typed columns from columns of text, vectorised and sound: every value is one `reading` gives.
 
-Whatever an expression here cannot vouch for stays null; such cells are decided by `reading.read`.
-So it is with the reasons why texts are no values of their kind.
+Values that an expression here cannot vouch for stay null, and `reading.read` decides about them.
+The same goes for the reasons why texts are not values of their kind.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ _ZONE_GIVEN, _ZONE_OPTIONAL = _TIME + "$", _TIME + "?$"
 _PLAIN_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _WALL_FORMAT = "%Y-%m-%dT%H:%M:%S"
 _WALL_LENGTH = 19
-# Year 0 is no year of the calendar; the first and the last year are left to the strict reader,
-# because there the offset can lead to a year that does not exist.
+# Year 0 does not exist. The first and the last year are left to the strict reader, because there an
+# offset can lead to a year that does not exist.
 _FIRST_MOMENT, _LAST_MOMENT = datetime(2, 1, 1), datetime(9999, 1, 1)  # noqa: DTZ001
 
-# Names of the parts that are computed once and used by two columns.
+# Names of parts that are computed once and used by two columns.
 _WALL, _ZONE, _SOUND = "__wall", "__zone", "__sound"
 _BOOLEANS = {"True": True, "False": False, "true": True, "false": False}
 
@@ -35,22 +35,22 @@ OFFSETS: dict[str, int] = {"": 0, "Z": 0} | {
     for minutes in range(MAX_OFFSET_MINUTES + 1)
     if minutes % 15 == 0
 }
-"""Minutes by offset text, for the offsets in use; any other is left to the strict reader."""
+"""Minutes by offset text, for the offsets in use; others are left to the strict reader."""
 
 
 def type_cells(cells: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """The typed frame (`frame_types.frame_schema`) of a frame of text: a column for each field.
+    """The typed frame (`frame_types.frame_schema`) of a frame of texts: columns for each field.
 
-    A value is null where the cell is absent, or where it is left to `reading.read`.
+    A value is null if the cell is absent, or if it is left to `reading.read`.
     """
     return type_fields(cells, table.delivered)
 
 
 def type_fields(cells: pl.DataFrame, fields: Sequence[Field]) -> pl.DataFrame:
-    """The same of some fields."""
+    """The same for some fields."""
     parts = [expression for field in fields for expression in _parts(field)]
     columns = [expression for field in fields for expression in _typed(field)]
-    # Two steps, because an expression used by two columns is computed twice within one.
+    # Two steps, because within one, an expression used by two columns is computed twice.
     return cells.with_columns(parts).select(columns)
 
 
@@ -102,7 +102,7 @@ def _instant_columns(field: Field) -> list[pl.Expr]:
     name = field.name
     wall, offset = pl.col(name + _WALL), pl.col(name + _ZONE)
     known = pl.col(name + _SOUND) & offset.is_not_null()
-    # Arithmetic on integers: an expression of durations is evaluated row by row.
+    # Integer arithmetic, because an expression of durations is evaluated row by row.
     instant = wall.cast(pl.Int64) - offset.cast(pl.Int64) * MINUTE
     columns = [pl.when(known).then(instant).cast(pl.Datetime("us", "UTC")).alias(name)]
     if field.kind in FRAME_COMPANIONS:
@@ -123,7 +123,7 @@ def _wall_columns(name: str) -> list[pl.Expr]:
 
 
 def to_datetime(text: pl.Expr, form: str) -> pl.Expr:
-    """The time that a text of this form says; null where there is none."""
+    """The time given by a text of this form; null if there is none."""
     return text.str.to_datetime(form, strict=False, time_unit="us")
 
 
@@ -137,7 +137,7 @@ _TEXT = pl.col("text")
 _BODY = _TEXT.str.strip_chars(" \t")
 _INTEGER = r"^[+-]?[0-9]+$"
 _MOST_DIGITS = 19
-"""A whole number of more digits does not fit 64 bits; one of so many fits them without a sign."""
+"""A whole number with more digits does not fit 64 bits; this many fit if unsigned."""
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?$"
 _NOT_FINITE = r"^[+-]?([nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
 _DAY, _DAY_LENGTH = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}", 10
@@ -147,7 +147,7 @@ _CLOCK = (
 )
 _OF_A_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?$"
 _KEPT_DIGITS = 6
-"""Of the fraction of a second."""
+"""Digits of a second's fraction that are kept."""
 _WORDS = ("true", "false", "1", "0")
 
 
@@ -166,7 +166,7 @@ def why_unread(kind: Kind, texts: pl.Series) -> pl.DataFrame:
         case Kind.BOOLEAN:
             read = _BODY.str.to_lowercase().is_in(_WORDS)
             code = pl.when(~read).then(pl.lit("Boolean"))
-    # What is the same for all texts takes its height from them.
+    # A constant column takes its height from the texts.
     return frame.with_columns(code.alias(CODE), nothing.alias(DETAIL)).drop("text")
 
 

@@ -1,4 +1,4 @@
-"""Times as a count since an epoch: days as a spreadsheet counts them, or seconds of Unix."""
+"""Times as a count since an epoch: days as a spreadsheet counts them, or Unix seconds."""
 
 import math
 import re
@@ -10,23 +10,23 @@ from typing import NamedTuple
 
 _DAY = 86_400
 _MOST_OPEN = Decimal("0.0005")
-"""Seconds: no number of days is taken for a time that is further from it."""
+"""The most seconds between a number of days and the time it is taken for."""
 _PLACES = 6
-"""Digits that are kept of the fraction of a second."""
+"""Digits of a second's fraction that are kept."""
 _LAST = datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001
 
 
 class Count(NamedTuple):
     epoch: datetime
-    """The time whose number is 0; an instant, or a wall clock."""
+    """The time with the number 0; an instant, or a wall clock."""
     seconds: Decimal
-    """How many a step has."""
+    """The seconds of one step."""
     form: re.Pattern[str]
     unit: str
     least: int = 0
-    """The first number that is sure."""
+    """The first number that is certain."""
     remark: str = ""
-    """Why those before it are not."""
+    """Why numbers before it are not."""
 
 
 _DAYS = re.compile(r"[0-9]{1,7}(?:[.][0-9]{1,15})?")
@@ -37,7 +37,7 @@ EPOCHS: Mapping[str, Count] = {
         Decimal(_DAY),
         _DAYS,
         "days",
-        # Before it `excel` counts a 29 February 1900 that never was, and others do not.
+        # Before this day `excel` counts a 29 February 1900 that never existed; others do not.
         61,
         "a day before 1 March 1900, which spreadsheets number differently",
     ),
@@ -54,11 +54,11 @@ EPOCHS: Mapping[str, Count] = {
 }
 """Name of a form -> what its numbers count."""
 INSTANTS = frozenset(name for name, of in EPOCHS.items() if of.epoch.tzinfo)
-"""Those of which each number is a moment, whatever zone it was written in."""
+"""Forms whose numbers are instants, whatever zone they were written in."""
 
 
 def counted_time(text: str, form: str) -> datetime | str:
-    """The time that a number of a form of `EPOCHS` says; or why it says none."""
+    """The time given by a number in a form of `EPOCHS`, or why it gives none."""
     count = EPOCHS[form]
     if count.form.fullmatch(text) is None:
         return f"not a number of {count.unit} of {form}"
@@ -66,7 +66,7 @@ def counted_time(text: str, form: str) -> datetime | str:
 
 
 def time_at(number: Decimal, count: Count) -> datetime | str:
-    """The time of a number of steps since an epoch; or why it has none."""
+    """The time of a number of steps since an epoch, or why it has none."""
     if number < count.least:
         return count.remark
     seconds = seconds_of(number) if count.seconds == _DAY else number * count.seconds
@@ -81,10 +81,10 @@ def time_at(number: Decimal, count: Count) -> datetime | str:
 
 
 def seconds_of(days: Decimal) -> Decimal | None:
-    """The seconds that a number of days stands for: the shortest of those that it may be.
+    """The seconds that a number of days stands for, with as few decimals as possible.
 
-    Its last digit leaves open which of them it is, and so does a double of its size. It is never
-    a time of the next day; None: there is no other.
+    The number's last digit, and a double of its size, leave a range open. A time of the next day is
+    never chosen; None if there is no other.
     """
     seconds, (_, _, exponent) = days * _DAY, days.as_tuple()
     last_digit = Decimal(1).scaleb(int(exponent)) / 2

@@ -1,6 +1,6 @@
-"""The forms that the times of a feed are written in: each text has one reading by them, or none.
+"""The forms in which a feed writes times: by them a text has exactly one reading, or none.
 
-Where two forms would read one text as two times, nobody knows which one is meant: the text is none.
+If two forms would read a text as two different times, it is not clear which is meant: it has none.
 """
 
 import re
@@ -14,7 +14,7 @@ from schemas.cells.dates import DateForm, Zones, date_form, date_parts, outline
 
 _YEARS, _DAYS = (2001, 2026, 2012, 1011), ((2, 3), (11, 10), (1, 12), (12, 31))
 _CLOCKS = ((4, 5, 6, 70_000), (0, 0, 0, 0), (11, 12, 10, 120_000))
-"""Of times whose parts may be others as well: a day, a month, two digits of a year."""
+"""Times whose parts may also be other parts: a day, a month, two digits of a year."""
 _CLOCK = frozenset("HIMSfp")
 """Directives of a time of day."""
 _OFFSETS = ("Z", "+0100", "+01:00", "-02")
@@ -26,17 +26,17 @@ class DateForms:
     """How a feed writes dates and times; the default is ISO 8601."""
 
     texts: tuple[str, ...] = ()
-    """Directives, or names of `EPOCHS`: each time is written in one of them."""
+    """Directives, or names of `EPOCHS`; each time is written in one of these forms."""
     zeros_dropped: bool = False
     """Whether digits of a date lack their leading zeros."""
     months: tuple[str, ...] = ()
-    """What the twelve months are called; none: in English."""
+    """The names of the twelve months; empty: English names."""
     zones: Zones = ()
-    """What the names of zones that stand beside times mean: an offset, or the rules of a zone."""
+    """The meaning of zone names beside times: an offset, or the rules of a zone."""
     year_zero: int = 0
-    """Which year of ours is the year 0 of the feed: 2018, where 8 is 2026."""
+    """Which year is the feed's year 0: 2018, if 8 is 2026."""
     decimal: str = "."
-    """What stands before the fraction of a number of days or seconds."""
+    """The sign before the fraction of a number of days or seconds."""
 
     @property
     def counted(self) -> bool:
@@ -45,12 +45,12 @@ class DateForms:
 
     @property
     def outlines(self) -> tuple[str, ...]:
-        """For each form a pattern that its texts fit, and maybe others; with what polars has."""
+        """For each form a pattern that all its texts match, and perhaps others; for polars."""
         number = r"[0-9]+(?:[.,][0-9]+)?"
         return tuple(number if form in EPOCHS else outline(form) for form in self.texts)
 
     def wall(self, text: str) -> datetime | str:
-        """The time that a text says, with its offset or zone if it has one; or why it says none."""
+        """The time in a text, with its offset or zone if it has one; or why there is none."""
         walls = self._walls(text)
         first = next((wall for _, wall in walls if isinstance(wall, datetime)), None)
         if first is None:
@@ -58,14 +58,14 @@ class DateForms:
         return _two_times(walls) or first
 
     def says_a_day(self, text: str) -> bool:
-        """Whether a text says a day, and no time of it."""
+        """Whether a text gives a day without a time of day."""
         return any(
             isinstance(wall, datetime) and not _has_clock(form, text)
             for form, wall in self._walls(text)
         )
 
     def ambiguous(self) -> tuple[str, str] | None:
-        """A text that two of the forms read as two times, and how; None: none was found."""
+        """A text that two forms read as two times, and how; None if none was found."""
         for written_in in self.texts if len(self.texts) > 1 else ():
             for text in self._written(written_in):
                 if two := _two_times(self._walls(text)):
@@ -73,7 +73,7 @@ class DateForms:
         return None
 
     def _walls(self, text: str) -> list[tuple[str, datetime | str]]:
-        """By form the time that a text says, or why it says none."""
+        """By form, the time in a text, or why there is none."""
         return [(form, self._wall(form, text)) for form in self.texts]
 
     def _wall(self, form: str, text: str) -> datetime | str:
@@ -85,7 +85,7 @@ class DateForms:
         return self.form(form).wall(text)
 
     def form(self, text: str) -> DateForm:
-        """The form of a text of directives, with the names and years of the feed; raises NoForm."""
+        """The form of a text of directives, with the feed's names and years; raises NoForm."""
         return date_form(
             text,
             zeros_dropped=self.zeros_dropped,
@@ -95,7 +95,7 @@ class DateForms:
         )
 
     def _written(self, form: str) -> Iterator[str]:
-        """Texts as a form writes times, with and without zeros; not each of them need be one."""
+        """Texts as a form writes times, with and without zeros; not all of them need be valid."""
         if form in EPOCHS:
             yield from (text.replace(".", self.decimal) for text in _COUNTS)
             return
@@ -127,11 +127,11 @@ def _has_clock(form: str, text: str) -> bool:
 
 
 def _two_times(walls: Sequence[tuple[str, datetime | str]]) -> str | None:
-    """What is said of one text that two forms read as two times; None: all read the same one."""
+    """What two forms read differently in one text; None if all read the same time."""
     read = [(form, wall) for form, wall in walls if isinstance(wall, datetime)]
     for form, wall in read[1:]:
         first_form, first = read[0]
-        # One moment with two offsets is two times too: the offset is kept.
+        # One instant with two offsets counts as two times, because the offset is kept.
         if (wall.replace(tzinfo=None), wall.tzinfo) != (first.replace(tzinfo=None), first.tzinfo):
             return f"{first.isoformat()} as {first_form}, and {wall.isoformat()} as {form}"
     return None

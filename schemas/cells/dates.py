@@ -1,8 +1,9 @@
-"""Dates as a feed writes them: one form of `strptime` directives, kept to letter by letter.
+"""Dates as a feed writes them: a form of `strptime` directives, applied letter by letter.
 
-`datetime.strptime` takes a digit less where the rest still fits, any blanks for a blank, letters in
-any case, and a weekday that is not that of the day. So `1022026` is a day in `%d%m%Y`, though it is
-the 1st or the 10th of some month. What is read here has one reading, and nothing in it disagrees.
+`datetime.strptime` accepts a digit less where the rest still fits, any blanks for a blank, letters
+in any case, and a weekday that is not the day's. So `1022026` is a day in `%d%m%Y`, though it may
+be the 1st or the 10th of a month. Here, an accepted text has one reading, and no part contradicts
+it.
 """
 
 import re
@@ -14,9 +15,9 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 Token = tuple[str | None, str]
-"""A directive, or else text that stands as it is."""
+"""A directive, or else text that stands for itself."""
 Zones = tuple[tuple[str, tzinfo], ...]
-"""The names of zones in a feed, with what they mean."""
+"""Names of zones in a feed, with their meanings."""
 _WIDTHS = {
     **dict.fromkeys("dmyHIMSVUW", 2),
     **dict.fromkeys("YG", 4),
@@ -24,13 +25,13 @@ _WIDTHS = {
     "j": 3,
     "f": 6,
 }
-"""Digits of each directive that is a number."""
+"""Digits of each numeric directive."""
 _WHOLE = ("Y", "G", "y", "u", "w")
-"""Those that are never written shorter; a year of an era is, where it stands alone: `R8/10/31`."""
+"""Directives never written shorter, except an era's year that stands alone: `R8/10/31`."""
 _FIRST_YEAR = 1850
-"""One before it that another calendar makes is of ours, written as it is: 2026 is not 1483."""
+"""An earlier year from another calendar is really one of ours: 2026 is not 1483."""
 _OF_ERA = 3
-"""Digits of `%Y` where years are counted from one of ours: `115`."""
+"""Digits of `%Y` if years are counted from a year zero: `115`."""
 _NAMES = {
     "b": "[A-Za-z]{3}",
     "B": "[A-Za-z]{3,9}",
@@ -39,21 +40,21 @@ _NAMES = {
     "p": "[AaPp][Mm]",
 }
 _CLOCK = frozenset("YmdHMSf")
-"""What most forms have: parts of a time that are numbers, each told by itself."""
+"""Numeric directives that most forms consist of, each of which is read by itself."""
 _MONTHS = ("b", "B")
 _ZONE = "Z"
-"""The directive of a name that a feed says the meaning of."""
+"""The directive for names whose meaning a feed states."""
 _OFFSET = r"Z|[+-][0-9]{2}(?::?[0-9]{2}|(?![0-9:]))"
-"""Its minutes may lack where nothing of it could be taken for them."""
+"""An offset; minutes may be missing if nothing after it could be taken for them."""
 NO_SUCH = ": no such day or time exists"
 _TOKEN = re.compile(r"%(.)|([^%]+)", re.DOTALL)
 
 _Names = Mapping[str, Sequence[str]]
-"""By directive the names that a feed states: of months in any case, and of zones."""
+"""By directive, the names that a feed states: of months in any case, and of zones."""
 
 
 class NoForm(ValueError):
-    """A text that states no form of dates, and why."""
+    """A text that is no form of dates, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +63,15 @@ class DateForm:
     pattern: re.Pattern[str]
     directives: tuple[str, ...]
     runs: tuple[tuple[re.Pattern[str], int], ...] = ()
-    """Where zeros may be missing: the parts of the form, and the width of each that is a number."""
+    """If zeros may be missing: the parts of the form, with the width of each numeric part."""
     months: tuple[str, ...] = ()
-    """What the twelve months are called; none: in English."""
+    """The names of the twelve months; empty: English names."""
     zones: Zones = ()
     year_zero: int = 0
-    """Which year of ours is the year 0 of the feed."""
+    """Which year is the feed's year 0."""
 
     def wall(self, text: str) -> datetime | str:
-        """The time that a text says, with its offset or zone if it has one; or why it says none."""
+        """The time in a text, with its offset or zone if it has one; or why there is none."""
         match = self.pattern.fullmatch(self._filled(text))
         if match is None:
             return f"not written as {self.text}{self._names_expected}"
@@ -91,7 +92,7 @@ class DateForm:
 
     @property
     def _names_expected(self) -> str:
-        """Which names a text may have, as whoever corrects it is told."""
+        """Which names a text may contain, for the person who corrects it."""
         stated = _stated(self.months, self.zones)
         names = ["English names"] if {*self.directives} & {*"aAbB"} - {*stated} else []
         names += [
@@ -102,7 +103,7 @@ class DateForm:
         return f", with {' and '.join(names)}" if names else ""
 
     def _month(self, name: str) -> str:
-        # As the pattern finds it: `casefold` keeps the two Turkish letters i apart.
+        # Matched like the pattern matches: `casefold` keeps the two Turkish letters i apart.
         return next(
             f"{number:02}"
             for number, one in enumerate(self.months, 1)
@@ -122,7 +123,7 @@ class DateForm:
 
 
 def _time_of_parts(found: Mapping[str, str]) -> datetime | None:
-    """The time of its parts, as they are written, but for a zone; None: there is none."""
+    """The time from its parts as written, without a zone; None if there is none."""
     try:
         if _CLOCK.issuperset(found):
             numbers = {name: int(_padded(name, text)) for name, text in found.items()}
@@ -153,14 +154,14 @@ def _agrees(name: str, text: str, wall: datetime) -> bool:
 
 class DatePart(NamedTuple):
     directive: str | None
-    """None: a text that stands as it is."""
+    """None for text that stands for itself."""
     text: str
     may_be_short: bool
-    """Whether it may have fewer digits than it usually has."""
+    """Whether it may have fewer digits than usual."""
 
 
 def date_parts(text: str) -> Iterator[DatePart]:
-    """The parts of a form that `date_form` takes."""
+    """The parts of a form that `date_form` accepts."""
     tokens = _tokens(text)
     for at, (name, literal) in enumerate(tokens):
         number = name in _WIDTHS and name not in _WHOLE
@@ -168,7 +169,7 @@ def date_parts(text: str) -> Iterator[DatePart]:
 
 
 def outline(text: str) -> str:
-    """A pattern that each text of a form fits, and maybe others; with nothing polars lacks."""
+    """A pattern that all texts of a form match, and perhaps others; usable in polars."""
     parts = []
     for name, literal in _tokens(text):
         if name is None:
@@ -191,10 +192,10 @@ def date_form(
 ) -> DateForm:
     """The form that a text of directives states; raises NoForm.
 
-    `%b` and `%B` are one of `months`, where any are stated, and `%Z` is one of `zones`. A number
-    needs its full width, unless signs that are no digits, or the ends, are on both of its sides.
-    With `zeros_dropped` digits in a row may lack zeros on their left, as a number does. `%y` and
-    `%Y` count from `year_zero`, where that is another year than ours.
+    `%b` and `%B` are one of `months`, if any are stated, and `%Z` is one of `zones`. A number needs
+    its full width unless it has non-digits, or the ends of the text, on both sides. With
+    `zeros_dropped`, a run of digits may lack zeros on its left, as a number does. `%y` and `%Y`
+    count from `year_zero`, if that is not our year 0.
     """
     tokens = _tokens(text)
     names = tuple(name for name, _ in tokens if name)
@@ -255,14 +256,14 @@ def _part(tokens: Sequence[Token], at: int, stated: _Names, year_zero: int = 0) 
 
 
 def _stands_alone(tokens: Sequence[Token], at: int, stated: _Names) -> bool:
-    """Whether a number has signs that are no digits, or the ends, on both of its sides."""
+    """Whether a number has non-digits, or the ends of the text, on both sides."""
     before = tokens[at - 1] if at else (None, " ")
     after = tokens[at + 1] if at + 1 < len(tokens) else (None, " ")
     return _separates(before, -1, stated) and _separates(after, 0, stated)
 
 
 def _runs(tokens: Sequence[Token], stated: _Names) -> Iterator[tuple[re.Pattern[str], int]]:
-    """Each part of a form, with the width that its zeros fill; 0 for what has none to fill."""
+    """Each part of a form, with the width its zeros fill; 0 for a part without such zeros."""
     for numbers, group in groupby(tokens, key=lambda token: token[0] in _WIDTHS):
         run = list(group)
         if not numbers:
@@ -278,7 +279,7 @@ def _separates(token: Token, sign: int, stated: _Names) -> bool:
     name, literal = token
     if name is None:
         return not literal[sign].isdigit()
-    # Names of months that a feed states have no digits, and those of zones may.
+    # Stated names of months contain no digits; names of zones may.
     return name in _MONTHS and name in stated
 
 

@@ -1,4 +1,4 @@
-"""Columns of texts that a spreadsheet would take for formulas, by the rule of one text."""
+"""Columns of texts that a spreadsheet would take for formulas, by the same rule as one text."""
 
 import polars as pl
 
@@ -6,7 +6,7 @@ from schemas.cells.formulas import FORMULA, NUMBER
 
 
 def formulas(texts: pl.Expr) -> pl.Expr:
-    """Which texts are taken for a formula; a number is none, and neither is null."""
+    """Which texts are taken for a formula; numbers and nulls are not."""
     number = texts.str.contains(f"^{NUMBER}$")
     return (texts.str.contains(FORMULA) & ~number).fill_null(value=False)
 

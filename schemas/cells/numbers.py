@@ -1,6 +1,6 @@
 """Numbers as a feed writes them: in the forms that it states by examples, and in no other.
 
-An example is how one is written: `-1`, `1-`, `(1)`, `1 DR`. What stands around its 1 stands around
+An example shows how one is written: `-1`, `1-`, `(1)`, `1 DR`. The text around its 1 stands around
 every number of that form; a blank in it is one blank of any kind.
 """
 
@@ -19,19 +19,19 @@ from schemas.counting import quantity
 
 BLANKS = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}"
 AROUND = " \t"
-"""Blanks around a cell that are no part of it."""
+"""Blanks around a cell that are not part of it."""
 BLANK = "blank"
 """As a sign between thousands: a blank of any kind."""
 GROUPS, LAST_GROUP = {"thousands": 3, "lakh": 2}, 3
-"""How many digits each group of a number has, and how many the last one has whatever they are."""
+"""The digits of each group of a number, and of its last group in any case."""
 NEGATIVE, POSITIVE = ("-1",), ("1", "+1")
 BESIDE, OVERPUNCHED = "beside", "overpunched"
-"""Where the sign of a number is: beside its digits, or in the last of them."""
+"""The place of a number's sign: beside its digits, or in the last of them."""
 _ABOVE, _BELOW = "{ABCDEFGHI", "}JKLMNOPQR"
-"""What the last digit from 0 to 9 is, of a number above zero and of one below it."""
+"""The last digit from 0 to 9 of a number above zero, and of one below it."""
 _PUNCHED = {sign: str(at) for signs in (_ABOVE, _BELOW) for at, sign in enumerate(signs)}
 _STATED = "\ue000"
-"""What stands for the sign of a currency that ends with the decimal sign: no text has it."""
+"""Stands for a currency sign that ends with the decimal sign; no text contains it."""
 _ONE = re.compile(r"([^0-9]*)1([^0-9]*)")
 _DIGIT = r"\p{Nd}"
 _BEHIND = rf"\.[0-9]{{1,{MOST_SCALE}}}"
@@ -45,34 +45,34 @@ class NoNumberForm(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NumberForm:
-    """How a feed writes numbers; the default is how the service document does."""
+    """How a feed writes numbers; the default is the service document's form."""
 
     decimal: str = "."
     thousands: str = ""
-    """What stands between groups of digits; `BLANK`: any one blank."""
+    """The sign between groups of digits; `BLANK`: any single blank."""
     negative: tuple[str, ...] = NEGATIVE
-    """Examples of minus one; none: no number is below zero."""
+    """Examples of minus one; empty if no number is below zero."""
     positive: tuple[str, ...] = POSITIVE
     """Examples of one."""
     currency: tuple[str, ...] = ()
-    """Examples of one with a sign or code of a currency, which a number may have or not."""
+    """Examples of one with a currency sign or code, which numbers may have or not."""
     percent: str | None = None
-    """Of numbers with a percent sign behind them, `share`: 5 % is 0.05; `points`: it is 5."""
+    """What a percent sign after a number means: as a `share`, 5 % is 0.05; in `points`, it is 5."""
     implied: int = 0
-    """How many of the last digits stand behind a decimal sign that is not written."""
+    """How many of the last digits are decimals although no decimal sign is written."""
     groups: str = "thousands"
-    """Which of `GROUPS` the digits are in, if any sign stands between them."""
+    """How digits are grouped, a key of `GROUPS`, if a sign stands between groups."""
     decimals: int | None = None
-    """How many digits may stand behind the decimal sign; 0: nor may that. None: any number."""
+    """The most decimals; 0: no decimal sign either. None: any number of decimals."""
     zero: tuple[str, ...] = ()
-    """Texts without a digit that say zero."""
+    """Texts without a digit that mean zero."""
     sign: str = BESIDE
-    """`BESIDE`, as the examples show; `OVERPUNCHED`: the last digit is a sign as well."""
+    """`BESIDE`, as the examples show; `OVERPUNCHED`: the last digit is also the sign."""
 
     def plain(self, text: pl.Expr) -> pl.Expr:
-        """The number that each text says, with a decimal point; a text that says none is marked.
+        """The number in each text, with a decimal point; a text that is not a number is marked.
 
-        A text without a digit stays as it is: it may be told by its name, as NaN is.
+        A text without a digit stays as it is, because it may be recognised by name, like NaN.
         """
         found = text.map_batches(self._plain, return_dtype=pl.String, is_elementwise=True)
         if not self.zero:
@@ -83,7 +83,7 @@ class NumberForm:
         )
 
     def _plain(self, texts: pl.Series) -> pl.Series:
-        """Most numbers have nothing around them, and are told without a look for what that is."""
+        """Convert numbers; those with nothing around their digits take a shorter way."""
         text = pl.lit(texts)
         if self.sign == OVERPUNCHED:
             return pl.select(self._overpunched(text)).to_series()
@@ -104,7 +104,7 @@ class NumberForm:
         if words := "|".join(_ending_with_point(self)):
             body = body.str.replace(rf"(?:{words})([0-9])", f"{_STATED}$1")
             signs = {re.sub(rf"(?:{words})1", f"{_STATED}1", key): signs[key] for key in signs}
-        # Of `Rs.500` nobody knows whether its point is the end of a word, unless that is stated.
+        # Whether the point in `Rs.500` ends a word is unknown unless that is stated.
         unknown = body.str.contains(rf"\p{{L}}{re.escape(self.decimal)}[0-9]")
         unknown |= text.str.contains(_STATED)
         around = body.str.replace(_core(self), "1").str.replace_all(f"[{BLANKS[1:]}]", " ")
@@ -123,13 +123,13 @@ class NumberForm:
         return pl.when(known).then(number).otherwise(self._marked(text))
 
     def _marked(self, text: pl.Expr) -> pl.Expr:
-        """What stands for a text that says no number, where that is not told by itself."""
+        """The mark on a text that is not a number, unless it has no digit."""
         marked = pl.concat_str(text, pl.lit(f"{UNFIT} ({self.description})"))
         return pl.when(text.str.contains(_DIGIT)).then(marked).otherwise(text)
 
     @property
     def around(self) -> Mapping[tuple[str, str], str]:
-        """What may stand before the digits and behind them, one blank for each; and its sign."""
+        """What may stand before and after the digits, with one blank for any; and its sign."""
         return {tuple(text.split("1")): sign for text, sign in _signs(self).items()}  # type: ignore[misc]
 
     @property
@@ -139,7 +139,7 @@ class NumberForm:
 
     @property
     def whole(self) -> "NumberForm":
-        """The same for whole numbers, which have no decimals, and of which none is an amount."""
+        """The same for whole numbers, which have no decimals and are never amounts."""
         return replace(self, implied=0, decimals=None, zero=(), sign=BESIDE)
 
     @property
@@ -149,7 +149,7 @@ class NumberForm:
 
     @property
     def description(self) -> str:
-        """The form, as whoever corrects a number is told it."""
+        """The form, for the person who corrects a number."""
         parts = [f"decimal sign is {self.decimal!r}"]
         if self.implied:
             parts = [f"digits alone, the last {self.implied} of them decimals"]
@@ -187,28 +187,28 @@ class NumberForm:
         return pl.concat_str(core, pl.lit("e-2")) if self.percent == "share" else core
 
     def _with_point(self, digits: pl.Expr) -> pl.Expr:
-        """Digits with the point that nobody wrote, and without zeros before the number."""
+        """Digits with their implied point, and without leading zeros."""
         padded = digits.str.zfill(self.implied + 1)
         whole = padded.str.head(-self.implied).str.replace("^0+([0-9])", "$1")
         return pl.concat_str(whole, pl.lit("."), padded.str.tail(self.implied))
 
 
 _NO_CURRENCY = set("+-()%\u2212\u2013")
-"""Of a currency they would hide whether a number is below zero, or a share."""
+"""Not allowed in a currency: they would hide a number's sign, or that it is a share."""
 
 
 def plain_number(text: str) -> Decimal | None:
-    """The number that a text says in plain digits, none of them lost; None: it says none."""
+    """The exact number that a text of plain digits gives; None if it gives none."""
     return Decimal(text) if _DIGITS.fullmatch(text) else None
 
 
 def exact_number(text: str) -> Decimal | None:
-    """The same of a text that may also say a power of ten, as an amount of a record may."""
+    """The same for a text that may have a power of ten, as a record's amount may."""
     return Decimal(text) if _EXACT.fullmatch(text) else None
 
 
 def check_forms(form: NumberForm) -> None:
-    """Refuse examples that state nothing, or of which one is both signs; raises NoNumberForm."""
+    """Refuse examples that state nothing or have both signs; raises NoNumberForm."""
     of_signs = [_around(one) for one in (*form.negative, *form.positive)]
     for one in form.currency:
         text = "".join(_around(one))
@@ -218,7 +218,7 @@ def check_forms(form: NumberForm) -> None:
             why = "what says the sign of a number is beside it"
             raise NoNumberForm(f"{one!r} is no currency: {why}")
     _check_overpunched(form)
-    # By no two examples one text is below zero and above it.
+    # No text may be below zero by one example and above it by another.
     sign_of: dict[str, str] = {}
     examples = [(one, "-") for one in form.negative] + [(one, "") for one in form.positive]
     for text, sign in (*((_plain_blanks(one), sign) for one, sign in examples), *_each_sign(form)):
@@ -237,9 +237,9 @@ def check_forms(form: NumberForm) -> None:
 
 
 def _check_overpunched(form: NumberForm) -> None:
-    """Refuse one letter right beside digits alone, which may be the last of them and their sign.
+    """Refuse a single letter right beside digits, which may be the last digit with its sign.
 
-    A brace is nothing else.
+    A brace cannot be anything else, so it is always refused.
     """
     signs = form.is_of_digits
     parts = [(one, _around(one)) for one in (*form.negative, *form.positive)]
@@ -254,7 +254,7 @@ def _check_overpunched(form: NumberForm) -> None:
 
 
 def _around(example: str) -> tuple[str, str]:
-    """What stands before the one of an example, and behind it."""
+    """The texts before and after the one of an example."""
     match = _ONE.fullmatch(example)
     if match is None:
         why, instead = "there is no 1 in it", ""
@@ -271,7 +271,7 @@ def _around(example: str) -> tuple[str, str]:
 
 @cache
 def _core(form: NumberForm) -> str:
-    """The digits of a number with what stands between them."""
+    """A pattern for the digits of a number with the signs between them."""
     whole = "[0-9]+"
     if form.thousands:
         size, sign = GROUPS[form.groups], _class(form.thousands)
@@ -282,19 +282,19 @@ def _core(form: NumberForm) -> str:
     point, most = re.escape(form.decimal), "" if form.decimals is None else form.decimals
     plain = form.percent == "share" or form.decimals is not None
     exponent = "" if plain else "(?:[eE][+-]?[0-9]+)?"
-    # Of `500. kr` nobody knows whose the point is. Where no currency is, nothing need be behind it.
+    # In `500. kr` the point may be the currency's. Without currencies, no digit need follow it.
     least = 1 if form.currency else 0
     return f"(?:{whole}(?:{point}[0-9]{{{least},{most}}})?|{point}[0-9]{{1,{most}}}){exponent}"
 
 
 @cache
 def _signs(form: NumberForm) -> Mapping[str, str]:
-    """What may stand around the digits, with 1 for them and one blank for each, and its sign."""
+    """What may stand around the digits, with 1 for them and one blank for any; and its sign."""
     return dict(_each_sign(form))
 
 
 def _each_sign(form: NumberForm) -> Iterator[tuple[str, str]]:
-    """The same by each of the examples: two of them may say one text."""
+    """The same for each of the examples; two of them may give one text."""
     currencies = [("", ""), *map(_around, form.currency)]
     percents = ("%", " %") if form.percent else ("",)
     for one in (*form.negative, *form.positive):
@@ -311,9 +311,9 @@ def _plain_blanks(text: str) -> str:
 
 @cache
 def _ending_with_point(form: NumberForm) -> tuple[str, ...]:
-    """Patterns of what stands before the digits as the sign of a currency, with a point at its end.
+    """Patterns of currency signs before the digits that end with a point.
 
-    The longest is first, so that none of them is taken for the end of another.
+    The longest comes first, so that none is taken for the end of another.
     """
     words = [before for before, _ in map(_around, form.currency) if before.endswith(form.decimal)]
     return tuple(

@@ -1,8 +1,8 @@
-"""What the text of one cell says, exactly: the slow, strict readers that decide.
+"""The exact meaning of one cell's text: the slow, strict readers that decide.
 
 The vectorised readers of `schemas.cells.columns` accept a subset of what is accepted here, with
-the same values; a cell they leave unread is decided by `read`, or, where many of a column are left,
-by `columns.why_unread` together. A reader returns the value or `Unread`.
+the same values. A cell they leave unread is decided by `read`, or by `columns.why_unread` if many
+cells of a column are left. A reader returns the value or `Unread`.
 """
 
 import re
@@ -15,24 +15,24 @@ from zoneinfo import ZoneInfo
 from schemas.field import Field, Kind
 
 SHOWN_CHARACTERS = 120
-"""How much of a delivered value an error shows."""
+"""The most characters of a delivered value that an error shows."""
 MORE = "…"
-"""Stands behind what it shows of a longer one."""
+"""Stands at the end of a shortened value."""
 
 UNFIT = "\0"
-"""What stands behind a text that is not what the feed says of it, before what is said of it: no
-delivered text has it."""
+"""Stands between a text that does not fit its feed's form and the explanation; no delivered text
+contains it."""
 INTEGER_BITS = {Kind.INTEGER: 32, Kind.INTEGER64: 64}
 MAX_OFFSET_MINUTES = 14 * 60
-"""Largest offset in use anywhere, and the service's own limit."""
+"""The largest offset in use anywhere, and the service's own limit."""
 MINUTE = 60_000_000
-"""In microseconds."""
+"""Microseconds of a minute."""
 
 NO_SUCH_TIME = "There is no such day, time or offset."
 NOT_ISO = "It is not written as ISO 8601."
 
 MOST_DIGITS = 1_000
-"""Of a number with more, written without a power of ten, nothing is known: no double is near it."""
+"""A number with more digits, written without a power of ten, is near no double."""
 
 _INTEGER = re.compile(r"[ \t]*([+-]?[0-9]+)[ \t]*", re.ASCII)
 _NUMBER = re.compile(
@@ -50,7 +50,7 @@ _TRUE, _FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Why a cell's text is no value of its kind."""
+    """Why a cell's text is not a value of its kind."""
 
     code: str
     facts: dict[str, str] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Moment:
 
     @property
     def instant(self) -> datetime:
-        """The same moment in UTC; an absent offset must have been refused before."""
+        """The same moment in UTC; a missing offset must have been refused before."""
         assert self.offset is not None
         return (self.wall - timedelta(minutes=self.offset)).replace(tzinfo=UTC)
 
@@ -92,7 +92,7 @@ def read_integer(kind: Kind, text: str) -> int | Unread:
         return Unread("Integer")
     digits = match[1].lstrip("+-").lstrip("0")
     bits = INTEGER_BITS[kind]
-    # A number of more digits than 2^63 has is out of range whatever they are; int() of it is slow.
+    # With more digits than 2^63, any number is out of range, and int() would be slow.
     value = int(match[1]) if len(digits) <= 19 else None
     if value is None or not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         return Unread("IntegerRange", {"limit": limit_of(kind)})
@@ -117,7 +117,7 @@ def read_number(text: str) -> Number | Unread:
 
 
 def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:
-    """An ISO 8601 extended time; nothing about it is guessed, least of all its offset."""
+    """An ISO 8601 extended time; nothing in it is guessed, least of all its offset."""
     match = _TIME.fullmatch(text)
     if match is None:
         return Unread("DateTime", {"detail": NOT_ISO})
@@ -127,7 +127,7 @@ def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:
         return offset
     numbers = [int(part or 0) for part in (*parts, fraction[:6].ljust(6, "0"))]
     try:
-        # The wall clock as written, the offset is kept beside it.
+        # The wall clock as written; the offset is kept beside it.
         wall = datetime(*numbers)  # type: ignore[arg-type] # noqa: DTZ001
     except ValueError:
         return Unread("DateTime", {"detail": NO_SUCH_TIME})
@@ -141,7 +141,7 @@ def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:
 
 
 def offset_minutes(zone: str | None) -> int | Unread | None:
-    """Minutes east of UTC of `Z`, `+02:00`, `+0200` or `+02`; None where no zone is given."""
+    """Minutes east of UTC of `Z`, `+02:00`, `+0200` or `+02`; None if no zone is given."""
     if not zone:
         return None
     if zone == "Z":
@@ -161,7 +161,7 @@ def zone_minutes(wall: datetime, zone: ZoneInfo, fold: int = 0) -> int:
 
 
 def instant_exists(wall: datetime, offset: int) -> bool:
-    """Whether there is such a moment in UTC: the first and the last day have hours that are not."""
+    """Whether the moment exists in UTC; on the calendar's first and last day some do not."""
     try:
         wall - timedelta(minutes=offset)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Readings: what the values of a column are, and which can be the same across types."""
+"""Readings: what the values of a column are, and which readings can be equal across types."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -10,9 +10,9 @@ from schemas.frame_types import Dtype
 
 class Reading(StrEnum):
     CELL = "text without a declared type"
-    """A CSV cell: numbers and times in it are read where both sides have one."""
+    """A CSV cell; numbers and times in it are read if both sides have one."""
     NUMBER = "exact number"
-    """Text that is a number of any length, as PostgreSQL's numeric is."""
+    """Text that is a number of any length, like PostgreSQL's numeric."""
     INTEGER = "integer"
     DECIMAL = "decimal"
     FLOAT = "double"
@@ -64,9 +64,9 @@ def reading_of(dtype: Dtype) -> Reading:
 
 
 def remark(left: Column, right: Column) -> str:
-    """What a reader should know about comparing these two; empty where there is nothing."""
+    """What a reader should know about comparing these two columns; empty if nothing."""
     if pl.Null in (left.dtype, right.dtype):
-        return ""  # Without a value there is nothing to compare it as.
+        return ""  # Without a value there is nothing to compare.
     readings = {left.reading, right.reading}
     if Reading.FLOAT in readings and len(readings) > 1 and readings <= NUMBERS:
         return "doubles are taken for the shortest decimal that names them"

@@ -1,4 +1,4 @@
-"""A text as people see it: whichever blank it has counts as a usual one, what shows nothing not."""
+"""A text as people see it: every blank is an ordinary one, and invisible characters are gone."""
 
 import polars as pl
 
@@ -6,6 +6,6 @@ from schemas.life import UNSEEN
 
 
 def as_seen(text: pl.Expr) -> pl.Expr:
-    """A text without blanks around it, with each blank in it a usual one, and nothing invisible."""
+    """A text without blanks around it, with ordinary blanks inside, and nothing invisible."""
     visible = text.str.replace_all(f"[{UNSEEN}]", "").str.replace_all(r"\s", " ")
     return visible.str.strip_chars(" ")

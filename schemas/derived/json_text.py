@@ -1,7 +1,7 @@
 """A whole record as text: canonical JSON and its hash, header templates, records inside a cell.
 
-Canonical JSON is the content of a record: the same values give the same bytes, here and in the SQL
-views, so that two records are equal exactly when their hashes are.
+Canonical JSON is the content of a record. The same values give the same bytes here and in the SQL
+views, so two records are equal exactly when their hashes are.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ def canonical_json(table: Table, record: Mapping[str, object]) -> str:
 
     Values: int, str, bool, `Number` or Decimal or float, `Moment` or (datetime, offset minutes),
     and canonical JSON text for nested fields. Raises ValueError or TypeError, naming the field, for
-    anything else: the values of a record were checked before.
+    anything else, because a record's values were checked before.
     """
     unknown = sorted(record.keys() - table.by_name.keys())
     if unknown:
@@ -48,7 +48,7 @@ def content_hash(canonical: str) -> str:
 
 
 def number_text(value: float | Decimal) -> str:
-    """The decimal a number stands for, without exponent and without zeros that say nothing.
+    """The decimal that a number stands for, without an exponent or redundant zeros.
 
     Exact: a float is written by its shortest round-trip text. Raises ValueError for NaN and
     infinities, which JSON cannot hold.
@@ -90,8 +90,8 @@ def read_json_record(table: Table, text: str) -> dict[str, str | None] | Unread:
     """The cells of a record given as a JSON or JSV object, one per column, as text.
 
     Numbers keep the text they were written with, booleans are `True` and `False`, nested values are
-    JSON again; null and absent are None. Names match in any case. A text that is no such record is
-    `Unread` with the code InnerRecord, whose `value` says why and shows no value.
+    JSON again; null and absent are None. Names match in any case. A text that is not such a record
+    gives `Unread` with the code InnerRecord, whose `value` says why without showing any value.
     """
     try:
         return record_cells(table, read_tree(text))
@@ -100,7 +100,7 @@ def read_json_record(table: Table, text: str) -> dict[str, str | None] | Unread:
 
 
 def record_cells(table: Table, tree: Tree) -> dict[str, str | None]:
-    """The cells of a record read before, one per column; raises ValueError for another value."""
+    """The cells of a parsed record, one per column; raises ValueError for any other value."""
     if not isinstance(tree, dict):
         raise ValueError(f"{json_name(tree)} where a {table.name} record is expected")
     members = spelled_members(table, tree, table.delivered)
@@ -112,9 +112,9 @@ def record_cells(table: Table, tree: Tree) -> dict[str, str | None]:
 def recognise(names: tuple[str, ...]) -> Table | None:
     """The one record that has all these fields and whose required fields are all among them.
 
-    Among several, the one that requires most of them wins; None if that does not decide. A record
-    inside another is never insert-batch data itself. A kind of our own is asked for where it is no
-    documented record.
+    Of several, the one with the most required fields wins; None if that is not a single one. A
+    record inside another is never insert-batch data itself. Kinds of our own are only considered if
+    no documented record fits.
     """
     given = {name.lower() for name in names}
     fitting = [

@@ -1,8 +1,8 @@
 """Read and write JSV, the text in which the service puts lists, maps and records into one cell.
 
 `[Client,"x,y"]`, `{k:"v,w"}`, `[{Name:a,FileSize:1}]`. JSV has no types: reading gives texts, lists
-and maps of texts. A text is quoted where it is empty or holds one of `" : , { } [ ]` CR LF, quotes
-inside it are doubled, and a member without a value is left out.
+and maps of texts. A text is quoted if it is empty or contains one of `" : , { } [ ]` CR LF; quotes
+inside it are doubled. A member without a value is left out.
 """
 
 import re
@@ -15,19 +15,19 @@ MOST_CHARACTERS = 4 * 1024 * 1024
 DEEPEST = 32
 
 Value: TypeAlias = "str | list[Value] | dict[str, Value]"
-"""What can be read."""
+"""Values that reading gives."""
 Writable: TypeAlias = "str | bool | int | Sequence[Writable] | Mapping[str, Writable] | None"
-"""What can be written; None only as a member's value, which leaves the member out."""
+"""Values that can be written; None only as a member's value, which leaves the member out."""
 
 _NEEDS_QUOTES = re.compile(r'[":,{}\[\]\r\n]')
 _QUOTED = re.compile(r'"((?:[^"]|"")*+)"')
 _BARE_NAME = re.compile(r'[^":,{}\[\]\r\n]+')
-# Times are written without quotes although they hold colons, so a value may hold them bare.
+# Times contain colons but are written without quotes, so a bare value may contain colons.
 _BARE_VALUE = re.compile(r'[^",{}\[\]\r\n]+')
 
 
 class Plain(str):
-    """A text that is written as it stands: a number, or a time, which is never quoted."""
+    """A text written as it stands, without quotes: a number or a time."""
 
     __slots__ = ()
 
@@ -59,7 +59,7 @@ def write(value: Writable) -> str:
 
 
 class _Reader:
-    """A place in the text, moved forward by what is read there."""
+    """A position in the text that moves forward as the text is read."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -69,7 +69,7 @@ class _Reader:
         raise ValueError(f"JSV is ill-formed at character {self.position + 1}: {problem}")
 
     def at(self, mark: str) -> bool:
-        """Step over the mark where it stands here."""
+        """Step over the mark if it stands here; says whether it did."""
         if not self.text.startswith(mark, self.position):
             return False
         self.position += len(mark)

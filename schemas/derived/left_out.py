@@ -1,6 +1,6 @@
-"""What a record is called that a reconciliation leaves out and no rule names: by its own state.
+"""The words for why a reconciliation leaves a record out because of the record's own state.
 
-An exclusion of a rule file has an id of its own beside these words.
+A rule file's exclusion has an id of its own instead of these words.
 """
 
 from schemas.breaks import Status
@@ -8,7 +8,7 @@ from schemas.derived.views import AGAIN, BY_KEY
 
 SUPERSEDED = "superseded"
 NO_LISTING = "no listing"
-"""Of insert-batch data: there is nothing to compare it with."""
+"""For insert-batch data: there is no listing to compare it with."""
 OWN: dict[str, tuple[Status, str]] = {
     "rejected": (Status.REJECTED, ""),
     "conflict": (Status.DUPLICATE, ""),
@@ -22,10 +22,10 @@ OWN: dict[str, tuple[Status, str]] = {
     "discarded": (Status.EXCLUDED, "discarded"),
     "listed": (Status.EXCLUDED, "listed"),
 }
-"""End state of a row -> its status and the word that stands for a rule; others are compared."""
+"""End state of a row -> its status and its word; rows in other states are compared."""
 WORDS = frozenset({NO_LISTING, *(word for _, word in OWN.values() if word)})
 
 
 def means_a_state(name: str) -> bool:
-    """Whether an id would be read as one of these words."""
+    """Whether a rule's id would be taken for one of these words."""
     return " ".join(name.split()).casefold() in WORDS

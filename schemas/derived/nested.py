@@ -1,9 +1,8 @@
-r"""Read lists, maps and records out of one cell, given as JSON or as JSV, into canonical JSON text.
+r"""Read lists, maps and records from one cell, given as JSON or as JSV, into canonical JSON text.
 
 Canonical: members in the field table's order and spelling, maps by key, nulls and blanks left out;
-equal values are equal texts. A number or a boolean in JSON is never taken for a text, because the
-text it would become need not be the one that was meant; what is no JSON is JSV, which has texts
-only.
+equal values are equal texts. A JSON number or boolean is never taken for a text, because that text
+might not be the one that was meant. Text that is not JSON is JSV, which has texts only.
 
 JSV has no escapes, so `["C:\new"]` is one value in JSON and another in JSV. Such a text is refused.
 A blank after the first bracket makes it JSON, and is how it is written here. `[ ]` is refused too:
@@ -23,10 +22,10 @@ from schemas.field import Field, Kind, Table
 from schemas.tables import TABLES
 
 Tree: TypeAlias = "str | bool | list[Tree] | dict[str, Tree] | None"
-"""A value as written; numbers are `Plain`, so no digit of theirs is lost."""
+"""A value as written; numbers are `Plain`, so that no digit is lost."""
 
 SHOWN_NAME = 60
-"""How much of a member's name a problem shows."""
+"""The most characters of a member's name that a problem shows."""
 
 _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|([\[{])|[\]}]', re.DOTALL)
 _BLANK_LIST = re.compile(r"\[[ \t]+\]")
@@ -38,9 +37,9 @@ _JSON_NAMES = {str: "a text", Plain: "a number", bool: "a boolean", type(None): 
 
 
 def read_nested(field: Field, text: str) -> str | Unread:
-    """The canonical JSON of a MAP, LIST or RECORD cell, or why it is none.
+    """The canonical JSON of a MAP, LIST or RECORD cell, or why it has none.
 
-    The `detail` of `Unread` says what is wrong where; it shows names, never a value.
+    The `detail` of `Unread` says what is wrong and where; it shows names but never a value.
     """
     try:
         tree = read_tree(text)
@@ -50,11 +49,11 @@ def read_nested(field: Field, text: str) -> str | Unread:
 
 
 def read_tree(text: str) -> Tree:
-    """The value of a JSON text, or of a JSV text where it is no JSON; blanks around it are nothing.
+    """The value of a JSON text, or of a JSV text if it is not JSON; blanks around it are ignored.
 
     Raises ValueError for a text that is neither, for a member named twice, for NUL characters and
-    lone surrogates, over the limits of JSV, and where the service would write the same text for
-    another value than the one it has as JSON.
+    lone surrogates, beyond the limits of JSV, and if the service would write the same text as JSV
+    for a value other than its JSON value.
     """
     if len(text) > jsv.MOST_CHARACTERS:
         raise ValueError(f"{quantity(len(text), 'character')}; the limit is {jsv.MOST_CHARACTERS}")
@@ -65,7 +64,7 @@ def read_tree(text: str) -> Tree:
         tree = _read_json(text)
     except json.JSONDecodeError as no_json:
         return _read_jsv(text, no_json)
-    # Without an escape or a list of blanks the two forms do not read different texts.
+    # Without an escape or a list of blanks, both forms read the text alike.
     if "\\" in text and _means_another(text, tree):
         raise ValueError("JSON and JSV differ here; a blank after the first bracket makes it JSON")
     if _BLANK_LIST.search(text) and _means_another(text, tree):
@@ -76,19 +75,19 @@ def read_tree(text: str) -> Tree:
 
 
 def sound_text(text: str) -> str:
-    """A text as UTF-8 and PostgreSQL can hold it: no NUL character, no half of a surrogate pair."""
+    """A text as UTF-8 and PostgreSQL can hold it: no NUL character, no lone surrogate."""
     return _UNSOUND.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def cell_text(text: str) -> str:
-    """A JSON list or object as a cell holds it, so that it is read as JSON again."""
+    """A JSON list or object as a cell holds it, written so that it is read as JSON again."""
     if "\\" in text and _means_another(text, _read_json(text)):
         return f"{text[0]} {text[1:]}"
     return text
 
 
 def json_text(tree: Tree) -> str:
-    """JSON without blanks, in the order given; strings as PostgreSQL's `to_json` escapes them."""
+    """JSON without blanks, in the given order; strings are escaped like PostgreSQL's `to_json`."""
     match tree:
         case Plain():
             return str(tree)
@@ -108,9 +107,9 @@ def json_object(members: Iterable[tuple[str, str]]) -> str:
 def spelled_members(
     table: Table, members: dict[str, Tree], fields: Iterable[Field]
 ) -> dict[str, Tree]:
-    """Members by the document's spelling of these fields, in their order; case is no difference.
+    """Members under the document's spelling of these fields, in their order; case is ignored.
 
-    Raises ValueError for a member that is no such field and for one named twice.
+    Raises ValueError for a member that is not one of these fields, and for one named twice.
     """
     names = {field.name.lower(): field.name for field in fields}
     found: dict[str, Tree] = {}
@@ -130,7 +129,7 @@ def display_name(name: str) -> str:
 
 
 def json_name(tree: Tree) -> str:
-    """What a value is, in words."""
+    """The JSON type of a value, in words."""
     return _JSON_NAMES[type(tree)]
 
 
@@ -200,7 +199,7 @@ def _read_json(text: str) -> Tree:
         parse_constant=Plain,
         object_pairs_hook=_unique_members,
     )
-    # Escapes can write what the text itself does not hold.
+    # Escapes can stand for characters that the text itself does not contain.
     if "\\u" in text:
         _check_sound(tree)
     return tree
@@ -208,10 +207,10 @@ def _read_json(text: str) -> Tree:
 
 def _read_jsv(text: str, no_json: json.JSONDecodeError) -> Tree:
     try:
-        # Values of JSV are trees that have texts only.
+        # JSV values are trees that contain only texts.
         return cast("Tree", jsv.read(text))
     except ValueError as no_jsv:
-        # Names in quotes are JSON's, so its problem is the one that helps.
+        # Quoted names point to JSON, so the JSON problem is the helpful one.
         if re.match(r'\s*[\[{]\s*"', text):
             problem = f"JSON is ill-formed at character {no_json.pos + 1}: {no_json.msg}"
             raise ValueError(problem) from no_jsv
@@ -219,7 +218,7 @@ def _read_jsv(text: str, no_json: json.JSONDecodeError) -> Tree:
 
 
 def _means_another(text: str, tree: Tree) -> bool:
-    """Whether the text is just what the service would write for another value than the tree."""
+    """Whether the service would write exactly this text for a value other than the tree."""
     try:
         value = jsv.read(text)
         return value != tree and jsv.write(value) == text
@@ -228,7 +227,7 @@ def _means_another(text: str, tree: Tree) -> bool:
 
 
 def _check_depth(text: str) -> None:
-    # The parser's own limit is the stack, which is no fixed number.
+    # The parser's own limit is the stack, whose size varies.
     if text.count("[") + text.count("{") <= jsv.DEEPEST:
         return
     depth = 0

@@ -1,7 +1,7 @@
 """The pandera schema of every record, derived from its field table.
 
-Nothing is written as clean that its schema has not validated: it is the program's check of its own
-row verdicts. A row that fails here is a fault of the program, not of the delivery.
+No row is written as clean unless its schema has validated it: this is the program's check of its
+own row verdicts. A row that fails here is a fault of the program, not of the delivery.
 """
 
 import os
@@ -17,8 +17,8 @@ from schemas.field import Table
 from schemas.frame_types import frame_columns, millionth_columns
 from schemas.row_rules import row_rules
 
-# pandera reads variables when it is imported, and by some of them it checks less, or nothing. Where
-# hypothesis is installed it loads that, which takes longer than to validate many a delivery.
+# pandera reads variables when it is imported, and some of them make it check less or nothing. It
+# also loads hypothesis if installed, which takes longer than validating many a delivery.
 _hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("PANDERA_")}
 _loaded = sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
 
@@ -33,18 +33,18 @@ if _loaded is None:
 
 
 class BrokenRule(NamedTuple):
-    """What a frame breaks of its schema."""
+    """A rule of its schema that a frame breaks."""
 
     field: str
     rule: str
-    """The ErrorCode of a rule, or what pandera says of a column."""
+    """The ErrorCode of a rule, or pandera's message about a column."""
     rows: int
     line: int
-    """Where the first of those rows begins."""
+    """The line on which the first of those rows begins."""
 
 
 class SchemaBroken(Exception):
-    """Clean rows are not what their schema says. No value of them is kept: some are secrets."""
+    """Clean rows break their schema. None of their values is kept, because some are secrets."""
 
     def __init__(self, record: str, broken: list[BrokenRule]) -> None:
         found = "; ".join(
@@ -57,7 +57,7 @@ class SchemaBroken(Exception):
 
 @cache
 def columns_schema(table: Table, *, millionths: bool = False) -> pa.DataFrameSchema:
-    """Which columns a record's typed frame has; its doubles are in millionths, if so asked."""
+    """The columns of a record's typed frame; with `millionths`, its doubles are in millionths."""
     columns = {
         name: pa.Column(dtype, nullable=True)
         for field in table.delivered
@@ -68,9 +68,9 @@ def columns_schema(table: Table, *, millionths: bool = False) -> pa.DataFrameSch
 
 @cache
 def rules_schema(table: Table) -> pa.DataFrameSchema:
-    """What all rows of a record's typed frame pass.
+    """The rules that all rows of a record's typed frame pass.
 
-    All rules are one check: one for each of them makes validating a chunk three times as dear.
+    All rules are one check; a check for each would make validating a chunk three times as costly.
     """
     passes = [rule.passes.all(ignore_nulls=False).alias(str(rule)) for rule in row_rules(table)]
 
@@ -85,12 +85,12 @@ def validate(
 ) -> None:
     """Validate clean rows, which begin on `lines`, by the schemas of their record.
 
-    Raises SchemaBroken with all that they break.
+    Raises SchemaBroken with everything they break.
     """
     if clean.is_empty():
         return
-    # Whatever the process has set, columns and values are both looked at: those of a lazy frame as
-    # well, which pandera does not take apart and put together again.
+    # Check both columns and values whatever the process has set, also in a lazy frame, which
+    # pandera does not take apart and put together again.
     with config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA):
         try:
             _validate_columns(table, millionths, tuple(clean.schema.items()))
@@ -107,10 +107,10 @@ def validate(
 def _validate_columns(
     table: Table, millionths: bool, columns: tuple[tuple[str, pl.DataType], ...]
 ) -> None:
-    """Raise SchemaErrors for columns that are not the record's.
+    """Raise SchemaErrors if the columns are not the record's.
 
-    They do not depend on rows: what is right once need not be asked again, which would cost more
-    than the rules of a whole chunk.
+    The result does not depend on rows, so equal columns are checked only once; checking them again
+    would cost more than the rules of a whole chunk.
     """
     columns_schema(table, millionths=millionths).validate(pl.DataFrame(schema=columns), lazy=True)
 

@@ -1,9 +1,9 @@
-"""Push keys: the name of one effect, the same whenever the same thing is sent again.
+"""Push keys: the name of one effect, which stays the same when the same thing is sent again.
 
-Each follows from facts that are there, so it is derived and not stored: a row that is sent again,
-by this run or by any later one, carries the key it was first sent with. A PUT whose record may have
-been overwritten meanwhile asks for another effect: to a host that answers a repeated key with its
-first answer, the same key would say that nothing is to be done.
+A key follows from existing facts, so it is derived and not stored: a row that is sent again, by
+this run or a later one, has the key it was first sent with. A PUT whose record may have been
+overwritten meanwhile asks for another effect: a host that answers a repeated key with its first
+answer would take the same key as nothing to do.
 """
 
 import json
@@ -24,11 +24,11 @@ class AskingRow(NamedTuple):
     """SHA-256 of the file that brought it."""
     record_number: int
     opened_at: datetime
-    """When its batch was opened: a restored database gives the same numbers again, not the time."""
+    """When its batch was opened: a restored database repeats numbers, but not this time."""
     epoch: int
-    """Grows when a PUT is to be sent anew behind what may have overwritten it."""
+    """Grows when a PUT has to be sent anew because its record may have been overwritten."""
     reading: str
-    """How the file was read, where the record has secrets: a hash of the profile; else empty."""
+    """Hash of the profile the file was read by if the record has secrets; else empty."""
 
 
 ASKING = len(AskingRow._fields)
@@ -37,17 +37,17 @@ ASKING = len(AskingRow._fields)
 def push_key(
     operation: Operation, canonical: str, key: tuple[object, ...], asking: AskingRow
 ) -> str:
-    """Of a POST the row that asks for it and what it asks for; of a keyed PUT also when.
+    """The push key of a row: for a POST, the row and its content; for a keyed PUT, also the time.
 
-    The same row of the same file, taken in once more, asks for the same POST and for another PUT;
-    read by another profile it is another record. `canonical` is the record's canonical JSON, `key`
-    its business key.
+    The same row of the same file, taken in again, asks for the same POST but for another PUT. Read
+    by another profile, it is another record. `canonical` is the record's canonical JSON, `key` its
+    business key.
     """
     if operation.table.secrets:
-        # A key is shown: it must not be what a guess at a secret can be held against.
+        # Keys are shown, so a key must not allow testing guesses of a secret.
         content = asking.reading
     else:
-        if operation.table.endpoint:  # A record of one's own: the same in any order of its fields.
+        if operation.table.endpoint:  # Own records: the order of fields must not matter.
             members = json.loads(canonical, parse_float=str, parse_int=str)
             canonical = json.dumps(members, sort_keys=True)
         content = content_hash(canonical)

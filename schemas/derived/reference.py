@@ -2,7 +2,7 @@
 
 python -m schemas.derived.reference            prints the page
 python -m schemas.derived.reference payment    prints the header line of a payment extract
-python -m schemas.derived.reference --templates FOLDER    writes those of all, a file each
+python -m schemas.derived.reference --templates FOLDER    writes every header line, a file each
 """
 
 import sys
@@ -33,7 +33,7 @@ CODES = (
 
 
 def page() -> str:
-    """The whole page as Markdown, one line feed at its end."""
+    """The whole page as Markdown, with one line feed at its end."""
     parts = [
         INTRODUCTION,
         "## Records\n",
@@ -58,7 +58,7 @@ def page() -> str:
 
 
 def record_section(table: Table) -> str:
-    """One record: what it is called, what identifies it, and its fields."""
+    """The section of a record: its title, its identity, and its fields."""
     rows = (
         (field.name, f"`{type_text(field)}`", ", ".join(field.validations), _notes(table, field))
         for field in table.fields
@@ -83,7 +83,7 @@ def operations_table() -> str:
 
 
 def reasons_table(reasons: Mapping[str, Reason]) -> str:
-    """Reasons by code, with the sentence a reader sees and what to do next."""
+    """Reasons by code, with the sentence that readers see and what to do next."""
     rows = (
         (f"`{reason.code}`", reason.title, reason.template, reason.remedy)
         for reason in reasons.values()
@@ -148,7 +148,7 @@ def _cell(text: str) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Print the page, or the header line of the extracts named, or write those of all."""
+    """Print the page or the header lines of named extracts, or write those of all extracts."""
     if arguments[:1] == ["--templates"] and len(arguments) == 2:
         for name, table in EXTRACTS.items():
             (Path(arguments[1]) / f"{name}.csv").write_text(

@@ -1,7 +1,7 @@
 """SQLAlchemy tables derived from the field tables: targets, staged rows and the ledger.
 
 Every record has a target table (`payment`) and a staged table (`staged_payment`) with the same
-columns, nullable, behind the row's position. Target rows name the staged row that wrote them.
+columns, nullable, after the row's position. Target rows name the staged row that wrote them.
 """
 
 from collections.abc import Iterator
@@ -47,8 +47,8 @@ _GENERATED = {
 
 METADATA = sa.MetaData(schema=SCHEMA)
 
-# Not summarised by the server as rows arrive: it takes few requests at once and logs every other
-# one, which is most of a large load. A batch that ends does it once
+# The server does not summarise blocks as rows arrive: it queues only a few requests and logs every
+# other one, which is most of a large load. A batch does it once, at its end
 # (`connectors.postgres.database`).
 BLOCK_RANGES = {"pages_per_range": 32, "autosummarize": "off"}
 
@@ -84,7 +84,7 @@ def _target(table: Table) -> sa.Table:
 
 
 def _range_index(table: sa.Table) -> None:
-    """Rows arrive in order, so a block range index finds a chunk and costs next to nothing."""
+    """Rows arrive in order, so a block range index finds a chunk at hardly any cost."""
     sa.Index(
         f"{table.name}_range",
         table.c.extract_id,
@@ -126,7 +126,7 @@ STAGED = {name: _staged(table) for name, table in EXTRACTS.items()}
 for _name in ("outcome", "before_image"):
     _range_index(LEDGER_TABLES[_name])
 _send = LEDGER_TABLES["send"]
-# No index holds a column that a send changes, so a change stays on the row's own page.
+# No index has a column that a send changes, so updates stay on the row's own page.
 sa.Index("send_order", _send.c.batch_id, _send.c.operation, _send.c.number, unique=True)
 sa.Index(
     "send_twins",
@@ -137,9 +137,9 @@ sa.Index(
     ),
 )
 STORAGE = {
-    # Room on every page for the two changes a send goes through.
+    # Leaves room on every page for the two updates of a send.
     "send": "fillfactor = 60",
-    # A batch does for its rows what the server would do later, in the way of the next one.
+    # A batch analyses its own rows; the server would do it later, in the way of the next batch.
     **dict.fromkeys(
         map(staged_name, EXTRACTS.values()),
         "autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2000000000",
@@ -148,17 +148,17 @@ STORAGE = {
 """Storage parameters by table."""
 sa.Index("note_batch", LEDGER_TABLES["note"].c.batch_id)
 sa.Index("batch_content", LEDGER_TABLES["batch"].c.content_id)
-# What the service listed is asked for by every run, and is little of what was delivered.
+# Every run asks for the service's listings, which are a small part of all batches.
 sa.Index(
     "batch_listings",
     LEDGER_TABLES["batch"].c.id,
     postgresql_where=sa.text(f"feed = '{LISTING_FEED}'"),
 )
-# What is asked for a batch costs the same, however many there were before it.
+# Makes looking up a batch's rows cost the same however many batches came before.
 sa.Index("extract_batch", LEDGER_TABLES["extract"].c.batch_id)
 sa.Index("receipt_batch", LEDGER_TABLES["receipt"].c.batch_id)
 sa.Index("event_batch", LEDGER_TABLES["event"].c.batch_id)
-# What nearly all events tell of is asked for by its batch, and never found by its name.
+# Events that nearly every batch has are looked up by batch and never by name.
 _OF_EVERY_BATCH = (
     *("batch received", "batch staged", "batch checked", "batch merged", "batch complete"),
     *("report written", "run began"),
@@ -174,13 +174,13 @@ sa.Index(
     LEDGER_TABLES["batch"].c.corrects,
     postgresql_where=sa.text("corrects IS NOT NULL"),
 )
-# A name may be longer than an entry of any other kind.
+# Names may be longer than an entry of any other index allows.
 sa.Index("extract_name", LEDGER_TABLES["extract"].c.name, postgresql_using="hash")
 sa.Index("extract_content", LEDGER_TABLES["extract"].c.sha256)
 sa.Index("event_chain_event", LEDGER_TABLES["event_chain"].c.event_id, unique=True)
 sa.Index("reconciliation_scope", LEDGER_TABLES["reconciliation"].c.scope_hash)
 sa.Index("break_state_break", LEDGER_TABLES["break_state"].c.break_id)
 _breaks = LEDGER_TABLES["break_state"].c
-# By the hash of a key, which has texts as they were delivered: an entry of an index has a limit.
+# By the hash of the key, which contains delivered texts: index entries have a size limit.
 sa.Index("break_state_record", _breaks.reconciliation_id, sa.text(HASH_OF.format("key")))
 sa.Index("decision_reconciliation", LEDGER_TABLES["decision"].c.reconciliation_id)

@@ -1,7 +1,7 @@
-"""Views over the staged rows: every row with its state, and the document's insert-batch data.
+"""Views of the staged rows: every row with its state, and the document's insert-batch data.
 
-HasError, Merged and Jsondata are derived here from what is stored, so they cannot disagree with it.
-A row is merged when it reached every target its batch asks for: the database, and the service where
+HasError, Merged and Jsondata are derived here from stored data, so they cannot disagree with it. A
+row is merged when it reached every target its batch asks for: the database, and also the service if
 the batch names one and an operation takes the record.
 """
 
@@ -20,52 +20,52 @@ APPLIED = ("inserted", "updated", "unchanged")
 WRITTEN = ("inserted", "updated")
 """Verdicts of a row that its batch wrote into the database."""
 FOUND = ("unchanged", "stale")
-"""Verdicts of a row that its batch did not write because of what it found in the database."""
+"""Verdicts of a row that its batch did not write because of what the database had."""
 ERRORS = ("rejected", "conflict")
-"""States that make HasError."""
+"""States that set HasError."""
 PENDING = "pending"
 """State of a row that no stage has decided about."""
 CORRECTED = "corrected"
-"""State of a row in error whose repair, in a later batch, was taken in."""
+"""State of a row in error whose repair a later batch took in."""
 AGAIN = "delivered again"
-"""What lists and reconciliations say of a row in error that counts with another attempt."""
+"""The word in lists and reconciliations for a row in error that counts with another attempt."""
 BY_KEY = "corrected, matched by key"
-"""The same of a row that no repair names: one with its key was taken in."""
+"""The same for a row that no repair names, if a row with its key was taken in."""
 COUNTS_NOT = (*ERRORS, CORRECTED, "superseded", "excluded")
-"""States of a row that has no part in what its record is."""
+"""States of a row that contributes nothing to its record."""
 SEND_ERRORS = ("refused", "differs", "in_doubt")
-"""States at the service that make HasError."""
+"""States at the service that set HasError."""
 ENDS = ("discarded", "undone")
-"""States of a batch that nothing leads out of; all its rows end in the same."""
+"""Final states of a batch, which all its rows share."""
 LISTED = "listed"
-"""State of a row that was read from the service to be compared, and is never applied."""
+"""State of a row that was read from the service for comparison, and is never applied."""
 LISTING_FEED = "service-listing"
-"""Feed of what was read from the service: none of it is data of ours."""
+"""Feed of what was read from the service, none of which is data of ours."""
 SETTLING = (*APPLIED, "superseded", "stale", CORRECTED)
-"""States of a row with the same key that leave nothing to do: it counts, or a newer row does."""
+"""States of a row that leave nothing to do about its key: it counts, or a newer row does."""
 REPAIRING = (*SETTLING, "excluded")
-"""The same of a repair that names its row: it may also be one that the feed leaves out."""
+"""The same for a repair that names its row; the feed may also leave it out."""
 FOR_NONE = "superseded by a row in error"
-"""What becomes of a superseded repair where the row that counts in its place does not: none."""
+"""State of a superseded repair if the row that should count in its place does not."""
 
 
 def quoted(name: str) -> str:
-    """An identifier as SQL writes it; only names of the field tables come here."""
+    """An identifier as SQL writes it; only names from field tables are allowed."""
     assert '"' not in name
     return f'"{name}"'
 
 
 def of_batch(alias: str) -> str:
-    """SQL that keeps the rows of one batch; parameters as `ledger.batch_span` gives them.
+    """SQL that keeps the rows of one batch, with the parameters of `ledger.batch_span`.
 
-    The range of extracts says nothing new, but it is what the block range indexes know: without
-    it every batch would read the rows of all batches before it.
+    The range of extracts is redundant, but block range indexes need it: without it every batch
+    would read the rows of all batches before it.
     """
     return f"{alias}.batch_id = %(batch)s AND {alias}.extract_id BETWEEN %(low)s AND %(high)s"
 
 
 def in_batches(table: str, batches: str) -> str:
-    """SQL that keeps the rows of some batches, an array, by the range of all their extracts."""
+    """SQL that keeps the rows of several batches, an array, by the range of their extracts."""
     ends = (
         f"(SELECT {end}(id) FROM extract WHERE batch_id = ANY({batches}))" for end in ("min", "max")
     )
@@ -74,19 +74,19 @@ def in_batches(table: str, batches: str) -> str:
 
 IS_UNDIVIDED = f"""EXISTS (SELECT FROM json_array_elements(coalesce(s.error_data, '[]')::json) e
     WHERE e ->> 'ErrorCode' IN ({listed(OF_ROW)}))"""
-"""SQL for whether a staged row `s` is a line without cells: it may have been several records.
+"""SQL for whether a staged row `s` is a line without cells, which may be several records.
 
-Nothing of such a line could be read, so that what its check says of it stands in the row.
+No cell of such a line could be read, so the error of its check is stored in the row.
 """
 
 
 AT_PLACES = """JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[])
     WITH ORDINALITY AS w (extract_id, number, at)
     ON s.extract_id = w.extract_id AND s.record_number = w.number"""
-"""SQL that keeps, of staged rows `s`, those at these places.
+"""SQL that keeps those staged rows `s` that are at these places.
 
-How many these are, the planner sees. Of places in a table it expects one where there are thousands,
-and would look through the rows of the batch for each.
+As arrays, the planner sees how many places there are. Of a table it would expect one where there
+are thousands, and would search the rows of the batch for each.
 """
 
 
@@ -100,12 +100,12 @@ def at_places(places: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
 
 
 def joined(table: Table, alias: str = "s") -> str:
-    """SQL that finds the target's row `t` with the key of a staged row of this alias."""
+    """SQL that joins the target's row `t` by the key of a staged row with this alias."""
     return " AND ".join(f"t.{quoted(name)} = {alias}.{quoted(name)}" for name in key_columns(table))
 
 
 def same_content(table: Table) -> str:
-    """SQL for whether a staged row `s` says of its record what the target's row `t` says."""
+    """SQL for whether a staged row `s` has the same content as the target's row `t`."""
     content = content_columns(table)
     if not content:
         return "TRUE"
@@ -114,7 +114,7 @@ def same_content(table: Table) -> str:
 
 
 def moment(field: Field, alias: str) -> str:
-    """SQL for the moment of a time that is kept as a clock showed it; null without an offset."""
+    """SQL for the instant of a time kept as a wall clock; null without an offset."""
     of = f"{alias}.{quoted(field.name)}"
     return f"({of} - make_interval(mins => {alias}.{quoted(field.name + OFFSET)}))"
 
@@ -122,7 +122,7 @@ def moment(field: Field, alias: str) -> str:
 def is_older(field: Field) -> str:
     """SQL for whether a staged row `s` is older than the target's row `t`, by their version.
 
-    Times are compared by the moments they are, where both have one.
+    Times are compared as instants if both have an offset.
     """
     older = f"s.{quoted(field.name)} < t.{quoted(field.name)}"
     if field.kind is not Kind.DATETIME:
@@ -131,10 +131,10 @@ def is_older(field: Field) -> str:
 
 
 def outcome_joins(table: Table, *, batch: bool = True, among: str = "") -> str:
-    """SQL that finds what became of staged rows `s`: an outcome of their own, or the receipt.
+    """SQL that joins the outcomes of staged rows `s`: an outcome of their own, or the receipt.
 
-    `batch` keeps to one batch, with the parameters of `of_batch`. `among` is what is known of all
-    outcomes of these rows: SQL, in which `{0}` stands for them.
+    `batch` keeps to one batch, with the parameters of `of_batch`. `among` is a condition known to
+    hold for all outcomes of these rows: SQL in which `{0}` stands for them.
     """
     only, corrected = (
         (f"AND {of_batch(alias)}" if batch else "")
@@ -163,20 +163,20 @@ _POSITIONS = {
 
 
 def position(name: str, alias: str = "s") -> str:
-    """SQL for a column of a staged row's position; what says nothing new is not stored."""
+    """SQL for a column of a staged row's position; redundant columns are not stored."""
     return _POSITIONS[name].format(alias) if name in _POSITIONS else f"{alias}.{name}"
 
 
 STATE = f"""CASE WHEN c.verdict IS NOT NULL THEN c.verdict
     WHEN s.error_data IS NOT NULL THEN 'rejected'
     ELSE coalesce(o.verdict, r.verdict, '{PENDING}') END"""
-"""SQL for what became of a staged row, behind `outcome_joins`."""
+"""SQL for the state of a staged row, after `outcome_joins`."""
 
 
 def repair_joins(table: Table) -> str:
-    """`outcome_joins` of a batch, and whether the row stands that counts instead of one superseded.
+    """`outcome_joins` of a batch, and whether the row that supersedes another one stands.
 
-    It does where it is applied, was found stale or corrected since, or is still to be applied.
+    It stands if it is applied, was found stale, was corrected since, or is still to be applied.
     """
     if table is INSERT_BATCH_DATA:
         return outcome_joins(table)
@@ -195,9 +195,9 @@ def repair_joins(table: Table) -> str:
 
 
 def repair_state(table: Table) -> str:
-    """SQL for what became of a staged row `s` as a repair, behind `repair_joins`.
+    """SQL for the state of a staged row `s` as a repair, after `repair_joins`.
 
-    A row without a record inside says of itself that it was merged before: none is in its place.
+    A row without a record inside says of itself that it was merged before, so none replaces it.
     """
     if table is INSERT_BATCH_DATA:
         return STATE
@@ -207,12 +207,12 @@ def repair_state(table: Table) -> str:
 
 
 def row_state(state: str = STATE) -> str:
-    """SQL for the state of a staged row of a batch `b`, of which something is told."""
+    """SQL for the state of a staged row of a batch `b` as reported."""
     return f"CASE WHEN b.state IN ({listed(ENDS)}) THEN b.state ELSE {state} END"
 
 
 MOST_MEMBERS = 90
-"""Of one call; PostgreSQL takes a hundred arguments."""
+"""The most members of one call; PostgreSQL allows a hundred arguments."""
 _NOTHING = "''"
 
 
@@ -227,7 +227,7 @@ def json_expression(table: Table, alias: str) -> str:
     parts = [members[at : at + MOST_MEMBERS] for at in range(0, len(members), MOST_MEMBERS)]
     texts = [f"concat_ws(',', {', '.join(part)})" for part in parts]
     if len(texts) > 1:
-        # A part of fields that are all empty is left out, as each of them is.
+        # A part whose fields are all empty is left out, as each empty field is.
         texts = [f"concat_ws(',', {', '.join(f'nullif({text}, {_NOTHING})' for text in texts)})"]
     return f"'{{' || {texts[0]} || '}}'"
 
@@ -262,10 +262,10 @@ _ERROR_DATA = f"""coalesce(CASE WHEN x.state IN ({listed(SEND_ERRORS)}) THEN x.e
 
 
 def staged_rows(tables: Iterable[Table]) -> str:
-    """SQL for the rows of some record kinds, as the view of all has them; empty for none.
+    """SQL for the rows of some record kinds, in the form of the view of all; empty for no kind.
 
-    A statement about a few rows names the kinds that these may be of: the server looks for them
-    in each kind that it is asked about, and there may be hundreds.
+    A statement about a few rows should name the kinds they may have: the server searches every kind
+    it is asked for, and there may be hundreds.
     """
     return " UNION ALL ".join(_staged_selects(tables))
 
@@ -292,11 +292,11 @@ def _staged_selects(tables: Iterable[Table]) -> Iterator[str]:
 
 
 SHOWN = "shown_row"
-"""The staged rows for those who may not see secrets."""
+"""The staged rows for accounts that may not see secrets."""
 
 
 def bare_errors(column: str) -> str:
-    """SQL for what may be said of a row with a secret: an earlier version may have quoted it."""
+    """SQL for the errors of a row with a secret, which an earlier version may have quoted."""
     return f"""(SELECT json_agg(json_build_object('ErrorCode', e -> 'ErrorCode',
         'FieldName', e -> 'FieldName', 'Message', '(not shown)'))::text
         FROM json_array_elements({column}::json) e)"""
@@ -307,7 +307,7 @@ _HAS_ERROR = f"""(state IN ({listed(ERRORS)})
 
 
 def _shown_select(hidden: str) -> str:
-    """SQL for the rows that may be shown; of kinds that are `hidden` no text and no value."""
+    """SQL for the rows that may be shown; rows of `hidden` kinds without texts and values."""
     return f"""
         SELECT record, batch_id, extract_id, record_number, first_line, last_line,
             source_batch_id, parent, state, sent, http_status, service_id,
@@ -329,7 +329,7 @@ VIEWS: dict[str, str] = {
             CASE WHEN {_HAS_ERROR} THEN error_data END AS "ErrorData",
             extract_id, record_number, state, record, source_batch_id, sent, byte_start, byte_end
         FROM {SCHEMA}.staged_row WHERE feed <> '{LISTING_FEED}'""",
-    # Whoever grants the roles may be without a definition: what it does not know is hidden.
+    # The account that grants the roles may lack a definition; kinds unknown to it are hidden.
     SHOWN: _shown_select(f"record NOT IN ({_WITHOUT_SECRETS})"),
 }
 """Views by name, in the order they are created."""
@@ -338,4 +338,4 @@ DOCUMENTED_VIEWS = VIEWS | {
     "staged_row": staged_rows(_DOCUMENTED),
     SHOWN: _shown_select(f"record IN ({listed(of.name for of in _DOCUMENTED if of.unquotable)})"),
 }
-"""The same of the documented records alone: what a migration leaves, whatever a machine defines."""
+"""The same for documented records only, as migrations leave it whatever a machine defines."""

@@ -1,1 +1,1 @@
-"""What the database itself holds everybody to: roles, leases, batch states, the audit trail."""
+"""Rules that the database itself enforces: roles, leases, batch states, the audit trail."""

@@ -1,12 +1,12 @@
 """The functions that keep rules of acceptance, and accept breaks by them.
 
 A rule says which breaks of a scope are accepted without being looked at one by one: code, currency
-and more, none larger than a ceiling, all together no more than another. One person proposes it,
-another approves it, either takes it back. It is kept in the audit trail alone: its number is that
-of the event by which it was proposed.
+and more, each break up to one ceiling, all together up to another. One person proposes it, another
+approves it, and either withdraws it. It exists only in the audit trail; its number is that of the
+event that proposed it.
 
-What is accepted by a rule is a decision like any other, named after the rule. The database holds
-every one of them to the rule's own terms, whatever program asks.
+An acceptance by a rule is a decision like any other, named after the rule. The database holds each
+of them to the rule's own terms, whatever program asks.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ RULE_WITHDRAWN = "acceptance rule withdrawn"
 RULE_EVENTS = (RULE_PROPOSED, RULE_APPROVED, RULE_WITHDRAWN)
 """Events that only these functions write."""
 COVERED = (BreakState.NEW, BreakState.OPEN)
-"""States of breaks that a rule may accept: what came back is for people to look at."""
+"""States of breaks that a rule may accept; breaks that came back are left to people."""
 
 TERMS = ("scope", "code", "currency", "each", "total", "until", "record", "tenant")
-"""What a rule says, beside its reason."""
+"""The terms of a rule, besides its reason."""
 _NUMBER = "^-?[0-9]{1,19}$"
 
 _COVERS = f"""b.state IN ({listed(COVERED)}) AND b.code = terms ->> 'code'
@@ -39,12 +39,12 @@ _COVERS = f"""b.state IN ({listed(COVERED)}) AND b.code = terms ->> 'code'
         JOIN {SCHEMA}.reconciliation r ON r.id = e.reconciliation_id
         WHERE e.break_id = b.break_id AND r.scope_hash = run.scope_hash
         AND e.what NOT IN ({listed(NO_CHANGE)}) AND (e."by" !~ '^{BY_RULE}$' OR r.id = run.id))"""
-"""SQL: whether a rule of these `terms` covers a break `b` as the run `run` left it."""
+"""SQL for whether a rule of these `terms` covers a break `b` as the run `run` left it."""
 
 _STILL = f"""{SCHEMA}.account_sees(one.person, one.detail::jsonb ->> 'scope')
     AND {SCHEMA}.account_may(one.person, {array(MAY_DECIDE[Choice.PROPOSE])},
         one.detail::jsonb ->> 'tenant')"""
-"""SQL: whether who proposed a rule, the event `one`, may do so now."""
+"""SQL for whether the proposer of a rule, in the event `one`, may still propose it."""
 _NO_LONGER = (
     "%s may not propose rule %s any more, or was not logged in: whoever may proposes it anew"
 )
@@ -203,4 +203,4 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
         RETURN array_to_json(told);
     END $$""",
 }
-"""Head -> rest of the definition."""
+"""Definitions of the functions, by their heads."""

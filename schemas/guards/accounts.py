@@ -1,10 +1,10 @@
 """The functions that keep accounts, and say who is acting.
 
-A password never comes here. Whoever logs in makes a key of it (Argon2id, by the salt that is kept
-with the account) and gives that; the database keeps the key's hash and compares. Nobody who reads
-the table can log in with what is there.
+No password comes here. A client derives a key from the password (Argon2id, with the salt kept with
+the account) and sends that; the database keeps the key's hash and compares. Nobody can log in with
+what the table contains.
 
-What is refused carries a SQLSTATE of ours, of class RC, and a message for people.
+Refusals carry a SQLSTATE of our own class RC and a message for people.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,16 +16,16 @@ from schemas.life import RESTATED
 from schemas.show_as import PATTERN
 
 REFUSED = "RC"
-"""The class of SQLSTATE of what an account may not do."""
+"""The SQLSTATE class of what an account may not do."""
 NOBODY, NOT_YOURS, NOT_ALLOWED, NOT_THERE = "RC001", "RC002", "RC003", "RC004"
-"""Nobody is logged in; the role or tenant is missing; a rule forbids it; it is about nothing."""
+"""Nobody is logged in; the role or tenant is missing; a rule forbids it; no such thing exists."""
 ARGON2 = "argon2id$v=19$m=19456,t=2,p=1$"
-"""How keys are made of new passwords; 16 bytes of salt in hex follow."""
+"""How keys are derived from new passwords; 16 bytes of salt in hex follow."""
 ADDED, CHANGED, PASSWORD = "account added", "account changed", "password set"
 LOGGED_IN, LOGGED_OUT, REFUSED_LOGIN = "logged in", "logged out", "login refused"
 LOGIN, OWN_CHANGE = "login", "change"
-"""What passwords are tried for, counted apart: nobody keeps a person who is logged in from setting
-another password by guessing at the login."""
+"""What passwords are tried for. Tries are counted separately, so that guessing at the login does
+not keep a person who is logged in from setting another password."""
 ACCOUNT_KEPT = (ADDED, CHANGED, PASSWORD)
 """Events that say what an account is from then on."""
 LIMIT = "acceptance limit set"
@@ -41,17 +41,17 @@ ACCOUNT_EVENTS = (
 )
 """Events that only these functions write."""
 ACCOUNT_FACTS = ("name", "full_name", "roles", "tenants", "subject", "disabled")
-"""What the event of a changed account says of its row, beside the hash of salt and verifier."""
+"""Columns in the event of a changed account, besides the hash of salt and verifier."""
 
 
 LOGIN_HASH = hashed(
     "one.token_hash", "one.account", "one.how",
     time_text("one.opened_at"), time_text("one.expires_at"),
 )  # fmt: skip
-"""SQL for the hash of a login `one`, as the events say it that open and end it."""
+"""SQL for the hash of a login `one`, as in the events that open and end it."""
 
 BATCH_SCOPE = "'tenants ' || (b.profile::json ->> 'tenant')"
-"""SQL for what a batch `b` is about, as a scope; null where it is bound to no tenant."""
+"""SQL for the scope that a batch `b` belongs to; null if it is bound to no tenant."""
 
 
 def array(words: Iterable[str]) -> str:
@@ -59,9 +59,9 @@ def array(words: Iterable[str]) -> str:
 
 
 def tenants_of(scope: str) -> str:
-    """SQL for which tenants a scope is about; null: it may be about any.
+    """SQL for the tenants that a scope is about; null if it may be about any.
 
-    What somebody typed is in restatements of an earlier version, and names none.
+    In restatements of earlier versions, text typed by people names no tenants.
     """
     return (
         f"string_to_array(substring({scope} FROM "
@@ -71,17 +71,17 @@ def tenants_of(scope: str) -> str:
 
 
 def scope_within(scope: str) -> str:
-    """SQL for whether a scope is about tenants of the account `a` alone."""
+    """SQL for whether a scope is about no other tenants than those of the account `a`."""
     return f"coalesce({tenants_of(scope)} <@ string_to_array(a.tenants, ' '), false)"
 
 
 def require(roles: Iterable[AccountRole], what: str) -> str:
-    """SQL for the name of who is acting, null where there are no accounts; `what` is SQL too."""
+    """SQL for the name of the acting user, null if there are no accounts; `what` is SQL too."""
     return f"{SCHEMA}.require_role({array(roles)}, {what})"
 
 
 def refuse(state: str, message: str, values: str = "") -> str:
-    """SQL that refuses; each %s of the message stands for one of the values, which are SQL."""
+    """SQL that raises a refusal; each %s of the message stands for one of the SQL values."""
     text = f"format('{message}', {values})" if values else f"'{message}'"
     return f"RAISE EXCEPTION USING ERRCODE = '{state}', MESSAGE = {text}"
 
@@ -90,15 +90,15 @@ _WITHIN = scope_within("scope")
 NAMES_NO_LOGIN = (
     f"(coalesce(current_setting('recon.login', true), '') = '' OR NOT {SCHEMA}.has_accounts())"
 )
-"""SQL for whether a session that acts by no login names none either.
+"""SQL for whether a session that acts by no login names no login either.
 
-One that does had a login that has ended meanwhile, and sees nothing.
+One that names a login had one that has ended meanwhile, and sees nothing.
 """
 _OWNER = f"(pg_has_role(session_user, current_user, 'MEMBER') AND {NAMES_NO_LOGIN})"
-"""SQL for the owner of the schema; whoever is or was logged in is held to their roles all the same:
-a desk may connect as the owner."""
+"""SQL for whether the owner of the schema acts. People who are or were logged in are held to their
+roles even so, since a desk may connect as the owner."""
 IS_FOR_ALL = f"CASE WHEN a.name IS NULL THEN {NAMES_NO_LOGIN} ELSE coalesce(a.tenants, '') = '' END"
-"""SQL for whether who acts, the row `a` of `acting`, is bound to no tenants."""
+"""SQL for whether the acting user, the row `a` of `acting`, is bound to no tenants."""
 _NO_ROLE = refuse(
     NOT_YOURS,
     "%s is %s, and %s takes %s",
@@ -402,4 +402,4 @@ ACCOUNTS_OF: Mapping[str, str] = {
         RETURN event;
     END $$""",
 }
-"""Head -> rest of the definition."""
+"""Definitions of the functions, by their heads."""

@@ -1,8 +1,8 @@
-"""The function that holds who may do what against the audit trail.
+"""The function that compares who may do what with the audit trail.
 
-It runs as the owner, so that it looks at all of it for whoever asks: an account of some tenants is
-shown no other account and signs by rights all the same. That they are others than the trail gave is
-what such an account is told, and nothing of whose.
+It runs as the owner, so that it checks everything for whoever asks: an account limited to tenants
+sees no other account, and yet signs under the same rights. Such an account is told only that rights
+differ from the trail, not whose.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _STATED = {name: f"l.said -> '{name}'" for name in _PRESENT}
 
 
 def _last(of: str, *events: str) -> str:
-    """SQL for the last event of these about each, by a member of its detail."""
+    """SQL for the last of these events about each subject, which a member of the detail names."""
     return f"""(SELECT DISTINCT ON (s.said ->> '{of}') s.* FROM (
             SELECT e.id, c.position, e.detail::jsonb AS said FROM {SCHEMA}.event e
             LEFT JOIN {SCHEMA}.event_chain c ON c.event_id = e.id
@@ -34,7 +34,7 @@ def _last(of: str, *events: str) -> str:
 
 
 def _facts(values: Mapping[str, str]) -> str:
-    """SQL for what is said of an account; an event of an earlier version leaves out what is not."""
+    """SQL for the facts of an account as JSON; events of earlier versions leave out nulls."""
     pairs = ", ".join(f"'{name}', {value}" for name, value in values.items())
     return f"jsonb_strip_nulls(jsonb_build_object({pairs}))"
 
@@ -77,4 +77,4 @@ ALTERED_RIGHTS_OF: Mapping[str, str] = {
         FROM faults f ORDER BY 1;
     END $$""",
 }
-"""Head -> rest of the definition."""
+"""Definitions of the functions, by their heads."""

@@ -1,13 +1,13 @@
-"""What the database lets become of a batch: whose word it takes, and what has to be said before.
+"""Which changes of a batch the database allows, by whom, and what must be said before.
 
-Roles that load write the table of batches themselves. So a trigger looks at each change of a state:
-a batch that was held goes on, ends or begins again only behind the event that says who decided it,
-and only those who may apply rows say that rows were applied or taken back, or that one which was
-held once is checked.
+Roles that load write the table of batches themselves. So a trigger checks each change of a state: a
+batch that was held goes on, ends or begins again only after the event that says who decided so. And
+only roles that may apply rows may say that rows were applied or taken back, or that a batch that
+was once held is checked.
 
-What a batch is of and is read by stays as it was received, and so does the service that it goes to,
-once that may have carried out or has judged a row of it. The database numbers it and says when it
-came. Why it is held, and when it ended, is said with the state and stays so.
+The identity of a batch and its profile stay as received. So does its service, once that may have
+carried out, or has judged, one of its rows. The database numbers a batch and says when it came. Why
+it is held, and when it ended, is set together with the state and stays so.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,33 +16,34 @@ from schemas.derived.sql_names import MERGER, SAFE, SCHEMA, listed
 from schemas.derived.views import ENDS, LISTING_FEED
 
 PREFIX = "batch "
-"""An event of this prefix and a state tells that the batch came to that state."""
+"""Events named by this prefix and a state say that the batch came to that state."""
 FIRST = "received"
 HELD = "held"
 ASKED_FOR = "push asked for"
-"""The event by which a batch goes to a service: its first, or another while it was sent to none."""
+"""The event by which a batch goes to its first service, or to another before anything was sent."""
 INSTEAD_OF = "instead_of"
-"""Of its detail: the service that the batch went to before."""
+"""Key in its detail: the service that the batch went to before."""
 UNDO = "undo"
 REOPENED = "sends reopened"
-"""The event of another batch, whose rows an undo lets be sent again: who sees the one that is
-undone may see nothing of it."""
+"""The event of another batch whose rows an undo lets be sent again: people who see the undone batch
+may know nothing of that one."""
 BY_UNDO = "undo"
-"""Of its detail: the event of the undo."""
+"""Key in its detail: the event of the undo."""
 RESOLVE = "resolve"
 """The event of a decision about sends."""
 RESTORED = "restored"
-"""The event of a restore that was declared."""
+"""The event that declares a restore."""
 MERGED_STATES = ("merged", "complete", "complete_with_errors", "failed")
 APPLIED_STATES = (*MERGED_STATES, "undone")
-"""States that only those who apply rows bring a batch to; of a listing no row is applied."""
+"""States to which only roles that apply rows may bring a batch, except a listing of the service,
+which has no rows to apply."""
 DECIDED_BY: Mapping[tuple[str, str], str] = {
     (HELD, "checked"): "released",
     (HELD, "discarded"): "discarded",
     ("*", FIRST): "rewound",
     ("*", "undone"): UNDO,
 }
-"""State before and after -> the event that is written before; `*` is any."""
+"""The event that must come first, by state before and after; `*` is any state."""
 COMES_AFTER: Mapping[str, Sequence[str]] = {
     FIRST: ("staged", "checked", HELD),
     "staged": (FIRST,),
@@ -54,16 +55,16 @@ COMES_AFTER: Mapping[str, Sequence[str]] = {
     "complete": ("merged", "failed"),
     "complete_with_errors": ("merged", "failed"),
 }
-"""State -> those that it may come after, so that none leads around a decision."""
+"""The states that a state may follow, so that no way leads around a decision."""
 STATE_EVENTS = tuple(PREFIX + state for state in {**COMES_AFTER, **dict.fromkeys(ENDS)})
-"""Each is written of a batch that is in its state, and of no other."""
+"""Events that are written only about a batch in just that state."""
 KEPT = ("id", "feed", "content_id", "profile", "corrects", "opened_at")
 """Columns of a batch that stay as they were when it was received."""
 OF_MERGER: Sequence[str] = (
     "released", UNDO, REOPENED, RESOLVE, RESTORED, ASKED_FOR,
     *(PREFIX + state for state in APPLIED_STATES),
 )  # fmt: skip
-"""Events that only those who apply rows write."""
+"""Events that only roles that apply rows may write."""
 OPERATED: Mapping[str, str] = {
     "released": "releasing a batch",
     "discarded": "discarding a batch",
@@ -72,7 +73,7 @@ OPERATED: Mapping[str, str] = {
     RESOLVE: "settling rows of a batch",
     RESTORED: "letting pushes go on after a restore",
 }
-"""The event of what an operator decides about a batch -> what is done, as a refusal names it."""
+"""Events of an operator's decisions about a batch, with what is done, for refusals."""
 
 
 LACKS_MERGER = (
@@ -80,9 +81,9 @@ LACKS_MERGER = (
     f"AND NOT pg_has_role(session_user, to_regrole('{MERGER}'), 'MEMBER') "
     "AND NOT pg_has_role(session_user, current_user, 'MEMBER'))"
 )
-"""SQL for whether the account that is signed in is one that applies no rows.
+"""SQL for whether the database account signed in may not apply rows.
 
-Whoever owns the schema may be everybody; where there are no roles, nobody else may write.
+The owner of the schema may be everybody; if there are no roles, nobody else can write anyway.
 """
 IS_LISTED = (
     f"(what IN ({listed([PREFIX + state for state in MERGED_STATES])}) AND EXISTS (SELECT "
@@ -92,12 +93,12 @@ IS_LISTED = (
 
 
 def is_bound(batch: str) -> str:
-    """SQL for whether a batch stays with its service, which has or judged a row, or may have one.
+    """SQL for whether a batch must stay with its service, which has, may have or has judged a row.
 
-    A connection that was not made, or an answer that proves that nothing was carried out, binds
-    nothing; nor does what a row came to by others, and that it is to be sent all the same. What a
-    restored database may not know counts as sent, and so does what else was decided. Whatever is
-    known of a row now counts as well where something has ended it since.
+    Failed connections and answers that prove that nothing was carried out do not bind it. Nor do
+    states that a row took over from others, even with a decision to send it all the same. Other
+    decisions count as sent, and so does what a restored database may not know. Earlier states of a
+    row count like its present one.
     """
     return f"""(EXISTS (SELECT FROM {SCHEMA}.send x WHERE x.batch_id = {batch}
             AND ({_binds("x")} OR x.earlier > 0 AND EXISTS (SELECT FROM {SCHEMA}.earlier_send e
@@ -108,11 +109,11 @@ def is_bound(batch: str) -> str:
 
 
 def _binds(row: str) -> str:
-    """SQL for whether a send, or what it had come to before, proves that it may be at the service.
+    """SQL for whether a send, or an earlier state of it, shows that it may be at the service.
 
-    Who decides that it is sent goes by what others told. Until it is tried that binds nothing, and
-    where its tries prove nothing the doubt that others told, which was the first thing known of it,
-    is none of its own: one of its own it is in since, or has been.
+    A decision to resend relies on what other rows told, and binds nothing until the row is tried.
+    If the tries prove nothing, a doubt taken over from other rows, which was the first thing known
+    of this row, is not its own; one of its own shows in its present or another earlier state.
     """
     reported = f"""EXISTS (SELECT FROM {SCHEMA}.earlier_send f WHERE {_same_row("f", row)}
         AND f.number = 1 AND f.state = 'in_doubt' AND f.attempts = 0)"""
@@ -142,7 +143,7 @@ _OUT_OF_TURN = " OR ".join(
 
 
 def not_numbered(table: str) -> str:
-    """SQL for whether a new row has another number than the database has just drawn for it."""
+    """SQL for whether a new row's number is not the one that the database has just drawn for it."""
     return f"NOT {SCHEMA}.is_drawn('{SCHEMA}.{table}', NEW.id)"
 
 

@@ -1,6 +1,6 @@
-"""The database role that each command takes: the documented table, what is asked, what is said.
+"""The database role that each command takes, as documented, checked and named in messages.
 
-Of the roles that may do a thing it names the least one.
+If several roles may do it, this is the least of them.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ ROLE_OF: Mapping[str, str] = {
     "report": READER,
     "status": READER,
     "discard": LOADER,
-    # It counts by all batches, of which a reader may not see some.
+    # It counts across all batches, some of which a reader may not see.
     "housekeeping": LOADER,
     "job": LOADER,
     "jobs --watch": LOADER,
@@ -51,18 +51,18 @@ ROLE_OF: Mapping[str, str] = {
     "sign approve": CONTROLLER,
     "sign prepare": CONTROLLER,
 }
-"""Command -> the least role that does all of it."""
+"""The least role that does all of a command, by command."""
 BEGUN = {"import": LOADER, "watch": LOADER}
-"""Commands that a lesser role takes as far as the check: another process applies the rows."""
+"""Commands that a lesser role may run up to the check; another process applies the rows."""
 READ_NO_ROWS = ("audit witness",)
-"""Commands for which it is nothing whose rows the account is shown: they look at hashes alone."""
+"""Commands that do not depend on whose rows the account sees, since they read only hashes."""
 
 
 def command_of(job: JobKind) -> str:
-    """The command that does the same as a job."""
+    """The command that does the same work as a job."""
     return "import" if job is JobKind.CORRECT else job.value
 
 
 def marking_function(role: str) -> str:
-    """A function that the members of a role may call, and of the others only who may all of it."""
+    """A function that, besides members of the role, only roles with all of its rights may call."""
     return next(name for name, roles in MAY_CALL.items() if roles == (role,))

@@ -1,13 +1,13 @@
 """The functions that decide about breaks and sign reports, and the rules of maker and checker.
 
-They hold whoever acts to their roles and tenants, and to what they did before: nobody approves what
-they prepared or accepted, and a large acceptance takes two people. Where there are no accounts the
-names are those that are stated. See `schemas.guards.trail_functions` for drafts and events.
+They hold everybody to their roles and tenants, and to what they did before: nobody approves what
+they prepared or accepted, and a large acceptance takes two people. Without accounts the names are
+as stated. `schemas.guards.trail_functions` explains drafts and events.
 
-Databases have the text of these functions: a change of it is a migration. In their bodies `person`
-is the account that acts, null where there are no accounts; `told` is the detail of the event as
-JSON; `drafted` is declared only to refuse where there is no draft; `$1`, `$2` are the arguments in
-their order, where a column could have the name of one.
+Databases contain the text of these functions, so changing it takes a migration. In their bodies
+`person` is the account that acts, null if there are no accounts; `told` is the detail of the event
+as JSON; `drafted` is declared only to refuse if there is no draft; `$1`, `$2` are the arguments in
+order, used where a column could have an argument's name.
 """
 
 from collections.abc import Mapping
@@ -41,19 +41,19 @@ SIGNED: Mapping[str, str] = {Role.PREPARED: "report prepared", Role.APPROVED: "r
 """The event of each kind of signature."""
 
 RULE_PROPOSED, RULE_APPROVED = "acceptance rule proposed", "acceptance rule approved"
-"""The events of a rule by which breaks are accepted (`schemas.guards.acceptance_rules`)."""
+"""The events of a rule of acceptance (`schemas.guards.acceptance_rules`)."""
 BY_RULE = "rule [0-9]+"
-"""The name that acceptances by a rule carry; nobody else is called so."""
+"""Pattern of the name that acceptances by a rule carry; no person may have such a name."""
 
 
 def plain_name(name: str) -> str:
-    """SQL for what is the same of a name however it is typed: letters by their form, one blank."""
+    """SQL for one form of a name, however typed: characters unified, single blanks, lower case."""
     seen = f"regexp_replace(normalize({name}, NFKC), '[{UNSEEN}]', '', 'g')"
     return f"lower(btrim(regexp_replace({seen}, '\\s+', ' ', 'g')))"
 
 
 def _event(column: str, pairs: Mapping[str, str]) -> str:
-    """SQL for the event of a drafted row, by the column that says what it is."""
+    """SQL for the event of a drafted row, chosen by a column."""
     return " ".join(
         [f"CASE {column}", *(f"WHEN '{one}' THEN '{event}'" for one, event in pairs.items()), "END"]
     )
@@ -67,27 +67,27 @@ _TERMS = f"""btrim(d.reason) <> '' AND CASE
     AND {or_none("d.until", is_day("d.until"))}
     AND {or_none("d.side", f"d.side IN ({listed([*SIDES])})")}
     AND {or_none("d.up_to", is_money("d.up_to"))}"""
-"""SQL: whether a draft `d` has the terms that its kind of decision takes, and they can be read."""
+"""SQL for whether a draft `d` has the terms that its kind of decision takes, all readable."""
 _COLUMNS = "d.reconciliation_id, d.break_id, d.what, d.by, d.reason, d.until, d.side, d.owner"
-"""Of a draft `d`: what the hash of decisions is over, before a ceiling."""
+"""Columns of a draft `d` that the hash of decisions covers, followed by a ceiling if any."""
 
 
 def _account_by_event(events: Mapping[Any, str], may: Mapping[Any, Any]) -> str:
-    """SQL branches of a CASE by event: the account that acts, refused where its roles do not do."""
+    """SQL branches of a CASE by event: the account that acts, refused if it lacks the roles."""
     accounts = {event: require(may[one], f"'{ACTS[one]}'") for one, event in events.items()}
     return " ".join(f"WHEN '{event}' THEN {account}" for event, account in accounts.items())
 
 
 def as_the_person(name: str) -> str:
-    """SQL that refuses a name which is not that of `person`, a variable: the account that acts."""
+    """SQL that refuses a name other than that in the variable `person`, the account that acts."""
     message = "%s is logged in, and cannot act as %L"
     return f"IF person <> {name} THEN {refuse(NOT_ALLOWED, message, f'person, {name}')}; END IF;"
 
 
 _SIGNED_THROUGH = "coalesce((saved.detail::jsonb ->> 'signed_through')::bigint, saved.id)"
-"""SQL: the event up to which page one knows what is signed, by the event `saved` of its run.
+"""SQL for the last event whose signatures page one knows, from the event `saved` of its run.
 
-Events of an earlier version do not say.
+Events of earlier versions do not say it.
 """
 
 _PREPARED_IT = "nobody approves what they prepared: %s prepared the report of reconciliation %s"
@@ -115,7 +115,7 @@ _SIGNED_SINCE = (
     "a report that shows other tenants as well was approved after page one of reconciliation %s "
     "was written, which was not held against it: reconcile the scope again, and approve that run"
 )
-"""What is refused, with %s for the values."""
+"""Messages of refusals, with %s for the values."""
 
 _TAKEN_BACK = f"""SELECT FROM {SCHEMA}.break_state b
     JOIN {SCHEMA}.decision d ON d.break_id = b.break_id AND d.what = '{Choice.REOPEN}'
@@ -127,11 +127,11 @@ _TAKEN_BACK = f"""SELECT FROM {SCHEMA}.break_state b
             AND o.scope_hash = run.scope_hash
         WHERE a.break_id = d.break_id AND a.what = '{Choice.ACCEPT}' AND a.id > d.id
         AND a."by" = b.accepted_by)"""
-"""SQL: breaks that a `run` has as accepted, that were reopened since and not accepted by the same
-person again. Whether it was as the run shows them, `recon sign` knows."""
+"""SQL for breaks that a `run` has as accepted, but that were reopened since and not accepted again
+by the same person. `recon sign` checks whether the terms are those that the run shows."""
 
 DECISIONS_OF: Mapping[str, str] = {
-    # `whose` approves no run that they prepared, accepted breaks of, or changed the rules of.
+    # `whose` approves no run that they prepared, accepted breaks in, or changed the rules of.
     "refuse_interested(whose text, number integer)": f"""
     RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
@@ -195,7 +195,7 @@ DECISIONS_OF: Mapping[str, str] = {
             {refuse(NOT_ALLOWED, _CHANGED_RULES, "whose, changed")};
         END IF;
     END $$""",
-    # Nobody approves a run if a report of its tenants and others was approved after its page one.
+    # Refuses approval if a report of these and other tenants was approved after page one.
     "refuse_signed_since(number integer)": f"""
     RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
     BEGIN
@@ -215,7 +215,7 @@ DECISIONS_OF: Mapping[str, str] = {
             {refuse(NOT_ALLOWED, _SIGNED_SINCE, "$1")};
         END IF;
     END $$""",
-    # Whoever is logged in has looked at a page or a break of a run.
+    # Notes that whoever is logged in has looked at a page or a break of a run.
     "look_at(number integer, what text)": f"""RETURNS void LANGUAGE sql {SAFE} AS $$
         INSERT INTO {SCHEMA}.look (account, reconciliation_id, what, at)
         SELECT a.name, r.id, $2, clock_timestamp()
@@ -225,7 +225,7 @@ DECISIONS_OF: Mapping[str, str] = {
             WHERE b.reconciliation_id = $1 AND b.break_id = $2))
         ON CONFLICT DO NOTHING
     $$""",
-    # Nobody accepts alone what takes two people: somebody else has proposed it in the same terms.
+    # Refuses an acceptance that takes two people unless another proposed it in the same terms.
     "refuse_alone(person text)": f"""RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
         least text;
@@ -251,7 +251,7 @@ DECISIONS_OF: Mapping[str, str] = {
             {refuse(NOT_ALLOWED, _ONE_ALONE, "least, larger, first")};
         END IF;
     END $$""",
-    # The drafted decisions of whoever acts, once they may decide so.
+    # Writes the drafted decisions of the acting user, if they may decide so.
     "decide(what text, said_by text, reason text, detail text)": f"""
     RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
@@ -275,7 +275,7 @@ DECISIONS_OF: Mapping[str, str] = {
         END IF;
         RETURN {SCHEMA}.write_decisions(what, said_by, reason, detail);
     END $$""",
-    # The run, locked with its scope; none may have followed it.
+    # Gives the run and locks its scope; no other run may have followed it.
     "lock_last_run(number integer)": f"""RETURNS {SCHEMA}.reconciliation
     LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
@@ -291,7 +291,7 @@ DECISIONS_OF: Mapping[str, str] = {
         END IF;
         RETURN run;
     END $$""",
-    # The hash of the drafted decisions that the detail of their event has.
+    # The hash of the drafted decisions, as in the detail of their event.
     "drafted_digest()": f"""RETURNS text LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
         drafted regclass := {SCHEMA}.drafted('decision');
@@ -301,7 +301,7 @@ DECISIONS_OF: Mapping[str, str] = {
             ELSE json_build_array({_COLUMNS}, d.up_to) END::text || chr(10), ''
             ORDER BY d.break_id COLLATE "C"), 'UTF8')), 'hex') FROM pg_temp.draft_decision d);
     END $$""",
-    # The drafted decisions, if they are what their event says, whoever decides: people or a rule.
+    # Writes the drafted decisions, of people or a rule, if they are what their event says.
     "write_decisions(what text, said_by text, reason text, detail text)": f"""
     RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
@@ -331,7 +331,7 @@ DECISIONS_OF: Mapping[str, str] = {
         PERFORM {SCHEMA}.take_draft('decision', event);
         RETURN event;
     END $$""",
-    # The drafted signature, if it is what its event says and may be given.
+    # Writes the drafted signature, if it is what its event says and may be given.
     "sign(what text, said_by text, reason text, detail text)": f"""
     RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
@@ -402,4 +402,4 @@ DECISIONS_OF: Mapping[str, str] = {
         RETURN event;
     END $$""",
 }
-"""Head -> rest of the definition."""
+"""Definitions of the functions, by their heads."""

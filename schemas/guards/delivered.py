@@ -1,14 +1,14 @@
-"""What the database lets become of what was delivered: files stay, repairs come from few.
+"""Which changes of delivered files and corrected rows the database allows, and to whom.
 
-Roles that load write the tables of files and of outcomes themselves. Reports and reconciliations
-leave out what a refused file said, and read the others by what stands there. So a file comes with
-its batch, is refused before the rows of the batch are staged, and nothing else of it is changed,
-but for the mark of housekeeping, which counts only beside an event
+Roles that load write the tables of files and outcomes themselves. Reports and reconciliations leave
+out what a refused file said, and read the others by what these tables say. So a file comes with its
+batch and is refused only before the rows of the batch are staged. Nothing else of it is changed
+except the mark of housekeeping, which counts only together with an event
 (`connectors.postgres.auditing.removals`).
 
-That a row was corrected is no part of what the audit trail says of its batch: the batches behind it
-say so, and take it back. So only those who take its repair in let a row in error end as corrected,
-and be in error again.
+What the audit trail says of a batch does not include that a row was corrected: later batches say
+so, and take it back. So only roles that may apply the repair let a row in error end as corrected,
+or be in error again.
 """
 
 from schemas.derived.sql_names import SAFE, SCHEMA

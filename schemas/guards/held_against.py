@@ -1,7 +1,7 @@
-"""By which rules the report was made that the first run of a scope is held against.
+"""The rules of the report that the first run of a scope is compared with.
 
-The database asks what is signed by now, as `flows.stages.reconcile.held_against` does: no word of
-whoever made the run counts, and nothing that its page one could not know is left out.
+The database looks at what is signed by now, like `flows.stages.reconcile.held_against`. It does not
+rely on whoever made the run, and does not leave out what page one of the run could not know.
 """
 
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ from schemas.guards.accounts import tenants_of
 from schemas.life import RESTATED, Role
 
 _READABLE = "^(everything|((^|; )(batches|feeds|tenants) [^;, ]+(, [^;, ]+)*)+)$"
-"""A pattern of scopes; that of a restatement is none, nor was it in an earlier version."""
+"""Pattern of scopes to compare; the scope of a restatement never matches, of any version."""
 
 
 def _named(part: str) -> str:
-    """SQL for the batches or feeds that the scope of `r` names; null: it may be about any."""
+    """SQL for the batches or feeds that the scope of `r` names; null if it may be about any."""
     return f"string_to_array(substring(r.scope FROM '(?:^|; ){part} ([^;]+)'), ', ')"
 
 
 def _covers(wide: str, other: str) -> str:
-    """SQL for whether all that `other` is about belongs to `wide`, as that is named."""
+    """SQL for whether everything that `other` is about belongs to `wide`, going by their names."""
     parts = {"batches": "batches", "feeds": "of_feeds", "tenants": "tenants"}
     return " AND ".join(
         f"coalesce({other}.{theirs} <@ {wide}.{own}, {wide}.{own} IS NULL)"
@@ -33,7 +33,7 @@ _OVERLAPS = " AND ".join(
 )
 
 HELD_AGAINST_OF: Mapping[str, str] = {
-    # The hash of these rules; null: the run is the first of all, and held against nothing.
+    # Gives the hash of these rules; null if the run is the first of all, with nothing to compare.
     "rules_against(number integer)": f"""RETURNS text LANGUAGE sql STABLE {SAFE} AS $$
         WITH run AS (SELECT r.id, split_part(r.scope, '{RESTATED}', 1) AS scope
             FROM {SCHEMA}.reconciliation r WHERE r.id = number),
@@ -63,4 +63,4 @@ HELD_AGAINST_OF: Mapping[str, str] = {
                 WHERE r.scope = run.scope AND r.id < run.id ORDER BY r.id LIMIT 1))
     $$"""
 }
-"""Head -> rest of the definition."""
+"""Definitions of the functions, by their heads."""

@@ -1,9 +1,8 @@
 """The functions that keep jobs: work that an account asks for and another process does.
 
-Whoever asks is known by their login; whoever does it holds the lease of the job, so that a job is
-done by one process at a time, and one whose process is gone can be started again. What a process
-writes to the trail while it does a job carries the name of who ordered it last, and the number of
-the job.
+The login tells who asks. Whoever does a job holds its lease, so that one process at a time does it,
+and a job whose process is gone can be started again. What a process writes to the trail during a
+job carries the name of who ordered the job last, and the number of the job.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,13 +34,13 @@ from schemas.jobs import (
 
 JOB_ORDERED, JOB_AGAIN = "job ordered", "job ordered again"
 JOB_REFUSED = "job refused"
-"""Whoever ordered it may not do so any more, now that it is taken."""
+"""The event of a job whose orderer may no longer order it when it is taken."""
 JOB_ENDED = "job ended"
 JOB_EVENTS = (JOB_ORDERED, JOB_AGAIN, JOB_REFUSED, JOB_ENDED)
 JOB_FACTS = ("kind", "arguments", "asked_by", "person")
-"""What nobody changes of a job; its event says their hash."""
+"""Facts of a job that nobody changes; the event of its order has their hash."""
 JOB_END = ("state", "exit_code", "said", "batches", "reconciliation_id")
-"""What came of it, and stays so until it is ordered again; the event of its end says their hash."""
+"""The result of a job, kept until it is ordered again; the event of its end has their hash."""
 
 _PERSON = require(MAY_ORDER, f"'{ORDERING}'")
 _NO_JOB = refuse(NOT_THERE, "there is no job %s that you may start", "number")
@@ -54,14 +53,14 @@ _NOT_STOPPED = refuse(NOT_ALLOWED, "job %s is %s, and is not started again", "nu
 
 
 def job_hash(job: str, names: Sequence[str] = JOB_FACTS) -> str:
-    """SQL for the hash of what nobody changes of a job, or of what came of it."""
+    """SQL for the hash of a job's unchanging facts, or of its result."""
     return hashed(*(f"{job}.{name}" for name in ("id", *names)))
 
 
 def names_batch(job: str) -> str:
-    """SQL for whether what is said of a job names the batch `b`.
+    """SQL for whether what is said of a job may name the batch `b`.
 
-    Not to an account of some tenants that asked for it, where the batch is none of theirs.
+    It may not if the job was ordered by an account limited to tenants, and the batch is of others.
     """
     return (
         f"NOT EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.name = {job}.person "
@@ -70,9 +69,9 @@ def names_batch(job: str) -> str:
 
 
 def _batch_of(arguments: str) -> str:
-    """SQL for the batch that a job is about; null where it names none, or one that is not there.
+    """SQL for the batch that a job is about; null if it names none, or one that does not exist.
 
-    A job about a batch that never was ends as any other: the trail tells of no such batch.
+    A job about a batch that never existed ends like any other; the trail does not name the batch.
     """
     return (
         f"(SELECT b.id FROM {SCHEMA}.batch b "
@@ -262,4 +261,4 @@ JOBS_OF: Mapping[str, str] = {
         RETURN true;
     END $$""",
 }
-"""Head -> rest of the definition."""
+"""Definitions of the functions, by their heads."""

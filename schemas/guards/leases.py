@@ -1,14 +1,14 @@
 """The functions that keep leases: who holds what, and until when by the server's clock.
 
-A lease is a row of a table that only its owner writes, so nobody holds anything whom no function
-lets: each kind of lease has one, granted to the roles that need it. A lock by a number would be
-anybody's, since every login may take any advisory lock. A session that has a lease therefore keeps
-one under a number that it drew by chance. Nobody ever waits for that: it only shows that the
-session is still there, and whose lease it was is free once it is not.
+A lease is a row of a table that only its owner writes, so nobody can hold anything without a
+function: each kind of lease has one, granted to the roles that need it. An advisory lock alone
+would not do, because any login may take any of them. But a session with a lease also keeps an
+advisory lock under a number that it drew at random. Nobody ever waits for that lock: it only shows
+that the session still exists, and once it is gone the lease is free.
 
-A lease that ran out belongs to a process that is frozen, or to a machine that is gone: its session
-may be ended, so that what it holds is free. Whose session is ended is never for the caller to say,
-nor for the one who holds: it is the session that has the lock by the number of the lease.
+A lease that has expired belongs to a process that is frozen, or to a machine that is gone. Its
+session may be ended, which frees what it holds. Neither the caller nor the holder chooses which
+session is ended: it is the one that has the lock under the number of the lease.
 """
 
 from collections.abc import Mapping
@@ -19,30 +19,30 @@ from schemas.guards.accounts import NOT_YOURS, refuse
 from schemas.guards.tenants import is_member
 
 MOST_SECONDS = 86_400
-"""The longest that a lease lasts without being renewed, whatever its taker asks for."""
+"""The longest that a lease lasts without renewal, whatever its taker asks for."""
 WAIT_SECONDS = 5
-"""How long a lease is waited for that somebody else takes or leaves in an open transaction."""
+"""How long to wait for a lease that another open transaction is taking or releasing."""
 CORRECTIONS_SECONDS = 600
-"""How long the corrections of a batch are waited for; those of a large one take a minute."""
+"""How long to wait for the corrections of a batch; those of a large one take a minute."""
 DECIDED_SECONDS = 60
 """How long a decision or a run of a scope waits for another to be saved."""
 
 
 class Held(StrEnum):
-    """What can be held, one session at a time."""
+    """Kinds of things that one session at a time can hold."""
 
     BATCH = "batch"
     SCOPE = "scope"
     DECISION = "decision"
-    """Whose turn it is to decide about the breaks of a scope."""
+    """The turn to decide about the breaks of a scope."""
     PUSH = "push"
     """An operation of the service."""
     EPOCH = "epoch"
-    """The epochs of those who send."""
+    """The turn to write an epoch of sending."""
     RECEIVE = "receive"
-    """Whose turn it is to say which batch a delivery is."""
+    """The turn to say which batch a delivery is."""
     JOB = "job"
-    """Work that somebody asked for."""
+    """A job that somebody ordered."""
 
 
 _HAS_MARK = """EXISTS (
@@ -50,9 +50,9 @@ _HAS_MARK = """EXISTS (
             WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 1 AND k.pid = {session}
             AND d.datname = current_database()
             AND ((k.classid::bigint << 32) | k.objid::bigint) = {mark})"""
-"""SQL for whether a session is the one that has a lease: nobody else knew the number it drew."""
-# Found first and ended then: a planner is free to call a function before it looks at the rest.
-# A lease of an earlier version has no number, and says when its session began.
+"""SQL for whether a session is the one with a lease, since nobody else knew its random number."""
+# Found first and ended then, since a planner may call a function before it checks conditions.
+# A lease of an earlier version has no number, but the time when its session began.
 ENDED_SESSION = f"""
     WITH due AS MATERIALIZED (
         SELECT l.owner, a.pid FROM {SCHEMA}.lease l
@@ -62,15 +62,15 @@ ENDED_SESSION = f"""
         WHERE l.name = {{name}} AND l.expires_at < clock_timestamp() AND a.pid <> pg_backend_pid()
     )
     SELECT due.owner FROM due WHERE pg_terminate_backend(due.pid)"""
-"""Ends the session of a lease that ran out, and names its owner."""
+"""SQL that ends the session of an expired lease and gives its owner."""
 
 MINE = (
     "SELECT coalesce((SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid())), "
     "pg_postmaster_start_time())"
 )
-"""When the session that asks began: it has to say it, since an owner who is no superuser is not
-shown that of others, nor is a session that acts as another role than it signed in as. It only tells
-the leases apart that a session renews."""
+"""SQL for when the asking session began. The session states this itself, because PostgreSQL does
+not show it to an owner who is no superuser, nor to a session acting as another role than it signed
+in as. It serves only to tell which leases a session renews."""
 
 _LASTS = f"least({{}}, {MOST_SECONDS}) * interval '1s'"
 _COLUMNS = ("owner", "account", "pid", "started", "since", "expires_at", "mark")
@@ -114,8 +114,8 @@ _KEPT = {
     EXCEPTION WHEN lock_not_available THEN
         PERFORM pg_advisory_unlock(mark);
     END $$""",
-    # A name that is added and taken away again is locked until the transaction ends, and nobody
-    # else can take it.
+    # A name that is inserted and deleted again stays locked until the transaction ends, so that
+    # nobody else can take it.
     "lock_name(name text)": f"""RETURNS void LANGUAGE plpgsql {SAFE} AS $$
     BEGIN
         INSERT INTO {SCHEMA}.lease (name, owner, account, pid, started, expires_at)
@@ -142,7 +142,7 @@ _KEPT = {
             'it, and has not ended its transaction for {DECIDED_SECONDS} seconds';
     END $$""",
 }
-"""What nobody calls but the functions of the owner."""
+"""Functions that only the owner's functions call."""
 
 LEASES_OF: Mapping[str, str] = _KEPT | {
     f"keep_{kind}(whose text, owner text, seconds integer, began timestamptz)": f"""
@@ -152,7 +152,7 @@ LEASES_OF: Mapping[str, str] = _KEPT | {
     $$"""
     for kind in Held
 } | {
-    # Of a session, since one process renews all that it holds.
+    # Renews all leases of a session, since one process holds them all.
     "renew_lease(name text, session integer, began timestamptz, seconds integer)": f"""
     RETURNS boolean LANGUAGE sql {SAFE} AS $$
         WITH renewed AS (
@@ -177,7 +177,7 @@ LEASES_OF: Mapping[str, str] = _KEPT | {
         SELECT {SCHEMA}.lock_name('corrections ' || $1)
     $$""",
 }  # fmt: skip
-"""Head -> rest of the definition."""
+"""Definitions of the functions, by their heads."""
 
 LEASES = tuple(function_statements(LEASES_OF))
-"""Statements that put the functions in place; repeating them changes nothing."""
+"""Statements that create the functions; repeating them changes nothing."""

@@ -1,14 +1,14 @@
 """The function that hashes what the ledger says of a batch, for the event that ends a stage.
 
-It runs as the owner, so that everybody comes to the same hash, whatever columns they may read: a
-hash tells nothing of what it is over but the number of rows, and that of batches that whoever asks
-sees. What the database hands out (numbers of batches and extracts, epochs, times) is left out: the
-same delivery has the same hashes whatever went wrong meanwhile. An image is hashed as it stands,
-with the numbers of the row that had written it: an undo gives them back. So are the numbers of the
-row whose record a send is of.
+It runs as the owner, so that everybody gets the same hash, whatever columns they may read. A hash
+reveals only the number of rows behind it, and only for batches that the asker may see. Numbers and
+times that the database assigns (of batches and extracts, lease epochs) are left out, so the same
+delivery has the same hashes whatever went wrong meanwhile. An image is hashed as it is stored, with
+the numbers of the row that had written it, because an undo restores them. So are the numbers of the
+row whose record a send is for.
 
-What is hashed is written down in the audit trail for good. So the columns are listed here, and
-one that a table gets later is no part of it, but where a row has a value in it (`_ADDED`).
+The hashes stay in the audit trail for good. So the columns are listed here, and a column added
+later counts only for rows that have a value in it (`_ADDED`).
 """
 
 from collections.abc import Mapping
@@ -22,21 +22,21 @@ from schemas.guards.tenants import is_member
 FILES, RECEIPTS, OUTCOMES = "files", "receipts", "outcomes"
 NOTES, IMAGES, ANSWERS, SENT = "notes", "images", "answers", "sent"
 CONSTANTS = "constants"
-"""What is hashed: what was delivered, the chunks of each stage, what became of rows, what was found
-that rejects none, target rows as they were before, what the service said to each, and how each
-is sent: for which record, under which key, and with which others; and the secret constants of the
-feed profile, with their salts."""
+"""The parts that are hashed: what was delivered; the chunks of each stage; what became of rows;
+findings that reject no row; target rows as they were before; what the service said to each row; how
+each row is sent (for which record, under which key, and with which others); and the secret
+constants of the feed profile, with their salts."""
 LEDGER = (FILES, RECEIPTS, OUTCOMES, NOTES)
-"""What a batch has once its rows are judged."""
+"""The parts that a batch has once its rows are judged."""
 APPLIED = (*LEDGER, IMAGES)
-"""What it has once they are applied; images are read by an undo alone."""
+"""The parts that it has once its rows are applied; only an undo reads images."""
 TABLES: Mapping[str, str] = {
     FILES: "extract", RECEIPTS: "receipt", OUTCOMES: "outcome", NOTES: "note",
     IMAGES: "before_image", ANSWERS: "send", SENT: "send", CONSTANTS: "secret_constant",
 }  # fmt: skip
-"""Where it is kept."""
+"""The table that each part is kept in."""
 BEFORE: Mapping[str, str] = {part: f"{part}_before" for part in (ANSWERS, SENT)}
-"""What of sends is hashed -> what an event calls that as it was before what it tells of."""
+"""Keys under which an event has a part of the sends as it was before what the event tells of."""
 PROFILE, SERVICE, OPENED_AT, ENDED_AT = "profile", "service", "opened_at", "ended_at"
 BIRTH_DATABASE = "database"
 TERMS: Mapping[str, str] = {
@@ -44,19 +44,19 @@ TERMS: Mapping[str, str] = {
     SERVICE: "b.service",
     OPENED_AT: time_text("b.opened_at"),
     ENDED_AT: time_text("b.ended_at"),
-    # Which database it was received in: that of the first batch, as long as it is the same one.
+    # The database it was received in, told by that of the first batch while it is the same one.
     BIRTH_DATABASE: (
         f"(SELECT {epoch_hash('p')} FROM {SCHEMA}.push_epoch p WHERE p.number = {BIRTH})"
     ),
 }
-"""What events say of a batch itself -> SQL for the same of batch `b`."""
+"""SQL for the terms of a batch `b` itself, by their keys in events."""
 _OF_EXTRACTS = (
     "x JOIN e ON e.id = x.extract_id AND e.batch_id = x.batch_id "
     "WHERE x.extract_id BETWEEN (SELECT min(id) FROM e) AND (SELECT max(id) FROM e)"
 )
-"""The range of extracts says nothing new, but it is what the block range indexes know."""
+"""SQL whose range of extracts is redundant, but usable by block range indexes."""
 _LINES: Mapping[str, tuple[str, str, str]] = {
-    # what -> its columns, the rows, their order
+    # part -> its columns, the rows, their order
     FILES: (
         "e.place, x.name, x.sha256, x.bytes, x.record, x.header, x.manifest, x.refused, x.message, "
         "x.pieces, b.feed, b.profile, b.content_id, b.corrects",
@@ -71,14 +71,14 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
         'e.place, x.stage COLLATE "C", x.chunk',
     ),
     OUTCOMES: (
-        # That a row was corrected is said by the batches behind this one, and taken back by them.
+        # Later batches say that a row was corrected, and take it back.
         "e.place, x.record_number, x.verdict, x.error_data",
         f"{SCHEMA}.outcome {_OF_EXTRACTS} AND x.verdict <> '{CORRECTED}'",
         'e.place, x.record_number, x.verdict COLLATE "C", x.error_data COLLATE "C"',
     ),
     NOTES: (
         "e.place, x.record_number, x.record, x.code, x.field, x.value, x.rows, x.message",
-        # They have an index of batches. What a push notes comes behind the event with the hash.
+        # Notes have an index on batches. What a push notes comes after the event with the hash.
         f"{SCHEMA}.note {_OF_EXTRACTS} AND x.batch_id = ANY ($1) AND x.code <> 'InDoubt'",
         'e.place, x.record_number, x.record COLLATE "C", x.code COLLATE "C", x.field COLLATE "C", '
         'x.value COLLATE "C", x.rows, x.message COLLATE "C"',
@@ -89,7 +89,7 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
         'e.place, x.record_number, x.record COLLATE "C"',
     ),
     CONSTANTS: (
-        # Without a salt a hash that everybody may read would tell what a secret is.
+        # Without a salt, a hash that everybody may read would give a secret away.
         "x.field, x.salt, x.value",
         f"{SCHEMA}.secret_constant x JOIN unnest($1) e (batch_id) ON e.batch_id = x.batch_id "
         "WHERE x.salt IS NOT NULL",
@@ -111,7 +111,7 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
 
 
 _BEHIND: Mapping[str, str] = {IMAGES: "x.image"}
-"""What is hashed behind the columns as it stands: JSON that every row has, which is large."""
+"""What is hashed after the columns as it is stored: large JSON, which every row has."""
 _EARLIER = f"""CASE WHEN x.earlier IS NOT NULL THEN (
         SELECT string_agg(json_build_array(h.number, h.state, h.attempts, h.status, h.error_data,
             h.echo, h.service_id, h.epoch, h.carried_out, h.decision, h.decision_number, h.ended_by,
@@ -125,8 +125,8 @@ _ADDED: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("x.decision_number, x.earlier", f"x.decision_number, x.earlier, {_EARLIER}"),
     )
 }
-"""Columns of later, and what is hashed of them: no part of a row that has none of them, whose hash
-may be written down."""
+"""Columns added later, and what is hashed of them. Rows without a value in them keep their hash,
+which may already be in the trail."""
 
 
 def _hashed(what: str) -> str:
@@ -156,7 +156,7 @@ _READS_ALL = (
     f"pg_has_role(session_user, current_user, 'MEMBER') OR {is_member(LOADER)} "
     f"OR {SCHEMA}.sees_all()"
 )
-"""SQL for whether no policy keeps rows from whoever asks."""
+"""SQL for whether no policy hides rows from whoever asks."""
 
 
 def _hex(content: str) -> str:
@@ -182,8 +182,9 @@ LEDGER_DIGESTS_OF: Mapping[str, str] = {
         SELECT d.digest FROM {SCHEMA}.ledger_digests(ARRAY[$1], $2) d
     $$""",
 }
-"""Head -> rest of the definition: rows, a blank, and the SHA-256 of the SHA-256 of each line.
+"""Definitions by head. A digest is the number of rows, a blank, and the SHA-256 of the SHA-256 of
+each line.
 
-Of many batches all rows are read once; of each batch as many hashes are in memory as it has rows.
-Only the statement of what is asked for is planned: all take longer than a small batch does.
+The rows of many batches are read in one pass; memory holds one hash per row of a batch. Only the
+statement for the part asked for is planned: planning all takes longer than a small batch.
 """

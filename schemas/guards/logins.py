@@ -1,8 +1,8 @@
 """The functions that let an account log in and out.
 
-A session of the database says who acts by the token of a login, which it is set to. The token is
-drawn by whoever logs in and known to nobody else: the database keeps its hash. So no role decides
-or signs in the name of another account, whatever program it runs.
+A session of the database says who acts by setting the token of a login. Whoever logs in draws the
+token, and nobody else knows it: the database keeps its hash. So no role decides or signs in the
+name of another account, whatever program it runs.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ LONGEST_WAIT = 900
 
 
 _AT_BITS = 42
-"""Of a count's value the milliseconds of the last try; the tries are above them."""
+"""Low bits of a counter with the milliseconds of the last try; the number of tries is above."""
 _MOST_TRIES = 1_000_000
 
 LOGINS_OF: Mapping[str, str] = {
-    # No rollback takes back what a sequence counts: a statement that fails behind a wrong try
-    # would make it none.
+    # Sequences, because no rollback takes back what they count: else a statement that fails after
+    # a wrong try would undo it.
     "tries(whose text, asked_for text)": f"""RETURNS text LANGUAGE sql IMMUTABLE {SAFE} AS $$
         SELECT '{SCHEMA}.tries_' || md5(asked_for || ' ' || whose)
     $$""",
@@ -159,4 +159,4 @@ LOGINS_OF: Mapping[str, str] = {
         END IF;
     END $$""",
 }
-"""Head -> rest of the definition."""
+"""Definitions of the functions, by their heads."""

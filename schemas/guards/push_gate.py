@@ -1,8 +1,8 @@
-"""What tells a restored copy from the database itself is written as it happens, and no other way.
+"""Guards of the tables that tell a restored copy from the database itself.
 
-Roles that load and apply add to these tables, and nobody takes anything from them: one epoch with
-a number or a home of its own choice would hold all pushes for good, and a restore that nobody
-declared would put rows in doubt. `connectors.postgres.push.gate` reads them.
+Roles that load and apply add rows, and nobody removes any: one epoch with a freely chosen number or
+home would hold all pushes for good, and a restore that nobody declared would put rows in doubt.
+`connectors.postgres.push.gate` reads these tables.
 """
 
 from schemas.derived.sql_names import SAFE, SCHEMA
@@ -10,17 +10,17 @@ from schemas.guards.batch_states import LACKS_MERGER, RESTORED
 from schemas.guards.readable import hashed
 
 BIRTH = 0
-"""Number of the epoch that the first batch of a database writes; nothing is sent under it."""
+"""Number of the epoch that a database's first batch writes; nothing is sent under it."""
 EPOCH, SEALED = "push epoch", "push epoch sealed"
-"""The events of both, with the hash of what was written: no row is altered or added in silence."""
+"""Events with the hash of an epoch or seal, so that no row is altered or added unnoticed."""
 LOST_HASH = "lost_sha256"
-"""What the event of a restore says of the contents that the database did not know."""
+"""Key in the event of a restore: hash of the list of contents that the database did not know."""
 
 _LOST = f"encode(sha256(convert_to(NEW.lost, 'UTF8')), 'hex') = e.detail::jsonb ->> '{LOST_HASH}'"
 
 
 def epoch_hash(row: str) -> str:
-    """SQL for the hash of an epoch; the event of it has a time of its own."""
+    """SQL for the hash of an epoch, without its time, since the event has its own."""
     return _of(row, "number", "token", "home", "system", "timeline", "database_oid", "xid")
 
 

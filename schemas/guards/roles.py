@@ -1,16 +1,17 @@
 """Five database roles, from the tables: `python -m schemas.guards.roles | psql ...` grants them.
 
 recon_loader      receives, stages and checks; writes no target
-recon_merger      the same, applies, pushes, undoes and reconciles; what a worker connects as
-recon_reader      reads results and the ledger; no secret, no row as delivered of a record with one
-recon_controller  the same, decides about breaks and signs; loads nothing
-recon_desk        the same, and vouches for whom a provider or a proxy has shown to it
+recon_merger      also applies, pushes, undoes and reconciles; a worker connects as this
+recon_reader      reads results and the ledger; no secret, nor a delivered row of a record with one
+recon_controller  also decides about breaks and signs; loads nothing
+recon_desk        also vouches for people whom a provider or a proxy has identified
 
-Nobody but the owner of the schema writes to the audit trail or to what it tells of, except through
+Only the owner of the schema writes to the audit trail, and to what it tells of. Everybody else uses
 the functions of `schemas.guards.trail_functions`, which stamp who and when.
 
-They are groups: a user who logs in is made a member of one. The schema belongs to whoever migrates
-it, so run it as that user, and again after every upgrade: views are made anew, without grants.
+The roles are groups: a user who logs in is made a member of one. The schema belongs to whoever
+migrates it, so run this as that user, and again after every upgrade, which creates views again
+without grants.
 """
 
 import sys
@@ -42,23 +43,23 @@ from schemas.tables import EXTRACTS
 
 OWNER = "owner"
 LOCK_WAIT = "10s"
-"""How long granting waits for a table: who comes behind it waits as well."""
+"""How long granting waits for a table, since everybody behind it waits as well."""
 
 ADDED_TO = {
     "push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER,
     "earlier_send": MERGER, "secret_constant": LOADER,
 }  # fmt: skip
-"""What nobody changes -> the least role that adds to it: what tells a restored copy, what sends had
-come to, and secrets of profiles."""
+"""Tables that nobody changes, with the least role that adds to them: what tells a restored copy,
+earlier states of sends, and secrets of profiles."""
 TRAIL = (
     *(name for name in APPEND_ONLY if name not in ADDED_TO), TURN, "lease", "account",
     "acceptance_limit", "login", "look", "job", "subscription", "report_mail",
 )  # fmt: skip
-"""What only functions of the owner write."""
+"""Tables that only functions of the owner write."""
 _CALLED_BY: Mapping[tuple[str, ...], tuple[str, ...]] = {
     (LOADER,): (
         *("add_event", "lock_corrections", "take_job", "end_job", "job_ordered_by"),
-        # What only reads holds nothing, so it keeps nobody from anything.
+        # A role that only reads holds nothing, so it blocks nobody.
         *("keep_batch", "keep_receive", "keep_job"),
     ),
     (MERGER,): (
@@ -74,11 +75,11 @@ _CALLED_BY: Mapping[tuple[str, ...], tuple[str, ...]] = {
     (LOADER, CONTROLLER): ("renew_lease", "drop_lease"),
     (LOADER, READER): (
         *("chain_waiting", "end_holder", "altered_rights", "job_lives", "sees_job"),
-        # A hash tells how many rows it is over, of batches that whoever asks sees.
+        # A hash tells only how many rows it covers, of batches that the asker sees.
         "ledger_digests",
-        # A draft is nothing yet: what is refused is to keep it.
+        # A draft has no effect by itself; only writing it down may be refused.
         "draft",
-        # Whoever acts shows a token or a key, so what they may do does not hang on this role.
+        # People show a token or a key, so what they may do does not depend on this role.
         *("acting_as", "acting_name", "has_accounts", "sees_scope", "sees_all", "seen_tenants"),
         *("seen_batches", "seen_runs", "seen_rules", "login_salt", "log_in", "refused", "log_out"),
         *("keep_account", "keep_subscription", "set_password", "choose_show_as", "keep_limit"),
@@ -86,15 +87,15 @@ _CALLED_BY: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ),
 }
 MAY_CALL = {name: roles for roles, names in _CALLED_BY.items() for name in names}
-"""Function of the trail or of leases -> who may call it; the others nobody may."""
+"""Roles that may call a function of the trail or of leases; nobody may call the others."""
 ENTERED = ("batch", "extract")
-"""What a loader adds and changes, and nobody takes away: another one would have its number."""
+"""Tables a loader adds to and changes but never deletes from: another row would get the number."""
 LOADED = (*ENTERED, "receipt", "outcome", "note")
-"""What a loader writes beside the staged rows."""
+"""Tables that a loader writes besides the staged rows."""
 _COLUMNS = table_columns()
 _STAGED_NAMES = tuple(map(staged_name, EXTRACTS.values()))
 OF_OWNER = {"account": ("salt", "verifier", "pepper"), "login": ("token_hash",)}
-"""Columns that the functions of the owner alone read."""
+"""Columns that only the owner's functions read."""
 WITH_ROWS = OF_OWNER | {
     "before_image": ("image",),
     "send": ("echo",),
@@ -105,7 +106,7 @@ WITH_ROWS = OF_OWNER | {
 
 
 def statements() -> Iterator[str]:
-    """The statements in their order; each may be run again."""
+    """The statements in order; each may be run again."""
     yield (
         f"DO $$ BEGIN IF to_regnamespace('{SCHEMA}') IS NULL THEN RAISE EXCEPTION 'The schema "
         f"{SCHEMA} is not there yet. Run `recon status` as its owner, and this once more.'; "
@@ -116,12 +117,12 @@ def statements() -> Iterator[str]:
             f"DO $$ BEGIN CREATE ROLE {role} NOLOGIN; "
             "EXCEPTION WHEN duplicate_object THEN NULL; END $$"
         )
-        # What an earlier version granted and this one does not is taken back.
+        # Take back what an earlier version granted and this one does not.
         yield f"REVOKE ALL ON ALL TABLES IN SCHEMA {SCHEMA} FROM {role}"
         yield f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {SCHEMA} FROM {role}"
         yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {role}"
     for wider, role in ((LOADER, MERGER), (READER, CONTROLLER), (CONTROLLER, DESK)):
-        # Roles are the server's: where the owner of another database made them, only that may.
+        # Roles belong to the server: if another database's owner created them, only that one may.
         yield (
             f"DO $$ BEGIN IF NOT pg_has_role('{role}', '{wider}', 'MEMBER') THEN "
             f"GRANT {wider} TO {role}; END IF; END $$"
@@ -141,10 +142,10 @@ def statements() -> Iterator[str]:
     yield _write(MERGER, (*TARGET_NAMES, *_merged()))
     for name, role in ADDED_TO.items():
         yield f"GRANT INSERT ON {_tables((name,))} TO {role}"
-    # Whose rows are seen is said before anybody is let read: a view that was made anew has all.
+    # Policies come before rights to read, since a view that was created again shows everything.
     yield from policies()
     yield f"GRANT SELECT ON {_tables((SHOWN,))} TO {READER}"
-    # Whoever grants: the owner of the schema makes its views anew with every upgrade.
+    # Owned by the schema's owner, whoever grants, since each upgrade creates its views again.
     yield (
         f"DO $$ DECLARE owner text := (SELECT nspowner::regrole FROM pg_namespace "
         f"WHERE nspname = '{SCHEMA}'); BEGIN "
@@ -159,13 +160,13 @@ def statements() -> Iterator[str]:
 
 
 def script() -> str:
-    """The statements for psql: all of them are done, or none where one is refused."""
+    """The statements for psql, in one transaction: all are done, or none if one is refused."""
     whole = ("BEGIN", f"SET LOCAL lock_timeout = '{LOCK_WAIT}'", *statements(), "COMMIT")
     return "\\set ON_ERROR_STOP on\n" + "".join(f"{statement};\n" for statement in whole)
 
 
 def grants_of(tables: Collection[str]) -> Iterator[str]:
-    """The grants on the tables of some record kinds alone, once the roles are there."""
+    """The grants on the tables of these record kinds alone, once the roles exist."""
     for name in tables:
         staged = staged_name(EXTRACTS[name])
         yield f"GRANT SELECT ON {_tables((name, staged))} TO {LOADER}"
@@ -176,7 +177,7 @@ def grants_of(tables: Collection[str]) -> Iterator[str]:
 
 
 def role_for(kind: str, name: str) -> str | None:
-    """The least role that may use what a user was denied; None: not known."""
+    """The least role that may use what a user was denied; None if not known."""
     if kind == "event":
         if name in (*DECIDED.values(), *SIGNED.values()):
             return CONTROLLER

@@ -1,9 +1,9 @@
 """Staged rows for those who may not see secrets: views with the names of the tables.
 
-A session of such a role looks into their schema first (`connectors.postgres.database`), so that one
-statement serves who loads and who reads. Secret fields are empty; of a record that has one there is
-no text, and of its reasons no more than codes and fields. An account of some tenants finds the rows
-of batches that are bound to these.
+A session of such a role searches the schema of these views first (`connectors.postgres.database`),
+so that one statement serves roles that load and roles that read. Secret fields are empty; records
+with secrets have no text, and only the codes and fields of their errors. An account limited to
+tenants finds the rows of batches bound to these.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,11 +23,11 @@ from schemas.kinds import stored_names
 
 _TEXTS = ("data", "raw")
 _VALUES = (*NUMBERS, Kind.BOOLEAN, *TIMES)
-"""Kinds in which no record is inside another."""
+"""Kinds of fields that cannot contain another record."""
 
 
 def shown_rows(tables: Iterable[Table]) -> Iterator[str]:
-    """The statements that make the views of some record kinds anew; each may be run again."""
+    """The statements that create the views of these record kinds again; each may be run again."""
     for table in tables:
         name = staged_name(table)
         yield hidden_again(name)
@@ -39,7 +39,7 @@ def shown_rows(tables: Iterable[Table]) -> Iterator[str]:
 
 
 def hidden_again(staged: str) -> str:
-    """The statement that takes the view of such a table away: it is in the way of other columns."""
+    """The statement that drops the view of such a table, which blocks changes of its columns."""
     return f"DROP VIEW IF EXISTS {SHOWN_SCHEMA}.{staged}"
 
 
@@ -55,7 +55,7 @@ def _columns(table: Table) -> Iterator[str]:
             yield f"{bare_errors(column)} AS {own}"
         elif name in secrets or name in _TEXTS or (name in texts and table.holds_records):
             yield f"CASE WHEN FALSE THEN {column} END AS {own}"
-        elif name in cells:  # One that was lost moves a secret anywhere, numbers too.
+        elif name in cells:  # In a row in error a secret may have shifted into any cell.
             yield f"CASE WHEN s.error_data IS NULL THEN {column} END AS {own}"
         else:
             yield column

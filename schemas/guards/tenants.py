@@ -1,16 +1,16 @@
-"""Rows of tenants: PostgreSQL shows an account of some tenants those of these, whatever it asks.
+"""Rows of tenants: PostgreSQL shows an account limited to tenants only theirs, whatever it asks.
 
-The policies are part of the roles (`schemas.guards.roles`). They hold whoever reads as a member of
-recon_reader: people, their desk, and programs of theirs. Who acts is known by the token of a login,
-of which the database keeps the hash; a setting of the session that is forged is nobody's login.
+The policies are part of the roles (`schemas.guards.roles`). They apply to all who read as members
+of recon_reader: people, their desk, and their programs. The token of a login tells who acts; the
+database keeps its hash, and a forged session setting is nobody's login.
 
-| nobody is logged in | reads |
+| if nobody is logged in | a session reads |
 |---|---|
 | and there is no account | everything |
 | and no account is bound to tenants | everything; a member of recon_desk: nothing |
 | and one is | nothing of what is listed here |
 
-Each policy asks once a statement who is acting, and not for each row.
+Each policy asks who is acting once per statement, not per row.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -30,7 +30,7 @@ _MINE = f"(SELECT {SCHEMA}.seen_tenants())"
 
 
 def is_member(role: str) -> str:
-    """SQL for whether whoever is signed in is a member of a role; false where there is none."""
+    """SQL for whether the account signed in is a member of a role; false if there is none."""
     return (
         f"to_regrole('{role}') IS NOT NULL AND pg_has_role(session_user, to_regrole('{role}'), "
         "'MEMBER')"
@@ -79,23 +79,23 @@ TENANTS_OF: Mapping[str, str] = {
         SELECT a.name FROM {SCHEMA}.acting() a
     $$""",
 }
-"""Head -> rest of the definition."""
+"""Definitions of the functions, by their heads."""
 
 RUN_OF_EVENT = (
     "CASE WHEN {0}.batch_id IS NULL THEN substring({0}.detail FROM CASE {0}.what "
     "WHEN 'reconciled' THEN '\"id\" ?: ?([0-9]+)' ELSE '\"reconciliation\" ?: ?([0-9]+)' END) END"
 )
-"""SQL for the run that an event tells of, as text."""
+"""SQL for the number, as text, of the run that an event is about."""
 _BATCHES = f"ANY ((SELECT {SCHEMA}.seen_batches())::integer[])"
 
 
 def _sees(rows: str) -> str:
-    """SQL for whether who acts sees a row: all there are, or it is one of `rows`."""
+    """SQL for whether the acting user sees a row: it is one of `rows`, or they see all."""
     return f"((SELECT {SCHEMA}.sees_all()) OR {rows})"
 
 
 SEES_BATCH = _sees(f"batch_id = {_BATCHES}")
-"""SQL for whether who acts sees rows of a batch."""
+"""SQL for whether the acting user sees rows of a batch."""
 _RUNS = f"ANY ((SELECT {SCHEMA}.seen_runs(true))::integer[])"
 _TENANTS = f"ANY ({_MINE}::bigint[])"
 _ME = f"(SELECT {SCHEMA}.acting_name())"
@@ -107,9 +107,9 @@ _OF_BATCH = (
 
 def _events(event: str) -> str:
     run = RUN_OF_EVENT.format(event)
-    # How a kind is defined is no tenant's; it is in the rules of every report.
+    # How a kind is defined belongs to no tenant, and is in the rules of every report.
     defined = f"{event}.what IN ({listed((MADE, CHANGED, REMOVED))}) AND {_ME} IS NOT NULL"
-    # What somebody did to a batch may be about one of others: an undo writes of those it reopens.
+    # One's own events count only without a batch: an undo also writes events of others' batches.
     return (
         f"{event}.batch_id IS NULL AND {event}.person = {_ME} OR {event}.batch_id = {_BATCHES} "
         f"OR {run} = ANY ((SELECT {SCHEMA}.seen_runs(true))::text[]) "
@@ -118,22 +118,22 @@ def _events(event: str) -> str:
 
 
 def sees_event(event: str) -> str:
-    """SQL for whether who acts sees an event, for a session too that no policy holds."""
+    """SQL for whether the acting user sees an event, also in sessions without a policy."""
     return _sees(_events(event))
 
 
 _ACCOUNT = f"name = {_ME}"
 SEES_ACCOUNT = _sees(_ACCOUNT)
-"""SQL for whether who acts sees an account, for a session too that no policy holds."""
+"""SQL for whether the acting user sees an account, also in sessions without a policy."""
 SHOWN_VIEW = (
-    # It reads as the owner, whom no policy holds; what is asked of it is asked behind.
+    # The view reads as the owner, to whom no policy applies, so it has the condition itself.
     f"CREATE OR REPLACE VIEW {SCHEMA}.{SHOWN} WITH (security_barrier) AS {VIEWS[SHOWN]} "
     f"WHERE {SEES_BATCH}"
 )
 SEEN: Mapping[str, str] = {
     "batch": f"id = {_BATCHES}",
     **dict.fromkeys(_OF_BATCH, f"batch_id = {_BATCHES}"),
-    # What is about all says of no tenant what it found; its breaks and decisions do.
+    # A run over all tenants does not say what it found of each; its breaks and decisions do.
     "reconciliation": f"id = ANY ((SELECT {SCHEMA}.seen_runs(false))::integer[])",
     "break_state": f"reconciliation_id = {_RUNS} OR tenant = {_TENANTS}",
     "decision": f"reconciliation_id = {_RUNS} OR break_id IN (SELECT b.break_id FROM "
@@ -142,13 +142,13 @@ SEEN: Mapping[str, str] = {
     "event": _events("event"),
     "job": f"person = {_ME}",
     "look": f"account = {_ME}",
-    # Whoever keeps accounts is bound to no tenants, and sees all.
+    # Administrators of accounts are bound to no tenants, and see all.
     "account": _ACCOUNT,
     "login": f"account = {_ME}",
     "subscription": f"account = {_ME}",
     "report_mail": f"account = {_ME}",
 }
-"""Table -> SQL for the rows that an account of some tenants sees; of a batch, a run or itself."""
+"""SQL for the rows that an account limited to tenants sees, by table."""
 
 
 def _of_target(name: str, row: str = "") -> str:
@@ -158,19 +158,19 @@ def _of_target(name: str, row: str = "") -> str:
 
 
 SEEN_OF_TARGETS: Mapping[str, str] = {name: _of_target(name) for name in TARGET_NAMES}
-"""The same of a target: rows that name a tenant, else those that a batch of theirs wrote."""
+"""The same for targets: rows that name its tenants, or else rows that batches of these wrote."""
 
 
 def sees_target(name: str, row: str) -> str:
-    """SQL for whether who acts sees a row of a target, for a session too that no policy holds."""
+    """SQL for whether the acting user sees a row of a target, also in sessions without a policy."""
     return _sees(_of_target(name, f"{row}."))
 
 
 def policies() -> Iterator[str]:
-    """The statements; each may be run again.
+    """The statements that create the policies; each may be run again.
 
-    A target has its policy enforced only where an account is bound to tenants: PostgreSQL lets
-    nobody but the owner COPY into such a table, and inserting takes longer. The first such account
+    The policy of a target is enforced only once an account is bound to tenants, because PostgreSQL
+    then lets only the owner COPY into the table, and inserts take longer. The first such account
     enforces it (`shut_targets`).
     """
     yield from policies_of((*SEEN, *SEEN_OF_TARGETS))
@@ -184,7 +184,7 @@ def policies_of(names: Collection[str]) -> Iterator[str]:
         for policy, terms in {
             "loaded": f"TO {LOADER} USING (true) WITH CHECK (true)",
             "seen": f"FOR SELECT TO {READER} USING {_sees(rows)}",
-            # Whom somebody else gave a right has it still.
+            # Roles that have a right from somebody else keep it.
             "granted": f"USING ((SELECT NOT pg_has_role(current_user, '{READER}', 'MEMBER')))",
         }.items():
             yield f"DROP POLICY IF EXISTS {policy} ON {table}"

@@ -1,16 +1,15 @@
 """The functions that write the audit trail: nobody else can, and each stamps who and when.
 
 They run as the owner of the schema and are granted one by one (`schemas.guards.roles`). Rows that
-belong to an event (decisions, signatures, a run and its breaks) come as a draft: a temporary table
-of the owner's that the caller fills, so that nothing of the caller's ever runs with the owner's
-rights.
+belong to an event (decisions, signatures, a run and its breaks) come as a draft: the caller fills a
+temporary table of the owner's, so that no code of the caller ever runs with the owner's rights.
 
-What `recon audit verify` holds rows and events to is held here first: a name, a hash or a run that
-does not fit its event is refused, since it could never be taken from the trail again.
+What `recon audit verify` checks of rows and events is checked here first: a name, a hash or a run
+that does not fit its event is refused, since it could never be removed from the trail again.
 
-Links are written when the transaction of the event commits: only then is the turn at the chain
-taken, so that no run waits for another run's work. A session that keeps the turn holds up nobody:
-after TURN_SECONDS the event is noted as waiting, and the next one to get the turn links it.
+Links are written when the transaction of an event commits. The turn at the chain is taken only
+then, so that no run waits for another run's work. A session that keeps the turn holds up nobody:
+after TURN_SECONDS the event is noted as waiting, and the next to get the turn links it.
 """
 
 from collections.abc import Mapping
@@ -39,7 +38,7 @@ from schemas.guards.tenants import TENANTS_OF
 from schemas.life import NO_CHANGE, OPEN, RECONCILED, BreakState, Choice
 
 GENESIS = "0" * 64
-"""What the first link names as the hash before it."""
+"""The hash that the first link names as the one before it."""
 TURN_SECONDS = 1
 TURN = "chain_turn"
 
@@ -51,12 +50,12 @@ RUN_FACTS = (
     "id", "scope_hash", "as_of", "rules_hash", "verdict", "report_hash", "chain_hash",
     "previous_id", "decided_through", "folder"
 )  # fmt: skip
-"""What the event of a run says of its row."""
+"""Columns of a run's row that its event states."""
 DRAFTED = ("decision", "signature", "reconciliation", "break_state")
 
 
 def breaks_digest(table: str) -> str:
-    """SQL for the hash of everything that is kept of breaks, rows `b` of a table."""
+    """SQL for the hash of all columns of breaks, the rows `b` of a table."""
     return (
         "encode(sha256(coalesce(string_agg(sha256(convert_to(b::text, 'UTF8')), ''::bytea "
         f"ORDER BY b.break_id COLLATE \"C\"), ''::bytea)), 'hex') FROM {table} b"
@@ -72,17 +71,17 @@ _READ_AGAIN = f"""{is_day("b.first_seen")}
     AND {or_none("b.accepted_until", is_day("b.accepted_until"))}
     AND {or_none("b.amount", is_amount("b.amount"))}
     AND json_typeof(b.facts::json) = 'object'"""
-"""SQL: whether what a break `b` says can be read."""
+"""SQL for whether the next runs can read a break `b`."""
 _EVENT_PARAMETERS = "batch_id integer, what text, said_by text, reason text, detail text"
 _HASHED: Mapping[str, str] = {part: part for part in TABLES} | {
     before: part for part, before in BEFORE.items()
 }
-"""Hash of the ledger as an event calls it -> what it is of."""
+"""Parts of the ledger by the key under which an event has their hash."""
 _WITH_ROWS = (
     *DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS, *RULE_EVENTS, *JOB_EVENTS,
     EPOCH, SEALED,
 )  # fmt: skip
-"""Events that are only written with the rows that they tell of."""
+"""Events that are only written together with the rows that they tell of."""
 _WORDS_OF_THESE = (
     "report (approv|prepar)|breaks|reconcil|account|password|log|acceptance|job|subscription|"
     "push epoch"
@@ -402,10 +401,10 @@ FUNCTIONS_OF: Mapping[str, str] = {
         RETURN NULL;
     END $$""",
 }
-"""Head -> rest of the definition."""
+"""Definitions of the functions, by their heads."""
 
 FUNCTIONS = (
     f"INSERT INTO {SCHEMA}.{TURN} (event_id) VALUES (0) ON CONFLICT DO NOTHING",
     *function_statements(FUNCTIONS_OF),
 )
-"""Statements that put the functions in place; repeating them changes nothing."""
+"""Statements that create the functions; repeating them changes nothing."""

@@ -1,7 +1,7 @@
 """The audit trail's rules: what a link's hash covers, and that nothing is changed afterwards.
 
-A link's hash covers its position, the hash before it and everything its event says, the account of
-the database that wrote it included. `schemas.guards.trail_functions` has the functions that write.
+A link's hash covers its position, the hash before it and everything its event says, including the
+database account that wrote it. `schemas.guards.trail_functions` has the functions that write.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ APPEND_ONLY = (
 
 
 class Event(NamedTuple):
-    """One event as its link's hash covers it."""
+    """One event, with the fields that its link's hash covers."""
 
     id: int
     batch_id: int | None
@@ -44,9 +44,9 @@ class Event(NamedTuple):
     reason: str | None
     detail: str | None
     account: str | None = None
-    """Who was signed in to the database; None: an event of a time before that was kept."""
+    """The database account signed in; None for events written before this was kept."""
     person: str | None = None
-    """The account that was logged in; None: nobody was."""
+    """The account that was logged in; None if nobody was."""
 
 
 def link_hash(position: int, previous_hash: str, event: Event) -> str:
@@ -60,7 +60,7 @@ def link_hash(position: int, previous_hash: str, event: Event) -> str:
 
 
 def content_hash(lines: Iterable[Sequence[object]]) -> str:
-    """The hash of rows of another table, which the event that brought them keeps."""
+    """The hash of rows of another table, which the event that brought them has."""
     digest = hashlib.sha256()
     for line in lines:
         digest.update(json.dumps(line, ensure_ascii=False).encode() + b"\n")
@@ -68,12 +68,12 @@ def content_hash(lines: Iterable[Sequence[object]]) -> str:
 
 
 def report_hash(sha256: Mapping[str, str]) -> str:
-    """The hash of a report: over the hashes of its files by name."""
+    """The hash of a report, over its files' names and hashes."""
     return content_hash(sorted(sha256.items()))
 
 
 def chain_hash(previous: str | None, report: str) -> str:
-    """The hash of a run in its scope's chain: over the run before it and its own report."""
+    """The hash of a run in its scope's chain, over the run before it and its own report."""
     return hashlib.sha256(f"{previous or GENESIS}{report}".encode()).hexdigest()
 
 

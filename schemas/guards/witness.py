@@ -1,8 +1,8 @@
-"""The witness of the audit trail: what is signed of its head, and what has to agree with it.
+"""The witness of the audit trail: a signed statement about its head, and checks against it.
 
 A witness is one line of JSON that says which link was the last one at a time, signed with a key
 that the database does not have. Witnesses are numbered, and each names the hash of the one before
-it, so that none can be left out or put in.
+it, so that none can be left out or inserted.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from typing import NamedTuple
 from schemas.guards.trail_functions import GENESIS
 
 HEADING = "recon audit witness 1"
-"""First line of what is signed: nothing else that the key might sign begins so."""
+"""First line of the signed text: nothing else that the key might sign begins like this."""
 _FORMS = dict.fromkeys(
     ("hash", "trail", "key", "previous", "signature"), re.compile("[0-9a-f]*")
 ) | {"time": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)}
-"""Of its texts: one witness is one line, and no other line says the same."""
+"""Forms of its texts, strict so that each witness has exactly one spelling, on one line."""
 _WHOLE_NUMBERS = range(1, 2**63)
 _TWO_HOMES = "more than one home signed with this key, or one went on from a backup"
 
@@ -27,17 +27,17 @@ _TWO_HOMES = "more than one home signed with this key, or one went on from a bac
 @dataclass(frozen=True, slots=True)
 class Witness:
     number: int
-    """From 1, without a gap."""
+    """From 1, without gaps."""
     position: int
-    """Of the link that was the last of the trail."""
+    """Position of the last link of the trail."""
     hash: str
-    """Of that link."""
+    """Hash of that link."""
     time: str
     """When it was signed, in UTC: `2026-01-31T10:00:00.000000Z`."""
     trail: str
-    """Which trail it is: the hash of its first link."""
+    """The hash of the trail's first link, which identifies the trail."""
     key: str
-    """Fingerprint: the SHA-256, in hex, of the public key in DER."""
+    """Fingerprint of the key: SHA-256, in hex, of the public key in DER."""
     previous: str
     """Hash of the witness before; 64 zeros for the first."""
     signature: str = ""
@@ -45,24 +45,24 @@ class Witness:
 
     @property
     def signed_text(self) -> str:
-        """What is signed: a heading, then a line for each field: its name, a blank, its value."""
+        """The text to sign: a heading, then a line for each field: its name, a blank, its value."""
         values = asdict(self)
         del values["signature"]
         return f"{HEADING}\n" + "".join(f"{name} {value}\n" for name, value in values.items())
 
     @property
     def sha256(self) -> str:
-        """The hash by which the next witness names this one: over what is signed."""
+        """The hash of the signed text, by which the next witness names this one."""
         return hashlib.sha256(self.signed_text.encode()).hexdigest()
 
     @property
     def line(self) -> str:
-        """The witness as it is given away, without a line end."""
+        """The witness as it is published, without a line end."""
         return json.dumps(asdict(self))
 
 
 def read_witness(line: str) -> Witness | None:
-    """The witness that a line is; None: it is none."""
+    """Parse a line; None if it is no witness."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):
@@ -89,14 +89,14 @@ class WitnessLine(NamedTuple):
 
 
 class SoundWitness(NamedTuple):
-    """A witness that holds by itself, and where it is."""
+    """A witness that is valid by itself, and where it is."""
 
     line: WitnessLine
     witness: Witness
 
     @property
     def where(self) -> str:
-        """WitnessPlace and line, as faults name them."""
+        """Place and line, as faults name them."""
         return f"{self.line.place}, {self.line.name}"
 
 
@@ -107,11 +107,11 @@ def sound_witnesses(
     trail: str | None,
     after: Witness | None = None,
 ) -> Iterator[SoundWitness | str]:
-    """What of the lines of one place holds by itself and as a chain, and the faults between.
+    """Witnesses of one place that are valid by themselves and as a chain, and the faults between.
 
-    `key` is the fingerprint of the one key that counts, None where there is none to check with;
-    `trail` is the first link of the database, None where it has no event; `after` is the witness
-    that the first line is to follow, None: the chain begins there.
+    `key` is the fingerprint of the only key that counts, None if there is none to check with;
+    `trail` is the hash of the database's first link, None if it has no event; `after` is the
+    witness that the first line must follow, None if the chain begins there.
     """
     last = after
     known: dict[int, SoundWitness] = {}
@@ -152,7 +152,7 @@ def sound_witnesses(
 
 
 def disagreements(seen: Sequence[SoundWitness]) -> Iterator[str]:
-    """Witnesses of the same number that say different things, the second place told."""
+    """Witnesses of the same number that differ; the one seen later is reported."""
     first: dict[int, SoundWitness] = {}
     for one in seen:
         other = first.setdefault(one.witness.number, one)
@@ -166,9 +166,9 @@ def disagreements(seen: Sequence[SoundWitness]) -> Iterator[str]:
 def trail_faults(
     seen: Sequence[SoundWitness], links: Mapping[int, str], length: int
 ) -> Iterator[str]:
-    """Where the trail is not what was witnessed: `links` are its hashes by position.
+    """Where the trail differs from what was witnessed; `links` are its hashes by position.
 
-    Only the first link that differs is told, since all behind it differ as well.
+    Only the first differing link is reported, since all after it differ as well.
     """
     held = 0
     for one in sorted(seen, key=lambda one: (one.witness.position, one.witness.number)):

@@ -17,6 +17,7 @@ from connectors.postgres.batches.digests import (
     row_digests,
 )
 from connectors.postgres.batches.ledger import list_extracts
+from connectors.postgres.query import one_value
 from connectors.postgres.runs import sources as truths
 from flows.stages.pull import PROFILE
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
@@ -322,6 +323,26 @@ def test_what_an_earlier_version_hashed_is_held_against_that(delivered: Workspac
         connection.execute('UPDATE staged_payment SET "DebtsId" = 77 WHERE record_number = 2')
         now = row_digests(connection, payment, [1, 2])
         assert [of for of, _ in differing(then, now)] == [(1, "payment"), (2, "payment")]
+
+
+@pytest.mark.long
+def test_several_processes_of_the_server_hash_a_large_batch(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    rows = [line(n) for n in range(1, 80_001)]
+    import_delivery(workspace, [write(tmp_path / "a.csv", *rows)], DEFAULT)
+    with workspace.database.connect() as connection:
+        launched = (
+            "SELECT parallel_workers_launched FROM pg_stat_database "
+            "WHERE datname = current_database()"
+        )
+        told = "SELECT pg_stat_force_next_flush()"
+        connection.execute(told)
+        before = one_value(connection.execute(launched))
+        (digest,) = row_digests(connection, EXTRACTS["payment"], [1]).values()
+        connection.execute(told)
+        assert one_value(connection.execute(launched)) > before
+    assert digest.rows == len(rows)
 
 
 @pytest.mark.long

@@ -1,7 +1,7 @@
-"""Delivered content kept by its hash: decompressed once, named by what it is, never changed.
+"""Delivered content kept by its hash: decompressed once, named by the hash, never changed.
 
-A content is `archive/<first two digits>/<sha256>.csv`. It is written under `archive/incoming`
-first and takes its final name only when it is complete and on disk.
+The path of a content is `archive/<first two digits>/<sha256>.csv`. It is first written under
+`archive/incoming` and gets its final name only when it is complete and on disk.
 """
 
 import hashlib
@@ -35,10 +35,10 @@ from connectors.settings import MIB, Limits
 LOCK, INCOMING = ".lock", "incoming"
 HOLD_SECONDS = 60
 MOST_TOGETHER, BYTES_TOGETHER = 100, 4 * MIB
-"""Contents that get their names together: so many, as far as they may all be open, or from so many
-bytes on."""
+"""Limits of a group of contents named together: their number, as far as all may be open at once,
+and their bytes."""
 SYNCS, FEW = 16, 4
-"""Threads that wait for the disk, where there is more than a little to wait for."""
+"""Threads that wait for the disk, and the number of files up to which none are used."""
 
 
 T = TypeVar("T")
@@ -50,23 +50,23 @@ class Stored:
 
     name: str
     sha256: str
-    """Of the decompressed bytes: the identity of the content."""
+    """Hash of the decompressed bytes: the identity of the content."""
     bytes: int
     path: Path
     delivered_sha256: str
-    """Of the file or zip member as it was named, still compressed if it was."""
+    """Hash of the file or zip member as delivered, still compressed if it was."""
     delivered_bytes: int
     location: str
     known: bool
-    """Whether the archive held this content before, every byte of it."""
+    """Whether the archive already held this content, intact in every byte."""
     pieces: str
-    """Hashes of the pieces, as `Evidence` has them."""
+    """Hashes of the pieces, in the form of `Evidence`."""
     replaced: str | None = None
-    """In what the copy that was there differed; the delivered bytes are in its place now."""
+    """How the archive's earlier copy differed; the delivered bytes have replaced it."""
 
     @property
     def evidence(self) -> Evidence:
-        """What later reads are held against."""
+        """The evidence that later reads are checked against."""
         remedy = "Run the command again."
         return Evidence(self.path, self.sha256, self.bytes, self.pieces, self.name, remedy)
 
@@ -74,8 +74,8 @@ class Stored:
 def store(source: Source, archive: Path, limits: Limits, *, lasting: bool = True) -> Stored:
     """Read the source once and keep its decompressed bytes in the archive.
 
-    `lasting`: they survive a loss of power, and other processes keep and remove there too. A folder
-    of this process alone, which it removes again, is nothing of that.
+    `lasting`: they survive a loss of power, and other processes add and remove there too. A folder
+    of this process alone, which it removes again, needs neither.
 
     Raises ExtractRefused (empty_file, corrupt_archive, unsupported_format, too_large,
     incomplete_file) for the file, DeliveryError if it cannot be read, ReconError if the archive
@@ -90,9 +90,9 @@ def store(source: Source, archive: Path, limits: Limits, *, lasting: bool = True
 def store_all(
     sources: Iterable[Source], archive: Path, limits: Limits, *, lasting: bool = True
 ) -> Iterator[tuple[Source, Stored | ExtractRefused]]:
-    """The same of several in their order; one that is refused costs no other.
+    """Store several sources in order; a refused one does not affect the others.
 
-    What it costs to be lasting they share, some at a time. They are once this has come to its end.
+    Groups of them share the cost of `lasting`, which is only certain once the iteration has ended.
     """
     left, folders = iter(sources), {archive}
     more = True
@@ -120,7 +120,7 @@ def store_all(
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A content that is written out and has no name yet."""
+    """A content that is written out but has no final name yet."""
 
     source: Source
     file: BinaryIO
@@ -132,7 +132,7 @@ class _Draft:
     delivered: DeliveredBytes
 
     def stored(self, found: str | None) -> Stored:
-        """What is kept; `found` is in what the copy that was there differed, or `MISSING`."""
+        """The kept content; `found` is how the earlier copy differed, or `MISSING`, or None."""
         return Stored(
             name=self.source.name,
             sha256=self.sha256,
@@ -172,7 +172,7 @@ def _written(
 
 @contextmanager
 def _archiving(archive: Path, name: str) -> Iterator[None]:
-    """Raise ReconError for what the archive's disk says."""
+    """Turn errors of the archive's disk into ReconError."""
     try:
         yield
     except OSError as error:
@@ -187,7 +187,7 @@ def _archiving(archive: Path, name: str) -> Iterator[None]:
 
 @contextmanager
 def _draft(archive: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """A file to write a content into; gone afterwards unless it was given its final name."""
+    """A file to write a content into; removed afterwards unless it got its final name."""
     path, file = locked_file(archive / INCOMING)
     try:
         yield file, path
@@ -202,10 +202,10 @@ def kept_path(archive: Path, sha256: str) -> Path:
 
 @contextmanager
 def hold_archive(archive: Path) -> Iterator[None]:
-    """Keep a content from being removed while it is delivered again, and the other way round.
+    """Keep a content from being removed while it is delivered again, and vice versa.
 
-    It is held for a moment only. Whoever removes looks once more, under it, at when the content was
-    delivered last. Raises TurnNotGiven where another process does not let go.
+    The lock is held only for a moment. Whoever removes a content checks under it once more when the
+    content was last delivered. Raises TurnNotGiven if another process does not let go.
     """
     private_folder(archive)
     with file_alone(archive / LOCK, HOLD_SECONDS, "Keeping or removing what was delivered"):
@@ -213,16 +213,16 @@ def hold_archive(archive: Path) -> Iterator[None]:
 
 
 def _keep(drafts: Sequence[_Draft], archive: Path, *, lasting: bool) -> list[str | None]:
-    """Give drafts their final names unless those very contents are there.
+    """Give drafts their final names unless the same contents are there already.
 
-    Says of each in what the copy that was there differed, or `MISSING`; None: in nothing.
+    Returns for each how the earlier copy differed, or `MISSING`; None if it did not differ.
     """
     hold: Callable[[], AbstractContextManager[None]] = (
         partial(hold_archive, archive) if lasting else nullcontext
     )
     if not drafts:
         return []
-    # Housekeeping spares what was delivered lately, from before it is looked at.
+    # Touched before they are examined: housekeeping spares recently delivered contents.
     with _archiving(archive, drafts[0].source.name), hold():
         for one in drafts:
             with suppress(FileNotFoundError):
@@ -231,7 +231,7 @@ def _keep(drafts: Sequence[_Draft], archive: Path, *, lasting: bool) -> list[str
     new: list[_Draft] = []
     differences: list[str | None] = []
     for one in drafts:
-        # Of two with one content, the first one brings it.
+        # Of several drafts with one content, only the first provides it.
         why = None
         if one.sha256 not in seen:
             seen.add(one.sha256)
@@ -256,7 +256,7 @@ def _keep(drafts: Sequence[_Draft], archive: Path, *, lasting: bool) -> list[str
 
 
 def _sync(archive: Path, drafts: Collection[_Draft]) -> None:
-    """Have the bytes of drafts on the disk."""
+    """Flush the bytes of drafts to disk."""
 
     def sync(one: _Draft) -> None:
         with _archiving(archive, one.source.name):
@@ -266,7 +266,7 @@ def _sync(archive: Path, drafts: Collection[_Draft]) -> None:
 
 
 def _sync_folders(archive: Path, folders: Collection[Path]) -> None:
-    """Have the names in folders on the disk."""
+    """Flush the names in folders to disk."""
 
     def sync(folder: Path) -> None:
         with _archiving(archive, "what was delivered"), suppress(FileNotFoundError):
@@ -276,7 +276,7 @@ def _sync_folders(archive: Path, folders: Collection[Path]) -> None:
 
 
 def _side_by_side(sync: Callable[[T], None], of: Collection[T]) -> None:
-    """Wait for the disk with several at once: they share what its journal costs."""
+    """Sync several at once, so that they share the cost of the file system's journal."""
     if len(of) <= FEW:
         for one in of:
             sync(one)
@@ -287,6 +287,6 @@ def _side_by_side(sync: Callable[[T], None], of: Collection[T]) -> None:
 
 
 def _make_way(path: Path) -> None:
-    """Put a folder that has the name of a content aside; anything else is simply replaced."""
+    """Put aside a folder with the name of a content; anything else is replaced by the rename."""
     if path.is_dir() and not path.is_symlink():
         path.rename(tempfile.mkdtemp(dir=path.parent, prefix=f"{path.name}-"))

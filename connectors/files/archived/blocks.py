@@ -1,6 +1,6 @@
 """Blocks of bytes from a position of an extract, with one block in memory at a time.
 
-The currencies that cells of a sheet name beside their numbers are gathered while it is read.
+While a sheet is read, the currencies that its cells name beside numbers are collected.
 """
 
 import codecs
@@ -15,20 +15,20 @@ from connectors.files.text.content import TRANSCODED, Content
 
 
 class CellCurrencies:
-    """Cells that name a currency, in the order of the sheet, each by where its line begins."""
+    """Cells that name a currency, in sheet order, each located by the start of its line."""
 
     def __init__(self) -> None:
         self._bytes, self._columns = array("q"), array("q")
         self._codes: list[str] = []
 
     def note(self, byte: int, column: int, code: str) -> None:
-        """The cell of a column, counted from 0, of the line that begins at this byte names one."""
+        """Note the currency of a cell: its column, from 0, and the byte where its line begins."""
         self._bytes.append(byte)
         self._columns.append(column)
         self._codes.append(code)
 
     def take(self, beyond: int) -> pl.DataFrame | None:
-        """Those of the lines before a byte, which are given once; None: none of them names one.
+        """Remove and return the cells of lines before a byte; None if there are none.
 
         Columns: byte, column, code.
         """
@@ -43,12 +43,12 @@ class CellCurrencies:
 def blocks(
     content: Content, start: int, block_bytes: int, currencies: CellCurrencies | None = None
 ) -> Iterator[bytes]:
-    """The text from position `start` on, in pieces of at most `block_bytes`, none of them empty.
+    """The text from position `start` on, in non-empty pieces of at most `block_bytes`.
 
-    Blocks are cut anywhere, also inside a character. UTF-16, other encodings that cannot be divided
-    and workbooks are read from their beginning again to find `start`, because positions count the
-    UTF-8 bytes they become. What the cells of a workbook say of currencies is noted in
-    `currencies`, of a line before it is given.
+    Blocks are cut anywhere, even inside a character. UTF-16, other indivisible encodings and
+    workbooks are read again from their beginning to find `start`, because positions count the UTF-8
+    bytes they become. Currencies in the cells of a workbook are noted in `currencies` before their
+    line is yielded.
     """
     if block_bytes < 1 or start < 0:
         raise ValueError(f"start {start} and block_bytes {block_bytes} must be a place and a size")
@@ -61,8 +61,8 @@ def blocks(
 def _raw(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
     with content.open() as file:
         file.seek(start)
-        # Every later block ends where it would have ended when read from the beginning, so a run
-        # that goes on cuts the same chunks as one that was never interrupted.
+        # Every later block ends where it would in a reading from the beginning, so a continued run
+        # cuts the same chunks as an uninterrupted one.
         wanted = block_bytes - start % block_bytes
         while block := file.read(wanted):
             yield block
@@ -70,8 +70,8 @@ def _raw(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
 
 
 def _transcoded(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
-    # A lone surrogate passes into bytes that are no valid UTF-8, so that it costs its own record
-    # (Encoding) and not the file; bytes that are no sign of another encoding become one.
+    # A lone surrogate becomes bytes that are no valid UTF-8, so that it costs its own record
+    # (Encoding) and not the file; undecodable bytes of other encodings become surrogates.
     errors = "surrogatepass" if content.delivered_encoding in TRANSCODED else "surrogateescape"
     decoder = codecs.getincrementaldecoder(content.delivered_encoding)(errors)
     skip = start
@@ -81,7 +81,7 @@ def _transcoded(content: Content, start: int, block_bytes: int) -> Iterator[byte
             text = decoder.decode(piece).encode("utf-8", "surrogatepass")
             yield from _pieces(text, skip, block_bytes)
             skip = max(0, skip - len(text))
-    # A decoder that ends within a sign tells only the first of the bytes that it still holds.
+    # At an incomplete character, decoding to the end reports only the first of the held bytes.
     held, _ = decoder.getstate()
     if content.delivered_encoding in TRANSCODED:
         rest = decoder.decode(b"", final=True)

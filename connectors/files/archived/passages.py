@@ -1,7 +1,7 @@
 """Passages of kept contents, read one after the other.
 
-A text that cannot be entered in its middle, as UTF-16 and sheets, is read from its beginning on:
-once, where each passage stands behind the one before, and not once for each.
+Texts that cannot be entered in the middle, such as UTF-16 and sheets, are read from the beginning:
+only once as long as each passage comes after the one before.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ BLOCK_BYTES = 1 << 20
 
 
 class Passages:
-    """Holds one content open: that of the passage before."""
+    """Holds one content open, that of the previous passage."""
 
     def __init__(self) -> None:
         self._content: Content | None = None
@@ -21,14 +21,14 @@ class Passages:
         self._begin, self._held = 0, b""
 
     def read(self, content: Content, start: int, end: int) -> bytes:
-        """The text from byte `start` to `end`, proven."""
+        """The proven text from byte `start` to `end`."""
         beyond = self._begin + len(self._held)
         entered = content is self._content and self._begin <= start
-        # Others are entered where the passage is.
+        # Other texts are entered at the passage.
         if not entered or (start > beyond + BLOCK_BYTES and not content.transcoded):
             self._blocks = blocks(content, start, BLOCK_BYTES)
             self._begin, self._held = start, b""
-        self._content = None  # Until it was read: of what failed nothing is left to go on with.
+        self._content = None  # Until it is read: a failed reading cannot be continued.
         while self._begin + len(self._held) < end and (block := next(self._blocks, b"")):
             left = self._held[max(0, start - self._begin) :]
             self._begin += len(self._held) - len(left)

@@ -1,8 +1,8 @@
-"""What housekeeping removed from an archive, written down beside it: `archive/removed.jsonl`.
+"""The list of what housekeeping removed from an archive, kept beside it: `archive/removed.jsonl`.
 
-The ledger says so too. One that is brought back from a backup does not know what was removed since,
-nor what was delivered again after that; this goes with the home. The report of a batch is listed by
-`REPORT` and the hash of its manifest.
+The ledger has the same facts, but a ledger restored from a backup does not know what was removed or
+delivered again since; this list belongs to the home. The report of a batch is listed by `REPORT`
+and the hash of its manifest.
 """
 
 import fcntl
@@ -23,16 +23,16 @@ log = logging.getLogger("recon.archive")
 REMOVED_LIST = "removed.jsonl"
 REPORT = "report "
 LISTED = timedelta(days=1096)
-"""For so long a content stays listed: three years, beyond the age of any backup to bring back."""
-# A line that a full disk cut costs none behind it.
+"""How long a content stays listed: three years, longer than any backup is worth restoring."""
+# Found by pattern, so that a line cut off by a full disk does not spoil the next one.
 _LINE = re.compile(r"\{[^{}]*\}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def list_removed(archive: Path, sha256: str, at: datetime, *, kept: bool = False) -> None:
-    """Add a line for what is about to be removed; `kept`: for what is kept again.
+    """Add a line before something is removed; with `kept`, when it is kept again.
 
-    A full disk keeps nobody from making room on it.
+    A full disk must not prevent making room on it, so a failure is only logged.
     """
     try:
         with _alone(archive) as file:
@@ -42,9 +42,10 @@ def list_removed(archive: Path, sha256: str, at: datetime, *, kept: bool = False
 
 
 def forget_long_removed(archive: Path, now: datetime) -> None:
-    """Leave out of the list what says nothing any more, and what was removed too long ago.
+    """Drop lines from the list that no longer matter, and removals too long ago.
 
-    What is kept again or listed twice says nothing. A list that cannot be written stays as it is.
+    Lines about contents kept again, or listed later again, do not matter. A list that cannot be
+    written stays as it is.
     """
     path = archive / REMOVED_LIST
     if not path.exists():
@@ -66,7 +67,7 @@ def _line(sha256: str, at: datetime, *, kept: bool = False) -> bytes:
 
 @contextmanager
 def _alone(archive: Path) -> Iterator[BinaryIO]:
-    """The list to add to, for a moment by no other process; one written anew is opened anew."""
+    """The list, locked for adding to it; reopened if it was rewritten meanwhile."""
     path = archive / REMOVED_LIST
     while True:
         with open_private(path, append=True) as file:
@@ -77,15 +78,15 @@ def _alone(archive: Path) -> Iterator[BinaryIO]:
 
 
 def listed_as_removed(archive: Path) -> dict[str, datetime]:
-    """When each content, or report, was removed last, and not kept again since.
+    """When each content or report was last removed, unless it was kept again since.
 
-    What cannot be read says nothing.
+    Unreadable lines are ignored.
     """
     return _last_removals(_lines(archive))
 
 
 def listed_among(archive: Path, contents: Collection[str]) -> set[str]:
-    """Those of some contents that are listed as removed; quick where the list names none."""
+    """Those contents that are listed as removed; quick if the list names none of them."""
     lines = _lines(archive)
     named = {*contents}.intersection(_HASH.findall(lines))
     return named & _last_removals(lines).keys() if named else named

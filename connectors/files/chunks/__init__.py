@@ -1,1 +1,1 @@
-"""Chunks: the records of an extract with their places, some of them at a time."""
+"""Chunks: the records of an extract with their places, a bounded number at a time."""

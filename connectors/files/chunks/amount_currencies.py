@@ -1,4 +1,4 @@
-"""The currencies that the cells of amounts name, by the field they are of."""
+"""The currencies named in amount cells, by amount field."""
 
 import polars as pl
 
@@ -10,9 +10,9 @@ NOWHERE = -1
 
 
 def amount_currencies(chunk: Chunk, header: Header, profile: Profile) -> dict[str, list[pl.Series]]:
-    """Of the sound records of a chunk, by amount: the code that each of its cells names, or null.
+    """By amount field: the currency code named in each sound record's cell, or null.
 
-    Amounts none of whose cells names one are left out. A cell that stands for no value names none.
+    Amounts without any named currency are left out. A cell that stands for no value names none.
     """
     table = header.table
     if chunk.currencies is None or table.currency is None:
@@ -38,13 +38,13 @@ def amount_currencies(chunk: Chunk, header: Header, profile: Profile) -> dict[st
 
 
 def _column(chunk: Chunk, header: Header, place: int) -> pl.Series:
-    """The column of the sheet that a cell of each sound record comes from."""
+    """The column of the sheet from which each sound record's cell comes."""
     if unpivot := header.unpivot:
         kept = len(unpivot.kept)
         if place > kept:
             names = chunk.cells(kept + 2)[str(kept)]
             columns = {name: column for column, name in unpivot.labels}
             return names.replace_strict(columns, default=NOWHERE, return_dtype=pl.Int64)
-        # Behind those that are kept is the name of a column.
+        # After the kept columns comes the name of a column.
         place = unpivot.kept[place] if place < kept else NOWHERE
     return pl.repeat(place, chunk.height - len(chunk.faults), dtype=pl.Int64, eager=True)

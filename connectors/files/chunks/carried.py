@@ -1,7 +1,7 @@
-"""Records with the cells that lines above them say: the columns of `carried_columns`.
+"""Records completed by cells that lines above them state: the columns of `carried_columns`.
 
-Below a line `Account;4711` the record `12;5.00` is `12;5.00;4711`: its text is that of its line and
-these cells, its place that of the line.
+Below a line `Account;4711` the record `12;5.00` becomes `12;5.00;4711`: its text is its line with
+these cells, its place that of its line.
 """
 
 import re
@@ -26,19 +26,19 @@ from connectors.files.text.utf8 import Utf8
 from schemas.cells.unseen import as_seen
 
 _NO_TEXT = re.compile("[\udc80-\udcff]")
-"""Bytes that are no sign of their encoding."""
+"""Bytes that are no character of their encoding."""
 _FEW = 200
-"""Up to so many records with the same cells, as a rule, are written one by one."""
+"""Runs of equal cells shorter than this on average are written record by record."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CarryingChunk(Chunk):
-    """Records with the cells that lines above them say."""
+    """Records completed by cells that lines above them state."""
 
     written: Chunk
-    """The same records as they are with these cells, in a text of their own."""
+    """The same records with these cells, in a text of their own."""
     own_fault: Bytes
-    """What is wrong with the record of each line, without these cells."""
+    """The faults of the records in their own lines, without these cells."""
 
     def only(self, chosen: Flags) -> Self:
         written, own_fault = self.written.only(chosen), self.own_fault[chosen]
@@ -77,11 +77,11 @@ class CarryingChunk(Chunk):
 def carrying(
     chunks: Iterator[Chunk], columns: CarriedColumns, before: Iterator[Chunk], begin: int, most: int
 ) -> Iterator[Chunk]:
-    """The same records with the cells that lines above them say.
+    """Complete records by the cells that lines above them state.
 
-    `before` are the chunks from the header on to the position `begin`, where the others begin: what
-    is said there is told by them alone. Chunks become several where their records take more than
-    `most` bytes with these cells.
+    `before` are the chunks from the header to the position `begin`, where `chunks` begin: only they
+    tell what was stated there. A chunk is divided if its records take more than `most` bytes with
+    these cells.
     """
     state = _Above(columns)
     for chunk in before:
@@ -98,9 +98,9 @@ def carrying(
 
 
 def lines_above(chunks: Iterator[Chunk], columns: CarriedColumns, byte: int) -> list[int | None]:
-    """By column the line that says what the record has that begins at a byte; None: none does.
+    """By column: the line that states a value for the record at a byte; None if no line does.
 
-    `chunks` are those from the header on. Of what stands above the header none is known.
+    `chunks` begin at the header. Lines above the header are not known here.
     """
     state = _Above(columns)
     for chunk in chunks:
@@ -112,35 +112,35 @@ def lines_above(chunks: Iterator[Chunk], columns: CarriedColumns, byte: int) -> 
 
 @dataclass
 class _Taken:
-    """What the records of a chunk have of those above them."""
+    """The values that a chunk's records get from above."""
 
     numbers: dict[Carried, int]
-    """What is said, numbered."""
+    """Distinct values -> their number."""
     of: Places
-    """By record the number of what it has."""
+    """By record: the number of its values."""
 
 
 class _Above:
-    """What the lines and records so far say, by column."""
+    """The values that the lines and records so far state, by column."""
 
     def __init__(self, columns: CarriedColumns) -> None:
         self._columns, self._of_lines = columns, columns.names[: len(columns.above)]
         self._values = columns.above
         self._held: Carried = (None,) * (len(columns.names) - len(columns.above))
-        """Of a group that has begun."""
+        """Values of the current group."""
         self._group: str | None = None
         self._number: list[int | None] = [None] * len(columns.names)
         self.lines: list[int | None] = [*self._number]
-        """Where the last record that was taken has it from."""
+        """Lines that state the values of the last record taken."""
 
     def take(self, chunk: Chunk, size: int | None = None) -> _Taken:
-        """What its records have; only of those that begin within so many bytes."""
+        """The values of a chunk's records; with `size`, only of those that begin within it."""
         telling = [*_stating_lines(chunk)]
         starts = chunk.records.start
         if size is not None:
             starts = starts[: int(np.searchsorted(starts, size))]
             telling = [one for one in telling if one[0] < size]
-        # By record: how many of the lines are above it.
+        # By record: how many stating lines are above it.
         above = np.searchsorted(np.array([at for at, *_ in telling], np.int64), starts, "right")
         values = [self._values]
         for _, groups, line in telling:
@@ -177,7 +177,7 @@ class _Above:
         faults, lines = records.fault.tolist(), records.first_line.tolist()
         for at, fault, line in zip(above, faults, lines, strict=False):
             if fault != RecordFault.NONE:
-                # Nobody knows whether a group begins here.
+                # It is unknown whether a group begins here.
                 has = self._held = (None,) * len(filled.places)
                 self._group = None
             else:
@@ -187,7 +187,7 @@ class _Above:
         return _Taken(found, np.array(numbers, np.int64))
 
     def _filled(self, name: str, own: Carried, line: int, *, is_end: bool) -> Carried:
-        """What a record has that has these cells."""
+        """The values of a record with these cells of its own."""
         first = len(self._of_lines)
         if is_end:
             self._group, self._held = None, (None,) * len(own)
@@ -206,7 +206,7 @@ class _Above:
 
 
 def _stating_lines(chunk: Chunk) -> Iterator[tuple[int, Groups, int]]:
-    """The lines of a chunk that say something of those below: where in it, what, their numbers."""
+    """Lines that state values for records below: position in the chunk, values, line number."""
     starts, ends = (at.tolist() for at in chunk.records.comments[:2])
     lines = [chunk.block[start:end] for start, end in zip(starts, ends, strict=True)]
     numbers = chunk.records.comments.line.tolist()
@@ -215,9 +215,9 @@ def _stating_lines(chunk: Chunk) -> Iterator[tuple[int, Groups, int]]:
 
 
 def _tail(values: Carried, dialect: Dialect) -> tuple[bytes, RecordFault]:
-    """These cells as they are written behind those of a record, and what is wrong with them.
+    """These cells as written after a record's own, and their fault.
 
-    A fault of theirs is one of each record that has them.
+    Their fault counts for every record that has them.
     """
     cells = [(one or "").encode(dialect.encoding, "surrogateescape") for one in values]
     fault = RecordFault.NONE
@@ -226,10 +226,10 @@ def _tail(values: Carried, dialect: Dialect) -> tuple[bytes, RecordFault]:
     elif _NO_TEXT.search("".join(filter(None, values))):
         fault = RecordFault.ENCODING
     elif any(cell.startswith(dialect.quote) and has_open_quote(cell, dialect) for cell in cells):
-        # A pattern took the begin of a quoted cell alone.
+        # A pattern took only the beginning of a quoted cell.
         fault = RecordFault.STRAY_QUOTE
     elif dialect.delimiter == DELIMITER and any({*DELIMITER, *QUOTE} & {*cell} for cell in cells):
-        # Fixed widths know no quotes: the sign within a cell would divide it.
+        # Fixed widths have no quotes: the sign within a cell would split it.
         fault, cells = RecordFault.TOO_MANY_FIELDS, [b""] * len(cells)
     elif any(len(cell) > dialect.max_field_bytes for cell in cells):
         fault, cells = RecordFault.FIELD_TOO_LARGE, [b""] * len(cells)
@@ -237,7 +237,7 @@ def _tail(values: Carried, dialect: Dialect) -> tuple[bytes, RecordFault]:
 
 
 def _quoted(cell: bytes, dialect: Dialect) -> bytes:
-    """A cell as the file separates, quotes and escapes it."""
+    """A cell, separated, quoted and escaped as in the file."""
     quote, escape = dialect.quote, dialect.escape
     if not any(one in cell for one in (dialect.delimiter, quote, escape or quote, b"\n", b"\r")):
         return cell
@@ -249,7 +249,7 @@ def _quoted(cell: bytes, dialect: Dialect) -> bytes:
 def _with_tails(
     lines: Chunk, tails: Sequence[tuple[bytes, RecordFault]], of: Places
 ) -> CarryingChunk:
-    """Records with the cells behind them, each with those of a number."""
+    """Records followed by the tails that `of` assigns to them by number."""
     records = lines.records
     text = b"".join(_with_each_tail(lines, [tail for tail, _ in tails], of))
     ends = np.cumsum(records.end - records.start + np.array([len(one) for one, _ in tails])[of])
@@ -273,7 +273,7 @@ def _with_tails(
 
 
 def _with_each_tail(lines: Chunk, tails: Sequence[bytes], of: Places) -> Iterator[bytes]:
-    """The texts of records with their tails: at once of those that only one line end parts."""
+    """The texts of records with their tails; runs parted only by one line end go at once."""
     block, start, end = lines.block, lines.records.start, lines.records.end
     new = np.flatnonzero(of[1:] != of[:-1]) + 1
     if len(of) < _FEW * len(new):
@@ -295,9 +295,9 @@ def _with_each_tail(lines: Chunk, tails: Sequence[bytes], of: Places) -> Iterato
 
 
 def _are_parted_by(line_end: bytes, block: bytes, ends: Places, starts: Places) -> bool:
-    """Whether this is a line end, and alone what stands from each of these ends to its start."""
+    """Whether `line_end` is a line end and is all that stands between each end and its start."""
     size = len(line_end)
-    # What stands there otherwise is of any length: it is not made an array for each record.
+    # Anything else between may be long, so no array of it is built for each record.
     if not 0 < size <= len(b"\r\n") or (starts - ends != size).any():
         return False
     signs = np.frombuffer(block, np.uint8)
@@ -305,6 +305,6 @@ def _are_parted_by(line_end: bytes, block: bytes, ends: Places, starts: Places) 
 
 
 def _worst(one: Bytes, other: Bytes) -> Bytes:
-    """Of two faults the one that is reported, record by record."""
+    """Of two faults the one to report, record by record."""
     none = RecordFault.NONE
     return np.where((one == none) | ((other != none) & (other < one)), other, one)

@@ -1,4 +1,4 @@
-"""The cells of records without the signs that we put before what a spreadsheet would run."""
+"""The cells of records, without the signs we put before what a spreadsheet would run."""
 
 import csv
 
@@ -12,7 +12,7 @@ from schemas.own_columns import QUOTED
 
 
 def split_cells(text: str, header: Header) -> list[str]:
-    """The cells of one record by the slow and obvious reader; none if it is not of their number."""
+    """The cells of one record by the slow, obvious reader; empty if their number is wrong."""
     if header.positions:
         return header.positions.cells_of(text)
     if not is_plain_text(text, header.dialect):
@@ -31,9 +31,9 @@ def split_cells(text: str, header: Header) -> list[str]:
 
 
 def plain_row(text: str, header: Header, *, strict: bool = False) -> list[str]:
-    """The cells of a plain record, whatever their number; raises csv.Error if it is strict.
+    """The cells of a plain record, in any number; raises csv.Error if `strict`.
 
-    Of a text without quotes only cells that we added are in some, behind all that was delivered.
+    In a text without quotes only cells that we added are quoted, after everything delivered.
     """
     dialect = header.dialect
     cells = next(csv.reader([text], **dialect.signs, strict=strict), [])
@@ -49,7 +49,7 @@ def plain_row(text: str, header: Header, *, strict: bool = False) -> list[str]:
 
 
 def as_delivered(cells: pl.DataFrame, header: Header) -> pl.DataFrame:
-    """Cells of a chunk, of rows that say so without the signs."""
+    """The cells of a chunk; rows marked as guarded lose the signs put before their texts."""
     if header.quoted_column is None:
         return cells
     quoted = (pl.col(str(header.quoted_column)) == QUOTED).fill_null(value=False)
@@ -61,8 +61,8 @@ def as_delivered(cells: pl.DataFrame, header: Header) -> pl.DataFrame:
 
 
 def unread_cells(header: Header) -> str | None:
-    """A pattern of the cells that stand for one of a sheet that is not read; None: there is none.
+    """A pattern of cells that stand for an unread one of a sheet; None if there are none.
 
-    Rejected rows of a sheet come as CSV, and may be given back as they are.
+    Rejected rows of a sheet are written as CSV and may be returned as they are.
     """
     return REMARK if header.of_workbook or header.parent_column is not None else None

@@ -1,4 +1,4 @@
-"""A chunk of an extract: records with their places, and the cells of the sound ones as text."""
+"""A chunk of an extract: records with their places, and the cells of sound ones as text."""
 
 import codecs
 import csv
@@ -24,14 +24,14 @@ from connectors.files.text.utf8 import Utf8, as_utf8
 
 MARK = codecs.BOM_UTF8
 FEW = 8
-"""Up to one byte in so many, single records are cheaper to cut out than all of them."""
+"""If records take at most one byte in this many, cutting them out one by one is cheaper."""
 ONE_BY_ONE = 8192
-"""From so many bytes for each record on, each is looked at rather than all bytes."""
+"""From this many bytes per record on, records are examined instead of all bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where reading goes on: behind the header, or behind the last chunk that has a receipt."""
+    """Where reading continues: after the header, or after the last chunk with a receipt."""
 
     byte: int
     line: int
@@ -50,26 +50,27 @@ class Chunk:
     start: Place
     dialect: Dialect
     chosen: Flags | None = None
-    """Which of the records between start and end they are; None: all."""
+    """Which of the records between start and end were chosen; None for all."""
     valueless: SkippedLines = NO_LINES
-    """Up to its end, from that of the chunk before; of the last one also those behind it."""
+    """Lines without a value since the end of the previous chunk; in the last chunk, those after
+    its end too."""
     comments: SkippedLines = NO_LINES
-    """The same of lines that are no record, as the feed says of them."""
+    """Lines that the feed calls no records, counted likewise."""
     behind: SkippedLines = NO_LINES
-    """Those of the last chunk's comments that stand behind its end."""
+    """Those comments of the last chunk that come after its end."""
     currencies: pl.DataFrame | None = None
     """Cells of a sheet that name a currency: byte at which their line begins, column, code."""
     other_header: OtherHeader | None = None
-    """The first header of other columns up to its end: the file is not one table."""
+    """The first header with other columns before its end: the file is not one table."""
 
     @property
     def height(self) -> int:
-        """How many records, sound or not."""
+        """Number of records, sound or not."""
         return len(self.records)
 
     @property
     def size(self) -> int:
-        """How many bytes there are to read, as the records are written."""
+        """Bytes to read, as the records are written."""
         return self.records.consumed
 
     @property
@@ -84,11 +85,11 @@ class Chunk:
         )
 
     def only(self, chosen: Flags) -> Self:
-        """Some of the records, where they are."""
+        """Some of the records, in their places."""
         return replace(self, records=self.records.only(chosen), chosen=chosen)
 
     def part(self, first: int, beyond: int) -> Self:
-        """The records from one on up to another, with what stands between them and behind them."""
+        """The records from `first` to before `beyond`, with all bytes between and after them."""
         records = self.records
         if (first, beyond) == (0, len(records)):
             return self
@@ -123,40 +124,40 @@ class Chunk:
         return self.start.record + np.flatnonzero(self.chosen)
 
     def conserved(self) -> bool:
-        """Prove that each byte is in one record, one skipped line or a line end, from the bytes."""
+        """Prove from the bytes that each is in one record, one skipped line or a line end."""
         settled = memoryview(self.block)[: self.records.consumed]
         return conserved(settled, self.records, self.dialect)
 
     @cached_property
     def faults(self) -> dict[int, str]:
-        """ErrorCode of every record whose structure is broken, by its place in the chunk."""
+        """ErrorCode of every record with a broken structure, by its index in the chunk."""
         codes = self.codes
         return {row: codes[row] for row in codes.is_not_null().arg_true()}
 
     @property
     def codes(self) -> pl.Series:
-        """ErrorCode of every record; null where its structure is not broken."""
+        """ErrorCode of every record; null if its structure is sound."""
         names = pl.Series([None, *(fault.code for fault in RecordFault if fault)], dtype=pl.String)
         return names.gather(self.records.fault)
 
     @property
     def own_lines(self) -> "Chunk":
-        """The same records as their lines have them, and nothing else."""
+        """The same records, only as their own lines have them."""
         return self
 
     @property
     def faulty_above(self) -> Flags:
-        """The records whose fault is that of a cell which a line above them says."""
+        """The records whose fault lies in a cell that a line above them states."""
         return np.zeros(self.height, np.bool_)
 
     @cached_property
     def not_plain_csv(self) -> Flags:
-        """The records that a reader of plain CSV may read in another way than the feed means."""
+        """The records that a reader of plain CSV may read differently than the feed means."""
         return not_plain_csv(self.block, self.records, self.dialect)
 
     @property
     def plainly_delimited(self) -> Flags:
-        """The sound records on one line whose cells are what stands between their delimiters."""
+        """The sound one-line records whose cells are the texts between their delimiters."""
         records = self.records
         if len(self.dialect.delimiter) > 1:
             return np.zeros(self.height, np.bool_)
@@ -178,7 +179,7 @@ class Chunk:
         return pl.concat([plain, separate])[order]
 
     def _not_plain_cells(self, chosen: Flags, width: int) -> pl.DataFrame:
-        """The cells of records that a reader of plain CSV may read in another way."""
+        """The cells of records that a reader of plain CSV may read differently."""
         if self.dialect.escape and (utf8 := self.utf8) is not None:
             start, end = utf8.start[chosen], utf8.end[chosen]
             cells = escaped_cells(utf8.text, start, end, width, self.dialect)
@@ -201,7 +202,7 @@ class Chunk:
         height = int(records.is_sound.sum())
         frame = read_cells(text, height, width, signs)
         if several and signs.quote in text:
-            # One within quotes is text.
+            # A delimiter within quotes is text.
             within = self.dialect.delimiter.decode()
             sign = signs.delimiter.decode()
             frame = frame.with_columns(pl.all().str.replace_all(sign, within, literal=True))
@@ -209,9 +210,9 @@ class Chunk:
 
     @cached_property
     def utf8(self) -> Utf8 | None:
-        """All records as UTF-8, where a byte of the file is a sign; None: of no such encoding."""
+        """All records as UTF-8, if each byte is one character; None for other encodings."""
         records, encoding = self.records, self.dialect.encoding
-        # What is behind the records is not read; to be without it, they would be copied.
+        # Bytes after the records are not read; leaving them out would copy the others.
         text = self.block if encoding == "utf-8" else self.block[: records.consumed]
         return as_utf8(text, records.start, records.end, encoding)
 
@@ -234,7 +235,7 @@ class Chunk:
         }
 
     def texts(self, rows: Sequence[int]) -> pl.DataFrame:
-        """Of these records: text, and bytes if no text."""
+        """Text of these records, and bytes if they are no text."""
         some = replace(self, records=self.records.only(np.asarray(rows, np.intp)))
         return pl.DataFrame([some._texts(), some._raw()])
 
@@ -250,7 +251,7 @@ class Chunk:
                     return lines
         begin = pl.Series("begin", self.records.start)
         length = pl.Series("length", self.records.end) - begin
-        # Places are of the bytes as they were delivered.
+        # Positions count the bytes as they were delivered.
         if encoding != "utf-8" or length.sum() * FEW < size:
             return self._decoded_texts()
         length = length.scatter(none, 0)
@@ -260,7 +261,7 @@ class Chunk:
 
     @property
     def _is_a_line_each(self) -> bool:
-        """Whether each record is one line, and no line is anything else."""
+        """Whether every record is one line and there are no other lines."""
         lines = np.arange(self.start.line, self.start.line + self.records.lines)
         return np.array_equal(self.records.first_line, lines)
 
@@ -272,12 +273,12 @@ class Chunk:
 
     @cached_property
     def _no_text(self) -> Places:
-        """The records with NUL or with bytes that are not valid; each of them has some fault."""
+        """The records with NUL or undecodable bytes; each of them has some fault."""
         records = self.records
-        # A record's fault is its first one: bytes that are no text may hide behind another.
+        # A record has only its first fault: bytes that are no text may hide behind another.
         broken = np.flatnonzero(records.fault)
         if len(broken) > records.consumed // ONE_BY_ONE:
-            # As a number with a sign, NUL or a byte beyond ASCII is not above zero.
+            # As signed numbers, NUL and bytes beyond ASCII are not positive.
             odd = np.flatnonzero(np.frombuffer(self.block, np.int8, records.consumed) <= 0)
             ends = records.start[broken], records.end[broken]
             first, beyond = (np.searchsorted(odd, at) for at in ends)
@@ -302,7 +303,7 @@ class Chunk:
 
 
 def read_cells(text: bytes, height: int, width: int, dialect: Dialect) -> pl.DataFrame:
-    """So many sound records in UTF-8 as text: columns "0", "1" ...; a bare empty cell is null."""
+    """`height` sound UTF-8 records as text: columns "0", "1" ...; a bare empty cell is null."""
     names = _column_names(width)
     if height == 0:
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
@@ -313,11 +314,11 @@ def read_cells(text: bytes, height: int, width: int, dialect: Dialect) -> pl.Dat
 def _agreed_cells(
     text: bytes, height: int, names: list[str], dialect: Dialect
 ) -> pl.DataFrame | None:
-    """The same; None where polars sees other records than the splitter.
+    """The cells as polars reads them; None if it finds other records than the splitter.
 
-    Then the slow and obvious reader decides: a shifted row would be worse than a slow one.
+    Then the slow, obvious reader decides: a shifted row would be worse than a slow one.
     """
-    # polars would take such a first character for a byte-order mark and leave it out.
+    # polars would take these first bytes for a byte-order mark and drop them.
     lead = b"0" + dialect.delimiter * (len(names) - 1) + b"\n" if text.startswith(MARK) else b""
     frame = pl.read_csv(
         lead + text if lead else text,
@@ -331,19 +332,19 @@ def _agreed_cells(
 
 
 def skipped(numbers: Places) -> SkippedLines:
-    """The lines of these numbers, in their order."""
+    """A summary of the lines with these numbers, which are in order."""
     return SkippedLines(len(numbers), int(numbers[0]) if len(numbers) else 0)
 
 
 def shown_text(record: bytes, encoding: str) -> str:
-    """A record's text; bytes that are no text, and NUL, are shown as escapes."""
+    """A record's text; undecodable bytes and NUL are shown as escapes."""
     return record.decode(encoding, "backslashreplace").replace("\0", "\\x00")
 
 
 def joined_cells(chunks: Sequence[Chunk], width: int) -> pl.DataFrame | None:
-    """The cells of chunks in one dialect below each other, each line of them a sound record.
+    """The cells of chunks in one dialect, concatenated; every line of them is a sound record.
 
-    None where polars sees other records.
+    None if polars finds other records.
     """
     text = b"".join(sound(one.block[: one.records.consumed], one.records) for one in chunks)
     height = sum(one.height for one in chunks)
@@ -351,13 +352,13 @@ def joined_cells(chunks: Sequence[Chunk], width: int) -> pl.DataFrame | None:
 
 
 def joined_places(chunks: Sequence[Chunk]) -> pl.DataFrame:
-    """The places of chunks below each other, each in its own extract."""
+    """The places of several chunks, concatenated, each in its own extract."""
     places = [one._places() for one in chunks]
     return pl.DataFrame({name: np.concatenate([one[name] for one in places]) for name in places[0]})
 
 
 def joined_conserved(chunks: Sequence[Chunk]) -> bool:
-    """Prove of chunks without comments that each byte of them is in one record or a line end."""
+    """Prove for chunks without comments that each byte is in one record or a line end."""
     sizes = [one.records.consumed for one in chunks]
     text = b"".join(one.block[:size] for one, size in zip(chunks, sizes, strict=True))
     before = np.repeat(np.cumsum([0, *sizes[:-1]]), [one.height for one in chunks])
@@ -372,7 +373,7 @@ def joined_conserved(chunks: Sequence[Chunk]) -> bool:
 
 
 def joined_positions(chunks: Sequence[Chunk]) -> pl.DataFrame:
-    """`joined_places` with the texts of chunks in UTF-8 that have no fault."""
+    """`joined_places` with the texts of faultless chunks in UTF-8."""
     data = [
         one.block[begin:end].decode()
         for one in chunks
@@ -388,7 +389,7 @@ def _column_names(width: int) -> list[str]:
 
 
 def _slow_cells(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:
-    """The same cells by Python's reader; it cannot tell an empty cell from a quoted one."""
+    """The same cells by Python's reader, which cannot tell an empty cell from a quoted one."""
     rows = csv.reader(io.StringIO(text.decode(), newline=""), **dialect.signs, strict=True)
     cells = [[cell or None for cell in row] for row in rows]
     return pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String()), orient="row")

@@ -1,8 +1,8 @@
-"""Records without the number of fields that each is to have: how many they have, and why.
+"""Records with too few or too many fields: how many they have, and records divided in parts.
 
-A line break within a text that is neither quoted nor escaped leaves records that lie below each
-other and together have the fields of one. Nothing is put together again: which of the two texts
-goes on where, nobody but the sender knows.
+A line break within a text that is neither quoted nor escaped leaves records below each other that
+together have the fields of one. They are not put together again: only the sender knows which text
+continues where.
 """
 
 from itertools import pairwise
@@ -20,7 +20,7 @@ _COUNTED = (RecordFault.TOO_FEW_FIELDS, RecordFault.TOO_MANY_FIELDS)
 
 
 def fields_counted(chunk: Chunk) -> pl.Series:
-    """How many fields each line has that has too few or too many; null for all others."""
+    """The number of fields of records with too few or too many; null for all others."""
     dialect, rows = chunk.dialect, np.flatnonzero(np.isin(chunk.records.fault, _COUNTED))
     found = pl.repeat(None, chunk.height, dtype=pl.Int64, eager=True)
     if not len(rows):
@@ -34,16 +34,16 @@ def fields_counted(chunk: Chunk) -> pl.Series:
 
 
 def _fields_of(text: str, dialect: Dialect) -> int:
-    """How many fields a record has, in which an escape may mean nothing."""
+    """The number of fields of a record in which an escape may have no meaning."""
     covers = shadow(text.encode(), dialect).decode(errors="replace")
-    empty_ones = len(dialect.delimiter) - 1  # Within each delimiter.
+    empty_ones = len(dialect.delimiter) - 1  # Per delimiter.
     return (len(cells_of(covers, covered(dialect))) + empty_ones) // (1 + empty_ones)
 
 
 def divided_records(chunk: Chunk, width: int) -> dict[int, tuple[int, int]]:
-    """By place in the chunk: first and last line of the records that look like parts of one.
+    """By index in the chunk: first and last line of the records that look like parts of one.
 
-    `width`: how many fields a record has. Of a record with a quote nothing is said.
+    `width` is the number of fields of a record. Records with a quote are left out.
     """
     records, dialect = chunk.records, chunk.dialect
     part = np.isin(records.fault, _PARTS)

@@ -1,4 +1,4 @@
-"""Lines of a fixed width as records: a line is a record, and its cells are cut from it."""
+"""Fixed-width lines as records: each line is a record, and its cells are cut from it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,12 +14,12 @@ from connectors.files.text.positions import CellRanges
 from schemas.cells.numbers import AROUND
 
 ASCII = 0x7F
-"""The last byte of it."""
+"""The last ASCII byte."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FixedWidthChunk(Chunk):
-    """Lines whose cells are at the same places; one that is too short or too long is broken."""
+    """Lines with cells at fixed places; a line that is too short or too long is broken."""
 
     at: CellRanges
 
@@ -27,7 +27,7 @@ class FixedWidthChunk(Chunk):
         """The sound records as text: columns named "0", "1" ...; an empty cell is null."""
         names = [str(column) for column in range(width)]
         line = self._texts().filter(self.records.is_sound)
-        own = width == len(self.at.ranges)  # Nothing is added behind the line yet.
+        own = width == len(self.at.ranges)  # No cells from other lines are appended yet.
         cut = (replace(self.at, behind=0) if own else self.at).cut(pl.col("data"))
         return line.to_frame("data").select(
             cell.alias(name) for name, cell in zip(names, cut, strict=True)
@@ -38,16 +38,16 @@ class FixedWidthChunk(Chunk):
         found = super().plainly_delimited
         if self.at.encoding is None or self.block.isascii():
             return found
-        # The loops count signs.
+        # The compiled loops count characters.
         high = np.append(0, np.cumsum(np.frombuffer(self.block, np.uint8) > ASCII))
         alone: Flags = high[self.records.start] == high[self.records.end]
         return found & alone
 
     def faults_by_length(self) -> Bytes:
-        """The fault of each line, its length counted as positions are."""
+        """The fault of each line; its length counts in the unit of the positions."""
         records, fault = self.records, self.records.fault.copy()
         length = records.end - records.start
-        # A longer one may have nothing but blanks behind its cells, a shorter one at its end.
+        # A longer line may have only blanks after its cells, a shorter one may lack those.
         width = self.at.width
         whole = np.array([self.at.is_whole(signs) for signs in range(width + 1)] + [False])
         known = whole[np.minimum(length, width + 1)]
@@ -78,7 +78,7 @@ class FixedWidthChunk(Chunk):
 
 
 def of_fixed_width(chunks: Iterator[Chunk], at: CellRanges) -> Iterator[Chunk]:
-    """The same chunks, whose lines are to have cells at these positions."""
+    """The same chunks, with cells at these positions of their lines."""
     for chunk in chunks:
         lines = FixedWidthChunk(
             chunk.block, chunk.records, chunk.start, chunk.dialect, comments=chunk.comments, at=at

@@ -1,4 +1,4 @@
-"""Parts of a chunk that becomes larger than it was read."""
+"""Dividing a chunk that grows beyond the size it was read with."""
 
 from collections.abc import Iterator
 
@@ -8,10 +8,10 @@ from connectors.files.text.bitmask import Places
 
 
 def in_parts(sizes: Places, most: int) -> Iterator[tuple[int, int]]:
-    """First record and the one behind the last, of parts of about `most` bytes.
+    """First record and the one after the last, for parts of about `most` bytes.
 
-    A record goes into a part by its size and by those of the records of the part before it: so a
-    run that goes on behind a part cuts the same ones.
+    The part of a record depends only on its size and on earlier records in the chunk, so a run that
+    continues after a part cuts the same parts.
     """
     filled, first = np.cumsum(sizes), 0
     while first < len(sizes):

@@ -1,4 +1,4 @@
-"""Chunks of an extract, read from a place on."""
+"""The chunks of an extract, read from a given place on."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -24,7 +24,7 @@ def first_place(header: Header) -> Place:
 
 
 def reads_what_is_before(content: Content, header: Header) -> bool:
-    """Whether what stands before a place is read again by whoever reads from there on."""
+    """Whether reading from a place on also has to read everything before it."""
     return content.transcoded or header.carried is not None
 
 
@@ -37,7 +37,7 @@ def read_chunks(
 ) -> Iterator[Chunk]:
     """The records of an extract from `place` on, in chunks of about `block_bytes`.
 
-    Of up to `strict_bytes` they are read by nothing compiled.
+    Up to `strict_bytes` they are read without compiled code.
     """
     currencies = CellCurrencies() if content.workbook else None
     text, headers = _body(content, header, place, block_bytes, currencies), _Headers(header.columns)
@@ -58,7 +58,7 @@ def read_chunks(
 
 
 class _Headers:
-    """Looks for a header of other columns in what is settled, and tells of it with its chunk."""
+    """Watches settled chunks for a header with other columns and marks the chunks after it."""
 
     def __init__(self, columns: HeaderColumns | None) -> None:
         self._columns = columns
@@ -71,7 +71,7 @@ class _Headers:
             yield chunk
 
     def with_other_header(self, found: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Chunks, of which the first that ends behind such a header says so, and all below it."""
+        """The chunks; from the first one that ends after such a header on, they carry it."""
         for chunk in found:
             other = self._found
             if other and other.byte < chunk.end.byte:
@@ -81,7 +81,7 @@ class _Headers:
 
 
 def _lines(text: Iterator[bytes], header: Header, place: Place) -> Iterator[Chunk]:
-    """What is settled of a text from a place on, by the cells that lines have themselves."""
+    """The settled chunks of a text from a place on, by the cells of the lines themselves."""
     width = 1 if header.positions else header.line_width
     settled = settled_chunks(Pieces(text), width, header.dialect, place)
     return of_fixed_width(settled, header.positions) if header.positions else settled
@@ -94,7 +94,7 @@ def _body(
     block_bytes: int,
     currencies: CellCurrencies | None = None,
 ) -> Iterator[bytes]:
-    """The text from a place on, up to the footer."""
+    """The text from a place up to the footer."""
     text = blocks(content, place.byte, block_bytes, currencies)
     return _up_to(text, header.footer.start - place.byte) if header.footer else text
 
@@ -102,7 +102,7 @@ def _body(
 def lines_above_record(
     content: Content, header: Header, byte: int, block_bytes: int
 ) -> list[int | None]:
-    """By column that stands above: the line that says what the record has that begins there."""
+    """By carried column: the line that states a value for the record at a byte."""
     if header.carried is None:
         return []
     first = first_place(header)
@@ -111,7 +111,7 @@ def lines_above_record(
 
 
 def _before(content: Content, header: Header, place: Place, block_bytes: int) -> Iterator[Chunk]:
-    """What is settled from the header on to a place, or some way behind it."""
+    """The settled chunks from the header to a place, or somewhat further."""
     first = first_place(header)
     for chunk in _lines(_body(content, header, first, block_bytes), header, first):
         if chunk.start.byte >= place.byte:
@@ -120,7 +120,7 @@ def _before(content: Content, header: Header, place: Place, block_bytes: int) ->
 
 
 def _with_currencies(found: Iterator[Chunk], currencies: CellCurrencies | None) -> Iterator[Chunk]:
-    """Chunks with what the cells of a sheet say of currencies; of another file as they are."""
+    """Chunks with the currencies that cells of a sheet name; those of other files unchanged."""
     if currencies is None:
         return found
     return (replace(chunk, currencies=currencies.take(chunk.end.byte)) for chunk in found)
@@ -136,9 +136,9 @@ def _up_to(text: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def with_records(found: Iterator[Chunk], dialect: Dialect) -> Iterator[Chunk]:
-    """The chunks that have any, which tell of the others; of only comments the last one tells.
+    """Chunks with records, which also report comments; if all are comments, the last chunk does.
 
-    Comments above the records of a chunk are told with it, those behind the last one with the last.
+    Comments above a chunk's records are reported with it, those after the last with the last.
     """
     if not dialect.skips:
         yield from (chunk for chunk in found if chunk.height)
@@ -159,7 +159,7 @@ def with_records(found: Iterator[Chunk], dialect: Dialect) -> Iterator[Chunk]:
 
 
 def settled_chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:
-    """What is settled of these blocks, piece by piece, also where it has no record."""
+    """The settled part of these blocks, piece by piece, even if it has no record."""
     held, wanted = list[bytes](), 0
     for block, final in pieces:
         held.append(block)
@@ -170,8 +170,8 @@ def settled_chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -
         rest = b"".join(held)
         chunk = _chunk(rest, width, dialect, place, final=final)
         if chunk.records.waits:
-            # Whether to wait is decided at once, whatever else the block holds: so a run that goes
-            # on here cuts the same chunks.
+            # Whether to wait is decided now, whatever else the block holds, so a run that continues
+            # here cuts the same chunks.
             left = rest[chunk.records.consumed :]
             ahead = pieces.record_size(left, dialect)
             if ahead is None:
@@ -180,8 +180,8 @@ def settled_chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -
             else:
                 wanted = ahead
         if (chunk.records.start[1:2] < size - len(block)).any():
-            # Blocks were held for a record that does not take them in. A run may go on at each of
-            # the others, and has the block alone that it begins in: so they are read here as well.
+            # Blocks were held for a record that does not include them. A run may start at each of
+            # the others, from its own block alone, so they are read that way here too.
             chunk, wanted = chunk.part(0, 1), 0
             pieces.give_back(_behind(held, chunk.records.consumed))
             held = []
@@ -192,7 +192,7 @@ def settled_chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -
 
 
 def _behind(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """These pieces without so many bytes at their beginning; none of them is empty."""
+    """The pieces without the first `size` bytes; empty ones are dropped."""
     for piece in pieces:
         if left := piece[size:]:
             yield left

@@ -1,7 +1,7 @@
-"""Delivered rows written out again: with columns of our own in front, and cells left out.
+"""Delivered rows written out again, with our own columns in front and some cells left out.
 
-What is not left out keeps its text to the byte. Texts that a spreadsheet would run have a sign put
-before them, and a column of our own says so: only then, and only there, the reader takes it away.
+Everything else keeps its text to the byte. Texts that a spreadsheet would run get a sign in front,
+and a column of our own marks those rows: only in them does the reader take the sign away.
 """
 
 import csv
@@ -31,14 +31,14 @@ _IDS = frozenset("0123456789abcdef: ")
 
 @dataclass(frozen=True, slots=True)
 class RewrittenLine:
-    """One row: our own columns, and the text that was delivered."""
+    """One row: our own columns and the delivered text."""
 
     own: Mapping[str, str]
     text: str
 
 
 def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
-    """The text of a row without what was our own in it; bytes that are no text are kept too."""
+    """A row's delivered text without our own columns; bytes that are no text are kept too."""
     text = data or ""
     if raw:
         text = bytes.fromhex(raw).decode(header.dialect.encoding, "surrogateescape")
@@ -55,26 +55,26 @@ def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
 
 
 def as_one_cell(text: str, header: Header) -> str:
-    """A text that is no record as one cell, so that it is not read as one."""
-    # Where a record has one cell only, it would be one; with another one behind it, it is none.
+    """A text that is no record as a single cell, so that it is not read as one."""
+    # If records have a single cell, a second one is added so that this is no record.
     return _row([text] if len(_delivered_places(header)) > 1 else [text, ""], header.written)
 
 
 def on_its_own(text: str, header: Header) -> str:
-    """The text of a line without cells, so that no quote in it takes in the lines below it."""
+    """The text of a line without cells, changed so that no quote in it takes in lines below."""
     quotes = text.count(header.rows_file.dialect.quote.decode())
-    # An open one is one of an odd number; any other that is out of place costs its own line alone.
+    # Only an odd number of quotes leaves one open; any other misplaced quote costs its own line.
     return as_one_cell(text, header) if quotes % 2 else text
 
 
 def may_stay_open(texts: pl.Expr, header: Header) -> pl.Expr:
-    """Whether a quote of a text may take in lines below it; never of one that can be divided."""
+    """Whether a quote in a text may take in lines below it; never if the text can be split."""
     quote = header.rows_file.dialect.quote.decode()
     return texts.str.count_matches(quote, literal=True) % 2 == 1
 
 
 def names_in_front(texts: pl.Series, header: Header) -> pl.Series:
-    """The names of rows that lines without cells begin with, as we wrote them; null: none."""
+    """Row names we wrote in front of lines without cells; null for lines without one."""
     place = header.parent_column
     if place is None or _own_places(header.names)[: place + 1] != tuple(range(place + 1)):
         return pl.repeat(None, len(texts), dtype=pl.String, eager=True)
@@ -85,7 +85,7 @@ def names_in_front(texts: pl.Series, header: Header) -> pl.Series:
 
 
 def cells_left_out(text: str, header: Header, places: Collection[int]) -> str:
-    """The text with these cells empty; a text that cannot be split has none left."""
+    """The text with these cells emptied; a text that cannot be split loses all of them."""
     header = header.written
     kept = _delivered_places(header)
     cells = _raw_cells(text, header)
@@ -102,11 +102,11 @@ def write_lines(
     file: IO[bytes],
     frames: Callable[[], Iterable[pl.DataFrame]] | None = None,
 ) -> None:
-    """Write a file of rows as they come, which is itself a delivery; `own` names their own columns.
+    """Write a file of rows that is itself a delivery; `own` names the columns of ours.
 
-    They are asked for once more where one of them needs a sign: then every row says whether it has
-    one, and the header does so before them. `frames` are the same rows, their own columns and TEXT;
-    a frame has a null where a row is no text.
+    If any row needs a sign, the rows are asked for again: then every row says whether it has one,
+    and the header announces that first. `frames` are the same rows as columns `own` and TEXT; a
+    frame has a null where a row is no text.
     """
     header = header.written
     names = _row([header.names[place] for place in _delivered_places(header)], header)
@@ -137,7 +137,7 @@ def _empty(file: IO[bytes], begin: int) -> None:
 
 
 def needs_nothing(header: Header) -> bool:
-    """Whether rows are written as they were delivered, and numbers and ids before them as well."""
+    """Whether rows are written as they were delivered, with plain numbers and ids in front."""
     signs = header.dialect.signs
     return (
         not header.positions
@@ -150,7 +150,7 @@ def needs_nothing(header: Header) -> bool:
 def _frames_written(
     header: Header, own: Sequence[str], names: str, frames: Iterable[pl.DataFrame], file: IO[bytes]
 ) -> bool:
-    """As `_written_as_they_are`, a frame at a time; also False where a frame has a null."""
+    """Like `_written_as_they_are`, a frame at a time; also False if a frame has a null."""
     guard, delimiter = header.dialect.guard, header.dialect.delimiter.decode()
     file.write(header.rows_file.beginning + _encoded(header, [_joined(header, own, names)]))
     text = pl.col(TEXT)
@@ -167,7 +167,7 @@ def _frames_written(
 def _written_as_they_are(
     header: Header, own: Sequence[str], names: str, lines: Iterable[RewrittenLine], file: IO[bytes]
 ) -> bool:
-    """Whether no row needs a sign; what was written up to one that does is to be thrown away."""
+    """Write rows unchanged; False at the first that needs a sign, and the output is discarded."""
     guard = header.dialect.guard
     file.write(header.rows_file.beginning + _encoded(header, [_joined(header, own, names)]))
     remaining = iter(lines)
@@ -202,7 +202,7 @@ def _row(cells: list[str], header: Header) -> str:
 
 @lru_cache(maxsize=64)
 def _own_places(names: tuple[str, ...]) -> tuple[int, ...]:
-    """Columns of our own that were delivered, and are written anew."""
+    """Columns of ours that were delivered, to be written anew."""
     own = {name.casefold() for name in OWN_COLUMNS}
     return tuple(place for place, name in enumerate(names) if name.casefold() in own)
 
@@ -222,7 +222,7 @@ def _without_own(text: str, header: Header) -> str:
         guarded = header.quoted_column is not None and cells[header.quoted_column] == QUOTED
         text = delimiter.join(cells[place] for place in _delivered_places(header))
     else:
-        # Of what is no sound row, our own columns are the cells in front, as we wrote them.
+        # In a row that is not sound, our own columns are the cells in front, as we wrote them.
         *front, text = text.split(delimiter, len(own))
         guarded = QUOTED in front and header.quoted_column is not None
     if guarded:
@@ -231,7 +231,7 @@ def _without_own(text: str, header: Header) -> str:
 
 
 def _raw_cells(text: str, header: Header) -> list[str]:
-    """The cells as they are written, quotes and all; none where the text is no sound row."""
+    """The cells as they are written, quotes included; not to be relied on for an unsound row."""
     delimiter = re.escape(header.dialect.delimiter.decode())
     quote = re.escape(header.dialect.quote.decode())
     cell = rf"{quote}(?:[^{quote}]|{quote}{quote})*+{quote}(?={delimiter}|\Z)|[^{delimiter}]*"

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class SkippedLines(NamedTuple):
-    """Such lines: comments, or those of a table whose cells make no record."""
+    """A count of such lines and the number of the first: comments, or lines without a value."""
 
     lines: int = 0
     first: int = 0

@@ -1,8 +1,8 @@
 """Lines of a table as the records they become.
 
-A cell that holds no value makes no record. The text of a record is that of its own cells, its place
-that of the whole line. Records are counted and written in two ways that say the same: lines without
-a quote by compiled loops, where there are many; all others cell by cell.
+A cell without a value makes no record. A record's text is that of its own cells, its place that of
+the whole line. Records are counted and written in two equivalent ways: compiled loops for large
+blocks without a quote, and cell by cell for all others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,20 +24,20 @@ from schemas.cells.numbers import AROUND
 
 NOTHING = Utf8(b"", np.empty(0, np.int64), np.empty(0, np.int64))
 _ROW_BYTES = 32
-"""What a record takes beside its text, or nearly: so that a chunk is no larger than of others."""
+"""About what a record takes besides its text, so that chunks are no larger than others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnpivotedChunk(Chunk):
-    """Lines of a table as the records they become; one that is broken stays one record."""
+    """Lines of a table as the records they become; a broken line stays one record."""
 
     of_lines: Records
-    """The lines as they are, those without a value too."""
+    """The lines as they are, including those without a value."""
     written: Utf8
-    """The records as they are written, each on its line; of a broken one it has nothing."""
+    """The records as written, one to a line; broken ones have no text here."""
 
     def conserved(self) -> bool:
-        """Of the lines: a byte is in as many records as its line becomes."""
+        """Prove it for the lines, as a byte is in as many records as its line becomes."""
         settled = memoryview(self.block)[: self.records.consumed]
         return conserved(settled, self.of_lines, self.dialect)
 
@@ -47,7 +47,7 @@ class UnpivotedChunk(Chunk):
 
     @property
     def size(self) -> int:
-        """Of the records: a short line becomes many."""
+        """Bytes of the records: a short line becomes many."""
         return len(self.written.text)
 
     @property
@@ -81,11 +81,11 @@ def unpivoted(
     *,
     whole: bool,
 ) -> Iterator[Chunk]:
-    """The records that the lines of these chunks become, numbered from that of `first` on.
+    """The records that the lines of these chunks become, numbered from that of `first`.
 
-    Chunks become several where their records take more than `most` bytes. Those that become none
-    are not given: their lines are told by the next one, or by the last; where the `whole` text
-    has no record, by one without any. Up to `strict_bytes` of lines are read by nothing compiled.
+    A chunk is divided if its records take more than `most` bytes. Chunks without records are not
+    yielded: their lines are reported by the next chunk or the last; if the `whole` text has no
+    record, by a chunk without any. Up to `strict_bytes` lines are read without compiled code.
     """
     number, empty, comments = first.record, NO_LINES, NO_LINES
     last: UnpivotedChunk | None = None
@@ -120,9 +120,9 @@ def unpivoted(
 
 
 def _of_named_columns(lines: Chunk, unpivot: Unpivot) -> Chunk:
-    """The same lines; one with a value in a column without a name has more than the header says.
+    """The lines; a value in a column without a name makes one have more fields than the header.
 
-    It may stand in a column that is not its own, as all cells behind a delimiter too many do.
+    The value may be in a wrong column, as all cells after an extra delimiter are.
     """
     if not unpivot.nameless:
         return lines
@@ -145,7 +145,7 @@ def _of_named_columns(lines: Chunk, unpivot: Unpivot) -> Chunk:
 
 
 def _end_or_begin_empty(lines: Chunk, unpivot: Unpivot) -> Flags:
-    """The lines with nothing but delimiters in front and behind, if these columns are there."""
+    """Lines with only delimiters in front and behind, if the nameless columns are there."""
     records, nameless, width = lines.records, unpivot.nameless, unpivot.width
     front = next(place for place in range(width) if place not in nameless)
     behind = len(nameless) - front
@@ -161,7 +161,7 @@ def _end_or_begin_empty(lines: Chunk, unpivot: Unpivot) -> Flags:
 
 
 def _above(lines: Chunk) -> SkippedLines:
-    """The comments of blocks before a chunk, which have no records."""
+    """The comments of preceding blocks without records."""
     of_block = len(lines.records.comments.line) + lines.behind.lines
     count = lines.comments.lines - of_block
     return SkippedLines(count, lines.comments.first) if count else NO_LINES
@@ -187,7 +187,7 @@ def _parts(
 
 
 def _part(lines: Chunk, counts: Places, written: Utf8) -> UnpivotedChunk:
-    """The records of these lines, of which there are so many of each; those of sound ones."""
+    """The records of these lines, `counts` of each; `written` has those of sound lines."""
     records = lines.records
     of = np.repeat(np.arange(len(records)), counts)
     is_sound = records.is_sound[of]
@@ -207,7 +207,7 @@ def _part(lines: Chunk, counts: Places, written: Utf8) -> UnpivotedChunk:
 
 
 def _cell_text(cell: pl.Expr, dialect: Dialect) -> pl.Expr:
-    """A cell as the file separates and quotes it; null is a bare empty one."""
+    """A cell, separated and quoted as in the file; null is a bare empty one."""
     delimiter, quote = dialect.delimiter.decode(), dialect.quote.decode()
     return (
         pl.when(cell.str.contains_any([delimiter, quote, "\n", "\r"]) | (cell == ""))
@@ -218,9 +218,9 @@ def _cell_text(cell: pl.Expr, dialect: Dialect) -> pl.Expr:
 
 
 class _LinesByCell:
-    """Any lines, of which each cell is a text.
+    """Any lines, read cell by cell as texts.
 
-    `counts`: how many records each of them becomes; `kept`: how many bytes stand in each of those.
+    `counts`: records that each line becomes; `kept`: bytes repeated in each of those.
     """
 
     def __init__(self, lines: Chunk, unpivot: Unpivot) -> None:
@@ -234,7 +234,7 @@ class _LinesByCell:
         self.counts, self.kept = (found[name].to_numpy() for name in ("counts", "kept"))
 
     def write(self, first: int, beyond: int) -> Utf8:
-        """The records of these lines, each on its line."""
+        """The records of these lines, one to a line."""
         cells = self._cells[first:beyond].with_row_index("line")
         kept = [_cell_text(pl.col(str(place)), self._dialect) for place in self._unpivot.kept]
         parts = [
@@ -266,7 +266,7 @@ class _LinesByCell:
 
 
 class _LinesByByte:
-    """The same of lines without a quote, whose cells are what stands between the delimiters."""
+    """Like `_LinesByCell` for lines without quotes, whose cells lie between the delimiters."""
 
     def __init__(self, lines: Chunk, of: Utf8, unpivot: Unpivot) -> None:
         from connectors.files.text.unpivot_loops import TableShape, count_records  # noqa: PLC0415
@@ -295,7 +295,7 @@ class _LinesByByte:
         start, end, shape = self._start[first:beyond], self._end[first:beyond], self._shape
         counts, kept = self.counts[first:beyond], self.kept[first:beyond]
         longest = int(np.diff(shape.label_ends, prepend=0).max())
-        signs = len(shape.kept) + 2  # Its delimiters and its line end.
+        signs = len(shape.kept) + 2  # Delimiters and line end.
         out = np.empty(int((counts * (kept + longest + signs) + end - start).sum()), np.uint8)
         begins, ends = np.empty((2, int(counts.sum())), np.int64)
         size = write_records(self._text, start, end, shape, out, begins, ends)
@@ -303,7 +303,7 @@ class _LinesByByte:
 
 
 def _joined(words: list[str]) -> tuple["np.typing.NDArray[np.uint8]", Places]:
-    """Words one behind the other, and where each of them ends."""
+    """Words concatenated, and where each of them ends."""
     text = [word.encode() for word in words]
     sizes = np.array([len(word) for word in text], np.int64)
     return np.frombuffer(b"".join(text), np.uint8), np.cumsum(sizes, dtype=np.int64)
@@ -312,10 +312,10 @@ def _joined(words: list[str]) -> tuple["np.typing.NDArray[np.uint8]", Places]:
 def _lines_of_table(
     lines: Chunk, unpivot: Unpivot, strict_bytes: int
 ) -> _LinesByCell | _LinesByByte:
-    """The sound lines of a chunk; one of up to `strict_bytes` is read by nothing compiled."""
+    """The sound lines of a chunk; up to `strict_bytes` they are read without compiled code."""
     text = lines.utf8
     settled = lines.block[: lines.records.consumed]
-    # What compiles the loops takes longer to load than a small table to read.
+    # Loading the compiled loops takes longer than reading a small table.
     large = len(settled) > strict_bytes
     if not large or text is None or lines.dialect.quote in settled:
         return _LinesByCell(lines, unpivot)

@@ -1,1 +1,1 @@
-"""The disk: files that appear whole, scratch and spool, and what its errors mean."""
+"""The disk: files that appear whole, scratch and spool folders, and what its errors mean."""

@@ -1,8 +1,8 @@
-"""Files that appear under their name only when they are whole and on disk, and for nobody else.
+"""Private files that appear under their name only when they are complete and on disk.
 
-What the product writes may hold personal data: folders are made with mode 0700 and files with 0600
-from their first moment, whatever the umask. What is there already keeps the mode somebody gave it.
-A lock on a file lets one process at a time do what it is for.
+The files may hold personal data: folders are created with mode 0700 and files with 0600 from the
+first moment, whatever the umask. Existing ones keep the mode somebody gave them. A lock on a file
+lets one process at a time do what it guards.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ from connectors.recovery import reach
 from schemas.counting import grouped, quantity
 
 GOING = ".removing-"
-"""Begins the name of what is about to be removed: it is nobody's any more."""
+"""Prefix of names of things about to be removed, which nobody uses any more."""
 DRAFT = ".writing-"
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 PAUSE_SECONDS = 0.02
@@ -34,16 +34,16 @@ NAME_LENGTH = 200
 OTHERS = 0o077
 """The rights of everybody but the owner."""
 NAME_BYTES = 255
-"""Of a file's name, at most, on every file system in use."""
+"""Most bytes of a file name, on every file system in use."""
 
 
 def keep_private() -> None:
-    """Let what this process and its children write through foreign code be private as well."""
+    """Make files private that this process and its children write through foreign code."""
     os.umask(OTHERS)
 
 
 def private_folder(path: Path) -> Path:
-    """The folder, made with those above it that are missing; one that is there stays as it is."""
+    """Create a folder and its missing parents; an existing folder stays as it is."""
     if not path.is_dir():
         if path.parent != path:
             private_folder(path.parent)
@@ -52,10 +52,10 @@ def private_folder(path: Path) -> Path:
 
 
 def open_private(path: Path, *, append: bool = False, follow: bool = True) -> BinaryIO:
-    """A file of our own to write, emptied unless it is appended to.
+    """Open a file of our own for writing, emptied unless `append`.
 
-    One that an earlier version left readable for others is closed to them before it is written;
-    with `follow` off, a link in its place is an error.
+    A file that others may read, left by an earlier version, is closed to them before it is written.
+    With `follow` off, a link in its place is an error.
     """
     flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0)
     flags |= 0 if follow else os.O_NOFOLLOW
@@ -76,7 +76,7 @@ def open_private(path: Path, *, append: bool = False, follow: bool = True) -> Bi
 def file_alone(path: Path, wait_seconds: float, what: str) -> Iterator[None]:
     """Keep other processes of this machine from doing the same; the lock dies with the process.
 
-    Raises TurnNotGiven, naming who has it, after the wait. `what` is done alone, in words.
+    Raises TurnNotGiven, naming the holder, after the wait. `what` names the guarded work in words.
     """
     deadline = time.monotonic() + wait_seconds
     with open_private(path, append=True) as lock:
@@ -85,7 +85,7 @@ def file_alone(path: Path, wait_seconds: float, what: str) -> Iterator[None]:
                 raise TurnNotGiven(_who_locks(path, wait_seconds, what))
             time.sleep(PAUSE_SECONDS)
         os.ftruncate(lock.fileno(), 0)
-        # A full disk keeps nobody from anything here: the name is for those who wait.
+        # A full disk stops nothing here: the name is only for those who wait.
         with suppress(OSError):
             os.write(lock.fileno(), holding().encode())
         yield
@@ -110,7 +110,7 @@ def _who_locks(path: Path, wait_seconds: float, what: str) -> str:
 
 
 def room_left(path: Path, error: OSError) -> str:
-    """Which disk is full, where that is what an error at this path says; empty otherwise."""
+    """Which disk is full, if that is the error at this path; empty otherwise."""
     if error.errno not in NO_SPACE:
         return ""
     place = path.absolute()
@@ -121,7 +121,7 @@ def room_left(path: Path, error: OSError) -> str:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write beside the name, flush to disk, rename; a full disk leaves what was there before."""
+    """Write beside the name, flush to disk, rename; a full disk leaves the old content."""
 
     def write(file: IO[bytes]) -> None:
         file.write(content)
@@ -130,7 +130,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk."""
+    """Flush the names in a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -139,23 +139,23 @@ def sync_folder(folder: Path) -> None:
 
 
 def close_flushed(file: IO[bytes]) -> None:
-    """Close a file that was flushed: what it could not write was raised then, and comes again."""
+    """Close a file that was flushed: an error in writing was already raised by the flush."""
     with suppress(OSError):
         file.close()
 
 
 Write = Callable[[IO[bytes]], object]
-"""Writes what a file holds, bit by bit."""
+"""Writes a file's content piece by piece."""
 
 
 def write_files(
     folder: Path, files: Mapping[str, Write], meanwhile: str | None = None
 ) -> dict[str, str]:
-    """Write files by their names below a folder, all beside it, and rename them in the end.
+    """Write files by their names below a folder, all as drafts, and rename them in the end.
 
-    None has its name before all are whole and on disk; what is returned is the SHA-256 of each.
-    `meanwhile` names one that is written by a thread of its own while those before it are. However
-    many there are, few are open at once.
+    None gets its name before all are complete and on disk; returns the SHA-256 of each. `meanwhile`
+    names one that a thread of its own writes while those before it are written. Only a few files
+    are open at once, however many there are.
     """
     hashes = {}
     path = folder / next(iter(files), "")
@@ -186,7 +186,7 @@ def write_files(
 
 
 def _written(path: Path, write: Write) -> str:
-    """Write a new file to disk; its SHA-256."""
+    """Write a new file to disk and return its SHA-256."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
     with os.fdopen(descriptor, "w+b") as file:
         write(file)
@@ -198,9 +198,9 @@ def _written(path: Path, write: Write) -> str:
 
 @contextmanager
 def _drafts(folder: Path, folders: Iterable[Path]) -> Iterator[Callable[[str], Path]]:
-    """Places in a folder to write files of these folders in, by their name, until they get it.
+    """Draft paths in a folder, by the name that each file gets in the end.
 
-    One file beside them is locked as long as they are needed: what a killed process left goes.
+    A file beside them stays locked while they are needed, so drafts of a killed process can go.
     """
     for one in {folder, *folders}:
         private_folder(one)
@@ -221,12 +221,12 @@ def _drafts(folder: Path, folders: Iterable[Path]) -> Iterator[Callable[[str], P
 
 
 def named(name: str, ending: str) -> str:
-    """The name with an ending, cut where both together are longer than a name may be."""
+    """The name with an ending, cut if both together are too long for a file name."""
     room = NAME_BYTES - len(ending)
     head = os.fsencode(name)[:room]
     while True:
         try:
-            # Not within a character, where the name has none that are broken already.
+            # Do not cut within a character, unless the name has undecodable bytes already.
             head.decode() if len(os.fsencode(name)) > room else None
             break
         except UnicodeDecodeError as error:
@@ -237,29 +237,29 @@ def named(name: str, ending: str) -> str:
 
 
 OF_MARK = "~"
-"""In a name: before it stands that of the locked file for which this one is needed."""
+"""Separates the name of a locked file from the rest in names of files that belong to it."""
 
 
 def locked_file(folder: Path, *, prefix: str = "", suffix: str = "") -> tuple[Path, BufferedRandom]:
-    """A new file with mode 0600 that is locked, and there; who closes it gives it up."""
+    """A new locked file with mode 0600; closing it gives up the lock."""
     while True:
         descriptor, name = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=suffix)
         file = os.fdopen(descriptor, "w+b")
         fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return Path(name), file
-        # Between the two another process took it for one of a killed process.
+        # Another process removed it before it was locked, as left by a killed process.
         file.close()
 
 
 def sweep_files(folder: Path, pattern: str = "*") -> None:
-    """Remove files of processes that were killed, and those that they mark: nobody has the lock."""
+    """Remove the unlocked files of killed processes, and the files that belong to them."""
     for path in folder.glob(pattern):
         if OF_MARK in path.name:
             continue
         with suppress(OSError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The mark last: what it marks is never without one.
+            # The lock file goes last: files that belong to it are never without it.
             for marked in folder.glob(f"{escape(path.name)}{OF_MARK}*"):
                 marked.unlink(missing_ok=True)
             path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""What is in folders, by name; one that cannot be read is told of, and not taken for empty.
+"""Listing folders by name; an unreadable folder is reported and not taken for empty.
 
-The patterns of pathlib pass over it without a word.
+The patterns of pathlib silently skip such a folder.
 """
 
 import os
@@ -10,11 +10,11 @@ from fnmatch import filter as matching
 from pathlib import Path
 
 OnError = Callable[[OSError], object]
-"""Is told what could not be looked at, as `os.walk` tells it; the rest is listed all the same."""
+"""Called with the error of an unreadable path, as in `os.walk`; the rest is still listed."""
 
 
 def listed(folder: Path, *patterns: str, onerror: OnError) -> Iterator[Path]:
-    """The paths below a folder, by name, a pattern for each level; none where nothing is there."""
+    """Paths below a folder, sorted, one pattern for each level; empty if the folder is missing."""
     pattern, *deeper = patterns
     try:
         names = sorted(matching((path.name for path in folder.iterdir()), pattern))
@@ -31,7 +31,7 @@ def listed(folder: Path, *patterns: str, onerror: OnError) -> Iterator[Path]:
 
 
 def files_below(folder: Path, *, onerror: OnError) -> Iterator[tuple[Path, os.stat_result]]:
-    """Every path that is no folder, at whatever depth; no link is followed."""
+    """Every path that is no folder, at any depth; links are not followed."""
     for path in listed(folder, "*", onerror=onerror):
         try:
             status = path.lstat()
@@ -47,5 +47,5 @@ def files_below(folder: Path, *, onerror: OnError) -> Iterator[tuple[Path, os.st
 
 
 def raise_error(error: OSError) -> None:
-    """An `OnError` of whoever can do nothing without all of it."""
+    """An `OnError` for callers that need the complete listing."""
     raise error

@@ -1,4 +1,4 @@
-"""The text of a file that people write: rules, profiles. What it says is judged elsewhere."""
+"""The text of files that people write, such as rules; its content is judged elsewhere."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from schemas.toml_text import MOST_BYTES, written_text
 
 
 def rule_file_text(path: Path) -> str:
-    """The file's text; raises RulesError where it cannot be read."""
+    """The file's text; raises RulesError if it cannot be read."""
     try:
         return written_text(path)
     except OSError as error:

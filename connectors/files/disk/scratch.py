@@ -1,6 +1,6 @@
-"""Folders for a moment: delivered text that is written out only to be read again.
+"""Temporary folders for delivered text that is written out only to be read again.
 
-Whoever makes one first removes those of processes that were killed: nobody holds their lock.
+Creating one first removes the folders of killed processes, whose locks nobody holds.
 """
 
 import fcntl
@@ -15,14 +15,14 @@ from pathlib import Path
 from connectors.files.disk.atomic import locked_file, private_folder
 
 PREFIX, LOCK = ".recon-", ".lock"
-"""How a folder is named, and the file beside it that is locked while it is needed."""
+"""Prefix of a folder's name, and ending of the file beside it that is locked while in use."""
 
 
 @contextmanager
 def scratch_folder(place: Path | None = None) -> Iterator[Path]:
-    """An empty folder in `place`, for nobody else, and gone afterwards.
+    """An empty private folder in `place`, removed afterwards.
 
-    `place` may be shared with others, as the folder of the system is that is the default.
+    `place` may be shared with others, as the default, the system's temporary folder, is.
     """
     place = Path(tempfile.gettempdir()) if place is None else private_folder(place)
     for left in place.glob(f"{PREFIX}*{LOCK}"):
@@ -42,7 +42,7 @@ def scratch_folder(place: Path | None = None) -> Iterator[Path]:
 
 
 def _remove(lock: Path) -> None:
-    """Remove a folder that nobody needs; raises OSError where somebody does, or it is not ours."""
+    """Remove an unused folder; raises OSError if it is in use; leaves it if it is not ours."""
     descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)

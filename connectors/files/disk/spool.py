@@ -1,8 +1,8 @@
-"""Rows that wait to be applied, kept on disk while their batch is under way.
+"""Rows waiting to be applied, kept on disk while their batch is under way.
 
-Only a cache: what is missing, short or not what the receipt of its chunk says is read from the
-staged rows instead. So is what another version wrote: the receipts of that one say nothing that is
-read here (`connectors.forms`). A chunk's file is an Arrow one, with the columns of the target.
+This is only a cache: rows that are missing, cut short or differ from their chunk's receipt are read
+from the staged rows instead. So are rows of another version, whose receipts are not read here
+(`connectors.forms`). A chunk's file is in Arrow format, with the columns of the target.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from connectors.settings import Settings
 log = logging.getLogger("recon.apply")
 
 OF_EXTRACT = ("batch_id", "extract_id")
-"""Columns of the target that are left out: they are the same for all rows of a chunk."""
+"""Columns of the target that are left out because they are the same for all rows of a chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def spool_path(settings: Settings, batch_id: int, extract_id: int, chunk: int) -
 
 
 def write_spool(path: Path, frames: Sequence[pl.DataFrame]) -> str | None:
-    """Keep rows; returns the hash of what was written, or None where they cannot be kept."""
+    """Keep rows; returns the hash of the file, or None if they cannot be kept."""
     buffer = io.BytesIO()
     pl.concat(frames).drop(OF_EXTRACT).write_ipc(buffer)
     content = buffer.getbuffer()
@@ -57,7 +57,7 @@ def write_spool(path: Path, frames: Sequence[pl.DataFrame]) -> str | None:
 
 
 def read_spool(spooled: Spooled) -> pl.DataFrame | None:
-    """The rows that were kept, without `OF_EXTRACT`; None: these are not they."""
+    """The kept rows, without `OF_EXTRACT`; None if the file does not hold these rows."""
     try:
         content = spooled.path.read_bytes()
     except OSError:
@@ -70,7 +70,7 @@ def read_spool(spooled: Spooled) -> pl.DataFrame | None:
 
 
 def clear_spool(settings: Settings, batch_id: int) -> None:
-    """Remove what no longer waits."""
+    """Remove the rows of a batch that no longer waits."""
     with suppress(OSError):
         shutil.rmtree(_folder(settings, batch_id))
 

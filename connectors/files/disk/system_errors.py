@@ -1,6 +1,6 @@
-"""What to do about an error of the system, by its number: each has a cure of its own.
+"""What to do about errors of the system, by number: each has its own cure.
 
-An error about how many files are open is about none of them, so fewer are opened where few may be.
+The error of too many open files is about no single file, so few are opened where few may be.
 """
 
 import errno
@@ -25,7 +25,7 @@ CURES = {
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "Raise the limit of open files (`ulimit -n`)"),
 }
 WORKING_FOLDER = "the folder that this runs in, or a file"
-"""What an error without a name is about where something is missing: nothing else has none."""
+"""The subject of an error without a name if something is missing; nothing else lacks a name."""
 
 
 def cure(error: OSError) -> str:
@@ -34,12 +34,12 @@ def cure(error: OSError) -> str:
 
 
 def unread(error: OSError) -> str:
-    """What is said behind the name of a file that is asked for and cannot be read."""
+    """Text to follow the name of a file that was asked for and cannot be read."""
     return f"cannot be read: {error.strerror}. {cure(error)}, then run this again."
 
 
 def where(error: OSError) -> str:
-    """What an error is about, as far as it says so."""
+    """The subject of an error, as far as the error names it."""
     if error.filename:
         return repr(error.filename)
     return WORKING_FOLDER if error.errno == errno.ENOENT else "standard output or a file"
@@ -47,11 +47,11 @@ def where(error: OSError) -> str:
 
 OPEN_FILES = Path("/dev/fd")
 SHARE = 2
-"""One in so many of those that are left: connections, threads and libraries open some too."""
+"""One in this many of the files left may be opened: connections and libraries open some too."""
 
 
 def most_open(wanted: int) -> int:
-    """How many files to have open at once, of so many wanted; at least one."""
+    """How many files to have open at once, of `wanted`; at least one."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY:
         return wanted
@@ -63,7 +63,7 @@ def most_open(wanted: int) -> int:
 
 
 def too_many_open(error: BaseException) -> str | None:
-    """What to do about an error that is about no file but about how many are open, or None."""
+    """What to do if an error is about the number of open files, not about one; else None."""
     code = getattr(error, "errno", None)
     if code == errno.EMFILE:
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

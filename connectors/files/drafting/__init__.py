@@ -1,1 +1,1 @@
-"""What an unknown text looks like, for the draft of a profile."""
+"""Analysing an unknown text, for the draft of a profile."""

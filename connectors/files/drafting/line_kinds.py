@@ -1,11 +1,11 @@
-"""Lines between the records of a text that are none, and the patterns that tell them.
+"""Lines between the records of a text that are no records, and patterns that match them.
 
-A repeated header, rules, rows without a cell, and lines that begin alike as no record
-does: the heading of a page, of a group, a sum below it.
+They are repeated headers, rules, rows without a cell, and lines with a common beginning that no
+record has: the heading of a page or group, or a sum below it.
 
-The heading of a group says something of the records below it. A value stands in the cell behind the
-one that names it (`Account;4711;Currency;EUR`), behind a colon (`Account: 4711 Currency: EUR`), or
-is the number behind a name (`Customer  5001 Smith`).
+The heading of a group states values for the records below it. A value stands in the cell after the
+one that names it (`Account;4711;Currency;EUR`), after a colon (`Account: 4711 Currency: EUR`), or
+is the number after a name (`Customer  5001 Smith`).
 """
 
 import re
@@ -19,31 +19,31 @@ from connectors.files.text.linear_patterns import as_series, fitting, literal
 from schemas.own_columns import OWN_COLUMNS
 
 SEVERAL = 2
-"""Lines that begin alike, from which on they are of a kind."""
+"""From this many lines with a common beginning, they are of a kind."""
 LONGEST = 1000
-"""Signs of a pattern that somebody may read."""
+"""Most characters of a pattern that a person can still read."""
 _HEAD = re.compile(rf"\W*[^\W\d_][^\d:={re.escape(''.join(DELIMITERS))}]*[:=]?")
-"""What a line begins with, up to its first digit, its first sign between cells, or a colon."""
+"""The beginning of a line, up to its first digit, delimiter or colon."""
 _MEANT_WITHIN = re.compile(r"[\\\[\]^&~-]")
-"""Signs that mean something within the brackets of a pattern."""
+"""Signs with a meaning within the brackets of a pattern."""
 _DIGITS = re.compile(r"[0-9]+")
 _AMOUNT = re.compile(r"[0-9][.,][0-9]")
-"""What is within a number that may be shorter, longer or below zero on another line."""
+"""Part of a number that may be longer, shorter or negative on another line."""
 _END = re.compile(r"[\r\n]")
 _OF_RULES = "-=_*~"
 
 
 class LineKind(NamedTuple):
-    """Lines that are no records, by one pattern."""
+    """Lines that are no records and match one pattern."""
 
     pattern: str
     lines: int
     names: tuple[str, ...] = ()
-    """Of the groups of the pattern that have what such a line says of the records below it."""
+    """Names of the pattern's groups with values for the records below such a line."""
 
 
 def is_rule(line: str) -> bool:
-    """Whether a line is drawn and not written."""
+    """Whether a line is a drawn rule and no text."""
     return not any(map(str.isalnum, line)) and any(sign * 3 in line for sign in _OF_RULES)
 
 
@@ -55,10 +55,10 @@ def line_kinds(
     names: Sequence[str],
     delimiter: str,
 ) -> tuple[LineKind, ...]:
-    """The kinds of lines that a pattern tells, which none of these rows fits.
+    """The kinds of lines that a pattern matches without matching any of these rows.
 
-    `above` are the lines over the header, `lines` all below it, and `names` what no group can be
-    called.
+    `above` are the lines over the header, `lines` all lines below it, and `names` are unavailable
+    as names of groups.
     """
     rules, blank, heads = list[str](), list[str](), dict[str, list[int]]()
     places = [at for at, line in enumerate(lines) if line in rows]
@@ -83,9 +83,9 @@ def line_kinds(
         if len(over) + len(of) < SEVERAL:
             continue
         found = [lines[at] for at in of]
-        # What is first below a row, and last above none, is a sum.
+        # Lines that begin below the first row and end below the last are sums.
         is_sum = not over and bool(places) and of[0] > places[0] and of[-1] > places[-1]
-        # What one kind of lines says no other one says, but one with the same head.
+        # A name that one kind of lines uses is taken for others, except those with the same head.
         spelled = spellings.setdefault(folded(head), {})
         by_others = taken - spelled.keys()
         says = None if is_sum else heading(head, [*over, *found], delimiter, by_others, spelled)
@@ -108,13 +108,13 @@ def line_kinds(
 
 
 def _of_signs(lines: Sequence[str]) -> str:
-    """A pattern of lines that have no other signs than these."""
+    """A pattern of lines that consist of the same signs as these."""
     signs = _MEANT_WITHIN.sub(r"\\\g<0>", "".join(sorted({*"".join(lines)})))
     return f"[{signs}]+"
 
 
 def _of_empty_cells(delimiter: str, blanks: str) -> str:
-    """A pattern of lines with nothing in any of their cells, some of which may be in quotes."""
+    """A pattern of lines whose cells are all empty; some may be quoted."""
     cell = f'{blanks}(?:"{blanks}")?{blanks}'
     return f"{cell}(?:{literal(delimiter)}{cell})+"
 
@@ -125,7 +125,7 @@ def _head(line: str) -> str:
 
 
 def _alike(head: str, lines: Sequence[str]) -> str:
-    """A pattern of lines with one head: whole numbers in it differ, or all that is behind it."""
+    """A pattern of lines with one head that differ in whole numbers, or in all that follows it."""
     parts = {tuple(_DIGITS.split(line)) for line in lines}
     if len(parts) == 1 and not any(map(_AMOUNT.search, lines)):
         return r"\d+".join(map(literal, min(parts)))
@@ -134,17 +134,17 @@ def _alike(head: str, lines: Sequence[str]) -> str:
 
 _WORD = re.compile(r"[^\W\d_]\w*")
 _LABEL = re.compile(r"((?<!\w)[^\W\d_]\w*[:=])")
-"""A word that names what stands behind it."""
+"""A word that names the value after it."""
 _NUMBER = re.compile(r"\s+([0-9]+)(?![0-9.,/:-])")
 _FIRST_PAGES = (0, 1, 2)
 
 
 class Heading(NamedTuple):
-    """Lines that say something of the records below them."""
+    """Lines that state values for the records below them."""
 
     pattern: str
     names: tuple[str, ...]
-    """Of its groups."""
+    """Names of its groups."""
 
 
 def heading(
@@ -154,10 +154,10 @@ def heading(
     taken: Collection[str],
     spelled: MutableMapping[str, str],
 ) -> Heading | None:
-    """What these lines say, which begin with one head; None: nothing that can be told.
+    """The values that lines with one head state; None if they cannot be recognised.
 
-    `taken` are folded names that no group can have; `spelled` are those of lines that begin alike,
-    as they are written there.
+    `taken` are folded names that no group can have; `spelled` are names in lines with the same
+    folded head, as they are spelled there.
     """
     if len(delimiter) > 1:
         return None
@@ -169,7 +169,7 @@ def heading(
 
 
 class _Groups:
-    """The groups of one pattern, each with a name of its own."""
+    """The groups of one pattern, each with its own name."""
 
     def __init__(self, taken: Collection[str], spelled: MutableMapping[str, str]) -> None:
         self.taken = {*taken}
@@ -177,7 +177,7 @@ class _Groups:
         self.names: list[str] = []
 
     def named(self, word: str, text: str) -> str:
-        """A group for what a pattern fits, or that pattern where the word can be no name."""
+        """A named group for the pattern `text`, or just `text` if the word cannot be a name."""
         if not (_WORD.fullmatch(word) and word.isidentifier()) or folded(word) in self.taken:
             return text
         self.taken.add(folded(word))
@@ -201,7 +201,7 @@ def _of_cells(lines: Sequence[str], delimiter: str, groups: _Groups) -> str | No
 
 
 def _cell(texts: Collection[str], label: str, any_sign: str, groups: _Groups) -> tuple[str, str]:
-    """The pattern of one cell, and the word by which it names the next one."""
+    """The pattern of one cell, and the word in it that may name the next cell."""
     quoted = [one.startswith(QUOTE) for one in texts]
     around = QUOTE if all(quoted) else f"{QUOTE}?" if any(quoted) else ""
     anything = f"[^{QUOTE}]*" if any(quoted) else f"{any_sign}*"
@@ -220,7 +220,7 @@ def _cell(texts: Collection[str], label: str, any_sign: str, groups: _Groups) ->
 
 
 def _labelled(texts: Iterable[str], anything: str, groups: _Groups) -> str | None:
-    """The pattern of texts with the same words before colons, and other values behind them."""
+    """The pattern of texts with the same words before colons and other values after them."""
     split = [_LABEL.split(text) for text in texts]
     (begin, *others), labels = {one[0] for one in split}, {tuple(one[1::2]) for one in split}
     values = [*zip(*(one[2::2] for one in split), strict=False)]
@@ -229,7 +229,7 @@ def _labelled(texts: Iterable[str], anything: str, groups: _Groups) -> str | Non
     found = literal(begin)
     ends = [*map(_last_words, values[:-1]), ""]
     if any(end and end.strip() in map(str.strip, of) for end, of in zip(ends, values, strict=True)):
-        # Nobody knows whether it is what the label before says, or a part of the one behind.
+        # It is unclear whether it belongs to the value of one label or to the name of the next.
         return None
     for label, end, (at, _) in zip(min(labels), ends, enumerate(values), strict=True):
         lazy = "?" if at < len(values) - 1 else ""
@@ -239,7 +239,7 @@ def _labelled(texts: Iterable[str], anything: str, groups: _Groups) -> str | Non
 
 
 def _last_words(values: Iterable[str]) -> str:
-    """The words at the end of all values, which belong to the label a blank behind them."""
+    """The common last words of all values: they belong to the label that follows them."""
     ends = [re.findall(r"\S+\s*", value)[::-1] for value in values]
     alike = takewhile(
         lambda words: len({*words}) == 1 and words[0][:-1].isalpha(), zip(*ends, strict=False)
@@ -248,7 +248,7 @@ def _last_words(values: Iterable[str]) -> str:
 
 
 def _of_number(head: str, lines: Sequence[str], groups: _Groups) -> str | None:
-    """The pattern of lines with a number behind their head that is not the one of a page."""
+    """The pattern of lines with a number after their head that is no page number."""
     read = [found for line in lines if (found := _NUMBER.match(line, len(head)))]
     numbers = [int(found[1]) for found in read]
     steps = {later - one for one, later in pairwise(numbers)}

@@ -1,4 +1,4 @@
-"""The shape of a delimited text: delimiter, header, records, and what stands behind them."""
+"""The shape of a delimited text: delimiter, header, records, and what follows them."""
 
 import re
 from collections import Counter
@@ -25,26 +25,26 @@ from connectors.files.layout.header_names import DATA_CELL
 from connectors.files.text.linear_patterns import as_series, fitting
 
 COMMENT = "#"
-"""What lines may begin with that are no records."""
+"""The beginning of lines that may be comments."""
 _BAR = "|"
-"""A delimiter that some write twice between cells, or between other signs: `~|~`."""
+"""A delimiter that is sometimes doubled between cells, or put between other signs: `~|~`."""
 _FOOTER_LINES = 10
-"""Records at the end that may be a footer."""
+"""How many records at the end may be a footer."""
 _HEADER_ROWS = 5
-"""Rows of names that a header may have."""
+"""How many rows of names a header may have."""
 _HEADER_BELOW = 10
-"""Records among the first of which one with digits in its names may be the header."""
+"""How many of the first records may be a header with digits in its names."""
 _AROUND_BAR = re.compile(r"[^\w\s.+\"'-]*\|[^\w\s.+\"'-]*")
-"""A bar with the signs beside it that a delimiter may have as well."""
+"""A bar with the signs beside it that may belong to the delimiter."""
 _MOST_SIGNS = 10
-"""Of a delimiter."""
+"""Most characters of a delimiter."""
 _OF_UNITS = 3
-"""Cells of currencies with their units that are rather names than amounts."""
+"""From this many cells of currencies with units on, the cells are names and not amounts."""
 _UNITS = re.compile(r"10*\s?[A-Z]{3}")
 _MANY = re.compile(r"(?<![\d.,/:-])10{2,6}(?![\d.,/:-]*\d)")
 _SIGNS = re.escape("".join(DELIMITERS))
 _PLAIN = re.compile(rf"[^{_SIGNS}]*|[^\d{_SIGNS}]{{0,5}}\d[\d.,'\s]*[^\d{_SIGNS}]{{0,5}}")
-"""A cell that is not likely to be several: a number, or a text without other delimiters."""
+"""A cell that is probably a single one: a number, or a text without other delimiters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,47 +53,47 @@ class Shape:
 
     delimiter: str
     divided: bool
-    """Whether that sign is between any cells."""
+    """Whether the delimiter separates any cells."""
     stated: bool
-    """Whether its first line says what the delimiter is."""
+    """Whether its first line states the delimiter."""
     header_line: int
     headed: bool
-    """Whether one of its first records looks like a header, and not like a record."""
+    """Whether one of its first records looks like a header rather than a record."""
     more_headers: tuple[int, ...]
-    """Lines below that look like a header as well, above the first that does not."""
+    """Lines below the header that look like headers too, above the first that does not."""
     first_line: int
-    """Where its records begin, if it has no header."""
+    """Where its records begin if it has no header."""
     names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     odd: tuple[TextRecord, ...]
-    """Records with more or fewer cells than the others, or with quotes out of place."""
+    """Records with more or fewer cells than the others, or with misplaced quotes."""
     behind: tuple[str, ...]
-    """Lines at the end that can be no records, without the blanks around them, as patterns of a
-    footer fit them; the first one first."""
+    """Lines at the end that cannot be records, in order, without the blanks around them, as the
+    patterns of a footer match them."""
     kinds: tuple[LineKind, ...]
-    """Lines between the records that can be none."""
+    """Lines between the records that cannot be records."""
     sums: tuple[SumRow, ...]
-    """Rows that may be none, because they seem to be sums of others."""
+    """Rows that may be no records because they seem to be sums of others."""
     of_units: tuple[str, ...] = ()
     """Lines above the header that may say for how many units its amounts are."""
     unnamed: int = 0
-    """Cells that records have behind those of the header; below 0: how many they have too few."""
+    """Number of cells in records after those of the header; negative if they have fewer."""
     comments: int = 0
-    """Lines that begin as comments do, and have not the cells of records."""
+    """Number of lines that begin like comments and do not have the cells of records."""
     may_be_comments: int = 0
-    """Records that begin so."""
+    """Number of records that begin like comments."""
     quote: str = QUOTE
-    """What is read as standing around cells."""
+    """The sign read as the quote of cells."""
     escaped: bool = False
-    """Whether its cells are read with a backslash before what means nothing."""
+    """Whether cells are read with a backslash as escape."""
 
     @property
     def like_values(self) -> list[str]:
-        """The names of its header that begin as values do."""
+        """The names in its header that begin like values."""
         return [*_like_values(self.names)] if self.headed else []
 
     def column(self, place: int) -> list[str]:
-        """The cells of one column that hold anything."""
+        """The non-empty cells of one column."""
         return [row[place].strip() for row in self.rows if row[place].strip()]
 
 
@@ -105,17 +105,17 @@ def shape_of(
     quote: str = QUOTE,
     escaped: bool = False,
 ) -> Shape:
-    """The shape of a text, or of its beginning where `end` is the end of it.
+    """The shape of a text, or of its beginning if `end` is the end of it.
 
-    In one that was made of a workbook each line is a row. Each step needs what the steps before it
-    found. The footer comes before the kinds of lines between records, or it would be one of them;
-    where there is none, once more without those lines, which may have hidden the last record.
+    In the text of a workbook every line is a row. Each step needs the results of the steps before
+    it. The footer is sought before the kinds of lines between records, or it would become one of
+    them; if none is found, again without those lines, which may have hidden the last record.
     """
     stated = _stated_delimiter(text)
     delimiter = stated or _likely_delimiter(first_lines(text), quote)
     divided = partial(records_of, delimiter=delimiter, quote=quote, escaped=escaped)
     width = usual(divided(first_lines(text))).width
-    # Where a text is cut, so are the last record of its beginning and the first of its end.
+    # A cut text has a cut last record in its beginning and a cut first record in its end.
     records = divided(text)
     records = records[1 if stated else 0 : None if end is None else -1]
     header = _header(records[:SAMPLE_LINES], width)
@@ -155,12 +155,12 @@ def shape_of(
 
 
 def numbered(width: int) -> tuple[str, ...]:
-    """What columns are called that have no names."""
+    """Names for columns that have none."""
     return tuple(f"Column {number}" for number in range(1, width + 1))
 
 
 def _stated_delimiter(text: str) -> str | None:
-    """The delimiter that the first line says, as spreadsheets write it."""
+    """The delimiter stated on the first line, in the way of spreadsheets."""
     stated = SEPARATOR.fullmatch(LINE_END.split(text, maxsplit=1)[0].encode())
     return stated[1].decode() if stated and may_state(stated[1]) else None
 
@@ -171,9 +171,9 @@ def _likely_delimiter(sample: str, quote: str) -> str:
 
 
 def _of_several_signs(sample: str, quote: str) -> str | None:
-    """The delimiter of several signs that leaves no bar on most lines, the shortest of several.
+    """The shortest delimiter of several signs that leaves no bar on most lines, or None.
 
-    It reads the same from both sides, and divides no fewer records alike than a bar.
+    It reads the same from both sides, and gives no fewer records of equal width than a bar.
     """
     lines = [line for line in LINE_END.split(sample) if _BAR in line]
     found = Counter[str](sign for line in lines for sign in {*_AROUND_BAR.findall(line)})
@@ -189,12 +189,12 @@ def _of_several_signs(sample: str, quote: str) -> str | None:
 
 
 def _sound_alike(records: Sequence[TextRecord]) -> int:
-    """How many records without doubt about their cells have the width that most of them have."""
+    """How many records with clear cells have the usual width."""
     return usual([one for one in records if one.sound]).records
 
 
 def _fit(sample: str, delimiter: str, quote: str) -> float:
-    """How well a delimiter divides: most records alike, and into cells that need no other one."""
+    """How well a delimiter divides: most records have equal width, and cells need no other one."""
     records = records_of(sample, delimiter, quote=quote)
     width, count = usual(records)
     cells = [cell for one in records if len(one.cells) == width for cell in one.cells]
@@ -208,14 +208,14 @@ class _Header(NamedTuple):
     headed: bool
     names: tuple[str, ...]
     below: int
-    """How many records stand above the first one that it is the header of."""
+    """Number of records above the first one below the header."""
     more: tuple[int, ...] = ()
 
 
 def _header(records: Sequence[TextRecord], width: int) -> _Header:
-    """The first record as wide as the others that is a header, or another one above most of them.
+    """The first record of the usual width that is a header, or another one above most of them.
 
-    Where there is none, it is the first as wide, as far as that does not begin as a record does.
+    If there is none, the first record of the usual width, unless it begins like a record.
     """
     ways = (_header_of_width, _header_unlike_rows, _widest_header)
     at = next((found for way in ways if (found := way(records, width)) is not None), None)
@@ -231,7 +231,7 @@ def _header(records: Sequence[TextRecord], width: int) -> _Header:
 
 
 def _header_of_width(records: Sequence[TextRecord], width: int) -> int | None:
-    """Where the first header is; of several one that is printed again, and so is no heading."""
+    """Index of the first header; if some are repeated, the first of those: it is no heading."""
     headers = [at for at, one in enumerate(records) if _is_header(one, width)]
     times = Counter(records[at].text for at in headers)
     repeated = [at for at in headers if times[records[at].text] > 1]
@@ -240,10 +240,10 @@ def _header_of_width(records: Sequence[TextRecord], width: int) -> int | None:
 
 
 def _header_unlike_rows(records: Sequence[TextRecord], width: int) -> int | None:
-    """Where the first one is that begins with a name, and is not written as the other rows.
+    """Index of the first record that begins with a name and differs from the other rows.
 
-    Some of its names begin as values do, such as `2026` or `1st reminder`. Above it is no header
-    with other cells than the rows have, which would be theirs.
+    Some of its names begin like values, such as `2026` or `1st reminder`. A header above it with
+    other cells than the rows would be theirs instead.
     """
     rows = rows_of(records[:SAMPLE_LINES], width)
     for at, one in enumerate(records[:_HEADER_BELOW]):
@@ -260,7 +260,7 @@ def _header_unlike_rows(records: Sequence[TextRecord], width: int) -> int | None
 
 
 def _widest_header(records: Sequence[TextRecord], width: int) -> int | None:
-    """Where a header is that has more or fewer cells than its records: the widest of several."""
+    """Index of a header with more or fewer cells than its records; of several the widest."""
     rows, above, headers = sum(len(one.cells) == width for one in records), 0, []
     for at, one in enumerate(records):
         if above * 2 >= rows:
@@ -287,14 +287,14 @@ def _is_header(record: TextRecord, width: int | None = None) -> bool:
 
 
 def _like_values(cells: Sequence[str]) -> list[str]:
-    """Those that begin as values do; of several currencies their units are names: `100 JPY`."""
+    """Cells that begin like values; units of several currencies count as names: `100 JPY`."""
     found = [*filter(DATA_CELL.match, cells)]
     are_units = len(found) >= _OF_UNITS and all(map(_UNITS.fullmatch, found))
     return [] if are_units else found
 
 
 def _is_filled(record: TextRecord, width: int) -> bool:
-    """Whether it has so many cells, most of them with a text."""
+    """Whether a record has this many cells, most of them with a text."""
     return (
         record.sound
         and len(record.cells) == width
@@ -308,13 +308,13 @@ def _may_be_header(record: TextRecord, width: int) -> bool:
 
 
 def _odd(records: Sequence[TextRecord], width: int) -> tuple[TextRecord, ...]:
-    """Records without the cells of a row: of equal ones the first, in the place of the last."""
+    """Records without the cells of a row; of equal ones only one, in the last one's place."""
     odd = {one.text: one for one in reversed(records) if len(one.cells) != width or not one.sound}
     return tuple(reversed(odd.values()))
 
 
 def _is_comment(record: TextRecord, width: int) -> bool:
-    """Whether it begins as comments do; what has all cells of a record may be one."""
+    """Whether a line begins like a comment; with all cells of a record it may be a record."""
     return record.text.startswith(COMMENT) and len(record.cells) != width
 
 
@@ -324,7 +324,7 @@ def _remaining(
     between: Sequence[LineKind] = (),
     footer: Sequence[TextRecord] = (),
 ) -> list[TextRecord]:
-    """The records that are no comments, of none of these kinds and none of this footer."""
+    """The records without comments, these kinds of lines and this footer."""
     footer_texts = {one.text for one in footer}
     skipped = fitting(as_series([one.text for one in records]), [one.pattern for one in between])
     return [
@@ -337,12 +337,12 @@ def _remaining(
 def _between(
     above: Sequence[TextRecord], body: Sequence[TextRecord], width: int, delimiter: str
 ) -> tuple[LineKind, ...]:
-    """The kinds of lines below a header that are no records; it is the last of those above."""
+    """The kinds of lines below a header that are no records; the header is the last of `above`."""
     *over, header = above or [TextRecord(0, "", (), sound=False)]
     rows = [
         one for one in rows_of(body, width) if one.text != header.text and not is_rule(one.text)
     ]
-    # Where most records begin with a number, a word is no beginning of one.
+    # If most records begin with a number, no record begins with a word.
     numeric = [one for one in rows if not any(map(str.isalpha, one.first_filled))]
     alike = Alike.of(numeric) if len(numeric) * 2 > len(rows) else None
     outliers = {one.text for one in rows if alike and alike.is_outlier(one)}
@@ -362,9 +362,9 @@ def _footer(
     width: int,
     between: Sequence[LineKind] = (),
 ) -> list[TextRecord]:
-    """The records at the end of `tail` that are none, compared with the rows of `head`.
+    """The records at the end of `tail` that are no records, judged by the rows of `head`.
 
-    Where `head` has none, they are compared with the rows above them.
+    If `head` has no rows, they are judged by the rows above them.
     """
     tail = [one for one in _remaining(tail, width, between) if one.filled]
     of_head = _alike(rows_of(_remaining(head, width, between), width))
@@ -373,12 +373,12 @@ def _footer(
         alike = of_head or _alike(rows_of(tail[:at], width))
         if alike is None or len([*alike.differences(first)]) < 2:
             continue
-        # Below a footer there are no records.
+        # No records come after a footer.
         if all(len(one.cells) != width or any(alike.differences(one)) for one in others):
             return [first, *others]
     return []
 
 
 def _alike(rows: Sequence[TextRecord]) -> Alike | None:
-    """What the first of some rows have in common; None: there is none."""
+    """What the first rows have in common; None if there are no rows."""
     return Alike.of(rows[:SAMPLE_LINES]) if rows else None

@@ -1,6 +1,6 @@
-"""Rows of a text that may be sums or balances of others: as records their money would count twice.
+"""Rows that may be sums or balances of others; as records they would count money twice.
 
-By what one of their cells begins with, or by their amount, which is the sum of rows above.
+They are recognised by the beginning of a cell, or by an amount that is the sum of rows above.
 """
 
 import re
@@ -15,7 +15,7 @@ from connectors.files.drafting.text_records import QUOTE, TextRecord
 from connectors.files.text.linear_patterns import as_series, fitting, literal
 
 FEWEST = 3
-"""Rows whose sum tells a row that no word tells."""
+"""Fewest rows whose sum marks a row without a telling word."""
 _WORD = re.compile(
     r"\W*((?:(?:grand|sub|net|page)\W*)?totals?|totale|totaal|(?:gesamt|zwischen|end)?summen?|"
     r"summa|sum[as]?|somm[ae]|gesamt|saldo|solde|balance|razem|celkem|összesen|итого|всего)"
@@ -26,9 +26,9 @@ _NUMBER = re.compile(r"[^\w.,]*(?:[^\W\d]{1,3}\s)?[^\w.,]*([0-9][0-9.,'\s]*)[^\d
 _BELOW_ZERO = re.compile("[-(\N{MINUS SIGN}]")
 _NOT_OF_NUMBER = {decimal: re.compile(f"[^0-9{decimal}]") for decimal in ".,"}
 _LONGEST = 40
-"""Signs of a cell that may be a number."""
+"""Longest cell that may be a number."""
 _USUAL = 2 / 3
-"""The share of a column's cells that are numbers in a column of numbers."""
+"""Share of numbers among the cells of a column that makes it a column of numbers."""
 
 
 class SumRow(NamedTuple):
@@ -36,15 +36,15 @@ class SumRow(NamedTuple):
 
     record: TextRecord
     rows: int
-    """How many rows above it have its number as their sum; 0: only a word tells."""
+    """How many rows above add up to its number; 0 if only a word tells."""
     place: int
-    """The column of that sum."""
+    """Index of the column with that sum."""
     ends: bool
-    """Whether no other rows stand below."""
+    """Whether no ordinary row comes below."""
 
 
 def sum_rows(rows: Sequence[TextRecord]) -> tuple[SumRow, ...]:
-    """Those of some rows as wide as each other that may be sums of others."""
+    """The rows that may be sums of others; all given rows have the same width."""
     worded = _worded(rows)
     sums: dict[int, tuple[int, int]] = {}
     for place, column in enumerate(zip(*(row.cells for row in rows), strict=True)):
@@ -62,7 +62,7 @@ def sum_rows(rows: Sequence[TextRecord]) -> tuple[SumRow, ...]:
 
 
 def sum_kinds(sums: Sequence[SumRow], rows: Sequence[TextRecord]) -> tuple[LineKind, ...]:
-    """The kinds of those that begin with a word, some of them between rows, which fit no others."""
+    """Kinds of sum rows by their first word, if some are between rows and none match other rows."""
     by_word: dict[str, list[SumRow]] = {}
     for one in sums:
         if word := _WORD.match(one.record.text.removeprefix(QUOTE)):
@@ -78,7 +78,7 @@ def sum_kinds(sums: Sequence[SumRow], rows: Sequence[TextRecord]) -> tuple[LineK
 
 
 def _worded(rows: Sequence[TextRecord]) -> set[int]:
-    """The rows that a word tells; none where most have one, as a list of balances has."""
+    """Rows with a telling word; none if most rows have one, as in a list of balances."""
     usual = max(Counter(row.filled for row in rows).items(), key=itemgetter(1), default=(0, 0))[0]
     found = {
         at
@@ -92,7 +92,7 @@ def _worded(rows: Sequence[TextRecord]) -> set[int]:
 def _sums(
     numbers: Sequence[re.Match[str] | None], decimal: str, worded: set[int]
 ) -> dict[int, int]:
-    """The places of sums, and of how many rows above, with this sign before decimals."""
+    """Index of each sum and the number of rows it adds up, with this decimal sign."""
     found: dict[int, int] = {}
     part, whole = _Sum(), _Sum()
     for at, read in enumerate(numbers):
@@ -100,7 +100,7 @@ def _sums(
             continue
         fewest = 1 if at in worded else FEWEST
         of = [one.rows for one in (part, whole) if one.total == number and one.rows >= fewest]
-        # Numbers without decimals may be those of the rows: 0, 1, 2, 3.
+        # Whole numbers may count the rows: 0, 1, 2, 3.
         if of and number and (at in worded or not read[0].strip().isdigit()):
             found[at] = of[0]
         if at in worded or at in found:
@@ -127,7 +127,7 @@ def _number(read: re.Match[str], decimal: str) -> Decimal | None:
 
 
 def _pattern(word: str, texts: Sequence[str]) -> str:
-    """A pattern of lines that begin with a word, and as far as they are alike behind it."""
+    """A pattern of lines that begin with a word and continue alike for as long as they do."""
     first, *others = (text.removeprefix(QUOTE) for text in texts)
     ends = [at for at, sign in enumerate(first) if sign == " " and at > len(word)] if others else []
     alike = (first[:at] for at in ends if all(one.startswith(first[: at + 1]) for one in others))

@@ -1,4 +1,4 @@
-"""The records of a text whose width nobody has stated, and what one has that rows do not."""
+"""The records of a text of unknown width, and what distinguishes other lines from rows."""
 
 import csv
 import re
@@ -12,10 +12,10 @@ from connectors.files.text.record_cells import cells_of
 from connectors.files.text.records import split
 
 SAMPLE_LINES = 1000
-"""Lines from the first that show the delimiter and the width of a text."""
+"""How many first lines show the delimiter and the width of a text."""
 LINE_END = re.compile(r"\r\n|\r|\n")
 QUOTE = '"'
-"""What stands around cells, where nothing else is known."""
+"""The quote of cells if no other is known."""
 _DIVIDED = (RecordFault.NONE, RecordFault.TOO_FEW_FIELDS, RecordFault.TOO_MANY_FIELDS)
 
 
@@ -23,7 +23,7 @@ class TextRecord(NamedTuple):
     """A record of a text, or a line that is none."""
 
     line: int
-    """The physical line it begins on; 0: it is of the end of a text, and nobody counted."""
+    """Physical line it begins on; 0 in the end of a text, where lines are not counted."""
     text: str
     cells: tuple[str, ...]
     sound: bool
@@ -31,17 +31,17 @@ class TextRecord(NamedTuple):
 
     @property
     def first_filled(self) -> str:
-        """The first of its cells that holds anything."""
+        """The first non-empty cell."""
         return next(filter(str.strip, self.cells), "")
 
     @property
     def filled(self) -> int:
-        """How many of its cells hold anything."""
+        """The number of non-empty cells."""
         return sum(1 for cell in self.cells if cell.strip())
 
 
 def first_lines(text: str) -> str:
-    """The beginning of a text, as long as the sample of its lines."""
+    """The beginning of a text, as many lines as the sample has."""
     ends = (end.end() for end in LINE_END.finditer(text))
     return text[: next((at for number, at in enumerate(ends, 1) if number == SAMPLE_LINES), None)]
 
@@ -49,7 +49,7 @@ def first_lines(text: str) -> str:
 def records_of(
     text: str, delimiter: str, *, quote: str = QUOTE, escaped: bool = False
 ) -> list[TextRecord]:
-    """What the reader of extracts makes of a text, whose width nobody has stated."""
+    """The records that the reader of extracts finds in a text of unknown width."""
     dialect = Dialect(delimiter.encode(), quote.encode(), escape=b"\\" if escaped else b"")
     lines = LINE_END.split(first_lines(text))
     of_lines = usual([_record(number, line, dialect) for number, line in enumerate(lines)]).width
@@ -78,7 +78,7 @@ def _record(line: int, text: str, dialect: Dialect, *, sound: bool = True) -> Te
 
 class Usual(NamedTuple):
     width: int
-    """The number of cells that most records have; above one, where any has several."""
+    """Number of cells that most records have; if any has several, one is not considered."""
     records: int
 
 
@@ -90,12 +90,12 @@ def usual(records: Sequence[TextRecord]) -> Usual:
 
 
 def rows_of(records: Sequence[TextRecord], width: int) -> list[TextRecord]:
-    """Those of this width that hold anything, and whose cells are beyond doubt."""
+    """The non-empty records of this width whose cells are beyond doubt."""
     return [one for one in records if one.sound and len(one.cells) == width and one.filled]
 
 
 _COMPARABLE_ROWS = 3
-"""Rows from which on what all cells of a column have in common is a sign."""
+"""From this many rows on, common properties of a column's cells mean something."""
 _TOTAL_WORD = re.compile(
     r"\*|\W*((grand|sub)\W*)?(total|sum|suma|somm|gesamt|saldo|solde|anzahl|count|rows|records|"
     r"trailer|balance|razem|celkem|итого|всего|合計|合计)",
@@ -104,7 +104,7 @@ _TOTAL_WORD = re.compile(
 
 
 class _Column(NamedTuple):
-    """What the cells of a column that hold something have in common."""
+    """What the non-empty cells of a column have in common."""
 
     without_letters: bool
     with_digits: bool
@@ -117,7 +117,7 @@ class _Column(NamedTuple):
         return cls(bool(filled) and not letters, bool(filled) and digits)
 
     def is_unlike(self, cell: str) -> bool:
-        """Whether it has letters where no cell has any, or no digit where all cells have one."""
+        """Whether a cell has letters where none has any, or no digit where all have one."""
         if not cell.strip():
             return False
         new_letters = self.without_letters and any(map(str.isalpha, cell))
@@ -133,18 +133,18 @@ class Alike(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[TextRecord]) -> Self:
-        """The same of at least one row; all have the same number of cells."""
+        """Of at least one row; all rows have the same number of cells."""
         columns = zip(*(row.cells for row in rows), strict=True)
         return cls(len(rows), min(row.filled for row in rows), tuple(map(_Column.of, columns)))
 
     def cells_unlike(self, record: TextRecord) -> Iterator[str]:
-        """The cells of a record that are of another sort than those of all rows there."""
+        """The cells of a record that are unlike those of all rows in their column."""
         for cell, column in zip(record.cells, self.columns, strict=False):
             if column.is_unlike(cell):
                 yield cell
 
     def differences(self, record: TextRecord) -> Iterator[str]:
-        """How it differs from all of them; one that is cut or broken may differ in one way."""
+        """How a record differs from all rows; a cut or broken record may differ in one way."""
         if LINE_END.search(record.text) or not record.sound:
             return
         if any(map(_TOTAL_WORD.match, record.cells)):
@@ -155,7 +155,7 @@ class Alike(NamedTuple):
             yield "another sort"
 
     def is_outlier(self, record: TextRecord) -> bool:
-        """Whether two differences say that it is no row, or two cells of another sort."""
+        """Whether two differences, or two cells unlike the rows', show that it is no row."""
         return len([*self.differences(record)]) > 1 or len([*self._comparable(record)]) > 1
 
     def _comparable(self, record: TextRecord) -> Iterator[str]:

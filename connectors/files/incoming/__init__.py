@@ -1,1 +1,1 @@
-"""Files on their way in: what is named or found, complete, unpacked, and stated of them."""
+"""Incoming files: finding, completeness, unpacking, and what manifests state about them."""

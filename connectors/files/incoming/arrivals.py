@@ -1,4 +1,4 @@
-"""What one look at an inbox finds: which files are complete, and which are one delivery."""
+"""One look at an inbox: which files are complete, and which belong to one delivery."""
 
 import os
 import stat
@@ -24,20 +24,20 @@ from connectors.printable import shown
 
 SIDECAR = ".manifest.json"
 WHY = ".why.txt"
-"""What stands beside a file that was put aside, and may come back with it."""
+"""Ending of the reason beside a file that was put aside; it may come back with the file."""
 ZIP = ".zip"
 OF_A_MAC = "._"
-"""How the file begins that a Mac puts beside each one it copies, for what is no part of it."""
+"""Prefix of the companion file that a Mac writes beside each file it copies."""
 OURS = frozenset({"archive", "quarantine"})
 
 Wait = Callable[[float], None]
 ManifestContent = Mapping[str, object] | str
-"""What a manifest says of each file that it names; a text: why that cannot be told."""
+"""What a manifest states about each file it names; a text is the reason why it is unusable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A file as it was at one look; a file that is still written to differs at the next."""
+    """A file as seen in one look; a file still being written differs in the next."""
 
     inode: int
     bytes: int
@@ -46,37 +46,37 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Files that belong together: one extract, or those a manifest names, with what is beside."""
+    """Files of one delivery: one extract or those a manifest names, with their companions."""
 
     names: tuple[str, ...]
-    """The first one names the delivery."""
+    """The first name is that of the delivery."""
     seen: tuple[Seen | None, ...] = ()
-    """As they were when they were found complete, in the order of the names."""
+    """The files as they were found complete, in the order of the names."""
     marks: Mapping[str, Seen | None] = field(default_factory=dict)
-    """All marks and manifests that were in the inbox then."""
+    """All marks and manifests in the inbox at that moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What one look at an inbox found."""
+    """The findings of one look at an inbox."""
 
     complete: tuple[Arrival, ...]
     unfinished: Mapping[str, str]
     """Name -> what it waits for."""
     unreadable: Mapping[str, str]
-    """A manifest that holds back the others, for it may name any of them -> why."""
+    """Manifest -> why it cannot be read; it may name any file, so it holds back the others."""
     unusable: Mapping[str, str]
-    """A link or a folder that is called as an extract is, and is none -> what to do about it."""
+    """Link or folder that is named like an extract -> what to do about it."""
     left_alone: tuple[str, ...]
-    """Other folders and links, marks that stand beside nothing, and why a file was put aside."""
+    """Other folders and links, marks that belong to nothing, and reasons for files put aside."""
 
 
 def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
-    """The deliveries that are complete.
+    """Find the deliveries that are complete.
 
-    A manifest that states the bytes of its files proves them complete at once. Any other file
-    is complete when it did not change while we waited. What a manifest may name that cannot be
-    read, or is not there yet, is not taken in without it.
+    A manifest that states the bytes of its files proves them complete at once. Any other file is
+    complete if it does not change while we wait. Files that an unreadable or missing manifest may
+    name are not taken in without it.
     """
     there = _entries(folder)
     first = seen = _files(there)
@@ -109,10 +109,10 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
     changing = [name for name in manifests if name in first and name not in seen]
     unfinished |= {name: "is changing" for name in changing if name in broken}
     unreadable = {name: why for name, why in broken.items() if name not in unfinished}
-    # A manifest that is read, and stays as it is, waits for its own files and holds no others back.
+    # A readable, stable manifest waits for its own files only and holds no others back.
     awaited = [_final(name) for name in unfinished if name in broken or name not in manifests]
     if held_by := [*filter(_is_common, [*awaited, *changing]), *unreadable]:
-        # The manifest may name what would be taken for a delivery of its own now.
+        # The manifest may name files that now look like deliveries of their own.
         held_back = [one for one in complete if not any(map(_is_common, one.names))]
         unfinished |= {one.names[0]: f"waits for {held_by[0]}" for one in held_back}
         complete = [one for one in complete if any(map(_is_common, one.names))]
@@ -135,13 +135,13 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
 
 
 def late_marks(folder: Path, arrival: Arrival) -> list[str]:
-    """What may speak of a delivery that was moved, and was not there when it was looked at.
+    """Marks or manifests that may concern a moved delivery and arrived or changed after the look.
 
-    A name that the delivery has itself is the next delivery's.
+    A file with a name of the delivery itself belongs to the next delivery.
     """
     has_manifest = any(map(_is_common, arrival.names))
     carried = tuple(f"{name}." for name in arrival.names)
-    with os.scandir(folder) as entries:  # There may be very many, and each delivery asks.
+    with os.scandir(folder) as entries:  # The folder may be huge, and every delivery scans it.
         names = [entry.name for entry in entries]
     found = []
     for name in names:
@@ -156,7 +156,7 @@ def late_marks(folder: Path, arrival: Arrival) -> list[str]:
 
 
 def _entries(folder: Path) -> dict[str, Seen | None]:
-    """What others put into an inbox, by name; None: it is no regular file."""
+    """What others put into an inbox, by name; None for anything but a regular file."""
     paths = [path for path in sorted(folder.iterdir()) if path.name not in OURS]
     found = {path: seen_at(path) for path in paths if not path.name.startswith(".")}
     return {
@@ -165,7 +165,7 @@ def _entries(folder: Path) -> dict[str, Seen | None]:
 
 
 def _hidden(folder: Path) -> list[str]:
-    """Files that nothing takes in, though they are called as extracts are but for the first dot."""
+    """Hidden files that would be taken for extracts but for the first dot."""
     names = [name for name in sorted(os.listdir(folder)) if name.startswith(".")]  # noqa: PTH208
     called_so = [
         name for name in names if is_extract_like(name.lower()) and not name.startswith(OF_A_MAC)
@@ -192,7 +192,7 @@ def _files(there: Mapping[str, Seen | None]) -> dict[str, Seen]:
 
 
 def seen_at(path: Path) -> Seen | None:
-    """The file now; None: there is none, or it is no regular file."""
+    """The file as it is now; None if there is none or it is no regular file."""
     try:
         found = path.lstat()
     except OSError:
@@ -203,9 +203,9 @@ def seen_at(path: Path) -> Seen | None:
 
 
 def arrived_at(path: Path) -> float | None:
-    """Since when a file is there as it is, in seconds since 1970; None: there is none.
+    """Since when the file has been there unchanged, in seconds since 1970; None if it is missing.
 
-    A copy may have the time of its original: the system keeps when it was given that, or its name.
+    A copy may keep its original's time; the system also records when it got that time, or its name.
     """
     try:
         return path.lstat().st_ctime
@@ -214,7 +214,7 @@ def arrived_at(path: Path) -> float | None:
 
 
 def _manifests(folder: Path, there: Mapping[str, Seen | None]) -> dict[str, ManifestContent]:
-    """What each manifest says, by its name; that of one file may stand beside no such file."""
+    """Each manifest's content, by its name; the manifest of one file may come without that file."""
     manifests: dict[str, ManifestContent] = {}
     for name, seen in there.items():
         common = _is_common(name)
@@ -232,7 +232,7 @@ def _manifests(folder: Path, there: Mapping[str, Seen | None]) -> dict[str, Mani
                     Source(shown(name), str(folder / name), str(folder), name)
                 )
             except (ReconError, OSError) as error:
-                # Of one file: both are put aside together when they are opened.
+                # Sidecar and file are put aside together when they are opened.
                 manifests[name] = str(error) if common else {}
     for name, stated in manifests.items():
         strange = [key for key in stated if not _file_of(key, there)] if _is_common(name) else []
@@ -246,18 +246,18 @@ def _manifests(folder: Path, there: Mapping[str, Seen | None]) -> dict[str, Mani
 
 
 def _file_of(key: str, there: Collection[str]) -> str:
-    """The file of an inbox that a manifest means by a name; none: it cannot be one."""
+    """The file of an inbox that a manifest's key means; empty if it cannot mean any."""
     if key in there:
         return key
     file, has_member, member = key.partition("/")
     if file in {".", ".."} or "\\" in file:
         return ""
-    # A member of a zip comes with the zip.
+    # A member of a zip arrives with its zip.
     return file if not has_member or (member and file.lower().endswith(ZIP)) else ""
 
 
 def _named(there: Collection[str], manifests: Mapping[str, ManifestContent]) -> dict[str, str]:
-    """Each file that a manifest is about, whether it is there or not -> that manifest."""
+    """Each file that a manifest is about, present or not -> that manifest."""
     named: dict[str, str] = {}
     for manifest, stated in manifests.items():
         if _is_common(manifest) and not isinstance(stated, str):
@@ -271,7 +271,7 @@ def _named(there: Collection[str], manifests: Mapping[str, ManifestContent]) -> 
 def _named_otherwise(
     folder: Path, files: Collection[str], named: Mapping[str, str]
 ) -> dict[str, str]:
-    """Files that no manifest names, and that may be meant by a name that none of them has."""
+    """Unnamed files -> the absent name in a manifest that each may stand for."""
     absent = {_spelling(name): name for name in named if name not in files}
     unnamed = [name for name in files if name not in named] if absent else []
     found = {
@@ -282,10 +282,10 @@ def _named_otherwise(
 
 
 def _spellings(file: Path) -> Iterator[str]:
-    """What is left of the names of a file, and of those in it where it is a zip."""
+    """The reduced names of a file and, if it is a zip, of its members."""
     yield _spelling(file.name)
     if file.name.lower().endswith(ZIP):
-        # One that cannot be read is told so when it is opened.
+        # An unreadable zip is reported when it is opened.
         with suppress(OSError, ValueError, NotImplementedError, zipfile.BadZipFile, struct.error):
             with zipfile.ZipFile(file) as directory:
                 members = directory.namelist()
@@ -293,7 +293,7 @@ def _spellings(file: Path) -> Iterator[str]:
 
 
 def _spelling(name: str) -> str:
-    """What is left of a name where senders write one file in several ways."""
+    """A name without what senders vary: case, Unicode form, and endings of packing or writing."""
     plain = unicodedata.normalize("NFC", _final(name.strip())).casefold()
     while plain.endswith((*PACKED, ZIP)):
         plain = plain.rpartition(".")[0]
@@ -303,7 +303,7 @@ def _spelling(name: str) -> str:
 def _groups(
     seen: Mapping[str, Seen], manifests: Mapping[str, ManifestContent], bearers: Collection[str]
 ) -> Iterator[Arrival]:
-    """The files by delivery; a file that a manifest names and that is absent is in it as well."""
+    """The files by delivery, including absent files that a manifest names."""
     left = dict.fromkeys(name for name in seen if not isinstance(manifests.get(name), str))
     marks = _marks(left, bearers)
     for manifest, stated in manifests.items():
@@ -321,7 +321,7 @@ def _groups(
 
 
 def _bearers(there: Iterable[str], named: Iterable[str]) -> set[str]:
-    """The names that a mark may belong to: of files that are there, are written or are named."""
+    """Names that a mark may belong to: files that are there, being written, or in a manifest."""
     names = {*map(_final, there), *named}
     return {name for name in names if not accompanies(name) or _is_common(name)}
 
@@ -329,7 +329,7 @@ def _bearers(there: Iterable[str], named: Iterable[str]) -> set[str]:
 def _marks(files: Iterable[str], bearers: Collection[str]) -> dict[str, list[str]]:
     """Name -> the marks and manifests that belong to it.
 
-    By name, for an inbox may hold very many files.
+    Looked up by name, because an inbox may hold very many files.
     """
     found: dict[str, list[str]] = {}
     for file in files:
@@ -340,7 +340,7 @@ def _marks(files: Iterable[str], bearers: Collection[str]) -> dict[str, list[str
 
 
 def _bearer(mark: str, names: Collection[str]) -> str:
-    """The longest of the names that a mark carries, with more behind it."""
+    """The longest known name that the mark extends; empty if there is none."""
     name = mark
     while name := name.rpartition(".")[0]:
         if name in names:
@@ -351,7 +351,7 @@ def _bearer(mark: str, names: Collection[str]) -> str:
 def _proven(
     group: Arrival, seen: Mapping[str, Seen], manifests: Mapping[str, ManifestContent]
 ) -> bool:
-    """Whether manifests state the bytes of every extract, and every one has just as many."""
+    """Whether manifests state the bytes of every extract, and each has exactly that size."""
     stated: dict[str, object] = {}
     for manifest in group.names:
         files = manifests.get(manifest, {})
@@ -371,12 +371,12 @@ def _is_common(name: str) -> bool:
 
 
 def accompanies(name: str) -> bool:
-    """Whether it is called as marks and manifests are, which stand beside extracts."""
+    """Whether a name is that of a mark or manifest, which accompany extracts."""
     return name.lower().endswith(COMPANION_SUFFIXES)
 
 
 def _final(name: str) -> str:
-    """What a file will be called that is still being written."""
+    """The final name of a file that is still being written."""
     ending = next((one for one in UNFINISHED if name.lower().endswith(one)), "")
     return name[: len(name) - len(ending)]
 

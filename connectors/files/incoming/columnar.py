@@ -1,7 +1,7 @@
-"""Parquet and Arrow files by their very names.
+"""Parquet and Arrow files read by their exact names.
 
-polars takes `*`, `?` and `[` in a path for a pattern, which other files fit or none, and `~` at its
-beginning for a home folder. Every such file that is read by a path is read from here.
+polars takes `*`, `?` and `[` in a path for a pattern and a leading `~` for a home folder, so the
+path may match other files or none. Every such file read by a path is read from here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from schemas.frame_types import Dtype
 
 
 def is_named(path: Path) -> bool:
-    """Whether polars can be told a path: it takes texts only."""
+    """Whether a path can be passed to polars, which takes text only."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -27,7 +27,7 @@ def parquet_rows(files: Iterable[Path]) -> pl.LazyFrame:
 
 
 def parquet_columns(file: Path) -> Mapping[str, Dtype]:
-    """The columns of a Parquet file, as its end says them."""
+    """The columns of a Parquet file, from its metadata."""
     return parquet_rows([file]).collect_schema()
 
 

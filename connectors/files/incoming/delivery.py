@@ -1,6 +1,6 @@
-"""What a user names, as extracts: folders, files, patterns and zip members, here or in a place.
+"""A user's paths as extracts: folders, files, patterns and zip members, on disk or in a store.
 
-Names found in a delivery are data. They are shown and compared, and never used as a path.
+Names found in a delivery are data: shown and compared, never used as a path.
 """
 
 import io
@@ -40,25 +40,25 @@ from connectors.settings import Limits
 from schemas.counting import agree, first_of, quantity
 
 NAMED = 10
-"""Extracts an error names."""
+"""Most extracts that an error names."""
 NO_MEMBERS = b"PK\5\6".ljust(22, b"\0")
-"""A zip without any."""
+"""An empty zip archive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file within a zip, as the directory of the zip has it, which is read once."""
+    """A file within a zip, from the zip's directory, which is read once."""
 
     number: int
-    """Place in the directory; two members may have the same name."""
+    """Index in the directory; two members may have the same name."""
     info: zipfile.ZipInfo = field(compare=False)
     archive: FileState = field(compare=False)
-    """The zip as it was when its directory was read."""
+    """The zip's state when its directory was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One extract that was named, whether or not it can be read."""
+    """One extract that was named, readable or not."""
 
     name: str
     """As shown; unique in its delivery: `payments.csv`, `archive.zip/payments.csv`."""
@@ -66,36 +66,36 @@ class Source:
     """Path or URL of the file that holds it."""
     folder: str
     key: str
-    """Its name inside `folder`, as a control manifest calls it."""
+    """Its name inside `folder`, as a control manifest writes it."""
     member: Member | None = None
     fault: DeliveryFault | None = None
 
     @property
     def remote(self) -> bool:
-        """Whether it is in an object place."""
+        """Whether it is in an object store."""
         return "://" in self.location
 
     def state(self, file: BinaryIO) -> FileState:
-        """Of the file that holds it, which was opened; raises OSError."""
+        """The state of the opened file that holds it; raises OSError."""
         return place_of(self.location).state(self.location, file)
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One control manifest found with the delivery, not yet read."""
+    """A control manifest found with the delivery, not read yet."""
 
     source: Source
     prefix: str = ""
-    """What the keys of its sources have before the names it lists (inside a zip: its folder)."""
+    """Prefix of its sources' keys before the names it lists (inside a zip: its folder)."""
     of_file: str | None = None
-    """Name of the one file it is about; None: its folder."""
+    """Name of the one file it is about; None if it is about its folder."""
     whole: bool = True
-    """Whether everything in its folder was named, so that an absent file is a loss ..."""
+    """Whether everything in its folder was named, so that an absent file is a loss."""
     patterns: tuple[str, ...] = ()
-    """... or everything whose name fits one of these."""
+    """Otherwise, patterns of the names that were named."""
 
     def is_named(self, name: str) -> bool:
-        """Whether a file of this name in its folder was named, if it is there."""
+        """Whether the user's paths include a file of this name in the manifest's folder."""
         file_name = name.partition("/")[0]
         fits = any(fnmatchcase(file_name, one) for one in self.patterns)
         return self.whole or (fits and not file_name.startswith("."))
@@ -103,7 +103,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class OpenedDelivery:
-    """Everything that was found: what will be read, what will not, and the control manifests."""
+    """Everything found: the extracts, the files left alone, and the control manifests."""
 
     sources: tuple[Source, ...]
     left_alone: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class OpenedDelivery:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is said of files that may be extracts all the same, and of folders."""
+        """Remarks on files that may be extracts after all, and on folders."""
         names = [name for name in self.left_alone if not is_companion(_last(name).lower())]
         if not names:
             return ()
@@ -126,7 +126,7 @@ class OpenedDelivery:
 
 
 def find_extracts(paths: Sequence[str], limits: Limits) -> OpenedDelivery:
-    """The delivery that `paths` name, in the order of the extracts' names.
+    """Find the delivery that `paths` name, with extracts in the order of their names.
 
     Raises DeliveryError for a path that does not exist and for a delivery without any extract.
     """
@@ -149,7 +149,7 @@ def find_extracts(paths: Sequence[str], limits: Limits) -> OpenedDelivery:
 
 
 def find_extract(path: str, limits: Limits) -> Source:
-    """The one extract that a path names; raises DeliveryError where it names several, or none."""
+    """The one extract a path names; raises DeliveryError if it names several or none."""
     sources = find_extracts([path], limits).sources
     if len(sources) != 1:
         names = ", ".join(one.name for one in sources[:NAMED])
@@ -162,7 +162,7 @@ def find_extract(path: str, limits: Limits) -> Source:
 
 @contextmanager
 def open_source(source: Source) -> Iterator[BinaryIO]:
-    """The bytes of the source as delivered, compressed ones still compressed.
+    """The bytes of the source as delivered; compressed ones stay compressed.
 
     Raises DeliveryError if it cannot be opened, zipfile.BadZipFile if its zip is broken.
     """
@@ -172,7 +172,7 @@ def open_source(source: Source) -> Iterator[BinaryIO]:
 
 @contextmanager
 def open_held(source: Source) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """The same, and the file that holds it: for a zip member the zip, for others themselves."""
+    """The opened source and the file that holds it: a zip member's zip, or the source itself."""
     try:
         file = place_of(source.location).open(source.location)
         now = source.member and source.state(file)
@@ -196,7 +196,7 @@ def _open_member(file: BinaryIO, member: zipfile.ZipInfo) -> BinaryIO:
     try:
         if member.compress_type == zipfile.ZIP_LZMA:
             _check_window(file, member)
-        # A directory takes long to read where there are many members, and each is opened.
+        # Reading the directory takes long with many members, so it is not read for each of them.
         members = zipfile.ZipFile(io.BytesIO(NO_MEMBERS))
         members.fp = file
         return cast("BinaryIO", members.open(member))
@@ -262,7 +262,7 @@ def _look(path: str, found: _Found) -> None:
 
 
 def _take(location: str, sort: Sort, found: _Found, *, named: bool) -> None:
-    """Put one file where it belongs; a folder inside a folder is not entered."""
+    """Sort one file into the findings; a folder inside a folder is not entered."""
     folder, _, file_name = location.rpartition("/")
     source = Source(shown(file_name), location, folder, file_name)
     lower = file_name.lower()
@@ -286,9 +286,9 @@ def _take(location: str, sort: Sort, found: _Found, *, named: bool) -> None:
 def _take_neighbour(
     location: str, place: FileStore, found: _Found, patterns: tuple[str, ...] = ()
 ) -> None:
-    """A named file brings the manifest beside it, which then answers for this file only.
+    """Add the manifest beside a named file, which then answers for this file only.
 
-    It answers for all files of these names where a pattern names them.
+    If a pattern names the file, the manifest answers for all files that fit it.
     """
     folder, _, file_name = location.rpartition("/")
     sidecar = f"{location}.manifest.json"
@@ -310,7 +310,7 @@ def _take_members(archive: Source, found: _Found) -> None:
             if sum(one.compress_size for one in members) > file.seek(0, io.SEEK_END):
                 raise zipfile.BadZipFile("its members overlap")
     except Exception as error:
-        # Of an end that the disk does not give the zip reader says that it is no zip.
+        # If the disk fails at the end of the file, the zip reader reports that it is no zip.
         cause = error.__context__
         if isinstance(cause, OSError) and not is_broken_zip(cause):
             raise cause from None
@@ -329,7 +329,7 @@ def _take_members(archive: Source, found: _Found) -> None:
     held = [Member(number, member, state) for number, member in enumerate(members)]
     if sum(_take_member(archive, member, found) for member in held) == 0:
         others = [one for one in held if _may_be_text(one.info)]
-        if len(others) == 1:  # There is nothing else that it could be meant to bring.
+        if len(others) == 1:  # The zip can only be meant to deliver this one.
             _take_member(archive, others[0], found, named=True)
             return
         detail = "a zip archive without any .csv member, or one file alone"
@@ -368,12 +368,12 @@ def _take_member(archive: Source, held: Member, found: _Found, *, named: bool = 
 
 
 def _last(name: str) -> str:
-    """The last part of a name, also of that of a folder."""
+    """The last part of a name, even if it is a folder's."""
     return name.rstrip("/").rpartition("/")[2]
 
 
 def _with_own_names(sources: Iterable[Source]) -> list[Source]:
-    """The same names from several places get more of their place, equal members a number."""
+    """Make names unique: same names get more of their path, identical members a number."""
     spellings: tuple[Callable[[Source], str], ...] = (
         lambda source: source.key,
         lambda source: f"{source.folder.rpartition('/')[2]}/{source.key}",

@@ -1,4 +1,4 @@
-"""What the name of a file says of it: an extract, what stands beside extracts, or neither."""
+"""What a file's name says: an extract, a companion of extracts, or neither."""
 
 from typing import NamedTuple
 
@@ -8,14 +8,14 @@ from connectors.printable import shown
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab")
 LOOSE_SUFFIXES = (".txt", *WORKBOOKS)
-"""May be of any sort: extracts only where they are named, or a pattern names them."""
+"""Endings of files of any sort: extracts only if they are named, or a pattern names them."""
 UNFINISHED = (".part", ".partial", ".filepart", ".crdownload", ".tmp", ".temp")
-"""What is still being written is called so."""
+"""Endings of files that are still being written."""
 EXTRACT_SUFFIXES = tuple(
     f"{text}{packed}" for text in (*TEXT_SUFFIXES, *LOOSE_SUFFIXES) for packed in ("", *PACKED)
 )
 CONTROL_NAME = "manifest.json"
-# Descriptions, checksums, signatures and marks of completion that travel with extracts.
+# Descriptions, checksums, signatures and completion marks that travel with extracts.
 COMPANION_SUFFIXES = (
     *(".json", ".toml", ".md", ".md5", ".sha1", ".sha256", ".sha512"),
     *(".asc", ".sig", ".done", ".ok", ".ready", ".ctl", ".trg"),
@@ -23,14 +23,14 @@ COMPANION_SUFFIXES = (
 
 
 class DeliveryFault(NamedTuple):
-    """Why a source will be refused when it is opened: a file refusal code and its detail."""
+    """Why a source is refused when it is opened: a file refusal code and its detail."""
 
     code: str
     detail: str
 
 
 def is_extract_like(lower_name: str) -> bool:
-    """Whether a file is an extract though nobody named it."""
+    """Whether a file counts as an extract even if nobody named it."""
     return lower_name.endswith(".zip") or any(one in lower_name for one in TEXT_SUFFIXES)
 
 
@@ -39,12 +39,12 @@ def is_control(lower_name: str) -> bool:
 
 
 def about_file(control: str) -> str | None:
-    """The file that a control manifest is about by its own name; None: its folder."""
+    """The file a control manifest's own name says it is about; None: its folder."""
     return control[: -len(".manifest.json")] if control.lower() != CONTROL_NAME else None
 
 
 def is_companion(lower_name: str) -> bool:
-    """Whether it is hidden, or travels with extracts."""
+    """Whether a file is hidden or travels with extracts."""
     return (
         lower_name.startswith(".")
         or lower_name.endswith(COMPANION_SUFFIXES)
@@ -53,7 +53,7 @@ def is_companion(lower_name: str) -> bool:
 
 
 def name_fault(lower_name: str, *, named: bool) -> DeliveryFault | None:
-    """Why a file is no extract by its name; whoever names one may call it anything."""
+    """Why a file's name disqualifies it as an extract; a file named by itself may have any name."""
     if lower_name.endswith(EXTRACT_SUFFIXES):
         return None
     detail = f"the name ends in .{shown(lower_name.rpartition('.')[2], 20)}"
@@ -71,7 +71,7 @@ def name_fault(lower_name: str, *, named: bool) -> DeliveryFault | None:
 
 
 def states_ending(lower_pattern: str) -> bool:
-    """Whether a pattern says how the names end that it means, and does not mean any of them."""
+    """Whether a pattern states the ending of the names it means, instead of matching any ending."""
     ending = lower_pattern.rpartition("/")[2].rpartition(".")[2]
     stated = "." in lower_pattern.rpartition("/")[2] and not {*"*?[]"} & {*ending}
     return stated or any(one in lower_pattern for one in LOOSE_SUFFIXES)

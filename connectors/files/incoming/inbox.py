@@ -1,15 +1,15 @@
-"""An inbox: what is delivered to a folder is moved so that a kill loses nothing.
+"""An inbox: deliveries are moved out of a folder in such a way that a kill loses nothing.
 
 Below the inbox itself:
 
-archive/<ab>/<key>/       what was taken, by its content; with -<number> beside one of other names
+archive/<ab>/<key>/       deliveries taken in, by content; -<number> is added if the names differ
 quarantine/<name>/        what could not be read, with a <name>.why.txt
-.recon/taking/<token>/    a delivery between the inbox and one of these two, and beside it in
-                          <token>.why.txt the name of the .why.txt that was put with it
-.recon/waiting/<key>      an archived delivery that no batch has for certain
+.recon/taking/<token>/    a delivery between the inbox and one of these two; <token>.why.txt
+                          beside it holds the name of the .why.txt that was put with it
+.recon/waiting/<key>      an archived delivery that may not have a batch yet
 
 Everything is on one file system, so a move is a rename: it has happened or it has not.
-Back into the inbox it is a link where there are any: others put files there at any time.
+Moving back into the inbox uses links where possible, because others put files there at any time.
 """
 
 import fcntl
@@ -46,36 +46,36 @@ log = logging.getLogger("recon.inbox")
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An archived delivery that no batch has for certain."""
+    """An archived delivery that may not have a batch yet."""
 
     key: str
     folder: Path
     names: tuple[str, ...]
     files: tuple[str, ...] = ()
-    """SHA-256 of each file as it was taken, whether it is refused or not."""
+    """SHA-256 of each file as it was taken, refused or not."""
     run: int = 0
-    """Which run of this key is to import it; 0: none was started for certain."""
+    """Number of the run of this key that is to import it; 0: perhaps none was started."""
     failed: int = 0
-    """How many of the runs before that one failed or crashed since it was delivered."""
+    """How many earlier runs failed or crashed since it was delivered."""
 
     @property
     def files_hash(self) -> str | None:
-        """What the import has to find there; None: a version before this noted none."""
+        """The hash of what the import has to find; None for notes of an earlier version."""
         return hash_of(self.files) if self.files else None
 
     @property
     def content_id(self) -> str:
-        """What it was known by when it was taken; the key says how many batches had it before."""
+        """The content's id when it was taken; the key adds how many batches had it before."""
         return self.key.partition("-")[0]
 
     @property
     def batches_before(self) -> int:
-        """How many batches had the content when the inbox took it, none of which has all of it."""
+        """How many batches had the content when the inbox took it; none of them had all of it."""
         return int(self.key.partition("-")[2] or 0)
 
     @property
     def paths(self) -> list[str]:
-        """The extracts, as an import takes them."""
+        """The extracts as paths for an import."""
         return paths_of(self.folder, self.names)
 
 
@@ -85,20 +85,20 @@ class Displaced:
 
     name: str
     place: Path
-    """Where it is instead: below the quarantine, or where the next look tries again."""
+    """Where it is instead: in quarantine, or where the next look tries again."""
     why: str
     trouble: OSError | ReconError | None = None
-    """What stood in the way; None: it was put aside."""
+    """What stood in the way; None if it was put aside."""
 
 
 def paths_of(folder: Path, names: Iterable[str]) -> list[str]:
-    """The extracts of a delivery; manifests beside them are found by their names."""
+    """The extracts of a delivery; manifests beside them are found by name."""
     extracts = [str(folder / name) for name in names if not accompanies(name)]
     return extracts or [str(folder)]
 
 
 def hash_of(files: Iterable[str]) -> str:
-    """One hash of the SHA-256 of all files of a delivery, whatever their names."""
+    """One hash over the SHA-256 of all files of a delivery, regardless of their names."""
     return hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()
 
 
@@ -115,13 +115,13 @@ class Inbox:
 
     @classmethod
     def of(cls, home: Path, named: Path | None) -> "Inbox":
-        """The one that a path leads to, or that of the home, made where it is not there yet.
+        """The inbox at a path, or the home's own, which is created if it is missing.
 
         Raises DeliveryError for the home itself: what recon keeps there is no delivery.
         """
         if named is None:
             named = home / "inbox"
-            with suppress(FileExistsError):  # Something else of that name is told by `alone`.
+            with suppress(FileExistsError):  # Anything else with that name is reported by `alone`.
                 private_folder(named)
         folder = real_path(named)
         if folder == real_path(home):
@@ -132,7 +132,7 @@ class Inbox:
         return cls(folder)
 
     def refuse_missing(self) -> None:
-        """Raise DeliveryError where there is no such folder."""
+        """Raise DeliveryError if the folder does not exist."""
         if not self.folder.is_dir():
             name = shown(str(self.folder))
             raise DeliveryError(f"{name}: there is no such inbox. Create the folder.")
@@ -156,14 +156,14 @@ class Inbox:
         return look_at(self.folder, settle_seconds, wait)
 
     def take(self, arrival: Arrival) -> Path | None:
-        """Move a delivery out of the inbox; None: it was put back.
+        """Move a delivery out of the inbox; None if it was put back.
 
-        It changed meanwhile, or a mark or manifest that may speak of it arrived: deliveries
-        that were found at the same look are imported before it, which takes its time.
+        It is put back if it changed meanwhile, or if a mark or manifest that may concern it
+        arrived: importing the deliveries found before it in the same look takes time.
         """
         folder = self.taking / uuid4().hex
         private_folder(folder)
-        # What speaks of a file goes last and comes back first: the file is never there without it.
+        # Companions go last and come back first: an extract is never there without them.
         for name in sorted(arrival.names, key=accompanies):
             with suppress(FileNotFoundError):
                 (self.folder / name).rename(folder / name)
@@ -174,12 +174,12 @@ class Inbox:
         return None
 
     def put_back(self, folder: Path) -> None:
-        """Undo a move; where a name is in use again meanwhile, all of it is put aside instead.
+        """Undo a move; if a name is in use again meanwhile, put the whole delivery aside instead.
 
-        A part would be taken in without the others, such as the manifest that speaks of it.
+        A part would be taken in without the rest, such as the manifest that describes it.
         """
         reason = self._reason_of(folder)
-        with suppress(FileNotFoundError):  # Of a move to quarantine that did not come to its end.
+        with suppress(FileNotFoundError):  # Left by an unfinished move to quarantine.
             (folder / os.fsdecode(reason.read_bytes())).unlink()
         delivered = sorted(
             folder.iterdir(), key=lambda path: (not accompanies(path.name), path.name)
@@ -204,19 +204,19 @@ class Inbox:
         reason.unlink(missing_ok=True)
 
     def displaced(self) -> list[Displaced]:
-        """What could not be put back since this was asked last: nothing else tells of it."""
+        """Deliveries that could not be put back since the last call; nothing else reports them."""
         found, self._displaced = self._displaced, []
         return found
 
     def _withdraw(self, name: str, inode: int, folder: Path) -> None:
-        """Take back what was just given to the inbox; a delivery that took its place goes back."""
+        """Take a file back out of the inbox; a newer file that has its name by now is put back."""
         aside = self.taking / uuid4().hex
         private_folder(aside)
         with suppress(FileNotFoundError):
             (self.folder / name).rename(aside / name)
             if (aside / name).lstat().st_ino == inode:
                 (aside / name).replace(folder / name)
-                # Two names of one file are both left by that.
+                # Renaming between two names of one file leaves both.
                 (aside / name).unlink(missing_ok=True)
             else:
                 self.put_back(aside)
@@ -224,10 +224,10 @@ class Inbox:
         aside.rmdir()
 
     def put_aside(self, folder: Path, names: Sequence[str], why: str) -> Path:
-        """Move what cannot be read to quarantine, with the reason beside it."""
+        """Move a delivery that cannot be read to quarantine, with the reason beside it."""
         text = (why.rstrip() + "\n").encode(errors="backslashreplace")
         reason, number = named(names[0], WHY), 1
-        while os.path.lexists(folder / reason):  # It was delivered.
+        while os.path.lexists(folder / reason):  # A delivered file has this name.
             number += 1
             reason = named(names[0], f"-{number}{WHY}")
         write_file(self._reason_of(folder), os.fsencode(reason))
@@ -241,14 +241,14 @@ class Inbox:
         return target
 
     def _reason_of(self, folder: Path) -> Path:
-        """Where it is written down which file of a folder tells why, and was not delivered."""
+        """The file that records which file in a folder holds our reason and was not delivered."""
         return self.taking / f"{folder.name}{WHY}"
 
     def place_of(self, key: str, names: Iterable[str] | None = None) -> Path:
-        """Where a delivery of this key is kept, or will be; without names: the first one.
+        """Where a delivery of this key is or will be archived; without names, the first place.
 
-        A run may be about to read what came first under its names, with the manifest it came
-        with: the same content under other names has a folder of its own.
+        A run may be about to read the first one by its names, with the manifest it came with, so
+        the same content under other names gets a folder of its own.
         """
         place, number = self.archive / key[:2] / key, 1
         while names is not None and _extracts_in(place) - {*names}:
@@ -257,7 +257,7 @@ class Inbox:
         return place
 
     def mark(self, waiting: Waiting) -> None:
-        """Note that an import has to come, before its delivery leaves the inbox for good."""
+        """Note that an import is due, before its delivery leaves the inbox for good."""
         note = {
             "names": waiting.names,
             "folder": waiting.folder.name,
@@ -268,13 +268,13 @@ class Inbox:
         write_file(self.waiting / waiting.key, json.dumps(note).encode())
 
     def unmark(self, key: str) -> None:
-        """A batch has it, or somebody took it back."""
+        """Remove the note: a batch has the delivery, or somebody took it back."""
         (self.waiting / key).unlink(missing_ok=True)
 
     def keep(self, folder: Path, key: str, *, by_name: bool = True) -> Path:
-        """Archive a delivery under its key; the same extracts that are there already stay there.
+        """Archive a delivery under its key; equal extracts that are there already stay.
 
-        `by_name`: under the same names too, for somebody will read them by their names.
+        `by_name`: their names have to be equal too, because they will be read by name.
         """
         names = sorted(path.name for path in folder.iterdir())
         first, place = self.place_of(key), self.place_of(key, names)
@@ -283,18 +283,18 @@ class Inbox:
             return first
         if _has_all_of(place, folder, by_name=True):
             for name in filter(accompanies, names):
-                (folder / name).replace(place / name)  # What was told last of a file holds.
+                (folder / name).replace(place / name)  # The latest companion of a file counts.
             shutil.rmtree(folder)
             return place
         private_folder(place.parent)
         if os.path.lexists(place):
-            # Under the same key, but not what was delivered: the good bytes take its place.
+            # Same key, but not what was delivered: the intact bytes replace it.
             place.rename(Path(tempfile.mkdtemp(dir=place.parent, prefix=GOING)) / place.name)
         folder.rename(place)
         return place
 
     def recover(self) -> list[Waiting]:
-        """Tidy up after a run that was killed; gives the deliveries that no batch may have yet."""
+        """Tidy up after a killed run; returns the deliveries that may not have a batch yet."""
         for folder in sorted(path for path in self.taking.iterdir() if path.is_dir()):
             try:
                 self.put_back(folder)
@@ -304,11 +304,11 @@ class Inbox:
                 self._displaced.append(Displaced(name, folder, why, trouble))
         for path in sorted(self.taking.iterdir()):
             if not (self.taking / path.name.removesuffix(WHY)).is_dir():
-                path.unlink()  # Of a folder that went to quarantine.
+                path.unlink()  # Its folder went to quarantine.
         found = []
         for path in sorted(self.waiting.iterdir()):
             if path.name.startswith("."):
-                path.unlink()  # A note that was being written.
+                path.unlink()  # An unfinished note.
                 continue
             note = json.loads(path.read_bytes())
             folder = self.place_of(path.name).with_name(note.get("folder", path.name))
@@ -322,12 +322,12 @@ class Inbox:
 
 
 def _give(path: Path, target: Path) -> bool:
-    """Give a file a name in the inbox, its own one too where possible; False: that is in use."""
+    """Give a file a name in the inbox, by a link if possible; False if the name is in use."""
     try:
-        # Unlike a rename, a link takes no name away from a file that has just arrived.
+        # Unlike a rename, a link cannot replace a file that has just arrived.
         os.link(path, target, follow_symlinks=False)
     except FileExistsError:
-        # The same file: a run was killed that gave it this name before.
+        # Perhaps it is the same file, given this name by a run that was killed.
         return path.lstat().st_ino == target.lstat().st_ino
     except OSError:  # A folder, another user's file, or a file system without links.
         if os.path.lexists(target):
@@ -337,7 +337,7 @@ def _give(path: Path, target: Path) -> bool:
 
 
 def _names_in(folder: Path) -> list[str]:
-    """The names of a taken delivery, the one that names it first; none where it cannot be read."""
+    """The names of a taken delivery, the one that names it first; empty if unreadable."""
     try:
         return sorted(
             (path.name for path in folder.iterdir()), key=lambda one: (accompanies(one), one)
@@ -347,7 +347,7 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def _extracts_in(folder: Path) -> set[str]:
-    """The names of the extracts in a folder of the archive; none where there is no such folder."""
+    """The names of the extracts in an archive folder; empty if there is no such folder."""
     try:
         return {path.name for path in folder.iterdir() if not accompanies(path.name)}
     except (FileNotFoundError, NotADirectoryError):
@@ -355,7 +355,7 @@ def _extracts_in(folder: Path) -> set[str]:
 
 
 def _has_all_of(home: Path, folder: Path, *, by_name: bool = False) -> bool:
-    """Whether every extract of a folder is in another one, every byte compared."""
+    """Whether another folder has every extract of this one, compared byte by byte."""
     try:
         kept = [path for path in home.iterdir() if seen_at(path) is not None]
         return all(

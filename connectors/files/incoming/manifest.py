@@ -1,4 +1,4 @@
-"""Control manifests: what the sender says was sent, against what arrived and what was read."""
+"""Control manifests: what the sender says was sent, against what arrived and was read."""
 
 import hashlib
 import re
@@ -19,41 +19,41 @@ from schemas.amounts import EXACT, KEYS
 
 READ_BYTES = 1 << 20
 ROWS = "rows"
-"""What a number that is stated may be of, beside KEYS and amount fields."""
+"""Name of the row count among the compared numbers, besides KEYS and amount fields."""
 
 
 class Difference(NamedTuple):
-    """One number of a file that is not the one stated."""
+    """A number of a file that differs from the stated one."""
 
     of: str
-    """The field whose sum it is, or ROWS or KEYS."""
+    """The field of the sum, or ROWS or KEYS."""
     text: str
-    """What it is, with both numbers."""
+    """The difference in words, with both numbers."""
 
 
 class Gap(NamedTuple):
-    """A file of the manifest that is not in the delivery as stated, or the other way round."""
+    """A file missing from the delivery or from its manifest, or not as stated."""
 
     name: str
     refusal: ExtractRefused
     entry: ManifestEntry | None = None
-    """What is stated of one that is absent."""
+    """What is stated about an absent file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """All that the manifests of one delivery say."""
+    """Everything the manifests of one delivery state."""
 
     entries: Mapping[str, ManifestEntry]
     """By the source's name."""
     gaps: tuple[Gap, ...]
-    """Each with code incomplete_file: absent files, files not listed, zips of other bytes."""
+    """Each has code incomplete_file: absent files, unlisted files, and zips with other bytes."""
 
 
 def read_manifests(delivery: OpenedDelivery) -> Statement:
-    """What the manifests found with the delivery say of its sources.
+    """Read what the delivery's manifests state about its sources.
 
-    Raises DeliveryError for a manifest that is not one, and for two that differ about a file.
+    Raises DeliveryError for an invalid manifest, and for two that disagree about a file.
     """
     entries: dict[str, ManifestEntry] = {}
     gaps: list[Gap] = []
@@ -75,7 +75,7 @@ def read_manifests(delivery: OpenedDelivery) -> Statement:
 
 
 def check_bytes(entry: ManifestEntry, stored: Stored) -> None:
-    """Compare bytes and hash, of the file as delivered or of its decompressed content.
+    """Compare bytes and hash with the file as delivered or with its decompressed content.
 
     Raises ExtractRefused `incomplete_file` with both values.
     """
@@ -93,9 +93,9 @@ def check_bytes(entry: ManifestEntry, stored: Stored) -> None:
 def differences(
     entry: ManifestEntry, rows: int, sums: Sums, hash_total: str | int
 ) -> list[Difference]:
-    """What was read against what is stated; empty: all tie.
+    """Compare what was read with what is stated; empty if everything ties.
 
-    `rows` counts data records, `sums` is by field and currency, `hash_total` is of the keys.
+    `rows` counts data records, `sums` is by field and currency, `hash_total` is over the keys.
     """
     found = []
     if entry.rows is not None and entry.rows != rows:
@@ -109,7 +109,7 @@ def differences(
 
 
 def incomplete(entry: ManifestEntry, name: str, details: Sequence[str]) -> ExtractRefused:
-    """The refusal of a file whose numbers are not those of its manifest."""
+    """The refusal of a file whose numbers differ from its manifest's."""
     return refused("incomplete_file", name, detail=f"{'; '.join(details)} ({entry.manifest})")
 
 
@@ -119,7 +119,7 @@ def _sum_differences(
     if read is None:
         return [f"a sum of {field} is stated, which is no amount of this record"]
     if ALL in stated:
-        # Not an amount of money but a control number: the sender added up all currencies.
+        # No amount of money but a control number: the sender added up all currencies.
         total = total_of(read)
         return [] if stated[ALL] == total else [_difference(f"sum of {field}", stated[ALL], total)]
     return [
@@ -135,7 +135,7 @@ def _in(currency: str) -> str:
 
 
 def total_of(by_currency: Mapping[str, Decimal]) -> Decimal:
-    """The sum over all currencies, no digit of it lost."""
+    """The exact sum over all currencies."""
     return reduce(EXACT.add, by_currency.values(), Decimal(0))
 
 
@@ -145,7 +145,7 @@ def _difference(what: str, stated: object, read: object) -> str:
 
 
 def shown_number(number: Decimal) -> str:
-    """With hundredths if with any decimals, and no zeros behind them."""
+    """The number with at least two decimals if it has any, and no further trailing zeros."""
     text = f"{number:f}0" if "." in f"{number:f}" else f"{number:f}"
     return re.sub(r"(\.\d\d\d*?)0+$", r"\1", text)
 
@@ -177,12 +177,12 @@ def _called(control: Control, source: Source) -> str:
 
 
 def _file_key(source: Source) -> str:
-    """Name of the file that holds the source: its own, or the zip's."""
+    """Name of the file that holds the source: its own or the zip's."""
     return source.location.rpartition("/")[2]
 
 
 def _delivered_names(control: Control, delivery: OpenedDelivery) -> set[str]:
-    """What the manifest may list without a loss: extracts, and files that are left alone."""
+    """Names a manifest may list without a loss: extracts and files left alone."""
     there = [source for source in delivery.sources if source.folder == control.source.folder]
     return {_called(control, source) for source in there}.union(
         name.removeprefix(control.prefix) for name in delivery.left_alone
@@ -200,7 +200,7 @@ def _gaps(
     for source in covered:
         if source.member is not None and not control.prefix:
             by_file.setdefault(_file_key(source), []).append(source)
-    # Of a zip whose members are listed all members are there, whatever else was named.
+    # If members of a zip are listed, all of its members count as named, whatever else was.
     zips = by_file.keys() & {name.partition("/")[0] for name in stated}
     gaps = []
     for name, entry in stated.items():
@@ -219,7 +219,7 @@ def _gaps(
 
 
 def _check_zip(name: str, entry: ManifestEntry, members: list[Source]) -> list[Gap]:
-    """A zip that is listed itself has other bytes than stated: none of its members is proved."""
+    """The gaps of a zip that is listed itself: with other bytes than stated, all its members."""
     if (entry.rows, entry.sums, entry.hash_total) != (None, None, None):
         raise DeliveryError(
             f"{entry.manifest}: rows and sums of {shown(name)} belong to its members. "

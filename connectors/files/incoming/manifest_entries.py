@@ -1,4 +1,4 @@
-"""What a control manifest says of each file: read, or refused with what is wrong and where."""
+"""What a control manifest states about each file, or the refusal with place and reason."""
 
 import json
 import re
@@ -17,9 +17,9 @@ from schemas.cells.numbers import plain_number
 
 MANIFEST_BYTES = 16 << 20
 MOST_SIGNS = 1000
-"""Of a hash total, and of a name under which a sum is stated."""
+"""Most characters of a hash total and of a name under which a sum is stated."""
 ALL = ""
-"""The currency of a sum that is stated without one."""
+"""The currency key of a sum that is stated without one."""
 
 Sums = Mapping[str, Mapping[str, Decimal]]
 """Exact sums by field, then by currency as its text."""
@@ -27,7 +27,7 @@ Sums = Mapping[str, Mapping[str, Decimal]]
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """What a manifest says of one file; None: it does not say."""
+    """What a manifest states about one file; None for what it does not state."""
 
     manifest: str
     """Name of the manifest, for messages."""
@@ -39,17 +39,17 @@ class ManifestEntry:
 
     @property
     def facts(self) -> tuple[object, ...]:
-        """What it says, whichever manifest does."""
+        """What is stated, regardless of which manifest states it."""
         return (self.rows, self.sha256, self.bytes, self.sums, self.hash_total)
 
 
 def entry_text(entry: ManifestEntry) -> str:
-    """An entry as JSON, for the ledger."""
+    """An entry as JSON for the ledger."""
     return json.dumps(asdict(entry), default=str, sort_keys=True)
 
 
 def read_entry(text: str) -> ManifestEntry:
-    """What `entry_text` wrote."""
+    """Read what `entry_text` wrote."""
     shape = json.loads(text)
     sums = shape.pop("sums")
     if sums is not None:
@@ -61,12 +61,12 @@ def read_entry(text: str) -> ManifestEntry:
 
 
 def entries_of(source: Source) -> dict[str, ManifestEntry]:
-    """What a control manifest says, by the name of the file; raises DeliveryError if it is none."""
+    """A control manifest's entries by file name; raises DeliveryError if it is invalid."""
     return {name: _entry(source, name, stated) for name, stated in files_of(source).items()}
 
 
 def files_of(source: Source) -> dict[str, object]:
-    """The files that a manifest names, with what it says unchecked; raises DeliveryError."""
+    """The files a manifest names, with unchecked content; raises DeliveryError."""
     try:
         with open_source(source) as file:
             text = file.read(MANIFEST_BYTES + 1)
@@ -143,7 +143,7 @@ def _sums(source: Source, where: str, value: object) -> Sums:
 def _by_currency(source: Source, where: str, stated: object) -> dict[str, Decimal]:
     by = stated if isinstance(stated, dict) else {ALL: stated}
     if ALL in by and len(by) > 1:
-        # Nobody knows whether it is that of all, or of the rows without a currency.
+        # It could be the sum of all rows or of the rows without a currency.
         raise _unusable(source, f"{where} has a sum of no currency beside those of currencies")
     return {
         _name(source, where, currency): _amount(source, where, amount)
@@ -159,20 +159,20 @@ def _hash_total(source: Source, where: str, value: object) -> str:
 
 
 def _name(source: Source, where: str, name: str) -> str:
-    """The name of a field or currency: compared, shown in messages and kept in the ledger."""
+    """A name of a field or currency that can be compared, shown and kept in the ledger."""
     if not _can_be_kept(name):
         raise _unusable(source, f"{where} has a name that cannot be kept: {shown(name, 60)}")
     return name
 
 
 def _can_be_kept(text: str) -> bool:
-    """No database has a NUL or half a sign in a text, and no report a sign without a shape."""
+    """Whether a text is short and printable: no NUL, surrogate or invisible character."""
     return len(text) <= MOST_SIGNS and text.isprintable()
 
 
 def _amount(source: Source, where: str, value: object) -> Decimal:
     text = str(value).strip()
-    # Decimal reads more than numbers of money: digits of other scripts, underscores, NaN.
+    # Decimal reads more than plain numbers: digits of other scripts, underscores, NaN.
     number = None if isinstance(value, bool) else plain_number(text)
     if number is None:
         raise _unusable(source, f"{where} is not a plain decimal number: {shown(text, 60)}")
@@ -186,7 +186,7 @@ _READERS: dict[str, Callable[[Source, str, object], Any]] = {
     "sums": _sums,
     "hash_total": _hash_total,
 }
-"""What is read of each key of an entry."""
+"""The reader of each key of an entry."""
 
 
 def _unusable(source: Source, why: str) -> DeliveryError:

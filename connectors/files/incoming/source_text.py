@@ -1,4 +1,4 @@
-"""The bytes of a source on their way: decompressed, hashed as delivered, refused where unusable."""
+"""The bytes of a source on their way in: decompressed, hashed as delivered, refused if unusable."""
 
 import hashlib
 import zipfile
@@ -29,14 +29,14 @@ BROKEN = (*unpack.BROKEN, zipfile.BadZipFile)
 
 
 def unpacked_text(path: Path, limits: Limits) -> Iterator[bytes]:
-    """The decompressed blocks of a file that is not archived; refused as `store` refuses it."""
+    """The decompressed blocks of a file outside the archive; refused as `store` refuses it."""
     source = Source(path.name, str(path), str(path.parent), path.name)
     return text_of(source, DeliveredBytes(), limits)
 
 
 @dataclass(slots=True)
 class DeliveredBytes:
-    """What has been read of a source so far, before decompression."""
+    """The bytes of a source read so far, before decompression."""
 
     bytes: int = 0
     digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
@@ -45,9 +45,9 @@ class DeliveredBytes:
 
 
 def text_of(source: Source, delivered: DeliveredBytes, limits: Limits) -> Iterator[bytes]:
-    """The decompressed blocks, checked for size, format and emptiness on their way.
+    """Yield the decompressed blocks, checking size, format and emptiness on the way.
 
-    Raises ExtractRefused as `archive.store` says, DeliveryError where it cannot be read.
+    Raises ExtractRefused as `archive.store` says, DeliveryError if the source cannot be read.
     """
     head, waiting, blank, size = b"", True, True, 0
     for block in _unpacked(source, delivered):
@@ -73,7 +73,7 @@ def text_of(source: Source, delivered: DeliveredBytes, limits: Limits) -> Iterat
 
 
 def _unpacked(source: Source, delivered: DeliveredBytes) -> Iterator[bytes]:
-    """The blocks of the content; what it is compressed with is told by its first bytes."""
+    """The blocks of the content; its first bytes tell the compression."""
     pieces = _pieces(source, delivered)
     try:
         first = next(pieces, b"")
@@ -93,12 +93,12 @@ def _unpacked(source: Source, delivered: DeliveredBytes) -> Iterator[bytes]:
             ) from error
         raise refused("corrupt_archive", source.name, detail=shown(str(error))) from error
     except (NotImplementedError, RuntimeError) as error:
-        # The zip reader's words for a compression it does not know and for an encrypted member.
+        # The zip reader raises these for an unknown compression and an encrypted member.
         raise refused("unsupported_format", source.name, detail=shown(str(error))) from error
 
 
 def _pieces(source: Source, delivered: DeliveredBytes) -> Iterator[bytes]:
-    """The bytes as delivered; a file that changes while it is read is still being written."""
+    """The bytes as delivered; a file that changes during reading is still being written."""
     with open_held(source) as (file, holder):
         try:
             before = source.state(holder)
@@ -130,7 +130,7 @@ def _check_size(source: Source, size: int, delivered: DeliveredBytes, limits: Li
     packed = delivered.bytes
     if source.member is not None:
         packed = min(packed, max(1, source.member.info.compress_size))
-    # What fits one block cannot do harm, and short texts of one letter compress far.
+    # A single block does no harm, and short texts of one letter compress extremely well.
     if size > limits.block_bytes and size > limits.compression_ratio * packed:
         raise over_ratio(source.name, limits)
 

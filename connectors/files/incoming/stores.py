@@ -1,4 +1,4 @@
-"""Where delivered files are: this disk, an upload, or an object store reached through fsspec."""
+"""Where delivered files are: the disk, an upload, or an object store reached through fsspec."""
 
 import errno
 import glob
@@ -27,17 +27,17 @@ PACKAGES = {
 }
 STORES = (*PACKAGES, "memory")
 UPLOAD, UPLOAD_NAMES, UPLOAD_NAMED = "upload", "names.json", r"^[0-9a-f]{32}$"
-"""The scheme of files that came by a form, the file beside them with their names, and how their
-folder is named."""
+"""The scheme of files uploaded by a form, the file beside them with their names, and the pattern of
+their folder's name."""
 OF_THE_MACHINE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE)
-"""Errors that say nothing about the file."""
+"""Errors of the machine that say nothing about the file."""
 
 VERSION = ("ETag", "etag", "generation", "LastModified", "last_modified", "created", "mtime")
-"""What stores say of an object that is another one, or was written anew."""
+"""Properties by which stores show that an object was replaced or rewritten."""
 
 Sort = Literal["file", "folder", "other"]
 FileState = tuple[int, ...] | tuple[int, str]
-"""What differs where a file was replaced or written to; its bytes come first."""
+"""A file's state, which changes if it is replaced or written to; its size comes first."""
 
 
 def place_of(location: str) -> "FileStore":
@@ -50,8 +50,8 @@ def place_of(location: str) -> "FileStore":
 def location_of(path: str) -> str:
     """One spelling per place: an absolute path, or a URL of a known store.
 
-    Raises DeliveryError for another kind of URL, for one that carries a password, and for what
-    names nothing: an empty path would be the current folder.
+    Raises DeliveryError for another kind of URL, for one that carries a password, and for an empty
+    path, which would otherwise mean the current folder.
     """
     path = os.fspath(path).removeprefix("file://")
     if not path.strip() or "\0" in path:
@@ -77,7 +77,7 @@ def location_of(path: str) -> str:
 
 
 def package_needed(location: str) -> str:
-    """What the library of a store is called, and how it is put where this program finds it."""
+    """Which package a store needs, and how to install it where this program finds it."""
     protocol = location.partition("://")[0]
     package = PACKAGES.get(protocol, protocol)
     return (
@@ -87,7 +87,7 @@ def package_needed(location: str) -> str:
 
 
 def unreadable(location: str, error: OSError | ImportError) -> ReconError:
-    """The error of a file that exists by name but cannot be read; never the store's own text."""
+    """The error for a file that exists by name but cannot be read; never the store's own text."""
     if isinstance(error, ImportError):
         return DeliveryError(package_needed(location))
     what = f"{shown(location)}: cannot be read: {error.strerror or type(error).__name__}."
@@ -98,10 +98,9 @@ def unreadable(location: str, error: OSError | ImportError) -> ReconError:
 
 
 class Disk:
-    """A place that holds files; locations have `/` between their parts.
+    """Files on this disk; locations separate their parts by `/`.
 
-    Every method raises OSError or ImportError, as those of an `ObjectStore` do, whatever its own
-    library raises.
+    Every method raises OSError or ImportError, as in `ObjectStore`, whatever its library raises.
     """
 
     def sort(self, location: str) -> Sort | None:
@@ -110,10 +109,10 @@ class Disk:
             mode = path.stat().st_mode
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                return None  # A manifest beside a file whose name leaves no room for its own.
+                return None  # A manifest's name beside a file with a name too long for that.
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                 raise
-            # A link that leads nowhere, or in a circle, costs no other file of its folder.
+            # A dangling or circular link must not fail the other files of its folder.
             return "other" if path.is_symlink() else None
         return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
 
@@ -122,7 +121,7 @@ class Disk:
         return [(path, self._sort_of_entry(path)) for path in paths]
 
     def _sort_of_entry(self, location: str) -> Sort:
-        """Of one among others, to which it may not cost anything that it cannot be looked at."""
+        """The sort of one entry among others, which must not suffer if it cannot be examined."""
         try:
             return self.sort(location) or "other"
         except OSError as error:
@@ -137,20 +136,20 @@ class Disk:
         return Path(location).open("rb")
 
     def state(self, location: str, file: BinaryIO) -> FileState:  # noqa: ARG002 -- it is open.
-        """Of a file that was opened there, as it is now."""
+        """The present state of a file opened from this place."""
         status = os.fstat(file.fileno())
         return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
 
 
 def upload_token(content: bytes) -> str:
-    """What the folder of an upload is named, by what is written down of its files."""
+    """The name of an upload's folder, derived from the record of its files."""
     return hashlib.sha256(content).hexdigest()[:32]
 
 
 class Uploaded(Disk):
-    """Folders of numbered files, each with the name it was delivered by, which is no path.
+    """Folders of numbered files, each with its delivered name, which is never a path.
 
-    What is read are the bytes that were uploaded; raises EvidenceBroken.
+    Only the bytes that were uploaded are read; raises EvidenceBroken for any others.
     """
 
     def sort(self, location: str) -> Sort | None:
@@ -182,16 +181,16 @@ class Uploaded(Disk):
         return file
 
     def _parts(self, location: str) -> tuple[Path, str | None]:
-        """The folder, and the name of the file in it; a name holds no slash.
+        """The folder and the name of a file in it, or None; a name holds no slash.
 
-        It may be like that of a folder, and too long for any path.
+        A name may look like a folder's and be too long for any path.
         """
         path = Path(location.removeprefix(f"{UPLOAD}://"))
         named = [re.fullmatch(UPLOAD_NAMED, one.name) for one in (path, path.parent)]
         return (path, None) if named[0] and not named[1] else (path.parent, path.name)
 
     def _names(self, folder: Path) -> dict[str, str]:
-        """Its files in the order of their numbers, and the hash of each."""
+        """Its files in the order of their numbers, with their hashes."""
         content = (folder / UPLOAD_NAMES).read_bytes()
         if upload_token(content) != folder.name:
             raise _not_as_uploaded(UPLOAD_NAMES, "it was changed, or an earlier version wrote it")
@@ -207,12 +206,12 @@ def _not_as_uploaded(name: str, why: str) -> EvidenceBroken:
 
 class ObjectStore:
     def __init__(self, protocol: str) -> None:
-        # Imported here: it takes a tenth of a second, and most deliveries are local.
+        # Imported here: the import takes a tenth of a second, and most deliveries are local.
         import fsspec  # type: ignore[import-untyped]  # noqa: PLC0415
 
         with store_errors():
             self._files: Any = fsspec.filesystem(protocol)
-        # A listing kept from an earlier look would hide what has arrived since.
+        # A cached listing would hide files that have arrived since.
         self._files.invalidate_cache()
 
     def sort(self, location: str) -> Sort | None:
@@ -232,7 +231,7 @@ class ObjectStore:
         ]
 
     def matching(self, pattern: str) -> list[str]:
-        """What fsspec's `glob` finds, which goes on and on where a name has several stars."""
+        """The matches of fsspec's `glob`, which itself may hang on names with several stars."""
         import polars as pl  # noqa: PLC0415
         from fsspec.utils import glob_translate  # type: ignore[import-untyped]  # noqa: PLC0415
 
@@ -275,7 +274,7 @@ FileStore: TypeAlias = Disk | ObjectStore
 
 @contextmanager
 def store_errors() -> Iterator[None]:
-    """Turn what a store's own library raises, missing credentials among it, into OSError."""
+    """Turn the errors of a store's library, missing credentials included, into OSError."""
     try:
         yield
     except (OSError, ImportError):

@@ -1,8 +1,8 @@
-"""What delivered files are packed with, told by their first bytes, and how they are unpacked.
+"""Packings of delivered files, recognised by their first bytes, and how each is unpacked.
 
-Every unpacker takes several packed texts one behind the other, gives blocks of at most
-`READ_BYTES` (of zstd, of what `ZSTD_FEED_BYTES` can become), and raises one of `BROKEN` for
-anything between or behind them.
+Every unpacker reads several packed texts in sequence, yields blocks of at most `READ_BYTES` (zstd:
+of what `ZSTD_FEED_BYTES` can become), and raises one of `BROKEN` for anything else between or after
+them.
 """
 
 import bz2
@@ -19,13 +19,13 @@ from typing import NamedTuple, TypeAlias
 import zstandard
 
 READ_BYTES = 1 << 20
-# Zstd turns four bytes into 128 KiB at best, and its decoder cannot be told to stop: what it is
-# fed at once bounds what it can return.
+# Zstd expands four bytes to as much as 128 KiB, and its decoder cannot be stopped: only the size of
+# its input bounds its output.
 ZSTD_FEED_BYTES = 1024
 WINDOW_BYTES = 128 << 20
-"""What a packing may keep of the text while it unpacks."""
+"""Most memory that a decoder may keep of the text while unpacking."""
 SKIPPABLE = b"\x2a\x4d\x18"
-"""Behind its first byte, a frame of zstd that says nothing."""
+"""Bytes after the first of a zstd frame that carries no content."""
 BROKEN = (zlib.error, zstandard.ZstdError, lzma.LZMAError, EOFError)
 _BROKEN_ZIP = (*BROKEN, zipfile.BadZipFile, ValueError, struct.error)
 
@@ -33,27 +33,27 @@ Unpacker = Callable[[bytes, Iterator[bytes]], Iterator[bytes]]
 
 
 class PackedForm(NamedTuple):
-    """One way in which a file is packed."""
+    """One way to pack a file."""
 
     suffix: str
     begins: Callable[[bytes], bool]
     unpack: Unpacker
-    """The first piece of the packed bytes and the others, to blocks of the text."""
+    """Turns the first packed piece and the others into blocks of text."""
 
 
 _Stream: TypeAlias = bz2.BZ2Decompressor | lzma.LZMADecompressor
-"""What can be told to stop."""
+"""Decoders whose output can be limited."""
 
 
 def packing_of(first: bytes) -> PackedForm | None:
-    """What a file is packed with that begins with these bytes; None: with nothing known here."""
+    """The packing that begins with these bytes; None if it is unknown."""
     return next((one for one in PACKINGS if one.begins(first)), None)
 
 
 def is_broken_zip(error: Exception) -> bool:
-    """Whether an error of the zip reader is about the archive's bytes and not about the disk.
+    """Whether an error of the zip reader is about the archive's bytes, not about the disk.
 
-    Places outside the file and broken bzip2 data come as an OSError.
+    Positions outside the file and broken bzip2 data come as an OSError.
     """
     if isinstance(error, OSError):
         return error.errno in {None, errno.EINVAL}
@@ -64,7 +64,7 @@ def _gunzip(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     member = None
     for piece in chain([first], pieces):
         rest, block = piece, b""
-        # Output may still be waiting inside when all input is consumed: a full block says so.
+        # Output may remain inside after all input is consumed; a full block indicates that.
         while rest or len(block) == READ_BYTES:
             member = member or zlib.decompressobj(wbits=31)
             block = member.decompress(rest, READ_BYTES)
@@ -103,7 +103,7 @@ def _unbzip2(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield from _streams(first, pieces, bz2.BZ2Decompressor)
     except OSError as error:
         if error.errno is not None:
-            raise  # Of the file, and not of what is in it.
+            raise  # An error of the file, not of its content.
         raise EOFError(str(error)) from error
 
 
@@ -128,7 +128,8 @@ def _zstd_begins(first: bytes) -> bool:
     return first.startswith(b"\x28\xb5\x2f\xfd") or (first[1:4] == SKIPPABLE and first[0] >> 4 == 5)
 
 
-# Source: the format's description; of a text in bzip2, or of none, after the size of its blocks.
+# Source: the format's description. After the block size comes the first block, or the end of an
+# empty text.
 _BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
 
 PACKINGS = (

@@ -1,8 +1,8 @@
 """Uploads: files that came by a form, kept until their import has read them.
 
-Each lies under a number in a folder of its own. The name it was delivered by is written down beside
-it with its hash, and is data: it is shown and compared, and never used as a path. The folder is
-named by what is written there, so that whoever orders an import says of which bytes.
+Each file is stored under a number in its upload's folder. Its delivered name is recorded beside it
+with its hash, and is data: shown and compared, never used as a path. The folder's name is derived
+from that record, so that an order to import states which bytes it means.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ NAME_LENGTH = 255
 
 @dataclass(slots=True)
 class Upload:
-    """Files that are being taken from a form; `keep` or `drop` ends it."""
+    """Files being received from a form; `keep` or `drop` ends it."""
 
     folder: Path
     limits: Limits
@@ -50,7 +50,7 @@ class Upload:
 
     @property
     def token(self) -> str:
-        """What a job calls it by."""
+        """The name a job uses for the upload."""
         return self.folder.name
 
     @property
@@ -58,9 +58,9 @@ class Upload:
         return self._file is not None
 
     def open(self, delivered: str) -> None:
-        """Begin the next file; raises DeliveryError for one that has no name, or that of another.
+        """Begin the next file; raises DeliveryError for a missing, unusable or repeated name.
 
-        Browsers send a name, some programs a path with it: what stands before it is left out.
+        Browsers send a name, some programs a whole path; the folders in it are left out.
         """
         self.close()
         name = re.split(r"[/\\]", delivered)[-1]
@@ -82,7 +82,7 @@ class Upload:
         self._file = open_private(self.folder / str(len(self.names)))
 
     def write(self, block: bytes) -> None:
-        """The next bytes of the file; raises DeliveryError where they are too many for any."""
+        """Write the next bytes of the file; raises DeliveryError if it becomes too large."""
         assert self._file is not None, "write comes after open"
         self._bytes += len(block)
         if self._bytes > self.limits.file_bytes:
@@ -100,19 +100,19 @@ class Upload:
             self._file = None
 
     def keep(self) -> None:
-        """Write down the names: from here on it can be imported. Raises DeliveryError for none."""
+        """Write down the names; from then on it can be imported. Raises DeliveryError for none."""
         self.close()
         if not self.names:
             raise DeliveryError("No file was chosen. Choose one or several.")
         files = [[name, of.hexdigest()] for name, of in zip(self.names, self._hashes, strict=True)]
-        # The name that it had so far: the same files sent once more are another upload.
+        # The token makes it unique: the same files sent again are another upload.
         content = json.dumps({"upload": self.token, "files": files}).encode()
         write_file(self.folder / UPLOAD_NAMES, content)
         self.folder = self.folder.rename(self.folder.with_name(upload_token(content)))
         self.is_kept = True
 
     def drop(self) -> None:
-        """Leave nothing behind."""
+        """Delete everything received."""
         self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -122,7 +122,7 @@ def uploads_folder(settings: Settings) -> Path:
 
 
 def upload_paths(settings: Settings, token: str) -> list[str]:
-    """What a delivery calls the files of an upload; raises DeliveryError where none are kept."""
+    """The locations of an upload's files; raises DeliveryError if none are kept."""
     folder = uploads_folder(settings) / token
     if re.fullmatch(UPLOAD_NAMED, token) is None or not (folder / UPLOAD_NAMES).is_file():
         raise DeliveryError("The uploaded files are not kept any more. Upload them again.")

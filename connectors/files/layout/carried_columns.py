@@ -1,8 +1,8 @@
-"""Columns that stand in lines above the records, and hold for all of them until the next such line.
+"""Columns stated in lines or records above others, valid until the next such line.
 
-A group of `skip_lines` that has a name is one: the number of an account that stands above its
-records, or the customer in the heading of a group. So is a column of `fill_down`: what only the
-first record of a group has.
+A named group of `skip_lines` is such a column: the number of an account above its records, or the
+customer in the heading of a group. So is a column of `fill_down`, which only the first record of a
+group has.
 """
 
 from collections.abc import Sequence
@@ -17,43 +17,43 @@ from connectors.files.text.linear_patterns import Groups, decoded, group_names, 
 from connectors.settings import Limits
 
 Carried = tuple[str | None, ...]
-"""What the lines so far say, by column; None: nothing."""
+"""The values stated so far, by column; None for a column without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedColumns:
-    """The columns that stand in lines above the records."""
+    """The columns stated in lines or records above others."""
 
     names: tuple[str, ...]
     above: Carried
-    """What the lines above the header say, of the columns that lines say."""
+    """Values stated above the header, for the columns that come from lines."""
     filled: "FilledColumns | None" = None
-    """The others, which are last: what records above have."""
+    """The remaining, last columns, which come from records above."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilledColumns:
-    """Columns of records that only the first record of a group has."""
+    """Columns that only the first record of a group has."""
 
     places: tuple[int, ...]
     group: int
-    """Place of the column that tells the groups."""
+    """Index of the column that tells groups apart."""
     ends: tuple[str, ...]
     """Patterns of its cells that begin no group."""
     width: int
-    """How many columns a record's own line has."""
+    """Number of columns in a record's own line."""
 
 
 def groups_of_lines(lines: Sequence[bytes], dialect: Dialect) -> list[Groups | None]:
-    """What each of these lines says, which are given without their ends; None: nothing."""
-    # Rules, and headers of pages, are the same again and again.
+    """The values each line states (lines given without ends); None for lines that state nothing."""
+    # Rules and page headers are repeated again and again.
     texts = {line: decoded(line, dialect.encoding) for line in set(lines)}
     groups = dict(zip(texts, groups_of([*texts.values()], dialect.skip_lines), strict=True))
     return [groups[line] for line in lines]
 
 
 def behind(values: Carried, groups: Groups | None, names: Sequence[str]) -> Carried:
-    """What is said behind a line that says this."""
+    """The values that hold after a line with these groups."""
     if not groups:
         return values
     return tuple(
@@ -65,7 +65,7 @@ def behind(values: Carried, groups: Groups | None, names: Sequence[str]) -> Carr
 def record_columns(
     names: Sequence[str], unpivot: Unpivot | None, profile: Profile
 ) -> tuple[str, ...]:
-    """The names above the cells of a record, those of lines above it behind those of its own."""
+    """The names above a record's cells; columns from lines above come after its own."""
     if unpivot:
         kept = [names[place] for place in unpivot.kept]
         names = (*kept, profile.unpivot_name or "", profile.unpivot_value or "")
@@ -81,9 +81,9 @@ def carried_columns(
     *,
     above: int,
 ) -> CarriedColumns | None:
-    """The columns that stand in lines or records above others.
+    """The columns stated in lines or records above others; None if the profile has none.
 
-    `own` are those of a record's own line; so many lines are `above` all of them.
+    `own` are the columns of a record's own line; the first `above` lines are above all records.
     """
     names = group_names(profile.skip_lines)
     if not profile.carried_names:
@@ -97,7 +97,7 @@ def carried_columns(
 
 def _filled(profile: Profile, own: Sequence[str]) -> FilledColumns | None:
     places = {folded(name): place for place, name in reversed([*enumerate(own)])}
-    # Where one is not there, the header is refused for it.
+    # If one is missing, the header is refused for it.
     if not profile.fill_columns or any(folded(one) not in places for one in profile.fill_sources):
         return None
     columns = tuple(places[folded(name)] for name in profile.fill_columns)

@@ -1,4 +1,4 @@
-"""The first record of an extract, read with the dialect in which most of its names are known."""
+"""The first record of an extract, in the dialect in which most of its names are known."""
 
 import csv
 import re
@@ -21,7 +21,7 @@ from schemas.counting import quantity
 
 DELIMITERS = (",", ";", "\t", "|")
 SEPARATOR = re.compile(rb'"?sep=([^\w"\r\n])"?\s*', re.IGNORECASE)
-"""A first line that says what the delimiter is, as spreadsheets write and read it."""
+"""A first line that states the delimiter, as spreadsheets write and read it."""
 HEAD_BYTES = 1 << 16
 
 
@@ -35,7 +35,7 @@ class FirstRecord:
     end: int
     end_line: int
     rows: tuple[tuple[str, ...], ...]
-    """The names as they are written: in one row, or in several."""
+    """The names as written, in one row or in several."""
 
     @property
     def folded_names(self) -> set[str]:
@@ -43,14 +43,14 @@ class FirstRecord:
 
 
 def candidates(content: Content, profile: Profile, limits: Limits) -> list[Dialect]:
-    """The dialects a file may be written in, as far as they are not stated."""
+    """The dialects a file may be written in, as far as the profile leaves them open."""
     if content.workbook:
         return [dialect_within(limits, delimiter=",", quote='"', encoding=content.encoding)]
     return of_text(content, profile, limits)
 
 
 def of_text(content: Content, profile: Profile, limits: Limits) -> list[Dialect]:
-    """The dialects that a text in the encoding of a content may be written in."""
+    """The dialects that text in a content's encoding may be written in."""
     delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
     return [
         dialect_within(
@@ -78,18 +78,18 @@ def first_record(
     rows: int = 1,
     titles: int | str = KEPT,
 ) -> FirstRecord:
-    """The first record that is not blank and no comment, in the dialect with most known names.
+    """The first record that is neither blank nor a comment, in the dialect with most known names.
 
-    It begins on the line of that number, or below it. Of several rows that make up the names, those
-    of one column are joined by a blank; `titles` says above how many columns a title stands.
+    It begins on line `line` or below. If several rows make up the names, the cells of a column are
+    joined by a blank; `titles` says how many columns a title stands above.
 
-    Raises ExtractRefused: malformed_header where no dialect divides it into cells, missing_header,
+    Raises ExtractRefused: malformed_header if no dialect divides it into cells, missing_header,
     empty_file, bad_encoding, too_large.
     """
     for head, final in heads(content, limits):
         lines = head.splitlines(keepends=True)
         if not final:
-            # The last line may go on, and its CR may be half of CRLF.
+            # The last line may be incomplete, and its CR may be half of a CRLF.
             lines = lines[:-1]
         above = line - 1
         top = _behind_comments(lines, 0, dialects[0])
@@ -107,7 +107,7 @@ def first_record(
             continue
         readings, fault = _read_with_each(content, lines, blank, dialects, rows, titles)
         best = max(readings, key=lambda one: len(known & one.folded_names), default=None)
-        # Read with a sign it was not written with, a broken header is one long unknown name.
+        # Read with a wrong delimiter, a broken header is one long unknown name.
         if best and (known & best.folded_names or not fault):
             return best
         if fault not in (UNFINISHED, NOT_DIVIDED) or final:
@@ -117,7 +117,7 @@ def first_record(
 
 
 def without_end(content: Content, limits: Limits, line: int) -> ExtractRefused:
-    """The refusal of a file whose header, from this line on, is longer than a record may be."""
+    """The refusal of a file whose header, from this line on, exceeds the length of a record."""
     detail = (
         f"no header ends within {quantity(limits.record_bytes, 'byte')} (RECON_LIMIT_RECORD_BYTES)"
     )
@@ -127,7 +127,7 @@ def without_end(content: Content, limits: Limits, line: int) -> ExtractRefused:
 def _separated(
     content: Content, dialects: Sequence[Dialect], sign: bytes, line: int
 ) -> list[Dialect]:
-    """The dialects with the delimiter that the file states itself, on the line of that number."""
+    """The dialects with the delimiter that the file itself states on this line."""
     feed, profile_says = dialects[0], "and the feed profile that"
     comment = next((one for one in feed.comment if one.startswith(sign)), None)
     if not may_state(sign):
@@ -148,13 +148,13 @@ def _separated(
 
 
 def may_state(sign: bytes) -> bool:
-    """Whether a byte may be the delimiter that a file states itself."""
+    """Whether a byte may be a delimiter that a file itself states."""
     return may_separate(sign.decode("ascii", "replace")) and sign != DELIMITER
 
 
 NOT_DIVIDED = "a quote stands within a field, or is never closed"
 UNFINISHED = "unexpected end of data"
-"""The csv module's words for a quote that is not closed in the lines it was given."""
+"""The csv module's text for a quote that is not closed in the lines it was given."""
 
 
 def _read_with_each(
@@ -196,7 +196,7 @@ def _read_with_each(
 def _row(
     decoded: Iterator[str], lines: list[bytes], at: int, dialect: Dialect
 ) -> tuple[list[list[str]], int]:
-    """The row that begins with a line, or none, and how many lines it has.
+    """The row that begins on a line, or none, and its number of lines.
 
     `decoded` are the texts of this line and those below.
     """
@@ -230,7 +230,7 @@ def _decoded(content: Content, lines: list[bytes], first: int) -> Iterator[str]:
 
 
 def heads(content: Content, limits: Limits) -> Iterator[tuple[bytes, bool]]:
-    """Longer and longer beginnings of the text, and whether that is all of it."""
+    """Longer and longer beginnings of the text, each with whether it is the whole."""
     wanted = min(HEAD_BYTES, limits.record_bytes)
     head = b""
     for piece in blocks(content, content.text_start, wanted):
@@ -244,7 +244,7 @@ def heads(content: Content, limits: Limits) -> Iterator[tuple[bytes, bool]]:
 
 
 def first_lines(content: Content, limits: Limits, count: int) -> list[bytes]:
-    """The first lines, so many, with their ends; raises ExtractRefused where there are fewer."""
+    """The first `count` lines with their ends; raises ExtractRefused if there are fewer."""
     for head, final in heads(content, limits):
         lines = head.splitlines(keepends=True)
         if len(lines) > count or (final and len(lines) == count):
@@ -254,7 +254,7 @@ def first_lines(content: Content, limits: Limits, count: int) -> list[bytes]:
 
 
 def clean(cell: str, quote: str) -> str:
-    """A name without blanks and quotes around it."""
+    """A name without the blanks and quotes around it."""
     name = cell.strip()
     if len(name) > 1 and name[0] == name[-1] == quote:
         name = name[1:-1].strip()
@@ -262,7 +262,7 @@ def clean(cell: str, quote: str) -> str:
 
 
 def cells(lines: list[bytes], at: int, dialect: Dialect) -> tuple[str, ...]:
-    """The cells of the record that begins with a line; of the line alone where none ends."""
+    """The cells of the record that begins on a line; of that line alone if no record ends."""
     quote = dialect.quote.decode()
     texts = (line.decode(dialect.encoding, "replace") for line in islice(lines, at, None))
     try:
@@ -286,5 +286,5 @@ def last_named(names: Sequence[str]) -> int:
 
 
 def folded(name: str) -> str:
-    """A name as names are compared."""
+    """A name in the form in which names are compared."""
     return name.strip().casefold()

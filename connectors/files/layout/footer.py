@@ -1,4 +1,4 @@
-"""The lines behind the last record that are none, and the totals that stand there."""
+"""The lines after the last record that are no records, and the totals they state."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ from schemas.field import Table
 
 OWN_FOOTER = "its footer"
 FOOTER_BYTES = 1 << 16
-"""How far from the end of a file its footer is looked for."""
+"""How far from the end of a file to look for its footer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class ExtractFooter:
     """Where the footer of a file begins, and what it states."""
 
     start: int
-    """Position of its first byte: the records end there."""
+    """Position of its first byte, where the records end."""
     rows: int | None
     sums: Mapping[str, Decimal]
-    """By field, over all currencies."""
+    """Sums by field, over all currencies."""
     by_currency: Sums = field(default_factory=dict)
-    """By field, of each currency that has a line of its own."""
+    """Sums by field and currency, for currencies with lines of their own."""
 
 
 def read_footer(
@@ -52,18 +52,18 @@ def read_footer(
     body_line: int,
     table: Table,
 ) -> ExtractFooter | None:
-    """The footer that every file of the feed has; None: its files have none.
+    """The footer that every file of the feed has; None if its files have none.
 
-    Each of its patterns takes one line, or those of several currencies, as far as it names one:
-    what else looks like one is a record, and never lost. Raises ExtractRefused `incomplete_file`
-    where one of its lines is missing, or states no number.
+    Each pattern takes one line, or one for each currency if it names a currency; any further line
+    that fits is a record and never lost. Raises ExtractRefused `incomplete_file` if a line is
+    missing or states no number.
     """
     if not profile.footer:
         return None
     every = [*_from_the_end(content, body_start)]
     comments = _are_comments(content, profile, dialect, every)
     below = (line for line, comment in zip(every, comments, strict=True) if not comment)
-    # The last line of a text in quotes has their end: it is of a record, whatever it says.
+    # If a quote is open in a line, it ends a quoted text: the line belongs to a record.
     closed = takewhile(lambda line: not has_open_quote(line.text, dialect), below)
     lines = _at_the_end(content, profile, closed)
     found = _by_pattern(profile, [_decoded(content, line) for line in lines])
@@ -92,9 +92,9 @@ def read_footer(
 
 
 def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -> ManifestEntry:
-    """What is stated of a file, with what its own footer states.
+    """The statement about a file, combined with its own footer.
 
-    Raises ExtractRefused `incomplete_file` where the two differ.
+    Raises ExtractRefused `incomplete_file` if the two differ.
     """
     by_footer = {
         name: footer.by_currency.get(name, {ALL: total}) for name, total in footer.sums.items()
@@ -109,7 +109,7 @@ def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -
     ]
     for amount in sorted(stated.keys() & by_footer.keys()):
         if ALL in stated[amount]:
-            stated[amount] = by_footer[amount]  # The same total, and more where it is by currency.
+            stated[amount] = by_footer[amount]  # The same total, perhaps split by currency.
         elif ALL not in by_footer[amount]:
             details += [
                 f"sum of {amount} in currency {currency}: {one:f} by {entry.manifest}, {own:f} by "
@@ -148,9 +148,9 @@ def _from_the_end(content: Content, body_start: int) -> Iterator[_Line]:
 
 
 def _at_the_end(content: Content, profile: Profile, below: Iterable[_Line]) -> list[_Line]:
-    """The lines that may be of the footer, from the first one down; `below` gives the last first.
+    """The lines that may be the footer, from the top down; `below` gives the last line first.
 
-    There is one for each pattern, but as many as there are of patterns that name a currency.
+    One line for each pattern, but any number for patterns that name a currency.
     """
     several = _by_each_currency(profile)
     left, lines = len(profile.footer) - len(several), list[_Line]()
@@ -164,7 +164,7 @@ def _at_the_end(content: Content, profile: Profile, below: Iterable[_Line]) -> l
 
 
 def _by_each_currency(profile: Profile) -> list[str]:
-    """The patterns of the footer that fit a line of each currency."""
+    """The footer's patterns that fit a line for each currency."""
     of = {*currencies_of(profile.record)}
     return [pattern for pattern in profile.footer if of & {*group_names([pattern])}]
 
@@ -172,9 +172,9 @@ def _by_each_currency(profile: Profile) -> list[str]:
 def _are_comments(
     content: Content, profile: Profile, dialect: Dialect, lines: Sequence[_Line]
 ) -> Iterable[bool]:
-    """Which lines are neither of a record nor of the footer, whose lines may begin as they do.
+    """Which lines are skipped lines and not the footer, whose lines may begin like them.
 
-    One with a quote that is open may be the end of a text, and is not passed over.
+    A line with an open quote may be the end of a text, so it is not skipped.
     """
     if not dialect.skips:
         return [False] * len(lines)
@@ -190,7 +190,7 @@ def _are_comments(
 
 
 def _tail(content: Content, body_start: int) -> tuple[int, bytes]:
-    """Position and bytes of the end of a file, behind its header."""
+    """Position and bytes of the end of a file, after its header."""
     at = body_start if content.transcoded else max(body_start, content.size - FOOTER_BYTES)
     text = b""
     for block in blocks(content, at, FOOTER_BYTES):
@@ -200,7 +200,7 @@ def _tail(content: Content, body_start: int) -> tuple[int, bytes]:
 
 
 def _ends_with(lines: Sequence[str], table: Table) -> str:
-    """The last lines of a file, the last one first; of a record with secrets one that is unseen."""
+    """The last lines of a file, given last first; for records with secrets only an unseen one."""
     if not any(sign.isprintable() for sign in lines[0]):
         return f"; its last line is {lines[0]!r}, which skip_lines = [{lines[0]!r}] leaves out"
     if table.unquotable:
@@ -210,14 +210,14 @@ def _ends_with(lines: Sequence[str], table: Table) -> str:
 
 
 def _above_the_end(content: Content, pattern: str, above: Iterable[_Line]) -> _Line | None:
-    """The last line above those at the end that a pattern fits."""
+    """The last line above those at the end that the pattern fits."""
     lines = [*above]
     fits = fitting(as_series([_decoded(content, line) for line in lines]), [pattern])
     return next((line for line, one in zip(lines, fits, strict=True) if one), None)
 
 
 def _line_number(content: Content, line: _Line, body_start: int, body_line: int) -> int:
-    """The number of a line in its file: all that stands before it is read."""
+    """The number of a line in its file; reads everything before the line."""
     number, at, before = body_line, body_start, b""
     for block in blocks(content, body_start, FOOTER_BYTES):
         text = block[: line.start - at]
@@ -232,10 +232,10 @@ def _decoded(content: Content, line: _Line) -> str:
 
 
 def _by_pattern(profile: Profile, lines: Sequence[str]) -> dict[int, FooterLine]:
-    """What each line of the footer is, by its place.
+    """The footer's lines by index, each with its pattern.
 
-    A line that several patterns fit is given to the one that no other line is left for; one of a
-    currency to another pattern only where that fits nothing else.
+    A line that several patterns fit goes to the one that no other line is left for; a line with a
+    currency goes to another pattern only if that fits nothing else.
     """
     several = _by_each_currency(profile)
     single = [pattern for pattern in profile.footer if pattern not in several]
@@ -269,5 +269,5 @@ def _by_pattern(profile: Profile, lines: Sequence[str]) -> dict[int, FooterLine]
             groups = held[taken[place]][place] or {}
             found[place] = FooterLine(taken[place], with_remarks(groups, lines[place]))
         elif several:
-            break  # It is a record, and so is what stands above it.
+            break  # It is a record, and so is everything above it.
     return dict(sorted(found.items()))

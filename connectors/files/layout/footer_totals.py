@@ -1,4 +1,4 @@
-"""What the lines of a footer state: how many rows there are, and sums of amounts."""
+"""What the lines of a footer state: the number of rows, and sums of amounts."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -29,9 +29,9 @@ class FooterLine(NamedTuple):
 def totals_of_lines(
     content: Content, profile: Profile, dialect: Dialect, lines: Iterable[FooterLine]
 ) -> tuple[int | None, dict[str, Decimal], dict[str, dict[str, Decimal]]]:
-    """How many rows there are, the sums over all currencies, and those of each, as far as stated.
+    """The stated number of rows, sums over all currencies, and sums of each currency.
 
-    Raises ExtractRefused `incomplete_file` where a line states no number, or two state different
+    Raises ExtractRefused `incomplete_file` if a line states no number, or two lines state different
     ones.
     """
     whole = (_of_whole_cells(content, dialect, line) for line in lines)
@@ -40,9 +40,9 @@ def totals_of_lines(
 
 
 def _of_whole_cells(content: Content, dialect: Dialect, line: FooterLine) -> Groups:
-    """What the groups of a line hold, without quotes around it.
+    """The texts of a line's groups, without quotes around them.
 
-    Raises ExtractRefused for a part of a quoted cell: it may be a number, and not the one stated.
+    Raises ExtractRefused for a part of a quoted cell: it may be a number, but not the stated one.
     """
     if not dialect.has_quote:
         return line.groups
@@ -62,7 +62,7 @@ def _of_whole_cells(content: Content, dialect: Dialect, line: FooterLine) -> Gro
 
 
 def _whole_cell(name: str, dialect: Dialect) -> str:
-    """A group that takes one cell, in quotes or not."""
+    """A group that takes one cell, quoted or not."""
     quote, delimiter = dialect.quote.decode(), literal(dialect.delimiter.decode(dialect.encoding))
     return f"(?P<{name}>{quote}[^{quote}]*{quote}|[^{delimiter}]*)"
 
@@ -70,7 +70,7 @@ def _whole_cell(name: str, dialect: Dialect) -> str:
 def _stated(
     content: Content, profile: Profile, lines: Iterable[Groups]
 ) -> tuple[int | None, dict[str, Decimal]]:
-    """How many rows there are, and the sums over all currencies, as far as lines state them."""
+    """The number of rows and the sums over all currencies, as far as lines state them."""
     found: dict[str, tuple[Decimal, str]] = {}
     for groups in lines:
         if _currency_in(profile, groups):
@@ -110,12 +110,12 @@ def _stated_by_currency(
 
 
 def _currency_in(profile: Profile, groups: Groups) -> str | None:
-    """The field whose group in a line says which currency its sums are in; None: of all."""
+    """The field whose group in a line names the currency of its sums; None for all currencies."""
     return next((name for name in currencies_of(profile.record) if name in groups), None)
 
 
 def _currency(content: Content, profile: Profile, name: str, text: str) -> str:
-    """The currency that a line names, as a record of the feed would be in it."""
+    """The currency that a line names, as records of the feed name theirs."""
     written = written_of(profile, name)
     plain = _plain(written, number_form(written).whole, text)
     if {"", *written["null"]} & {text, text.strip(" ")}:
@@ -130,7 +130,7 @@ def _currency(content: Content, profile: Profile, name: str, text: str) -> str:
 
 
 def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal:
-    """A number of the footer, written as the feed writes those of the records."""
+    """A number of the footer, written as the feed writes the numbers of records."""
     written = written_of(profile, None if name == ROWS else name)
     form = number_form(written)
     if name == ROWS:
@@ -141,12 +141,12 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
         raise incomplete(
             content, f"its footer states {name} as {shown(text, 100)!r}, which is {what}"
         )
-    # As the columns are that the field is the sum of.
+    # Scaled like the columns that the field is the sum of.
     return EXACT.multiply(number, Decimal(written["scale"])) if "scale" in written else number
 
 
 def _plain(written: Mapping[str, Any], form: NumberForm, text: str) -> str:
-    """What a text says, as a cell of a record that has it, or only the part that is read of it."""
+    """The value of a text, read like a record's cell, or like the part that is read of a cell."""
     cells = dict.fromkeys((text.strip(" "), text))
     parts = [one for one in (*(_part_of(written, cell) for cell in cells), *cells) if one]
     if "map" in written:
@@ -156,7 +156,7 @@ def _plain(written: Mapping[str, Any], form: NumberForm, text: str) -> str:
 
 
 def _part_of(written: Mapping[str, Any], cell: str) -> str | None:
-    """What is read of a cell, with what the sender leaves out around it; None: nothing fits."""
+    """The part of a cell that is read, with prefix and suffix added; None if nothing fits."""
     if "part" in written:
         says = ~pl.lit(cell).str.contains(f"{REMARK}|{ERROR_VALUE}")
         part = pl.when(says).then(pl.lit(cell).str.extract(written["part"], 1))
@@ -176,5 +176,5 @@ def _stated_twice(name: str, *texts: str) -> str:
 
 
 def incomplete(content: Content, detail: str) -> ExtractRefused:
-    """The refusal of a file whose footer is not what the profile says."""
+    """The refusal of a file whose footer differs from what the profile says."""
     return refused("incomplete_file", content.name, detail=detail)

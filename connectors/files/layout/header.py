@@ -1,4 +1,4 @@
-"""The header of an extract: which record it delivers, which column is which field."""
+"""The header of an extract: which record kind it delivers, and which column is which field."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -50,54 +50,54 @@ ONE_LINE = {*NUMBERS, Kind.BOOLEAN, *TIMES, Kind.INSTANT}
 class Header:
     table: Table
     fields: tuple[str | None, ...]
-    """Per column the field it delivers; None: a column that is not data of the record."""
+    """The field that each column delivers; None for a column without data of the record."""
     names: tuple[str, ...]
-    """Per column its name as delivered, trimmed."""
+    """The name of each column as delivered, trimmed."""
     dialect: Dialect
     body_start: int
-    """Position of the first byte behind the header."""
+    """Position of the first byte after the header."""
     body_line: int
     """Number of the physical line there; the file's first line is 1."""
     rows_file: RowsFile
     """How its rows are written out again."""
     parent_column: int | None = None
-    """Place of the `ReconRow` column."""
+    """Index of the `ReconRow` column."""
     quoted_column: int | None = None
-    """Place of the `ReconQuoted` column, in a file that has `ReconRow` too."""
+    """Index of the `ReconQuoted` column, in a file that also has `ReconRow`."""
     sources: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Places of the columns that a field is made of, where the profile says which."""
+    """Indices of the columns that a field is made of, if the profile says which."""
     footer: ExtractFooter | None = None
-    """What stands behind the records and is none."""
+    """The lines after the records, which are no records."""
     unpivot: Unpivot | None = None
-    """How a line becomes several records, whose columns are those above."""
+    """How a line becomes several records; the columns above are those of the records."""
     positions: CellRanges | None = None
-    """Where the cells of a line are that has nothing between them."""
+    """Positions of the cells in lines without delimiters."""
     carried: CarriedColumns | None = None
-    """Its last columns, which stand in lines above the records."""
+    """Its last columns, which are stated in lines above the records."""
     of_workbook: bool = False
-    """Whether its rows are those of a sheet, some of whose cells may not be read."""
+    """Whether its rows come from a sheet, some of whose cells may be unreadable."""
     columns: HeaderColumns | None = field(default=None, compare=False, repr=False)
-    """What tells another header among its records; None: nothing does."""
+    """Recognises another header among its records; None if nothing does."""
 
     @property
     def text_line(self) -> int:
-        """The line up to which there is only text: that of the header, or of the first record."""
+        """The line up to which there is only text: the header's, or the first record's."""
         of_file = self.columns.line if self.columns else None
         return self.body_line if of_file is None else of_file
 
     @property
     def width(self) -> int:
-        """How many fields a record must have."""
+        """Number of fields of a record."""
         return len(self.fields)
 
     @property
     def line_width(self) -> int:
-        """How many of them stand in a record's own line."""
+        """Number of fields in a record's own line."""
         return self.width - len(self.carried.names if self.carried else ())
 
     @property
     def unnamed(self) -> int:
-        """How many of these, behind all others, have no name."""
+        """How many columns after all others have no name."""
         return self.line_width - last_named(self.names[: self.line_width])
 
     def places(self, name: str) -> Sequence[int]:
@@ -107,7 +107,7 @@ class Header:
 
     @property
     def written(self) -> "Header":
-        """The header under which its rows are written out again."""
+        """The header for writing its rows out again."""
         return replace(self, dialect=self.rows_file.dialect, positions=None)
 
 
@@ -121,7 +121,7 @@ def read_header(
 ) -> Header:
     """Read the header and recognise the record; None leaves a choice to the profile or the header.
 
-    `taken`: the file was taken in as `record`, so its names are not judged once more.
+    `taken`: the file was taken in as `record` already, so its names are not judged again.
 
     Raises ExtractRefused: missing_header, text_before_header, commented_header, missing_column,
     duplicate_column, inconsistent_columns, malformed_header, bad_encoding, too_large, empty_file.
@@ -141,7 +141,7 @@ def read_header(
 
 
 def _check_workbook(content: Content, profile: Profile) -> None:
-    """Refuse a workbook by a profile that is of texts, or reads 1.234 as something else."""
+    """Refuse a workbook if the profile is for text, or reads 1.234 as something else."""
     if profile.comment or profile.skip_lines:
         detail = (
             "a workbook has no comments or other lines of a text, and the feed profile says what "
@@ -238,7 +238,7 @@ def _found(search: HeaderSearch, *, taken: bool) -> FirstRecord:
 def _named(
     content: Content, dialect: Dialect, profile: Profile, limits: Limits, *, taken: bool
 ) -> FirstRecord:
-    """The header that the profile says, of a file that has none."""
+    """The header that the profile states for a file without one."""
     above = first_lines(content, limits, profile.first_line - 1)
     if not taken:
         check_above(
@@ -250,7 +250,7 @@ def _named(
 
 
 def _of_rows(dialect: Dialect) -> Dialect | None:
-    """The dialect in which every reader of CSV knows rows of this one; None: another delimiter."""
+    """This dialect with signs that every CSV reader knows; None if its delimiter is not one."""
     if len(dialect.delimiter) > 1:
         return None
     quote = dialect.quote if dialect.has_quote else DEFAULT.quote.encode()
@@ -260,7 +260,7 @@ def _of_rows(dialect: Dialect) -> Dialect | None:
 def _fixed_width(
     content: Content, table: Table, profile: Profile, limits: Limits, *, taken: bool
 ) -> Header:
-    """What the profile says of lines that have no header; those above the first are no records."""
+    """The header that a profile with positions states; lines above the first are no records."""
     dialect = dialect_within(
         limits,
         delimiter=DELIMITER.decode(),
@@ -310,7 +310,7 @@ def _fixed_width(
 
 
 def _counted(content: Content, profile: Profile) -> str | None:
-    """The encoding whose bytes positions count; None: they count characters, or that is the same.
+    """The encoding whose bytes positions count; None if they count characters, or it is the same.
 
     Raises ExtractRefused: unsupported_format.
     """
@@ -323,7 +323,7 @@ def _counted(content: Content, profile: Profile) -> str | None:
 
 
 def _without_signs(profile: Profile) -> Profile:
-    """The profile of a text that every reader of CSV knows."""
+    """The profile with signs that every CSV reader knows."""
     several = len(profile.delimiter or "") > 1
     return replace(
         profile,
@@ -336,7 +336,7 @@ def _without_signs(profile: Profile) -> Profile:
 
 
 def _without_around(content: Content, profile: Profile, limits: Limits) -> Profile:
-    """The profile; of rows that we wrote, without what stands around those of the feed."""
+    """The profile; for rows that we wrote, without the lines around those of the feed."""
     bare = replace(
         _without_signs(profile),
         header_line=1,
@@ -366,7 +366,7 @@ def _is_guarded(names: Sequence[str]) -> bool:
 
 
 def _as_delivered(names: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
-    """The names without the signs that we put before some of them."""
+    """The names without the signs that we put in front of some of them."""
     if not _is_guarded(names):
         return names
     guard = dialect.guard
@@ -374,14 +374,14 @@ def _as_delivered(names: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
 
 
 def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:
-    """Whether a column can hold a line break; where none can, a record is one line."""
+    """Whether any column can hold a line break; if none can, a record is one line."""
     return any(name is None or table.by_name[name].kind not in ONE_LINE for name in fields)
 
 
 def remarks_on_unnamed(
     names: Sequence[str], fields: Sequence[str | None], profile: Profile
 ) -> tuple[str, ...]:
-    """The remark on columns without a name that no field is made of, and that nobody stated."""
+    """A remark on nameless columns that no field is made of and that the profile does not state."""
     named = last_named(names)
     stated = range(named, named + profile.unnamed_columns)
     places = [

@@ -1,4 +1,4 @@
-"""A header right above records whose columns the feed profile says: it has them in that order."""
+"""Comparing a header above the records with the order of columns that the feed profile states."""
 
 import csv
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from connectors.files.text.dialect import Dialect
 from connectors.printable import shown
 
 _NEAREST = 3
-"""Lines with a text that are looked at: names may have units below them."""
+"""How many lines with text are looked at: names may have units below them."""
 
 
 def check_above(
@@ -21,7 +21,7 @@ def check_above(
     cells_of: Callable[[bytes], Sequence[str]],
     dialect: Dialect,
 ) -> None:
-    """Refuse a file whose own header has a column where the profile says that another one is.
+    """Refuse a file whose own header contradicts the columns that the profile states.
 
     `above` are the lines above the first record. Raises ExtractRefused: reordered_columns.
     """
@@ -39,9 +39,9 @@ def check_above(
 
 
 def _is_header(names: Sequence[str], stated: Sequence[str]) -> bool:
-    """Whether most of the texts of a line, and at least two, are names of columns.
+    """Whether most of a line's texts, and at least two, are names of columns.
 
-    Of labels with a value behind each no more than half are.
+    In a line of labels that each precede a value, at most half are.
     """
     filled = {*map(folded, names)} - {""}
     known = filled & {*map(folded, stated)}
@@ -53,7 +53,7 @@ def _refusal(
 ) -> ExtractRefused | None:
     here, places = [*map(folded, names)], {folded(name): at for at, name in enumerate(stated)}
     for place, name in enumerate(here):
-        # One that is there twice may stand where it is stated, and once more.
+        # A name that occurs twice may be in its stated place as well.
         if name in places and here[(of := places[name]) : of + 1] != [name]:
             called = f"{shown(stated[of], 60)!r}"
             detail = (

@@ -1,8 +1,8 @@
-"""A header among the records of a file, of other columns than the one that they are read by.
+"""A header among the records of a file, with other columns than the file's own header.
 
-Two extracts in one file, or a sender whose columns change within a year: below such a line each
-cell would be read under the name of another column. A header of the same columns is a line like
-any other.
+It occurs if one file holds two extracts, or if a sender's columns change within a year. Below it
+each cell would be read under the name of another column. A repeated header with the same columns is
+treated like any other line.
 """
 
 import csv
@@ -34,61 +34,61 @@ _NONE = np.empty(0, np.int64)
 
 
 class OtherHeader(NamedTuple):
-    """Where such a line is, and what is other there."""
+    """Where such a line is, and how it differs."""
 
     byte: int
     line: int
     detail: str
 
     def refusal(self, extract: str) -> ExtractRefused:
-        """Why nothing of the file is taken."""
+        """The refusal of the whole file."""
         return refused("changed_columns", extract, line=self.line, detail=self.detail)
 
 
 @dataclass(frozen=True)
 class HeaderColumns:
-    """What tells such a line from a record."""
+    """Tells such a line from a record."""
 
     line: int | None
-    """On which the header of the file begins; None: the feed profile says its columns."""
+    """Line of the file's header; None if the feed profile states the columns."""
     rows: tuple[tuple[str, ...], ...]
     """Its rows as delivered: one, or several that make up the names."""
     known: frozenset[str]
-    """Folded names of columns, in this header or in any other of its record."""
+    """Folded names of columns, in this header or in any other of its record kind."""
     read: frozenset[str]
-    """Those of them that something is made of."""
+    """Those names that something is made of."""
     meant: Mapping[str, str]
-    """By folded name the field that a column is: two names may mean the same one."""
+    """Folded name -> the field that the column is; two names may mean the same field."""
     no_text: Callable[[int], bool]
-    """Whether the value of a column is its whole text."""
+    """Whether a column's value is its whole text."""
     quotable: bool
     """Whether a cell that is no known name may be shown."""
     dialect: Dialect
     stated: frozenset[str] = frozenset()
-    """Of a table: the folded names that each header of it has, whatever the others are."""
+    """For a table: the folded names that each of its headers has, whatever the others are."""
     certain: bool = False
-    """Whether no record can have one of those in its place."""
+    """Whether no record can have one of those names in its place."""
     texts: bool = False
-    """Whether the other cells of a table are texts: a record may hold any name there."""
+    """Whether the other cells of a table are texts, so that a record may hold any name there."""
     divided: Callable[[str], Sequence[str]] | None = None
-    """The cells of a line, where none are told by signs between them."""
+    """Gives the cells of a line, if no delimiters separate them."""
     parent: int | None = None
-    """Place of the `ReconRow` column."""
+    """Index of the `ReconRow` column."""
     width: int = 0
-    """How many cells a record has, where signs between them tell."""
+    """Number of cells of a record, if delimiters separate them."""
 
     def first_in(self, block: bytes, records: Records, start: int) -> OtherHeader | None:
-        """The first such line among the settled ones of a block, which begins at `start`."""
+        """The first such line among the settled ones of a block that begins at `start`."""
         found = [*self._in_records(block, records), *self._in_others(block, records)]
         at, line, detail = min(found, default=(0, 0, ""))
         return OtherHeader(start + at, line, detail) if found else None
 
     def _in_records(self, block: bytes, records: Records) -> Iterator[tuple[int, int, str]]:
-        """In records, sound or not: where it begins, its number, and what is other."""
+        """Search records, sound or not: position, line number and difference of the first."""
         text, fault = np.frombuffer(block, np.uint8), records.fault
         rows = self._lines.among(block, text, records.start, records.end)
         if fault.any():
-            # Another column may be the first of them.
+            # The first column may be another one.
             odd = np.flatnonzero(np.isin(fault, _OTHER_WIDTH))
             begun = self._lines.with_word(block, text, records.start[odd], records.end[odd])
             rows = np.union1d(rows, odd[begun])
@@ -111,7 +111,7 @@ class HeaderColumns:
         return long[[folded(name) in self.known for name in names]] if len(long) else _NONE
 
     def _other_behind(self, line: Sequence[str]) -> str | None:
-        """The same of a header behind the cells of a record, whose line had no end."""
+        """`_other` for a header that continues a record whose line lacks its end."""
         if not 0 < self.width < len(line):
             return None
         joined, fits = line[self.width - 1], sorted(self.known, key=len, reverse=True)
@@ -122,7 +122,7 @@ class HeaderColumns:
         return detail and f"behind a record whose line has no end, {detail}"
 
     def _in_others(self, block: bytes, records: Records) -> Iterator[tuple[int, int, str]]:
-        """The same in lines that are no records, as the feed says of them."""
+        """Search lines that the feed calls no records, as `_in_records` does."""
         lines = records.comments
         if not len(lines.start):
             return
@@ -136,10 +136,10 @@ class HeaderColumns:
                     break
 
     def _other(self, line: Sequence[str], *, hidden: bool) -> str | None:
-        """What is other in a line that is a header; None: it is none, or of the same columns.
+        """How a header's columns differ; None if the line is no header, or has the same columns.
 
-        One that is `hidden`, or may be a record of texts, has at least half as many columns: it may
-        be above other lines that are no records either.
+        One that is `hidden`, or may be a record of texts, needs at least half as many columns: it
+        may belong above other lines that are no records either.
         """
         found = [name.strip() for name in line[: last_named(line)]]
         names = tuple(map(folded, found))
@@ -168,7 +168,7 @@ class HeaderColumns:
     def _is_same(self, one: Sequence[str], other: Sequence[str]) -> bool:
         """Whether lines below either header are read alike.
 
-        Of a table each column is read, and of several rows a part of a name.
+        In a table every column is read, and each of several header rows is a part of a name.
         """
         if self.stated or len(self.rows) > 1 or len(one) != len(other):
             return one == other
@@ -176,7 +176,7 @@ class HeaderColumns:
         return all(a == b or read.isdisjoint((a, b)) for a, b in zip(one, other, strict=True))
 
     def _cells(self, line: bytes) -> Sequence[str]:
-        """The cells of a line; none of one that cannot be divided."""
+        """The cells of a line; empty if it cannot be divided."""
         text = line.decode(self.dialect.encoding, "replace").removeprefix(MARK)
         if self.divided:
             return self.divided(text)
@@ -186,7 +186,7 @@ class HeaderColumns:
             return ()
 
     def _is_header(self, names: Sequence[str]) -> bool:
-        """Whether these are names of columns; those of a table are any, but for some."""
+        """Whether these are column names; a table's may be any, except the stated ones."""
         filled = [*filter(None, names)]
         known, others = {*filled} & self.known, [one for one in filled if one not in self.known]
         if len(known) > 1 and not others:
@@ -203,7 +203,7 @@ class HeaderColumns:
         )
 
     def _is_no_record(self, names: Sequence[str]) -> bool:
-        """Whether several names stand where a number, a time or a code would."""
+        """Whether several names are in places of numbers, times or codes."""
         found = (self.no_text(place) for place, name in enumerate(names) if name in self.known)
         return not self.stated and sum(found) > 1
 
@@ -225,7 +225,7 @@ class HeaderColumns:
 
     @cached_property
     def _anywhere(self) -> bytes:
-        """A name that each header of a table has, where other ones stand in front of it."""
+        """A name in every header of a table, if other names come before it."""
         first = next(filter(None, self._folded_rows[0]), "") if self.stated else ""
         if not first or first in self.stated:
             return b""
@@ -240,7 +240,7 @@ def header_columns(
     fields: Sequence[str | None],
     dialect: Dialect,
 ) -> HeaderColumns:
-    """What tells a header of other columns than those of this line, or of the feed profile."""
+    """What recognises a header with other columns than this line's, or the feed profile's."""
     profile = reading.profile
     stated = frozenset(map(folded, profile.unpivot_keep or profile.unpivot_columns))
     value = frozenset({folded(profile.unpivot_value or "")})
@@ -276,7 +276,7 @@ def positioned_columns(
     dialect: Dialect,
     positions: CellRanges,
 ) -> HeaderColumns:
-    """The same of lines whose cells are at the positions that the feed profile says."""
+    """The same for lines with cells at the positions that the feed profile states."""
     stated = in_order(reading.profile.positions)
     read = frozenset(reading.names_of(table))
     return HeaderColumns(

@@ -1,4 +1,4 @@
-"""A header that is not the first record of a file: where it is, or why it was not read as one."""
+"""A header that is not the first record: where it is, or why it was not read as a header."""
 
 import re
 from collections.abc import Sequence
@@ -20,30 +20,30 @@ from schemas.counting import quantity
 from schemas.field import Table
 
 LINES_LOOKED_AT = 100
-"""How far below a first record that is no header one is looked for."""
+"""How many lines to search for a header below a first record that is none."""
 PRIVATE = re.compile(
     r"@|://|sig|token|key|secret|passw|pwd|credential|auth|login|jwt|sas", re.IGNORECASE
 )
-"""What is not quoted of a line that nobody knows the columns of."""
+"""Marks of texts that are not quoted from a line with unknown columns."""
 LOOKED_FOR = ("missing_header", "missing_column", "malformed_header", "empty_file")
 """Codes of refusals that another line may explain."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderSearch:
-    """Where the header of a file is looked for, and as what."""
+    """Where to look for the header of a file, and as which record."""
 
     content: Content
     dialects: Sequence[Dialect]
     table: Table | None
-    """The record kind that it has to be of; None: any."""
+    """The record kind it has to be of; None for any."""
     profile: Profile
     limits: Limits
 
     def line(self) -> int:
-        """Number of the line at which the header is looked for.
+        """Number of the line on which the header is looked for.
 
-        Where none is one, it is the line with most names that are known, if the first has none.
+        If no line is one, it is the line with most known names, provided that line 1 has none.
         """
         if self.profile.header_line != FOUND:
             return int(self.profile.header_line)
@@ -58,7 +58,7 @@ class HeaderSearch:
         return nearest if known[nearest] > 1 and not known[1] else 1
 
     def check_elsewhere(self, refusal: ExtractRefused) -> None:
-        """Raise `commented_header` or `text_before_header` where one of them explains a refusal."""
+        """Raise `commented_header` or `text_before_header` if one of them explains a refusal."""
         none_there = refusal.code in ("missing_header", "empty_file")
         if none_there or self.profile.header_line == FOUND:
             self._check_commented()
@@ -68,7 +68,7 @@ class HeaderSearch:
             self._check_further_down(refusal)
 
     def _check_further_down(self, refusal: ExtractRefused) -> None:
-        """Raise `missing_header` where no line looked at is like one, and the text goes on."""
+        """Raise `missing_header` if no line looked at resembles one and the text goes on."""
         head, final = next(heads(self.content, self.limits))
         lines = head.splitlines(keepends=True)
         looked_at = lines[:LINES_LOOKED_AT]
@@ -83,7 +83,7 @@ class HeaderSearch:
         raise refused("missing_header", self.content.name, line=1, found=found) from refusal
 
     def _known(self, lines: list[bytes]) -> bool:
-        """Whether a line that is looked at has two known names at least."""
+        """Whether a line looked at has at least two known names."""
         return any(
             self._names(number, lines, dialect).own().known() > 1
             for number, _ in self._but_comments(lines)
@@ -91,7 +91,7 @@ class HeaderSearch:
         )
 
     def _check_commented(self) -> None:
-        """Raise `commented_header` where a header begins as a comment, in its name or before it."""
+        """Raise `commented_header` if a header begins as a comment, with or before its name."""
         name, lines = self.content.name, self._lines()
         for number, line in self._numbered(lines):
             for sign in filter(line.startswith, self.profile.comment):
@@ -102,7 +102,7 @@ class HeaderSearch:
                         raise refused("commented_header", name, line=number, comment=repr(sign))
 
     def _check_text_before(self, refusal: ExtractRefused) -> None:
-        """Raise `text_before_header` where the first record is none, and one below is a header."""
+        """Raise `text_before_header` if the first record is no header but a line below is."""
         lines = self._lines()
         numbered = self._but_comments(lines, (refusal.line or 1) - 1)
         first: list[HeaderNames] = []
@@ -115,7 +115,7 @@ class HeaderSearch:
                         return
                 elif found := names.whole(self.table):
                     text = numbered[0][1].strip()
-                    # With as many cells as the header it may be a record, with a secret in it.
+                    # With as many cells as the header, it may be a record that holds a secret.
                     alike = any(len(one.names) == len(names.names) for one in first)
                     quotable = not (found.unquotable or alike or PRIVATE.search(text))
                     reads = f"It reads {shown(text, 60)!r}." if quotable else ""
@@ -134,7 +134,7 @@ class HeaderSearch:
         return head.splitlines(keepends=True)
 
     def _numbered(self, lines: Sequence[bytes], above: int = 0) -> list[tuple[int, str]]:
-        """The lines that are looked at behind so many others, as text, with their numbers."""
+        """The lines to look at below the first `above` ones, as text with their numbers."""
         some = lines[above : above + LINES_LOOKED_AT]
         texts = (line.decode(self.content.encoding, "replace").rstrip("\r\n") for line in some)
         return [*enumerate(texts, above + 1)]
@@ -144,7 +144,7 @@ class HeaderSearch:
         return [one for one in self._numbered(lines, above) if not one[1].startswith(comment)]
 
     def _names(self, number: int, lines: list[bytes], dialect: Dialect) -> HeaderNames:
-        """The names of what may be a header and begins on the line of a number."""
+        """The names of a possible header that begins on the line of this number."""
         names = cells(lines, number - 1, dialect)
         names = record_columns(names, unpivot_of(names, self.profile), self.profile)
         return HeaderNames(self.content.name, number, names, self.profile)

@@ -1,7 +1,7 @@
-"""The names of a header: which record kind they are of, which column is which field.
+"""The names of a header: which record kind they belong to, and which column is which field.
 
-What a name means depends on the kind, so each kind is matched with the names, and that of the best
-match is taken; then every name is checked by what it means for this kind.
+What a name means depends on the record kind. So the names are matched with each kind, the best
+match is taken, and then every name is checked by its meaning in that kind.
 """
 
 import re
@@ -25,23 +25,23 @@ from schemas.tables import DOCUMENTED, EXTRACTS, INSERT_BATCH_DATA, OWN
 
 _OWN_NAMES = {name.casefold() for name in OWN_COLUMNS}
 NAMES_SHOWN = 30
-# No field name begins like a number or a date, nor holds an @.
+# No field name begins like a number or a date, or contains an @.
 DATA_CELL = re.compile(r"[-+(]?[\s$€£]*[.,]?\d|.*@|(true|false|null|nan)$", re.IGNORECASE)
 
 
 _KNOWN, _FIELDS = "known names", "fields by name"
 MOST_KEPT = 1_000
-"""Headers that are kept as what they were found to be."""
+"""How many recognised headers are kept."""
 
 
 class Recognised(NamedTuple):
-    """What the names of a header mean."""
+    """The meaning of a header's names."""
 
     table: Table
     fields: tuple[str | None, ...]
-    """Per column the field it delivers."""
+    """The field that each column delivers."""
     sources: dict[str, tuple[int, ...]]
-    """Places of the columns that a field is made of."""
+    """Indices of the columns that a field is made of."""
 
 
 class _Match(NamedTuple):
@@ -49,7 +49,7 @@ class _Match(NamedTuple):
 
     table: Table
     present: set[str]
-    """Fields with a column, made of columns, or keys by the profile."""
+    """Fields that have a column, are made of columns, or are keys by the profile."""
     missing: list[str]
     """Fields that need a value and have none."""
 
@@ -65,25 +65,25 @@ class HeaderNames:
     names: tuple[str, ...]
     profile: Profile
     taken: bool = False
-    """Whether the file was imported with them: its record kind may be defined otherwise by now, and
-    they are mapped as far as it knows them, unchecked."""
+    """Whether the file was taken in with them: its record kind may have changed since, so they are
+    mapped as far as the kind knows them, unchecked."""
 
     @property
     def _folded(self) -> tuple[str, ...]:
         return tuple(map(folded, self.names))
 
     def known(self) -> int:
-        """How many names are fields of any record."""
+        """How many of the names are fields of any record."""
         ours = known_names(self.profile)
         return sum(1 for name in self._folded if name in ours)
 
     def own(self) -> "HeaderNames":
-        """Those of the line itself, without the columns that lines above say."""
+        """The names of the line itself, without the columns that lines above state."""
         above = len(self.profile.carried_names)
         return replace(self, names=self.names[: len(self.names) - above])
 
     def whole(self, table: Table | None) -> Table | None:
-        """The record whose whole header this is; None: it is none."""
+        """The record whose complete header this is; None if it is none."""
         if self.known() < 2:
             return None
         try:
@@ -95,9 +95,9 @@ class HeaderNames:
         return table
 
     def recognised(self, table: Table | None) -> Recognised:
-        """The record and the fields of a header, after every check that concerns its names.
+        """The record and the fields of a header, after every check on its names.
 
-        `table` is the one that it has to be; None: the names tell.
+        `table` is the required record; None if the names tell.
         """
         key = (table and table.name, self.names, self.taken)
         found: Recognised | None = self.profile.recognised.get(key)
@@ -116,7 +116,7 @@ class HeaderNames:
         return found
 
     def fields_of(self, table: Table) -> tuple[str | None, ...]:
-        """Per column the field it delivers, after every check that concerns names."""
+        """The field that each column delivers, after every check on the names."""
         by_name = self._fields_by_name(table)
         fields = tuple(map(by_name.get, self._folded))
         if not self.taken:
@@ -130,7 +130,7 @@ class HeaderNames:
         return fields
 
     def sources_of(self, table: Table) -> dict[str, tuple[int, ...]]:
-        """Places of the columns that a field is made of."""
+        """Indices of the columns that a field is made of."""
         places = {name: place for place, name in enumerate(self._folded)}
         return {
             name: tuple(places[folded(one)] for one in columns)
@@ -139,23 +139,23 @@ class HeaderNames:
         }
 
     def names_of(self, table: Table) -> set[str]:
-        """Folded names that a column of such a record may have; not those that lines above say."""
+        """Folded names that columns of such a record may have, without those from lines above."""
         above = map(folded, self.profile.carried_names)
         return {*_fields_by_name(table, self.profile), *self._other_names()} - {*above}
 
     def meant_of(self, table: Table) -> dict[str, str]:
-        """By folded name the field that such a column is, where this header has one of it."""
+        """Folded name -> the field of such a column, except fields this header has twice."""
         by_name = _fields_by_name(table, self.profile)
         here = Counter(by_name[name] for name in {*self._folded} & by_name.keys())
         return {name: of for name, of in by_name.items() if here[of] < 2}
 
     def place_of(self, own: str) -> int | None:
-        """Where a column of our own is."""
+        """Index of a column of our own."""
         names = enumerate(self.names)
         return next((place for place, name in names if name.casefold() == own.casefold()), None)
 
     def is_no_text(self, table: Table, fields: Sequence[str | None], place: int) -> bool:
-        """Whether the value of a column is its whole text: a number, a time, a code."""
+        """Whether a column's value is its whole text: a number, a time or a code."""
         if place >= len(fields):
             return False
         name = folded(self.names[place])
@@ -167,7 +167,7 @@ class HeaderNames:
         )
 
     def _check_is_header(self, table: Table | None) -> None:
-        # What lines above say is in the profile, and makes no line a header.
+        # Columns stated in lines above come from the profile and make no line a header.
         own = self.own()
         known = own.known()
         data = [place for place, name in enumerate(own.names, 1) if DATA_CELL.match(name)]
@@ -177,19 +177,19 @@ class HeaderNames:
             found = own._names_beside_data(data, table) if known else ""
             raise self._refused("missing_header", found=found)
         if known == 0:
-            # What is no header may be a record with secrets: only near misses are shown.
+            # A line that is no header may be a record with secrets: only near misses are shown.
             columns = ", ".join(self._match(table).missing) if table else "all"
             raise self._refused("missing_column", columns=columns, found=own._near_misses())
 
     def _has_what_is_needed(self, table: Table | None) -> bool:
-        """Whether all fields are here that this record needs, or any that needs some."""
+        """Whether this record, or any with required fields, has all of its required fields here."""
         if table:
             return not self._match(table).missing
         needing = (one for one in EXTRACTS.values() if any(of.needs_value for of in one.delivered))
         return any(not self._match(one).missing for one in needing)
 
     def _names_beside_data(self, data: Sequence[int], table: Table | None) -> str:
-        """What of a line is a name, and which columns are none: it may be a record with secrets."""
+        """Which cells are names and which are values; the values may hold secrets, so no text."""
         names = [name for name in self.names if folded(name) in known_names(self.profile)]
         missing = self._match(table).missing if table else []
         lacking = f", and {listed(missing)} {agree(len(missing), 'is', 'are')} missing"
@@ -200,10 +200,10 @@ class HeaderNames:
         )
 
     def _recognise(self) -> Table:
-        """The record most of whose fields are here; of several, the one they cover best.
+        """The record with most fields here; among equals, the one they cover best.
 
-        One of our own kinds only where it is no documented record, and has all its columns: what a
-        file is must not change because somebody defines a kind.
+        An own kind only if it is no documented record and all its columns are here: defining a kind
+        must not change what a file is.
         """
         try:
             table = self._documented_kind()
@@ -222,7 +222,7 @@ class HeaderNames:
         return best.table
 
     def _own_kind(self, refusal: ExtractRefused) -> Table:
-        """The one of our own kinds whose header this is; else `refusal`, or what names a nearer."""
+        """The own kind whose header this is; else raise `refusal`, or that of a nearer own kind."""
         whole = [table for table in OWN.tables.values() if self._is_all_of(table)]
         if len(whole) == 1:
             return whole[0]
@@ -254,8 +254,8 @@ class HeaderNames:
     def _fields_by_name(self, table: Table) -> dict[str, str]:
         """The field of each folded name.
 
-        Where other columns are ignored, a field's own name is one of them if another column that is
-        mapped to the field is there.
+        If unknown columns are ignored, a field's own name is ignored too once another column is
+        mapped to the field.
         """
         by_name = _fields_by_name(table, self.profile)
         if self.profile.unknown_columns != "ignore":
@@ -265,7 +265,7 @@ class HeaderNames:
         return {name: of for name, of in by_name.items() if name in mapped or of not in delivered}
 
     def _other_names(self) -> set[str]:
-        """Folded names of columns that are known, and no field of their own."""
+        """Folded names of columns that are known but no fields of their own."""
         parts = chain.from_iterable(self.profile.sources.values())
         looked_at = (*parts, *self._filter_columns(), *self.profile.fill_sources)
         return {*_OWN_NAMES, *map(folded, looked_at)}
@@ -275,7 +275,7 @@ class HeaderNames:
         return list(dict.fromkeys([*self.profile.leave_out, *self.profile.keep_only]))
 
     def _check_duplicates(self, fields: Sequence[str | None]) -> None:
-        """Refuse what is in several columns: fields, and other names that are known."""
+        """Refuse fields and other known names that occur in several columns."""
         known = self._other_names()
         first = {folded(name): name for name in reversed(self.names)}
         of_fields = Counter(filter(None, fields))
@@ -306,7 +306,7 @@ class HeaderNames:
             raise self._refused("duplicate_column", columns=", ".join(both), found=found)
 
     def _check_profile_columns(self, table: Table, fields: Sequence[str | None]) -> None:
-        """Refuse a file without columns that the profile maps, fills, or makes fields of."""
+        """Refuse a file that lacks columns the profile maps, fills, or makes fields of."""
         profile, names = self.profile, set(self._folded)
         mapped = {theirs: ours for theirs, ours in profile.columns.items() if ours in table.columns}
         found_fields = {ours for theirs, ours in mapped.items() if folded(theirs) in names}
@@ -349,7 +349,7 @@ class HeaderNames:
         ]
         of_record = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
         if self.profile.unpivots and (value := self.profile.unpivot_value) in unknown:
-            # All records of a line would have the value of a column that is kept.
+            # Otherwise all records of a line would have the value of a kept column.
             found = (
                 f"No field is made of it, and it is unpivot.value of the feed profile. {of_record}"
             )
@@ -396,9 +396,9 @@ class HeaderNames:
 
 
 def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
-    """The field of each name, folded: the profile's mapping outweighs the field's own name.
+    """The field of each folded name; the profile's mapping overrides a field's own name.
 
-    Each header is matched with every record kind, so it is made once.
+    Built only once per record kind, because each header is matched with all of them.
     """
     columns = table.columns
     found: dict[str, str] | None = profile.recognised.get((_FIELDS, columns))
@@ -413,7 +413,7 @@ def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
         and field not in profile.keys
     }
     named = own | {theirs: ours for theirs, ours in mapped.items() if ours in columns}
-    # A field that is made of columns is in the first of them, unless that is a field of its own.
+    # A field made of several columns is in the first, unless that is a field of its own.
     first = {
         folded(made_of[0]): name
         for name, made_of in reversed([*profile.sources.items()])
@@ -424,7 +424,7 @@ def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
 
 
 def known_names(profile: Profile) -> frozenset[str]:
-    """Folded names of columns that are a field of any record, or our own."""
+    """Folded names of columns that are fields of any record, or our own."""
     if found := profile.recognised.get(_KNOWN):
         return cast("frozenset[str]", found)
     tables = (_fields_by_name(table, profile) for table in EXTRACTS.values())

@@ -1,4 +1,4 @@
-"""Headers of files that begin alike: what the same first line says is found out once."""
+"""Headers of files that begin alike: an equal first line is recognised only once."""
 
 from collections.abc import Hashable
 
@@ -14,13 +14,13 @@ _OF_TEXT = (
     *("unpivot_keep", "unpivot_columns", "comment", "skip_lines", "escape", "quote", "blanks"),
     "fill_columns",
 )
-"""What a profile says of where a header is and how its text is read."""
+"""Keys of a profile about where a header is and how its text is read."""
 
 
 class KnownHeaders:
-    """Reads the headers of files by one profile; those that begin with a known line are known.
+    """Reads the headers of files by one profile, and remembers them by their first line.
 
-    `taken`: they were judged when the files were taken in.
+    `taken`: the headers were judged when the files were taken in.
     """
 
     def __init__(self, profile: Profile, limits: Limits, *, taken: bool = False) -> None:
@@ -43,7 +43,7 @@ class KnownHeaders:
         return found
 
     def _line(self, content: Content) -> bytes | None:
-        """The first line, where that is the header, and whatever follows it changes nothing."""
+        """The first line, if that is the header and nothing after it matters; else None."""
         if not self._by_line or content.held is None or content.transcoded:
             return None
         line, ended, _ = content.held[content.mark_bytes :].partition(b"\n")

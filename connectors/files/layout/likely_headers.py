@@ -1,4 +1,4 @@
-"""Lines that may be headers: those that begin with the name of a column, or have some."""
+"""Finding lines that may be headers: they begin with the name of a column, or hold several."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ from connectors.files.text.bitmask import Bytes, Flags, Places
 from connectors.files.text.dialect import Dialect
 
 MARK = "\ufeff"
-"""Begins a text that was put behind another."""
+"""The mark at the beginning of a text that was appended to another."""
 _END = 0
-"""Stands for all that may be behind the last sign of a name."""
+"""Stands for any byte that may follow the last letter of a name."""
 _LEAD, _NAME = 1, 2
 _NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
 class LikelyHeaders:
-    """Finds them among all lines of a block, nearly none of which is one."""
+    """Finds possible headers among all lines of a block, hardly any of which is one."""
 
     spelled: frozenset[str]
-    """Names of columns."""
+    """Names of columns as they are spelled."""
     stated: frozenset[str]
-    """Of a table: the folded names that each header of it has, whatever the others are."""
+    """For a table: the folded names that each of its headers has, whatever the others are."""
     anywhere: bytes
-    """One of these as it is written, where others stand in front of it."""
+    """One of these as written, if other names come before it."""
     dialect: Dialect
     width: int
-    """How many cells a record has, where signs between them tell."""
+    """Number of cells of a record, if delimiters separate them."""
 
     def among(self, block: bytes, text: Bytes, start: Places, end: Places) -> Places:
-        """Which lines may be one: those that begin with a name, as nearly none does."""
+        """Which lines may be headers; hardly any line begins with a name."""
         if not len(start):
             return _NONE
         if self.anywhere:
@@ -61,16 +61,16 @@ class LikelyHeaders:
             for name, of in signs.names[pair].items():
                 named, behind = self._with_name(text, rows[of_pair], at[of_pair], end, name)
                 if of not in self.stated:
-                    # Behind it is another name, and no number; but for a table's, which may be any.
+                    # After it comes another name and no number, except in a table, with any names.
                     word = np.maximum(signs.word, signs.kind)
                     named = named[self._begun(block, text, behind, end[named], word)[0]]
                 found[named] = True
         return np.flatnonzero(found)
 
     def _with_names_behind(self, block: bytes, text: Bytes, start: Places, end: Places) -> Places:
-        """The lines that begin with any word, and have more names of columns than other texts.
+        """The lines that begin with any word and have more names of columns than other texts.
 
-        Each is taken for as many cells as a record has.
+        Each is assumed to have as many cells as a record.
         """
         signs, sign, last = self._signs, self.dialect.delimiter[-1], len(text) - 1
         if not self.width:
@@ -108,7 +108,7 @@ class LikelyHeaders:
     def _begun(
         self, block: bytes, text: Bytes, start: Places, end: Places, kinds: Bytes
     ) -> tuple[Places, Places]:
-        """The lines whose first sign of a text may be that of a name, and where it stands."""
+        """The lines whose first letter may be that of a name, and where it is."""
         if not len(start):
             return _NONE, _NONE
         rows, at = np.arange(len(start)), start
@@ -131,7 +131,7 @@ class LikelyHeaders:
         return np.concatenate(found_rows), np.concatenate(found_at)
 
     def _sign(self, text: Bytes, at: Places, end: Places) -> Bytes:
-        """The folded sign at a place; behind the line, what ends a name."""
+        """The folded byte at a position; after the line, the one that ends a name."""
         found = self._signs.fold[text[np.minimum(at, len(text) - 1)]]
         found[at >= end] = _END
         return found
@@ -139,7 +139,7 @@ class LikelyHeaders:
     def _with_name(
         self, text: Bytes, rows: Places, at: Places, end: Places, name: bytes
     ) -> tuple[Places, Places]:
-        """The lines that have a name at a place, and where what is behind it begins."""
+        """The lines that have a name at a position, and where the text after it begins."""
         for place, sign in enumerate(name):
             if not len(rows):
                 break
@@ -149,7 +149,7 @@ class LikelyHeaders:
         return self._as_cell(text, rows, at, end) if self.width else (rows, at)
 
     def _as_cell(self, text: Bytes, rows: Places, at: Places, end: Places) -> tuple[Places, Places]:
-        """Those of them behind which only blanks stand in the cell; not where a text goes on."""
+        """Of these lines, those whose cell has only blanks after the name."""
         behind, (blanks, ends) = at, self._around
         while len(rows):
             sign = text[np.minimum(behind, len(text) - 1)]
@@ -161,7 +161,7 @@ class LikelyHeaders:
         return rows[within], at[within]
 
     def _holding(self, block: bytes, start: Places) -> Places:
-        """The lines with a name anywhere in them."""
+        """The lines with the name anywhere in them."""
         places, at = list[int](), block.find(self.anywhere)
         while at >= 0:
             places.append(at)
@@ -175,7 +175,7 @@ class LikelyHeaders:
 
     @cached_property
     def _around(self) -> tuple[Flags, Flags]:
-        """By sign: whether it is a blank, and whether it ends a cell."""
+        """By byte: whether it is a blank, and whether it ends a cell."""
         blanks, ends = np.zeros((2, 256), np.bool_)
         ends[[*self.dialect.delimiter, *self.dialect.quote, *b"\r\n"]] = True
         blanks[[*b" \t"]] = True
@@ -191,20 +191,20 @@ class _Signs(NamedTuple):
     """How lines begin that may be headers."""
 
     kind: Bytes
-    """By sign: whether one may be in front of a name, or its first."""
+    """By byte: whether it may come before a name, or be its first one."""
     word: Bytes
-    """The same of any name that does not begin as a number does."""
+    """The same for any word that does not begin like a number."""
     fold: Bytes
-    """By sign: the one as which it counts."""
+    """By byte: the one it counts as in comparisons."""
     pairs: Flags
-    """By two folded signs: whether a name begins so."""
+    """By two folded bytes: whether a name begins with them."""
     names: Mapping[int, Mapping[bytes, str]]
-    """By the same, the names, as such signs and what ends them; and each as names are compared."""
+    """By the same two, the names as folded bytes with an end mark -> the folded name."""
 
 
 @lru_cache(16)
 def _signs_of(spelled: frozenset[str], delimiter: bytes, quote: bytes, encoding: str) -> _Signs:
-    """How lines begin with one of these names; files of one feed have the same."""
+    """How lines with one of these names begin; cached, as files of one feed have the same names."""
     between = {*delimiter, *quote, *b" \t"}
     fold = np.arange(256, dtype=np.uint8)
     fold[ord("A") : ord("Z") + 1] += ord("a") - ord("A")

@@ -1,4 +1,4 @@
-"""Names of columns that look like others, and have other characters."""
+"""Column names that look like others but consist of other characters."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from schemas.life import UNSEEN
 
 
 def look_alikes(wanted: Iterable[str], there: Iterable[str]) -> str:
-    """What is said of wanted names that only look like ones that are there; empty: none does."""
+    """A sentence about wanted names that only look like present ones; empty if there are none."""
     found = {_looks(name): name for name in there}
     alike = [found[_looks(name)] for name in wanted if _looks(name) in found]
     if not alike:

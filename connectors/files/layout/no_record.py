@@ -1,4 +1,4 @@
-"""Why a line behind the header of a file is in no record."""
+"""Why a line after the header of a file is in no record."""
 
 import re
 
@@ -10,14 +10,14 @@ from connectors.printable import shown
 
 BLOCK_BYTES = 1 << 20
 KEPT_BYTES = 1 << 22
-"""Of a longer line the rest is not looked at."""
+"""The rest of a longer line is not looked at."""
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 def why_no_record(
     content: Content, header: Header, number: int, block_bytes: int = BLOCK_BYTES
 ) -> str:
-    """What the line of a number is, which is in no record: as the reader of records decides it."""
+    """What a line in no record is, decided as the reader of records does."""
     start, line = _line(content, number, block_bytes)
     text = decoded(line, header.dialect.encoding)
     if header.footer and start >= header.footer.start:
@@ -35,10 +35,10 @@ def why_no_record(
 
 
 def _line(content: Content, number: int, block_bytes: int) -> tuple[int, bytes]:
-    """Where the line of a number begins, and its bytes without its end."""
+    """Where the line with a number begins, and its bytes without the line end."""
     line, start, at, text, before = 1, content.text_start, content.text_start, b"", b""
     for block in blocks(content, content.text_start, block_bytes):
-        # The line end of Windows may be cut.
+        # A CRLF may be cut between two blocks.
         begin = int(before == b"\r" and block.startswith(b"\n"))
         start += begin if at == start else 0
         for end in _LINE_END.finditer(block, begin):

@@ -1,4 +1,4 @@
-"""How a file of rows is written that are delivered again: so that the same profile reads it."""
+"""How rows are written to a file for redelivery, so that the same profile reads it."""
 
 import codecs
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from connectors.files.text.dialect import Dialect
 
 @dataclass(frozen=True, slots=True)
 class RowsFile:
-    """How rows are written out again, as far as can be in the way that they were delivered."""
+    """How rows are written out again, as close as possible to the way they were delivered."""
 
     dialect: Dialect
     says_encoding: bool = False
-    """Whether it has to say that it is UTF-8, because its profile states another encoding."""
+    """Whether the file has to state that it is UTF-8, because its profile states otherwise."""
     says_delimiter: bool = False
-    """Whether it has to say what its delimiter is, as the delivered file did."""
+    """Whether the file has to state its delimiter, as the delivered file did."""
 
     @property
     def beginning(self) -> bytes:
-        """What stands before its header."""
+        """The bytes before its header."""
         mark = codecs.BOM_UTF8 if self.says_encoding else b""
         return mark + (b"sep=" + self.dialect.delimiter + b"\r\n" if self.says_delimiter else b"")
 
@@ -31,8 +31,8 @@ def rows_file_of(
 ) -> RowsFile:
     """How rows of this content are written out again.
 
-    `delivered` is None where its signs are no signs of a text: cells of a workbook, or of columns
-    with nothing between them. `of_profile` are the dialects that the profile reads a text in.
+    `delivered` is None if the delivered cells have no delimiters of a text: those of a workbook, or
+    of fixed-width columns. `of_profile` are the dialects in which the profile reads a text.
     """
     encodings = {canonical_encoding(profile.encoding or "utf-8"), content.delivered_encoding}
     dialect = delivered or of_profile[0]

@@ -8,16 +8,16 @@ from connectors.printable import shown
 from schemas.counting import first_of
 
 SPREAD, KEPT = "spread", "kept"
-"""Above how many columns a title stands: up to the next one, or above its own alone."""
+"""How far a title extends: up to the next one, or only above its own column."""
 _NAMED = 5
-"""Columns that a refusal names."""
+"""How many columns a refusal names."""
 
 
 def with_titles(columns: Sequence[Sequence[str]], stated: int | str) -> list[tuple[str, ...]]:
-    """The names of columns from top to bottom, each with the titles that stand above it.
+    """The names of columns from top to bottom, each with the titles above it.
 
-    A title ends where a cell of its row or of one above has a text of its own, or behind as many
-    columns as are stated; and a column without a name below is none of a title.
+    A title ends where a cell of its row, or of one above, has a text of its own, or after `stated`
+    columns. A column without a name below has no title.
     """
     found: list[tuple[str, ...]] = []
     most = stated if isinstance(stated, int) else len(columns)
@@ -32,9 +32,9 @@ def with_titles(columns: Sequence[Sequence[str]], stated: int | str) -> list[tup
 
 
 def check_titles(extract: str, line: int, rows: Sequence[Sequence[str]]) -> None:
-    """Refuse a header whose last title would be spread over more columns than any other.
+    """Refuse a header whose last title would spread over more columns than any other.
 
-    Nothing says where it ends. Raises ExtractRefused: untitled_columns.
+    Nothing shows where that title ends. Raises ExtractRefused: untitled_columns.
     """
     columns = [*zip_longest(*rows, fillvalue="")]
     for row in range(len(rows) - 1):

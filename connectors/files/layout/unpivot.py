@@ -1,7 +1,7 @@
-"""One line to several records: of a table with a column per currency, month or account.
+"""Turning each line of a table with a column per currency, month or account into several records.
 
-The columns that are kept stand in each record of a line, beside the name of one other column and
-the cell below it.
+Each record repeats the kept columns of its line, with the name of one other column and the cell
+below it.
 """
 
 from collections import Counter
@@ -18,17 +18,17 @@ from schemas.field import Kind
 
 @dataclass(frozen=True, slots=True)
 class Unpivot:
-    """What the columns of a table become, by their places."""
+    """The conversion of a table's columns, by their indices."""
 
     width: int
-    """How many cells a line has."""
+    """Number of cells in a line."""
     kept: tuple[int, ...]
     labels: tuple[tuple[int, str], ...]
-    """The others, each with its name."""
+    """The other columns, each with its name."""
     null: tuple[str, ...]
     """Texts of a cell that holds no value."""
     blanks_dropped: bool
-    """Whether blanks around it are dropped before."""
+    """Whether the blanks around a cell are dropped first."""
     empty_text: bool = False
     """Whether `""` is a value: the empty text."""
     nameless: tuple[int, ...] = ()
@@ -36,7 +36,7 @@ class Unpivot:
 
 
 def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
-    """How lines under these names become records; None: they are no table of this feed."""
+    """How lines below these names become records; None if they are no table of this feed."""
     if not profile.unpivots:
         return None
     places = {folded(name): place for place, name in enumerate(names)}
@@ -51,7 +51,7 @@ def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
     field = _field_of(profile, profile.unpivot_value or "")
     written = written_of(profile, field)
     null, dropped = tuple(written["null"]), written["blanks"] == "dropped"
-    is_usual = null == DEFAULT.null  # A bare empty cell alone.
+    is_usual = null == DEFAULT.null  # Only a bare empty cell.
     is_text = kinds_of(profile, field) == {Kind.STRING}
     return Unpivot(
         width=len(names),
@@ -67,7 +67,7 @@ def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
 def check_unpivots(
     extract: str, line: int, names: Sequence[str], unpivot: Unpivot | None, profile: Profile
 ) -> None:
-    """Refuse a table without the columns that its profile names, or with one of them twice.
+    """Refuse a table that lacks a column its profile names, or has one of them twice.
 
     Raises ExtractRefused: missing_column, duplicate_column, inconsistent_columns.
     """

@@ -1,1 +1,1 @@
-"""Feed profiles: what files of one sender are like, read from TOML and proven to make sense."""
+"""Feed profiles: properties of one sender's files, read from TOML and checked for sense."""

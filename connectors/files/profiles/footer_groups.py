@@ -1,4 +1,4 @@
-"""Groups of a footer: a total may stand in several cells, as an amount beside its mark."""
+"""Groups of a footer; a total may be in several cells, such as an amount beside its sign."""
 
 import re
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ _NUMBERED = re.compile(r"(?P<field>[A-Za-z0-9]+)_(?P<number>[2-9])")
 
 
 def field_of_group(group: str) -> tuple[str, int]:
-    """Of which field a group holds a total, and which of its cells."""
+    """The field whose total a group holds, and the number of its cell."""
     match = _NUMBERED.fullmatch(group)
     return (match["field"], int(match["number"])) if match else (group, 1)
 
 
 def joined_groups(groups: Groups, fields: Mapping[str, Mapping[str, Any]]) -> Groups:
-    """The groups of each field as one, joined as the cells of its columns are."""
+    """One text per field, its groups joined as the cells of its columns are."""
     cells: dict[str, list[str | None]] = {}
     for group in sorted(groups, key=lambda one: field_of_group(one)[1]):
         cells.setdefault(field_of_group(group)[0], []).append(groups[group])

@@ -1,4 +1,4 @@
-"""Feed profiles: what one sender's files are like, one small TOML file per feed."""
+"""Feed profiles: the properties of one sender's files, in one small TOML file per feed."""
 
 import hashlib
 import json
@@ -20,162 +20,160 @@ from schemas.field import Kind, Table
 from schemas.made_keys import MadeKey
 
 BY_KEY = "by_key"
-"""What the equal rows of a feed are that does not say it."""
+"""The value of `repeats` for a feed that does not state it."""
 ROWS = "rows"
-"""In the pattern of a footer: how many records there are."""
+"""Footer group with the number of records."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """How one feed writes its extracts; every default is what the document's own form needs."""
+    """How one feed writes its extracts; the defaults fit the form in the service document."""
 
     feed: str = "default"
     record: str | None = None
-    """Name of the record kind; None: recognised by the header."""
+    """Name of the record kind; None if the header tells it."""
     delimiter: str | None = None
-    """None: recognised by the header."""
+    """None if the header tells it."""
     quote: str = '"'
     escape: str | None = None
-    """The sign before one that means nothing, or that stands for another: a backslash."""
+    """The sign that escapes the next one: a backslash."""
     comment: tuple[str, ...] = ()
-    """What lines begin with that are no records."""
+    """Beginnings of lines that are no records."""
     skip_lines: tuple[str, ...] = ()
-    """Patterns of whole lines behind the header that are no records."""
+    """Patterns of whole lines after the header that are no records."""
     encoding: str | None = None
     header_line: int | str = 1
     """Number of the line the header begins on, or `FOUND`; blank lines before it do not matter."""
     header_lines: int = 1
-    """Records the names of columns are made of, one below the other."""
+    """How many records make up the column names, one below the other."""
     header_titles: int | str = "kept"
-    """Above how many columns a title stands: its own, `kept`; all up to the next one, `spread`; or
-    so many at most."""
+    """How many columns a title stands above: its own, `kept`; all up to the next title, `spread`;
+    or at most this many."""
     unnamed_columns: int = 0
-    """Cells that each record has behind those that the header names."""
+    """How many cells each record has after those that the header names."""
     footer: tuple[str, ...] = ()
     """Patterns of lines at the end that are no records; their groups are totals."""
     totals: str = "all"
-    """Which rows are in the totals of a footer or a manifest: `all`, or `kept`, not left out."""
+    """Which rows the totals of a footer or manifest count: `all`, or `kept`, those not left out."""
     sheet: str | int | None = None
-    """Of a workbook: name or number of the sheet that is read; None: the only one that is shown."""
+    """Name or number of the sheet to read in a workbook; None for the only visible one."""
     formulas: str = "computed"
-    """Of a workbook: which values of formulas are read, `computed`, or all that were `saved`."""
+    """Which formula values are read in a workbook: `computed`, or all that were `saved`."""
     positions: Mapping[str, str] = field(default_factory=dict)
-    """Where the cells of a line are that has nothing between them, by column: `1-10`."""
+    """Positions of the cells in lines without delimiters, by column: `1-10`."""
     names: tuple[str, ...] = ()
-    """What the columns of files without a header are called, in their order."""
+    """Column names of files without a header, in their order."""
     first_line: int = 1
-    """Number of the line of the first record, where files have no header."""
+    """Number of the line of the first record, in files without a header."""
     position_unit: str | None = None
-    """What positions count, `characters` or `bytes`; None: characters."""
+    """What positions count, `characters` or `bytes`; None for characters."""
     short_lines: str = "refused"
-    """Whether such a line may lack the blanks at its end: `refused`, or `filled`."""
+    """Whether a line with positions may lack the blanks at its end: `refused`, or `filled`."""
     unpivot_keep: tuple[str, ...] = ()
-    """Columns that stand in each record of a line, where each other one makes a record; or ..."""
+    """Columns repeated in each record of a line while every other column makes a record, ..."""
     unpivot_columns: tuple[str, ...] = ()
-    """... columns that make a record each, beside the others."""
+    """... or else the columns that make a record each."""
     unpivot_name: str | None = None
-    """What the column is called that says which of them a record is of."""
+    """Name of the new column that says which of them a record is of."""
     unpivot_value: str | None = None
-    """What the column is called that has its cell."""
+    """Name of the new column with that column's cell."""
     fill_columns: Mapping[str, str] = field(default_factory=dict)
-    """Columns that only the first record of a group has, and what the filled ones are called."""
+    """Columns that only the first record of a group has, with the names of the filled columns."""
     fill_group: str | None = None
-    """The column that tells the groups."""
+    """The column that tells groups apart."""
     fill_end: tuple[str, ...] = ()
-    """Patterns of its cells that begin none, and end the one above."""
+    """Patterns of its cells that begin no group and end the one above."""
     blanks: str = "kept"
     """Whether blanks around a cell are part of it: `kept`, or `dropped`."""
     decimal: str = "."
     thousands: str | None = None
     groups: str = "thousands"
-    """Which digits that sign stands between: a name of `GROUPS`."""
+    """Between which digits the thousands sign stands: a name of `GROUPS`."""
     negative: tuple[str, ...] = NEGATIVE
     """Examples of how minus one is written."""
     positive: tuple[str, ...] = POSITIVE
     currency: tuple[str, ...] = ()
-    """Examples of one with a sign or code of a currency."""
+    """Examples of how one is written with the sign or code of a currency."""
     percent: str | None = None
-    """What a number with a percent sign means: a `share`, or percentage `points`."""
+    """Meaning of a number with a percent sign: a `share`, or percentage `points`."""
     implied_decimals: int = 0
-    """How many of a number's last digits are decimals that no sign stands before."""
+    """How many of a number's last digits are decimals although no decimal sign is written."""
     decimals: int | None = None
-    """How many digits a number has behind its decimal sign at most; None: any number."""
+    """Most digits after a number's decimal sign; None for any number."""
     zero: tuple[str, ...] = ()
     """Texts without a digit that stand for zero, in amounts and other numbers with decimals."""
     sign: str = BESIDE
-    """Where the sign of an amount, or another number with decimals, is."""
+    """Where the sign of an amount, or of another number with decimals, is."""
     width: str = "kept"
-    """What full-width signs in numbers and times are: other signs, `kept`, or the usual, `folded`.
-    """
+    """Meaning of full-width signs in numbers and times: `kept`, or `folded` to the usual ones."""
     date_format: str | tuple[str, ...] | None = None
-    """In directives of `datetime.strptime`, or a name of `EPOCHS`, or several of them, of which
-    each time is written in one; None: ISO 8601."""
+    """Directives of `datetime.strptime`, a name of `EPOCHS`, or several, one of which fits each
+    time; None for ISO 8601."""
     months: tuple[str, ...] = ()
-    """What the months are called; none: in English."""
+    """Names of the months; empty for English ones."""
     year_zero: int = 0
-    """Which year of ours the feed writes as 0, where it counts in an era or another calendar."""
+    """The year that the feed writes as 0 if it counts years in an era or another calendar."""
     date_zeros: str = "kept"
     """Whether the feed writes the leading zeros of a date's digits: `kept`, or `dropped`."""
     offset: str | None = None
-    """What a time without offset means: `+01:00` or `Z`."""
+    """Offset of times that are written without one: `+01:00` or `Z`."""
     zone: str | None = None
-    """What a time without offset means: an IANA zone."""
+    """IANA zone of times that are written without an offset."""
     zones: Mapping[str, str] = field(default_factory=dict)
-    """What the names of zones mean that stand for `%Z`: an offset, or an IANA zone."""
+    """Meanings of the zone names that stand for `%Z`: an offset, or an IANA zone."""
     null: tuple[str, ...] = ("",)
-    """Texts that stand for no value, in quotes or not; the default alone leaves `""` a text."""
+    """Texts that stand for no value, quoted or not; only the default leaves `""` a text."""
     true: tuple[str, ...] = ()
     false: tuple[str, ...] = ()
-    """Words for true and false, in any case; none: True and False, 1 and 0."""
+    """Words for true and false, in any case; if empty, True and False, 1 and 0."""
     unknown_columns: str = "refuse"
     tenant: int | None = None
-    """The one tenant the batch may write."""
+    """The only tenant the batch may write."""
     inner_record: str | None = None
     """Kind of the records inside insert-batch data."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Our field by their column name."""
+    """Our field, by the sender's column name."""
     fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Field -> keys of `OF_FIELD`: how it is written, where that is another way than the rest,
-    and what it is made of, where that is not one column of its name."""
+    """Field -> keys of `OF_FIELD`: how it is written, if differently from the rest, and what it is
+    made of, if not of one column with its name."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Fields the sender does not deliver, with their text in every row."""
     leave_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By column the cells whose rows are kept and counted, but neither checked nor applied."""
+    """By column: cells whose rows are kept and counted, but neither checked nor applied."""
     keep_only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By column the cells of rows that are taken; all other rows are left out as well."""
+    """By column: cells whose rows are taken; all other rows are left out as well."""
     duplicate: str = "conflict"
     repeats: str = BY_KEY
-    """What rows with one key are that are equal: `superseded` but for one, or all in `conflict`.
-    `BY_KEY`: the latter where their key is made of other fields; of a correction what its delivery
-    says."""
+    """What equal rows with one key are: `superseded` except one, or all in `conflict`. `BY_KEY`:
+    the latter if their key is made of other fields; in a correction, as its delivery states."""
     reference: str = "flag"
     complete: bool = False
-    """Whether a delivery brings every record it refers to: what it does not bring is rejected."""
+    """Whether a delivery brings every record it refers to; references to others are rejected."""
     budget_errors: int | None = None
-    """Rejected rows above which the batch is held; None: no limit."""
+    """Number of rejected rows above which the batch is held; None for no limit."""
     budget_rate: float | None = None
-    """Rejected share of the rows, 0 to 1, above which the batch is held; None: no limit."""
+    """Rejected share of the rows, 0 to 1, above which the batch is held; None for no limit."""
     budget_read: float | None = None
-    """Share of the rows that has to be neither rejected nor left out; None: none has to."""
+    """Least share of the rows that are neither rejected nor left out; None for no limit."""
     push: bool = False
-    """Whether what is applied goes on to the service."""
+    """Whether applied rows go on to the service."""
     keep: str = "text"
-    """What of a clean row's text is kept in the database: `text`, or a `reference` to the file."""
+    """What the database keeps of a clean row's text: `text`, or a `reference` to the file."""
     compare_only: bool = False
-    """Rows are kept as they are to be compared: nothing is applied, no record is unwrapped."""
+    """Rows are only kept for comparison: nothing is applied and no record is unwrapped."""
     change_records: bool = False
-    """Whether repairs may change records of other deliveries, which is said of one correction."""
+    """Whether repairs may change records of other deliveries; stated for a single correction."""
     kept_settings: Mapping[str, Any] = field(default_factory=dict)
-    """Beside what the feed says: what settings said of verdicts when a batch was opened with it.
+    """Settings that affected verdicts when a batch was opened with the profile.
 
-    No profile file has it. Empty: no batch was opened yet, or by a version that did not keep it.
+    Never in a profile file. Empty if no batch was opened yet, or by a version that did not keep it.
     """
 
     @cached_property
     def sources(self) -> Mapping[str, tuple[str, ...]]:
-        """The fields that are made of other columns than one of their own, with those.
+        """The fields made of other columns than one of their own, with those columns.
 
-        Behind those that are added up is the one that says how many units they are for.
+        After the columns of a sum comes the one that says how many units its amounts are for.
         """
         parts = ("from", "sum", "minus")
         return {
@@ -188,11 +186,10 @@ class Profile:
         }
 
     def merges(self, table: Table) -> bool:
-        """Whether rows of a table with one key that are equal are one record.
+        """Whether equal rows of a table with one key are one record.
 
-        A key that was delivered says so. One that is made of what they say, or a text that several
-        of their cells make, cannot tell two withdrawals of the same amount from one that is there
-        twice.
+        They are if the key was delivered. A key made of the row's own values, or a text made of
+        several cells, cannot tell two withdrawals of the same amount from one that occurs twice.
         """
         if self.repeats != BY_KEY or self.duplicate == "last_wins":
             return self.repeats != "conflict"
@@ -202,7 +199,7 @@ class Profile:
         )
 
     def made_keys(self, table: Table) -> dict[str, MadeKey]:
-        """The fields of a table's key that are made of other fields of it."""
+        """The fields of a table's key that are made of other fields of the table."""
         return {
             name: key
             for name, key in self.keys.items()
@@ -211,7 +208,7 @@ class Profile:
 
     @cached_property
     def keys(self) -> Mapping[str, MadeKey]:
-        """The fields that are a number made of the values of other fields, with their key."""
+        """The fields that are numbers made of other fields' values, with the key of each."""
         return {
             name: MadeKey(made["key"], made.get("namespace"))
             for name, made in self.fields.items()
@@ -220,7 +217,7 @@ class Profile:
 
     @cached_property
     def recognised(self) -> dict[Any, Any]:
-        """What headers were found to be by it: a delivery may have thousands that are alike."""
+        """Results of header recognition: a delivery may have thousands of equal headers."""
         return {}
 
     @property
@@ -230,18 +227,18 @@ class Profile:
 
     @property
     def carried_names(self) -> tuple[str, ...]:
-        """What the columns are called that are taken from lines or records above."""
+        """Names of the columns taken from lines or records above."""
         return (*group_names(self.skip_lines), *self.fill_columns.values())
 
     @property
     def fill_sources(self) -> tuple[str, ...]:
-        """The columns that are looked at for it."""
+        """The delivered columns that filling down looks at."""
         group = (self.fill_group,) if self.fill_group else ()
         return tuple(dict.fromkeys((*self.fill_columns, *group)))
 
     @property
     def hash(self) -> str:
-        """Identity of the rules: the same whatever the file's spelling, order and comments."""
+        """Identity of the rules, regardless of the file's spelling, order and comments."""
         unset = asdict(DEFAULT)
         rules = {
             name: value
@@ -257,7 +254,7 @@ _FIRST = {
     *("date_format", "offset", "zone", "null", "unknown_columns", "tenant", "inner_record"),
     *("columns", "constants", "duplicate", "reference", "budget_errors", "budget_rate"),
 }
-"""Rules that are of every hash; others only where they are stated, for the sake of older ones."""
+"""Rules that are part of every hash; others are only if stated, so that older hashes stay valid."""
 DEFAULT = Profile()
 TOGETHER = (
     {"decimal", "thousands", "groups", "implied_decimals"},
@@ -265,13 +262,13 @@ TOGETHER = (
     {"offset", "zone", "zones"},
     {"true", "false"},
 )
-"""Keys that say one thing together."""
+"""Groups of keys that together say one thing."""
 
 
 def written_of(profile: Profile, name: str | None = None) -> dict[str, Any]:
-    """How the feed writes values, or its field of a name: every key of `WRITTEN`.
+    """How the feed writes values in general, or in one field: every key of `WRITTEN`.
 
-    A field that states one key of a group states the group, and not what the feed says beside it.
+    A field that states one key of a group takes none of the group's other keys from the feed.
     """
     stated = profile.fields.get(name, {}) if name else {}
     usual = {key: DEFAULT if _is_of_field(key, stated) else profile for key in WRITTEN}
@@ -279,19 +276,19 @@ def written_of(profile: Profile, name: str | None = None) -> dict[str, Any]:
 
 
 def key_of(profile: Profile, name: str | None, key: str) -> str:
-    """A key of `WRITTEN` as it is called where it is stated: of the feed, or of its field."""
+    """A key of `WRITTEN` as it was stated: for the feed, or for a field."""
     of_field = name and _is_of_field(key, profile.fields[name])
     return f"fields.{name}.{key}" if of_field else key
 
 
 def _is_of_field(key: str, stated: Mapping[str, Any]) -> bool:
-    """Whether a field that states these keys takes nothing of one from the feed."""
+    """Whether a field that states these keys does not take a key from the feed."""
     group = next((group for group in TOGETHER if key in group), {key})
     return not group.isdisjoint(stated)
 
 
 def number_form(written: Mapping[str, Any]) -> NumberForm:
-    """How numbers are written, by the keys of `WRITTEN`."""
+    """The form of numbers, from the keys of `WRITTEN`."""
     keys = _in_width_of_values(written)
     same = ("decimal", "negative", "positive", "currency", "percent", "groups")
     return NumberForm(
@@ -302,12 +299,12 @@ def number_form(written: Mapping[str, Any]) -> NumberForm:
 
 
 def width_of(written: Mapping[str, Any]) -> Callable[[str], str]:
-    """What is made of a text that says how values are written: the same as of those values."""
+    """The width folding of values, to apply to the texts that say how values are written."""
     return of_usual_width if written["width"] == FOLDED else str
 
 
 def date_forms(written: Mapping[str, Any]) -> DateForms:
-    """How times are written, by the keys of `WRITTEN`; but for what a time without offset means."""
+    """The forms of times, from the keys of `WRITTEN`, except the meaning of a missing offset."""
     keys = _in_width_of_values(written)
     stated = keys["date_format"]
     texts = (stated,) if isinstance(stated, str) else stated or ()
@@ -318,7 +315,7 @@ def date_forms(written: Mapping[str, Any]) -> DateForms:
 
 
 def _in_width_of_values(written: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys with all that they state in the width that numbers and times are read in."""
+    """The keys, with everything they state in the width in which numbers and times are read."""
     width = width_of(written)
 
     def folded(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the keys of a feed profile say together: whatever cannot be meant is refused."""
+"""Checks across the keys of a feed profile: combinations that make no sense are refused."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -38,11 +38,11 @@ from schemas.own_columns import OWN_COLUMNS
 
 TENANT = "TenantsId"
 SIGN = DELIMITER.decode()
-"""What stands for a delimiter of several signs while a text is read."""
+"""The sign that replaces a delimiter of several signs while a text is read."""
 
 
 def check_together(profile: Profile) -> None:
-    """Refuse what cannot be meant: ProfileError says which keys, and what to do."""
+    """Refuse combinations that make no sense: ProfileError names the keys and what to do."""
     for name in (None, *profile.fields):
         check_written(written_of(profile, name), partial(key_of, profile, name))
     check_zero(written_of(profile), partial(key_of, profile, None))
@@ -81,7 +81,7 @@ def check_together(profile: Profile) -> None:
 
 
 def _check_has_effect(profile: Profile) -> None:
-    """Refuse what would change nothing, whatever is delivered."""
+    """Refuse keys that would change nothing, whatever is delivered."""
     if profile.push and profile.compare_only:
         raise ProfileError(
             "push and compare_only: what is only kept to be compared is not sent. Keep one of them."
@@ -106,7 +106,7 @@ def _check_has_effect(profile: Profile) -> None:
 
 
 def _check_signs(profile: Profile) -> None:
-    """Refuse signs of a text of which one could be taken for another."""
+    """Refuse signs that could be taken for one another."""
     quote = _quote_of(profile)
     delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
     if quote and profile.delimiter == quote:
@@ -137,9 +137,9 @@ def _check_signs(profile: Profile) -> None:
 
 
 def _quote_of(profile: Profile) -> str | None:
-    """What cells are quoted with, those that are added too; None: no cell is.
+    """The quote of delivered and added cells; None if no cell is quoted.
 
-    Raises ProfileError where cells are added between delimiters that are the sign of our own.
+    Raises ProfileError if cells are added between delimiters that contain our own quote.
     """
     if profile.quote != NO_QUOTE:
         return profile.quote
@@ -158,8 +158,8 @@ def _quote_of(profile: Profile) -> str | None:
 
 
 def _check_comment(profile: Profile, comment: str, delimiters: Sequence[str]) -> None:
-    """Refuse a comment that a record of the feed may begin like."""
-    if profile.quote in comment:  # Comments are signs that are seen, which "none" is not.
+    """Refuse a comment that a record of the feed could begin with."""
+    if profile.quote in comment:  # Comments are printable, unlike the sign that stands for "none".
         raise ProfileError(f"comment = {comment!r} has the quote in it. A record may begin so.")
     if any(comment.startswith(one) or one.startswith(comment) for one in delimiters):
         raise ProfileError(
@@ -167,7 +167,7 @@ def _check_comment(profile: Profile, comment: str, delimiters: Sequence[str]) ->
             "first cell is empty. State another comment, or another delimiter."
         )
     if profile.delimiter and comment.endswith(profile.delimiter):
-        return  # A whole cell, which says of what kind a line is.
+        return  # A whole first cell, which tells the kind of a line.
     if comment[0].isalnum() or comment[0] == " " or comment in "+-.(":
         raise ProfileError(
             f"comment = {comment!r} may be the beginning of a record too: of a text, a number or "
@@ -185,7 +185,7 @@ def _check_comment(profile: Profile, comment: str, delimiters: Sequence[str]) ->
 
 
 def _check_around(profile: Profile) -> None:
-    """Refuse what cannot stand around the records."""
+    """Refuse contradictory keys about the lines around the records."""
     if profile.header_line == FOUND and profile.header_lines > 1:
         raise ProfileError(
             "header_line cannot be found where header_lines says that it is several. Write its "
@@ -229,7 +229,7 @@ def _check_around(profile: Profile) -> None:
 
 
 def _of_fields(profile: Profile, line: str, groups: Sequence[str]) -> list[str]:
-    """What groups of a footer are totals of; refuse several of a field that has one column."""
+    """The fields that a footer's groups total; refuse several cells of a one-column field."""
     names = []
     for group in groups:
         name, number = field_of_group(group)
@@ -249,7 +249,7 @@ def _of_fields(profile: Profile, line: str, groups: Sequence[str]) -> list[str]:
 def _check_of_currency(
     profile: Profile, line: str, names: Sequence[str], currencies: Sequence[str]
 ) -> None:
-    """Refuse a line of totals that is not of one currency of several, or has no sum of it."""
+    """Refuse a line of totals of one currency that is constant, ambiguous or without a sum."""
     of = currencies[0]
     why = ""
     if of in profile.constants:
@@ -267,7 +267,7 @@ def _check_of_currency(
 
 
 def check_tenant(profile: Profile) -> None:
-    """Refuse a tenant that the records of the feed never have."""
+    """Refuse a tenant that the feed's records never have."""
     always = profile.constants.get(TENANT)
     if profile.tenant is not None and always and int(always) != profile.tenant:
         raise ProfileError(
@@ -277,7 +277,7 @@ def check_tenant(profile: Profile) -> None:
 
 
 def _check_unpivot(profile: Profile) -> None:
-    """Refuse what does not say how a line becomes several records."""
+    """Refuse incomplete or contradictory keys about how a line becomes several records."""
     if not (profile.unpivots or profile.unpivot_name or profile.unpivot_value):
         return
     if bool(profile.unpivot_keep) == bool(profile.unpivot_columns):
@@ -310,7 +310,7 @@ def _check_unpivot(profile: Profile) -> None:
 
 
 def _check_positions(profile: Profile) -> None:
-    """Refuse positions that cannot be meant, and what is only for lines without a header."""
+    """Refuse contradictory positions, and keys that are only for lines without a header."""
     if profile.sheet is not None:
         _refuse_together(
             profile,
@@ -346,7 +346,7 @@ def _check_positions(profile: Profile) -> None:
 
 
 def _check_names(profile: Profile) -> None:
-    """Refuse names of columns that do not say all of files that have no header."""
+    """Refuse column names that do not suffice for files without a header."""
     if own := [name for name in profile.names if folded(name) in {*map(folded, OWN_COLUMNS)}]:
         raise ProfileError(f"names has {own[0]}, which is a column of our own. State another.")
     _refuse_together(profile, "names", ("positions", *OF_HEADER))
@@ -365,7 +365,7 @@ _FOR = {
     "sheet": "a sheet of a workbook",
     "positions": "lines without a sign between their cells",
 }
-"""What a key is for, with which others cannot be."""
+"""What a key is for, in words, for messages about keys that exclude each other."""
 
 
 def _refuse_together(profile: Profile, key: str, others: Iterable[str]) -> None:
@@ -375,7 +375,7 @@ def _refuse_together(profile: Profile, key: str, others: Iterable[str]) -> None:
 
 
 def _check_carried(profile: Profile) -> None:
-    """Refuse columns of other lines that no record can have."""
+    """Refuse columns from other lines that no record can have."""
     carried = profile.carried_names
     own = [*OWN_COLUMNS, *profile.names, *profile.positions]
     for place, name in enumerate(carried):
@@ -408,7 +408,7 @@ def _check_carried(profile: Profile) -> None:
 
 
 def _adding(profile: Profile, name: str) -> str:
-    """What adds a column of this name."""
+    """The key that adds a column of this name."""
     if name in group_names(profile.skip_lines):
         return f"skip_lines: the group {name}"
     theirs = next(theirs for theirs, new in profile.fill_columns.items() if new == name)
@@ -416,7 +416,7 @@ def _adding(profile: Profile, name: str) -> str:
 
 
 def _check_left_out(profile: Profile) -> None:
-    """Refuse rows to be left out of which nobody knows what they are."""
+    """Refuse ambiguous or pointless rules on rows to be left out."""
     for key in ("leave_out", "keep_only"):
         for name, cells in getattr(profile, key).items():
             if not cells:

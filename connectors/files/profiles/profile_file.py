@@ -1,6 +1,6 @@
-"""Feed profiles as files: one small TOML file per feed, read and proven to make sense.
+"""Feed profiles as files: one small TOML file per feed, read and checked for sense.
 
-CSV files beside it, its lookups, say what a text stands for; they become a part of the profile.
+CSV files beside it, its lookups, say what texts stand for; they become a part of the profile.
 """
 
 import csv
@@ -28,7 +28,7 @@ from schemas.tables import EXTRACTS
 from schemas.toml_text import key_lines, read_toml, written_text
 
 _BEHIND_KEY = (" ", ":", ".", "")
-"""What stands behind the key that a message begins with."""
+"""What may follow the key that a message begins with."""
 
 
 def load_profile(path: Path) -> Profile:
@@ -48,9 +48,9 @@ def load_profile(path: Path) -> Profile:
 
 
 def _line_of(error: str, text: str) -> str:
-    """Where the key stands that an error begins with, or what it is in.
+    """The line of the key that an error begins with, or of the section it is in.
 
-    The longest that it may be: what a column is called has blanks, and may begin as another does.
+    The longest match wins: a column name has blanks, and may begin like another one.
     """
     lines = {".".join(map(str, path)): line for path, line in key_lines(text).items()}
     begun = [
@@ -85,7 +85,7 @@ def read_profile(document: Mapping[str, Any]) -> Profile:
 
 
 def _refuse_nul(value: object, key: str = "") -> None:
-    """Refuse a text with NUL, which no text that is kept can have; raises ProfileError."""
+    """Refuse texts with NUL, which cannot be stored; raises ProfileError."""
     if isinstance(value, Mapping):
         for name, one in value.items():
             _refuse_nul(name, f"{key}.{name}".lstrip("."))
@@ -98,7 +98,7 @@ def _refuse_nul(value: object, key: str = "") -> None:
 
 
 def _check_columns(profile: Profile) -> None:
-    """Refuse columns without a header that are none of a record: no file says anything of them."""
+    """Refuse stated columns that do not fit the record: no header will ever correct them."""
     key = "names" if profile.names else "positions"
     stated = profile.names or tuple(in_order(profile.positions))
     unpivot = unpivot_of(stated, profile)
@@ -113,7 +113,7 @@ def _check_columns(profile: Profile) -> None:
 
 
 def with_terms(profile: Profile, terms: Mapping[str, Any]) -> Profile:
-    """The profile with what is stated for one delivery; None is not stated. Raises ProfileError."""
+    """The profile with terms stated for one delivery (None: not stated). Raises ProfileError."""
     given = {name: value for name, value in terms.items() if value is not None}
     readers = KEYS | dict(chain(*(section.values() for section in SECTIONS.values())))
     stated = {name: readers[name](name, value) for name, value in given.items()}
@@ -127,21 +127,21 @@ _MOST_LINES = 10_000
 
 
 def _with_lookups(document: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
-    """The document of a profile with the lines of its lookups in place of their names.
+    """The profile's document, with the content of its lookups in place of their file names.
 
-    Raises ProfileError for a file that cannot be read, is none of two columns, or says two things.
+    Raises ProfileError for a file that is unreadable, lacks its two columns, or contradicts itself.
     """
     maps = {name: _with_map(name, written, folder) for name, written in _with_lookup(document)}
     return {**document, "fields": {**document["fields"], **maps}} if maps else document
 
 
 def _message_of_lookup(message: str, document: Mapping[str, Any], folder: Path) -> str:
-    """What is wrong with a map, of the file and line that it comes from, where it is a lookup's."""
+    """The message about a map entry; if it comes from a lookup, with the file and line of it."""
     for name, written in _with_lookup(document):
         at, key = f"fields.{name}.{MAP}.", f"fields.{name}.{LOOKUP}"
         if message.startswith(at):
             path = folder / written[LOOKUP]
-            # The longest: a text may begin with another one.
+            # The longest match: a text may begin like another one.
             meant = [
                 (len(theirs), -number)
                 for number, (theirs, _) in _pairs(key, path)
@@ -154,7 +154,7 @@ def _message_of_lookup(message: str, document: Mapping[str, Any], folder: Path) 
 
 
 def _with_lookup(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The fields that have a lookup, with their keys."""
+    """The fields with a lookup, and their keys."""
     fields = document.get("fields")
     for name, written in fields.items() if isinstance(fields, Mapping) else ():
         if isinstance(written, Mapping) and LOOKUP in written:
@@ -190,7 +190,7 @@ def _read(key: str, path: Path) -> dict[str, str]:
 
 
 def _pairs(key: str, path: Path) -> list[tuple[int, tuple[str, str]]]:
-    """The lines below the header with something in them, each with its number."""
+    """The non-empty lines below the header, with their numbers."""
     try:
         reader = csv.reader(io.StringIO(written_text(path), newline=""), strict=True)
         lines = [(reader.line_num, cells) for cells in reader if cells]

@@ -1,4 +1,4 @@
-"""How a feed or one of its fields writes values: what cannot hold together is refused."""
+"""How a feed or one of its fields writes values: contradictory keys are refused."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,11 +13,11 @@ from schemas.cells.dates import NoForm
 from schemas.cells.numbers import AROUND, OVERPUNCHED, NoNumberForm, check_forms
 
 Called = Callable[[str], str]
-"""Gives what a key is called where it is stated: `decimal`, or `fields.PaidAmount.decimal`."""
+"""Gives a key's name where it is stated: `decimal`, or `fields.PaidAmount.decimal`."""
 
 
 def check_written(written: Mapping[str, Any], key: Called) -> None:
-    """Refuse what cannot hold together: ProfileError names the keys, and says what to do."""
+    """Refuse contradictory keys: ProfileError names them and says what to do."""
     _check_times(written, key)
     blank = [one for one in written["null"] if one.strip() and one != one.strip(AROUND)]
     if written["blanks"] == "dropped" and blank:
@@ -36,7 +36,7 @@ def check_written(written: Mapping[str, Any], key: Called) -> None:
             "thousands, or take groups out."
         )
     limit, implied = key("decimals"), key("implied_decimals")
-    # A field of digits alone has no decimals to count, whatever the feed says of the others.
+    # A field with digits only has no decimals to count, whatever the feed states for the others.
     of_same = limit.startswith("fields.") or not implied.startswith("fields.")
     if written["decimals"] is not None and written["implied_decimals"] and of_same:
         raise ProfileError(
@@ -63,7 +63,7 @@ def check_written(written: Mapping[str, Any], key: Called) -> None:
 
 
 def check_zero(written: Mapping[str, Any], key: Called) -> None:
-    """Refuse a text that stands for zero and for no value."""
+    """Refuse a text that stands both for zero and for no value."""
     if both := sorted({*written["null"]} & {*written["zero"]}):
         raise ProfileError(
             f"{key('zero')} and {key('null')} both name {both[0]!r}. Keep one of them; a field may "
@@ -72,7 +72,7 @@ def check_zero(written: Mapping[str, Any], key: Called) -> None:
 
 
 def _check_times(written: Mapping[str, Any], key: Called) -> None:
-    """Refuse forms of times that say nothing, or not for certain."""
+    """Refuse meaningless or ambiguous forms of times."""
     if written["offset"] and written["zone"]:
         raise ProfileError(
             f"{key('offset')} and {key('zone')} both say what a time without offset means. Keep "
@@ -119,7 +119,7 @@ def _named_twice(at: str) -> ProfileError:
 
 
 def _check_zones(written: Mapping[str, Any], forms: DateForms, key: Called) -> None:
-    """Refuse names of zones that say nothing, or not for certain."""
+    """Refuse meaningless or ambiguous names of zones."""
     if len(forms.zones) < len(written["zones"]):
         raise _named_twice(key("zones"))
     named = ["%Z" in text for text in forms.texts]

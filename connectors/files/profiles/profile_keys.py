@@ -1,6 +1,6 @@
-"""The keys of a feed profile: which field each one fills, and how its value is read.
+"""The keys of a feed profile: which attribute each one fills, and how its value is read.
 
-Whatever cannot be meant is refused with a ProfileError that names the key and what is allowed.
+Values that make no sense are refused with a ProfileError that names the key and what is allowed.
 """
 
 import re
@@ -35,10 +35,10 @@ from schemas.ledger import FEED_NAME
 from schemas.tables import EXTRACTS
 
 FOUND = "found"
-"""The header is on the first line that is one of the record."""
+"""Value of `header_line`: the header is on the first line that is one of the record's."""
 MOST_LINES, MOST_UNNAMED, MOST_TITLED = 1000, 100, 100
 MOST_SIGNS = 10
-"""Of a delimiter, and of the text that comments begin with."""
+"""Most characters of a delimiter, and of the text that comments begin with."""
 UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
 
 
@@ -305,7 +305,7 @@ def _constants(key: str, value: object) -> dict[str, str]:
 def _constant(key: str, value: object) -> str:
     if isinstance(value, bool | int):
         return str(value)
-    # 1.50 would lose its last digit on the way through a float.
+    # As a float, 1.50 would lose its last digit.
     return typed(key, value, str, "a text in quotes, a whole number, true or false")
 
 
@@ -315,7 +315,7 @@ OF_UNITS: dict[str, Reader] = {
     "map": _map_of_units,
     "others": _units,
 }
-"""Keys of what says for how many units a number is."""
+"""Keys that say for how many units a number is."""
 OF_FIELD: dict[str, Reader] = {
     **WRITTEN,
     "from": _column_names,
@@ -335,7 +335,7 @@ OF_FIELD: dict[str, Reader] = {
 }
 """Keys of a field in `fields`: how it is written, and what it is made of."""
 _OF_FIELD_IN_FILE = ("lookup",)
-"""A key of a field in a file, which is a `map` when it was loaded."""
+"""A key of fields in the file only: it becomes a `map` when the file is loaded."""
 KEYS: dict[str, Reader] = {
     "feed": _name,
     "record": _record,
@@ -371,7 +371,7 @@ KEYS: dict[str, Reader] = {
     "leave_out": _cells,
     "keep_only": _cells,
 }
-"""Each top-level key, which is a field of Profile, and how it is read."""
+"""Each top-level key, named like an attribute of Profile, with its reader."""
 
 SECTIONS: dict[str, dict[str, tuple[str, Reader]]] = {
     "unpivot": {
@@ -397,4 +397,4 @@ SECTIONS: dict[str, dict[str, tuple[str, Reader]]] = {
         "read": ("budget_read", _rate),
     },
 }
-"""Sections with keys of their own, each with the field of Profile that it fills."""
+"""Sections with keys of their own, each with the attribute of Profile that it fills."""

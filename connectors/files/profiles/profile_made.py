@@ -1,4 +1,4 @@
-"""What fields of a feed profile are made of: whatever cannot be meant is refused."""
+"""What fields of a feed profile are made of: contradictory statements are refused."""
 
 from collections.abc import Mapping, Set
 from functools import partial
@@ -37,12 +37,12 @@ _READ_BY: dict[str, set[Kind]] = {
     **dict.fromkeys(("offset", "zone", "zones"), _TIMES),
     **{key: {Kind.BOOLEAN} for key in ("true", "false")},
 }
-"""Kinds of values that a key of `WRITTEN` is about; one that is not here is about all of them."""
+"""Kinds of values that a key of `WRITTEN` concerns; a key that is not here concerns all."""
 _OF_NUMBERS = "0123456789+-eE.()%"
 
 
 def check_made(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
-    """Refuse what a field cannot be made of."""
+    """Refuse contradictory statements of what a field is made of."""
     made = stated.keys() & MADE
     if made and name in SECRETS:
         raise ProfileError(f"fields.{name}.{min(made)} is not for a secret. Take it out.")
@@ -87,7 +87,7 @@ def check_made(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
 
 
 def _check_is_read(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
-    """Refuse a key about how values are written that those of the field are not."""
+    """Refuse keys about forms that the field's values do not have."""
     kinds = kinds_of(profile, name)
     counted = bool(kinds & _TIMES) and date_forms(written_of(profile, name)).counted
     for key in (key for key in stated if key in WRITTEN):
@@ -107,7 +107,7 @@ def _check_is_read(profile: Profile, name: str, stated: Mapping[str, Any]) -> No
 
 
 def _check_sum(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
-    """Refuse a sum of what has none, or one that is something else as well."""
+    """Refuse a sum for a field that is no number, or that is also made in another way."""
     summed = [key for key in SUM if key in stated]
     if not summed:
         for key, does in _TO_SUM.items():
@@ -133,7 +133,7 @@ def _check_sum(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
 
 
 def _check_per(at: str, per: Mapping[str, Any], summed: Set[str]) -> None:
-    """Refuse what does not say for how many units a sum is."""
+    """Refuse keys that do not clearly say for how many units a sum is."""
     if "column" not in per:
         raise ProfileError(
             f"{at} does not say which column the number of units is in, or what tells it. Name it: "
@@ -152,7 +152,7 @@ def _check_per(at: str, per: Mapping[str, Any], summed: Set[str]) -> None:
 
 
 def _check_join(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
-    """Refuse to join texts to a number or a time that none of them is a part of."""
+    """Refuse joins that could form a number or time that no cell holds."""
     if len(stated.get("from", ())) < 2 or stated.keys() & {"part", "map"}:
         return
     written, kinds = written_of(profile, name), kinds_of(profile, name)
@@ -164,7 +164,7 @@ def _check_join(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
             "would be a third one. Join them by another one, or by none."
         )
     for key in ("negative", "positive"):
-        # An empty cell is left out with what would join it to the other.
+        # If one cell is empty, its join is left out too.
         for one in stated.get(key, ()):
             if join.strip() and (one.startswith(join) or one.endswith(join)):
                 raise ProfileError(
@@ -186,7 +186,7 @@ def _check_join(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
 
 
 def _check_affixes(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
-    """Refuse to put a text around a cell that is no part of what it says."""
+    """Refuse a prefix or suffix for values of which nothing can be left out."""
     affixes = [key for key in AFFIXES if key in stated]
     if not affixes:
         return
@@ -203,7 +203,7 @@ def _check_affixes(profile: Profile, name: str, stated: Mapping[str, Any]) -> No
 
 
 def _check_map(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
-    """Refuse an entry that no cell can meet, or that stands for nothing that can be read."""
+    """Refuse map entries that no cell can match, or whose meaning cannot be read."""
     written = written_of(profile, name)
     null = {"", *written["null"]}
     for theirs, ours in stated.get("map", {}).items():
@@ -241,18 +241,18 @@ def _check_key(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
 
 
 def tables_of(record: str | None) -> list[Table]:
-    """The table of a record; None: those of all."""
+    """The table of a record; for None those of all records."""
     return [EXTRACTS[record]] if record else [*EXTRACTS.values()]
 
 
 def kinds_of(profile: Profile, name: str) -> set[Kind]:
-    """What a field may be: of the record, or of any that has it."""
+    """The possible kinds of a field: in the record, or in any record that has it."""
     tables = tables_of(profile.record)
     return {table.by_name[name].kind for table in tables if name in table.by_name}
 
 
 def needed_by(profile: Profile, name: str) -> str | None:
-    """The record that needs a value of a field; None: it does without one, or may be another."""
+    """The record that requires a value of a field; None if it does not, or is not stated."""
     if profile.record is None:
         return None
     of = EXTRACTS[profile.record].by_name.get(name)
@@ -260,7 +260,7 @@ def needed_by(profile: Profile, name: str) -> str | None:
 
 
 def check_constant(profile: Profile, at: str, name: str, text: str) -> None:
-    """Refuse a text that is no value, as the service document writes them: whatever files do."""
+    """Refuse a constant that is no value in the service document's form, whatever files use."""
     tables = tables_of(profile.record)
     fields = [table.by_name[name] for table in tables if name in table.by_name]
     if not text or any(of.kind in (*NESTED, Kind.STRING) for of in fields):
@@ -283,11 +283,11 @@ def check_constant(profile: Profile, at: str, name: str, text: str) -> None:
 
 
 def fields_of(record: str | None) -> tuple[str, ...]:
-    """The fields of a record; None: of any."""
+    """The fields of a record; for None those of all records."""
     return tuple(dict.fromkeys(chain(*(table.columns for table in tables_of(record)))))
 
 
 def currencies_of(record: str | None) -> tuple[str, ...]:
-    """The field that names the currency of a record's amounts; None: those of any record."""
+    """The field with the currency of a record's amounts; for None those of all records."""
     found = (table.currency for table in tables_of(record))
     return tuple(dict.fromkeys(filter(None, found)))

@@ -1,6 +1,6 @@
-"""What keys of a feed profile may be, whatever they are about: texts, numbers, one of a few.
+"""Readers for general kinds of values in a feed profile: texts, numbers, one of a few.
 
-Whatever cannot be meant is refused with a ProfileError that names the key and what is allowed.
+Values that make no sense are refused with a ProfileError that names the key and what is allowed.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -13,12 +13,12 @@ from schemas.tables import SECRETS
 from schemas.toml_text import suggestion
 
 Reader = Callable[[str, Any], Any]
-"""From a key, as messages name it, and its value to what the profile holds."""
+"""Turns a key, as messages name it, and its value into what the profile holds."""
 T = TypeVar("T")
 
 
 def known(at: str, key: str, readers: Mapping[str, T], also: Collection[str] = ()) -> T:
-    """What reads a key; one that nobody knows is refused, and those of `also` are suggested too."""
+    """The reader of a key; an unknown key is refused, with suggestions that include `also`."""
     if key not in readers:
         raise ProfileError(f"{shown(at)} is not a key. {suggestion(key, (*readers, *also))}")
     return readers[key]
@@ -27,7 +27,7 @@ def known(at: str, key: str, readers: Mapping[str, T], also: Collection[str] = (
 def read_keys(
     section: str, value: object, readers: Mapping[str, Reader], also: Collection[str] = ()
 ) -> dict[str, Any]:
-    """What the keys of a section say."""
+    """The values of all keys in a section."""
     found = {}
     for key, one in as_section(section, value).items():
         at = f"{section}.{key}"
@@ -36,7 +36,7 @@ def read_keys(
 
 
 def choice(key: str, value: str, allowed: tuple[str, ...], what: str) -> str:
-    """The value, when it is one of those allowed."""
+    """The value, if it is one of those allowed."""
     if value not in allowed:
         raise ProfileError(
             f"{key} names {shown(value)!r}, not {what}. {suggestion(value, allowed)}"
@@ -52,7 +52,7 @@ def typed(key: str, value: object, kind: type[T], what: str) -> T:
 
 
 def _is_of_secret(key: str) -> bool:
-    """Whether a key, in whatever letters, is about a field whose values are never shown."""
+    """Whether a key, in any case, is about a field whose values are never shown."""
     return not {*map(str.casefold, SECRETS)}.isdisjoint(key.casefold().split("."))
 
 

@@ -33,11 +33,11 @@ _THOUSANDS = (
 )
 
 FOLDED = "folded"
-"""Of full-width signs in numbers and times: they are the usual ones."""
+"""Value of `width`: full-width signs in numbers and times are the usual ones."""
 _YEAR_ZEROS = (-543, *range(1850, 2101))
-"""Of eras and calendars with our months and days: of Buddha, of Japan and Taiwan."""
+"""Years 0 of eras and calendars with our months and days: Buddhist, Japanese and Taiwanese."""
 MOST_FORMS = 8
-"""Of times in one column."""
+"""Most forms of times in one column."""
 
 
 def _date_format(key: str, value: object) -> str:
@@ -60,7 +60,7 @@ def _date_format(key: str, value: object) -> str:
 
 
 def _date_formats(key: str, value: object) -> str | tuple[str, ...]:
-    """The form of all times, or those of which each time has one; their order says nothing."""
+    """The form of all times, or several of which each time has one; their order does not matter."""
     if not isinstance(value, list):
         return _date_format(key, value)
     forms = tuple(sorted({_date_format(key, one) for one in value}))

@@ -1,6 +1,6 @@
-"""The values of cells as workbooks write them, as text that the readers of cells know.
+"""Workbook cell values turned into text that the readers of cells understand.
 
-A number is the text that the document has for it, a day or a time is ISO 8601.
+Numbers keep the document's text; days and times become ISO 8601.
 """
 
 import re
@@ -11,15 +11,15 @@ from schemas.cells.counted_times import EPOCHS, seconds_of, time_at
 from schemas.cells.sheet_cells import NO_DAY, NOT_READ, TOO_EARLY, TOO_LARGE, remarked
 
 EXACT_BELOW = 1 << 53
-"""Whole numbers from here on are not all held by a workbook."""
+"""From here on, a workbook cannot hold every whole number."""
 DIGITS = 15
-"""A spreadsheet shows no more of a number."""
+"""Most digits that a spreadsheet shows of a number."""
 _ALL_DIGITS = 17
-"""Those that tell a double from any other, and more than the number it was made of may have."""
+"""Digits that distinguish a double from any other; the number it was made of may have fewer."""
 MOST_DIGITS = 400
-"""No number of a spreadsheet has more."""
+"""More digits than any number of a spreadsheet has."""
 _LEFT_OUT = Decimal("0.0005")
-"""What may be left out of a number by showing `DIGITS` of it: less than this is no money."""
+"""Showing `DIGITS` digits may drop less than this from a number: so little is no money."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _PLAIN = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
 _MOMENT = re.compile(
@@ -29,15 +29,15 @@ _MOMENT = re.compile(
 _TIME = re.compile(r"(-?)PT([0-9]{1,9})H([0-9]{1,9})M([0-9]{1,9})(?:[.,]([0-9]{1,99}))?S")
 _DAY, _HOUR, _MINUTE = 86_400, 3600, 60
 _MICRO_DIGITS = 6
-"""More of the fraction of a second no database keeps, and no double of a day tells."""
+"""Digits of a second's fraction: no database keeps more, and no double of a day tells more."""
 _EPOCH = date(1899, 12, 30)
 
 
 def number_text(text: str) -> str:
-    """A number as it is written; one of more digits than a spreadsheet shows as that shows it.
+    """A number as written; with more digits than a spreadsheet shows, as the spreadsheet shows it.
 
-    So 0.1 + 0.2 is 0.3. Where that would leave out what may be money, nothing is left out but what
-    a double of 17 digits adds to the number.
+    So 0.1 + 0.2 is 0.3. If rounding could drop money, only the digits are dropped that a 17-digit
+    double adds to the number.
     """
     number = _number(text)
     if number is None:
@@ -57,9 +57,9 @@ def number_text(text: str) -> str:
 
 
 def serial_text(text: str, epoch: str) -> str:
-    """The day or time that a number of days stands for; one below 1 is a time of day.
+    """The day or time that a number of days stands for; below 1 it is a time of day.
 
-    `epoch` is the name of the count in `EPOCHS`.
+    `epoch` is the name of the day count in `EPOCHS`.
     """
     number = _number(text)
     if number is None:
@@ -87,7 +87,7 @@ def duration_text(text: str) -> str:
 
 
 def moment_text(text: str) -> str:
-    """A day or a time in ISO 8601, without a time of day or a fraction of nothing."""
+    """A day or time in ISO 8601, without a time of day or fraction that is zero."""
     found = _MOMENT.fullmatch(text)
     if found is None:
         return remarked(text, NOT_READ)
@@ -118,7 +118,7 @@ def _has_more_than_micros(clock: str) -> bool:
 
 
 def _in_micros(text: str, day: str, clock: str, offset: str) -> str:
-    """A time to the microsecond, as its number of days would be read; `text` is all of it."""
+    """A time to the microsecond, as if read from its number of days; `text` is the whole cell."""
     days = 0
     try:
         time.fromisoformat(clock[: len("00:00:00")])

@@ -1,7 +1,7 @@
 """A sheet of an OpenDocument workbook (`.ods`), read as the document writes its values.
 
-A number is the text that the document has for it, a day or a time the ISO 8601 it is kept in. What
-a row or a cell is repeated for is written out, but for what is empty behind the last value.
+Numbers keep the document's text; days and times keep their ISO 8601. Repeated rows and cells are
+written out, except empty ones after the last value.
 """
 
 import re
@@ -34,17 +34,17 @@ _OFFICE, _TABLE, _TEXT, _STYLE = (
 _CURRENCY = f"{_OFFICE}currency"
 _CALC = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
 _ERROR = re.compile(r"#[A-Z/0-9]+[!?]|#N/A|Err:[0-9]+")
-"""What a formula shows that has no value."""
+"""The display of a formula that has no value."""
 _ZEROS = re.compile(r"-?0[0-9]+$")
-"""A number that is shown with zeros before it."""
+"""A number displayed with leading zeros."""
 _HIDDEN = {"collapse", "filter"}
 
 
 def facts_of(content: Content) -> SheetFacts:
-    """What is said of a sheet beside its cells.
+    """Facts about a sheet besides its cells.
 
-    Raises ExtractRefused for one that cannot be read, has a formula that was never computed, or is
-    larger than a sheet may be.
+    Raises ExtractRefused if it cannot be read, has a formula that was never computed, or is larger
+    than a sheet may be.
     """
     with reading(content) as reader:
         rows = width = size = 0
@@ -61,13 +61,13 @@ def facts_of(content: Content) -> SheetFacts:
 
 
 def is_encrypted(parts: zipfile.ZipFile) -> bool:
-    """Whether its parts are, which its archive does not say."""
+    """Whether its parts are encrypted, which the archive itself does not say."""
     return MANIFEST in parts.namelist() and b"encryption-data" in parts.read(MANIFEST)
 
 
 @contextmanager
 def reading(content: Content) -> Iterator["_Reader"]:
-    """What reads the sheet of a workbook, while it is open; raises ExtractRefused as `facts_of`."""
+    """A reader of the workbook's sheet, while it is open; raises ExtractRefused as `facts_of`."""
     with opened(content) as file, broken_refused(content), zipfile.ZipFile(file) as parts:
         names, visible = _sheets(parts)
         place = chosen(content, names, visible)
@@ -77,13 +77,13 @@ def reading(content: Content) -> Iterator["_Reader"]:
 
 
 def _sheets(parts: zipfile.ZipFile) -> tuple[list[str], list[int]]:
-    """The names of all sheets, and which of them are shown."""
+    """The names of all sheets, and the indices of the visible ones."""
     names: list[str] = []
     styles: list[str] = []
     hidden: set[str] = set()
     depth, style = 0, ""
     with parts.open(PART) as part:
-        # Nothing expands in it: a part that defines entities was refused.
+        # No entities can expand: a part that defines any was refused.
         for event, one in ElementTree.iterparse(part, events=("start", "end")):  # noqa: S314
             if one.tag == f"{_TABLE}table":
                 depth += 1 if event == "start" else -1
@@ -102,14 +102,14 @@ def _sheets(parts: zipfile.ZipFile) -> tuple[list[str], list[int]]:
 
 
 class _Reader:
-    """Reads the rows of one sheet, and what is to be said of it."""
+    """Reads the rows of one sheet and notes facts about it."""
 
     def __init__(self, part: IO[bytes], place: int, notes: SheetNotes) -> None:
         self.notes = notes
         self._part, self._place = part, place
 
     def rows(self) -> Iterator[Row]:
-        """The rows of the sheet, those behind the last value too."""
+        """The rows of the sheet, including those after the last value."""
         place = depth = columns = rows = 0
         above: list[ElementTree.Element] = []
         events = ElementTree.iterparse(self._part, events=("start", "end"))  # noqa: S314
@@ -132,7 +132,7 @@ class _Reader:
                 continue
             above.pop()
             if above and one.tag in {f"{_TABLE}table-row", f"{_TABLE}table"}:
-                above[-1].remove(one)  # Nothing of it is held while those behind it are read.
+                above[-1].remove(one)  # Frees it while the rest is read.
 
     def _column(self, column: ElementTree.Element, before: int) -> int:
         count = _repeated(column, "number-columns-repeated")
@@ -180,7 +180,7 @@ def _repeated(one: ElementTree.Element, name: str) -> int:
 
 
 def _text(cell: ElementTree.Element, kind: str | None, displayed: str) -> str:
-    """What a cell says, as text that the readers of cells know; `displayed`: what a person sees."""
+    """A cell's value as text that the readers of cells understand; `displayed` is what is seen."""
     if cell.get(f"{_CALC}value-type") == "error" or (
         cell.get(f"{_TABLE}formula") is not None and _ERROR.match(displayed)
     ):
@@ -200,7 +200,7 @@ def _text(cell: ElementTree.Element, kind: str | None, displayed: str) -> str:
 
 
 def _paragraphs(cell: ElementTree.Element) -> Iterator[str]:
-    """The paragraphs of a cell and of its lists; a note beside it has its own."""
+    """The paragraphs of a cell and its lists; those of a note are left out."""
     for one in cell:
         if one.tag in {f"{_TEXT}p", f"{_TEXT}h"}:
             yield _paragraph(one)
@@ -210,7 +210,7 @@ def _paragraphs(cell: ElementTree.Element) -> Iterator[str]:
 
 
 def _paragraph(one: ElementTree.Element) -> str:
-    """The text of a paragraph: its blanks, tabs and line breaks are elements of their own."""
+    """The text of a paragraph, whose blanks, tabs and line breaks are separate elements."""
     text = one.text or ""
     for part in one:
         if part.tag == f"{_TEXT}s":
@@ -218,7 +218,7 @@ def _paragraph(one: ElementTree.Element) -> str:
         elif part.tag in {f"{_TEXT}tab", f"{_TEXT}line-break"}:
             text += "\t" if part.tag == f"{_TEXT}tab" else "\n"
         elif part.tag != f"{_OFFICE}annotation":
-            text += _paragraph(part)  # What stands in a field, such as a date, is its text.
+            text += _paragraph(part)  # The content of a field, such as a date, is its text.
         text += part.tail or ""
         if len(text) > MOST_BYTES:
             raise ValueError("a text of a cell is larger than a workbook")

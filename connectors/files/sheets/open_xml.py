@@ -1,7 +1,7 @@
 """A sheet of an Office Open XML workbook (`.xlsx`, `.xlsm`), read as its cells are written.
 
-A number is the text that its cell has, which a format makes a day, a time or an amount of a
-currency; a formula is the value it was saved with. Both forms of it are read, Strict too.
+A number keeps its cell's text, which a format makes a day, a time or an amount of a currency; a
+formula has the value it was saved with. Both forms of the standard are read, Strict too.
 """
 
 import posixpath
@@ -34,29 +34,29 @@ _TRUE, _FALSE = {"1", "true"}, {"0", "false"}
 _BOOLEANS = {"1": "True", "true": "True", "0": "False", "false": "False"}
 _PLACE = re.compile(r"([A-Z]{1,3})[0-9]+")
 _ESCAPE = re.compile(r"_x(?![Dd][89A-Fa-f])([0-9A-Fa-f]{4})_")
-"""A sign that XML has none of; halves of one are no signs, and stand as they are."""
+"""An escaped character that XML cannot hold; surrogates are no characters and stay as they are."""
 
 
 class _Book(NamedTuple):
-    """What a workbook says of its sheets, and of how cells are read."""
+    """What a workbook says about its sheets and how to read their cells."""
 
     sheets: Sequence[tuple[str, str]]
-    """The name of each, and its part."""
+    """Name and part of each sheet."""
     visible: Sequence[int]
     epoch: str
-    """What its days count from, by its name."""
+    """Name of the epoch that its days count from."""
     may_be_stale: str
-    """Why what its formulas are saved with may not be what they come to; none: it does not say."""
+    """Why the saved values of formulas may be outdated; empty if nothing says so."""
     texts: str | None
     styles: str | None
-    """The parts that many cells share."""
+    """Names of the parts with shared texts and styles."""
 
 
 def facts_of(content: Content) -> SheetFacts:
-    """What is said of a sheet beside its cells.
+    """Facts about a sheet besides its cells.
 
-    Raises ExtractRefused for one that cannot be read, or has a formula without the value that it
-    comes to, or rows and cells that stand twice or in no order.
+    Raises ExtractRefused if it cannot be read, has a formula without an up-to-date value, or has
+    rows or cells that are repeated or out of order.
     """
     with reading(content) as reader:
         width = max((len(row.cells) for row in reader.rows()), default=0)
@@ -65,7 +65,7 @@ def facts_of(content: Content) -> SheetFacts:
 
 @contextmanager
 def reading(content: Content) -> Iterator["_Reader"]:
-    """What reads the sheet of a workbook, while it is open; raises ExtractRefused as `facts_of`."""
+    """A reader of the workbook's sheet, while it is open; raises ExtractRefused as `facts_of`."""
     with opened(content) as file, broken_refused(content), zipfile.ZipFile(file) as parts:
         book = _book(parts)
         names = [name for name, _ in book.sheets]
@@ -101,7 +101,7 @@ def _book(parts: zipfile.ZipFile) -> _Book:
 
 
 def _may_be_stale(what: str, computing: ElementTree.Element | None) -> str:
-    """What a workbook or a sheet says against the values that its formulas are saved with."""
+    """Why a workbook or sheet itself says that saved formula values may be outdated, or empty."""
     if computing is None:
         return ""
     if computing.get("fullCalcOnLoad") in _TRUE:
@@ -112,18 +112,18 @@ def _may_be_stale(what: str, computing: ElementTree.Element | None) -> str:
 
 
 def _related(relation: ElementTree.Element) -> tuple[str, str]:
-    """What sort of part it is that a workbook has, and its name."""
+    """The type of a related part, and its name."""
     path = posixpath.join(f"/{posixpath.dirname(PART)}", relation.attrib["Target"])
     return relation.get("Type", "").rpartition("/")[2], posixpath.normpath(path).lstrip("/")
 
 
 def _tree(parts: zipfile.ZipFile, name: str) -> ElementTree.Element:
-    # Nothing expands in it: a part that defines entities was refused.
+    # No entities can expand: a part that defines any was refused.
     return ElementTree.fromstring(parts.read(name))  # noqa: S314
 
 
 def _elements(parts: zipfile.ZipFile, name: str) -> Iterator[tuple[str, ElementTree.Element]]:
-    """The elements of a part as they end, each with its name; Strict has the same of its own."""
+    """A part's elements as they end, with local names: Strict has namespaces of its own."""
     with parts.open(name) as part:
         for _, one in ElementTree.iterparse(part):  # noqa: S314
             yield one.tag.rpartition("}")[2], one
@@ -138,7 +138,7 @@ def _texts(parts: zipfile.ZipFile, name: str | None) -> Iterator[str]:
 
 
 def _rich_text(rich: ElementTree.Element) -> str:
-    """A text of runs; how it is pronounced, which may stand beside it, is no part of it."""
+    """The text of a cell's runs; phonetic hints beside it are left out."""
     text = ""
     for one in rich:
         tag = one.tag.rpartition("}")[2]
@@ -150,12 +150,12 @@ def _rich_text(rich: ElementTree.Element) -> str:
 
 
 def unescaped(text: str) -> str:
-    """A text with the signs that XML has none of; `_x005F_` is the `_` of what is no such sign."""
+    """A text with its escaped characters; `_x005F_` escapes a `_` that begins no escape."""
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def _formats(parts: zipfile.ZipFile, name: str | None) -> dict[str, CellFormat]:
-    """By the number of a style, as cells state it: what numbers are by its format."""
+    """Style number, as in cells -> the kind of number its format makes."""
     own: dict[str, CellFormat] = {}
     styles: list[CellFormat] = []
     for tag, one in _elements(parts, name) if name else ():
@@ -169,7 +169,7 @@ def _formats(parts: zipfile.ZipFile, name: str | None) -> dict[str, CellFormat]:
 
 
 class _Reader:
-    """Reads the rows of one sheet, and what is to be said of it."""
+    """Reads the rows of one sheet and notes facts about it."""
 
     def __init__(
         self, content: Content, parts: zipfile.ZipFile, book: _Book, part: str, notes: SheetNotes
@@ -180,7 +180,7 @@ class _Reader:
         self._formats = _formats(parts, book.styles)
 
     def rows(self) -> Iterator[Row]:
-        """The rows of the sheet, those that are left out too."""
+        """The rows of the sheet, including the omitted empty ones."""
         above = 0
         for tag, one in _elements(self._parts, self._part):
             hidden = one.get("hidden") in _TRUE
@@ -221,7 +221,7 @@ class _Reader:
             kind = cell.get("t", "n")
             form = self._formats.get(cell.get("s") or "0", PLAIN) if kind == "n" else PLAIN
             if "f" in parts:
-                value = parts.get("v")  # That of a text may be nothing.
+                value = parts.get("v")  # A text's value may be empty.
                 has_value = value is not None and bool(value.text or kind == "str")
                 self.notes.note_formula(f"{letters(column)}{number}", has_value=has_value)
             text = self._text(kind, parts, form)
@@ -236,7 +236,7 @@ class _Reader:
         return Row(cells, 1, currencies)
 
     def _text(self, kind: str, parts: Mapping[str, ElementTree.Element], form: CellFormat) -> str:
-        """What a cell says, as text that the readers of cells know."""
+        """A cell's value as text that the readers of cells understand."""
         if kind == "inlineStr":
             return _rich_text(parts["is"]) if "is" in parts else ""
         written = (parts["v"].text or "") if "v" in parts else ""
@@ -263,14 +263,14 @@ class _Reader:
                 return remarked(kind, NOT_READ)
 
     def _shared(self, number: int) -> str:
-        """The text of a number; raises IndexError where there is none, below zero too."""
+        """The shared text with this number; raises IndexError if there is none, also below zero."""
         if number < 0:
             raise IndexError(f"no text has the number {number}")
         return self._texts[number]
 
 
 def _column(place: str | None, before: int) -> int:
-    """The column of a cell, from 1 on; one that says nothing of it is behind that before it."""
+    """The column of a cell, counted from 1; without a stated place, the one after the previous."""
     if place is None:
         return before + 1
     found = _PLACE.fullmatch(place)

@@ -1,4 +1,4 @@
-"""Rows of a sheet as lines of CSV, and what is said of the sheet beside its cells."""
+"""Rows of a sheet as lines of CSV, and facts about the sheet besides its cells."""
 
 import csv
 import io
@@ -11,57 +11,57 @@ from schemas.counting import first_of, grouped
 
 SHOWN = 10
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14
-"""A sheet has no more of them."""
+"""The limits of a sheet."""
 
 
 class Row(NamedTuple):
-    """A row of a sheet, or several of the same cells."""
+    """A row of a sheet, or several rows with the same cells."""
 
     cells: Sequence[str]
-    """Without those behind the last value."""
+    """Cells up to the last value."""
     repeated: int
     currencies: Sequence[tuple[int, str]] = ()
-    """Columns, from 0 on, whose cells name the currency of their number, each with its code."""
+    """Columns, from 0, whose cells name the currency of their number, with its code."""
 
 
 class SheetLine(NamedTuple):
     """A row of a sheet as a line."""
 
     line: bytes
-    """Its cells as CSV."""
+    """The cells as CSV."""
     currencies: Sequence[tuple[int, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SheetFacts:
-    """What is said of a sheet beside its cells."""
+    """Facts about a sheet besides its cells."""
 
     width: int
     remarks: tuple[str, ...]
-    """What a person sees otherwise, or does not see."""
+    """Remarks on what a person sees differently, or does not see."""
     in_doubt: str = ""
-    """Why formulas may come to other values than they were saved with; none: nothing says so."""
+    """Why formulas may yield other values than the saved ones; empty if nothing says so."""
 
 
 @dataclass(slots=True)
 class SheetNotes:
-    """What is noted of a sheet while its rows are read."""
+    """Facts noted about a sheet while its rows are read."""
 
     hidden: Sequence[str]
-    """Names of the sheets that are."""
+    """Names of the hidden sheets."""
     merged: list[str] = field(default_factory=list)
     hidden_rows: list[str] = field(default_factory=list)
     hidden_columns: list[str] = field(default_factory=list)
     zeros: set[int] = field(default_factory=set)
-    """Columns, from 1 on, of numbers that are shown with zeros before them."""
+    """Columns, from 1, of numbers that are shown with leading zeros."""
     uncomputed: list[str] = field(default_factory=list)
-    """Formulas that are saved without a value."""
+    """Formulas saved without a value."""
     formulas: int = 0
-    """How many are saved with one ..."""
+    """How many formulas are saved with a value, ..."""
     first_formulas: list[str] = field(default_factory=list)
-    """... and which ones first."""
+    """... and the first of them."""
     may_be_stale: str = ""
-    """Why such a value may not be what its formula comes to; none: nothing says so."""
+    """Why such a value may be outdated; empty if nothing says so."""
 
     def note_formula(self, place: str, *, has_value: bool) -> None:
         if not has_value:
@@ -73,14 +73,14 @@ class SheetNotes:
 
     @property
     def _stale(self) -> str:
-        """The formulas whose values may not be what they come to; none: nothing says so."""
+        """The formulas whose values may be outdated; empty if nothing says so."""
         if not self.may_be_stale:
             return ""
         more = self.formulas - len(self.first_formulas)
         return ", ".join(self.first_formulas) + (f", and {grouped(more)} more" if more else "")
 
     def facts(self, content: Content, width: int) -> SheetFacts:
-        """What is said of the sheet; raises ExtractRefused where formulas have no values."""
+        """The facts about the sheet; raises ExtractRefused if formulas have no valid values."""
         if self.uncomputed:
             detail = f"formulas that were never computed, {first_of(self.uncomputed, SHOWN)}: "
             detail += "open the workbook with a spreadsheet program and save it"
@@ -111,13 +111,13 @@ class SheetNotes:
 
 
 def written(rows: Iterable[Row], width: int) -> Iterator[SheetLine]:
-    """Rows as lines, each with as many cells as the widest has; empty ones behind them are none."""
+    """Rows as lines, padded to the width of the widest; trailing empty rows are dropped."""
     empty = 0
     for row in rows:
         if not row.cells:
             empty += row.repeated
             continue
-        # Rows that are empty are lines only where a value follows.
+        # Empty rows become lines only if a value follows.
         for _ in range(empty):
             yield SheetLine(b"\n")
         empty = 0
@@ -128,13 +128,13 @@ def written(rows: Iterable[Row], width: int) -> Iterator[SheetLine]:
 
 def line_of(cells: Sequence[str]) -> bytes:
     text = io.StringIO()
-    # It quotes a cell with a sign of its own line end, and a lone CR would end the line as well.
+    # The writer quotes only characters of its own line end, and a lone CR would end a line too.
     csv.writer(text, lineterminator="\r\n").writerow(cells)
     return text.getvalue().removesuffix("\r\n").encode() + b"\n"
 
 
 def letters(column: int) -> str:
-    """A column as spreadsheets name it; it is counted from 1."""
+    """The spreadsheet name of a column counted from 1."""
     name = ""
     while column:
         column, letter = divmod(column - 1, 26)

@@ -1,7 +1,7 @@
-"""A sheet of a workbook as CSV: what is delivered stays as it is, and this is how it is read.
+"""A sheet of a workbook read as CSV; the delivered file stays as it is.
 
-Row N of the sheet is line N, as long as no cell above it holds a line break; rows that are empty
-are lines without a value.
+Row N of the sheet is line N unless a cell above it holds a line break; empty rows are lines without
+a value.
 """
 
 import zipfile
@@ -17,15 +17,15 @@ from schemas.counting import quantity
 
 
 def check_workbook(content: Content, limits: Limits) -> SheetFacts:
-    """Read a sheet once; raises ExtractRefused for one that cannot be read, or is too large."""
+    """Read a sheet once; raises ExtractRefused if it is unreadable or too large."""
     if _check_size(content, limits):
         return open_document.facts_of(content)
     return open_xml.facts_of(content)
 
 
 def sheet_lines(content: Content) -> Iterator[SheetLine]:
-    """The rows of a sheet that was checked, each with as many cells as its widest row has."""
-    # What was taken in is read as it was, whatever a later version would have said of it.
+    """The rows of a checked sheet as lines, each as wide as its widest row."""
+    # What was taken in is read as it was then, whatever a later version would say about it.
     content = replace(content, formulas=SAVED)
     with opened(content) as file, zipfile.ZipFile(file) as parts:
         is_document = _has_parts(parts.namelist(), open_document.PART)
@@ -36,15 +36,15 @@ def sheet_lines(content: Content) -> Iterator[SheetLine]:
 
 
 def _has_parts(names: Collection[str], part: str) -> bool:
-    """Whether an archive is a workbook of the format that has its content in this part."""
+    """Whether an archive is a workbook of the format that keeps its content in this part."""
     other = "mimetype" if part == open_document.PART else "[Content_Types].xml"
     return {part, other} <= {*names}
 
 
 def _check_size(content: Content, limits: Limits) -> bool:
-    """Whether it is an OpenDocument; what is no workbook, or unpacks to too much, is refused.
+    """Whether it is an OpenDocument; refuses what is no workbook or unpacks to too much.
 
-    A part is never read further than the size that its archive states of it.
+    A part is never read beyond the size that its archive states.
     """
     with broken_refused(content), opened(content) as file, zipfile.ZipFile(file) as parts:
         members = parts.infolist()

@@ -1,4 +1,4 @@
-"""What the readers of workbooks share: how one is opened, and which sheet of it is read."""
+"""Shared by the readers of workbooks: opening one, and choosing the sheet to read."""
 
 import io
 import re
@@ -17,17 +17,17 @@ from schemas.cells.sheet_cells import REMARK
 from schemas.counting import quantity
 
 MOST_BYTES = 256 * MIB
-"""Of a workbook, unpacked: its texts are all in memory while it is read."""
+"""Most bytes of an unpacked workbook: all of its texts are in memory while it is read."""
 _UNREAD_CELL = re.compile(rf"[^,]*{REMARK}")
 _FAULTS = (
     *(LookupError, TypeError, AttributeError, ArithmeticError),
     *(ElementTree.ParseError, NotImplementedError, RuntimeError),
 )
-"""What the reader of workbooks raises for one that is broken, beside what that of zips does."""
+"""What workbook readers raise for broken workbooks, besides the errors of the zip reader."""
 
 
 def chosen(content: Content, names: Sequence[str], visible: Sequence[int]) -> int:
-    """Which of the sheets is read; raises ExtractRefused where none is, or nobody knows which."""
+    """Index of the sheet to read; raises ExtractRefused if it is missing or not determined."""
     sheet = content.sheet
     if sheet is None and len(visible) == 1:
         return visible[0]
@@ -48,9 +48,9 @@ def chosen(content: Content, names: Sequence[str], visible: Sequence[int]) -> in
 
 
 def with_remarks(groups: Groups, line: str) -> Groups:
-    """What groups of a pattern hold of a line; of what is cut out of a cell that is not read, it.
+    """A pattern's groups in a line; text cut out of an unread cell is replaced by the whole cell.
 
-    So it is no number, as the cell is none.
+    So it does not pass for a number, just as the cell is none.
     """
     unread, rest = _UNREAD_CELL.findall(line), _UNREAD_CELL.sub("", line)
     return {name: unread[0] if text and text not in rest else text for name, text in groups.items()}
@@ -69,6 +69,6 @@ def broken_refused(content: Content) -> Iterator[None]:
 
 
 def opened(content: Content) -> BinaryIO:
-    """The file, as the readers of archives want one."""
+    """The file in the form that readers of archives need."""
     file = content.open()
     return cast("BinaryIO", io.BufferedReader(file)) if isinstance(file, ProvenFile) else file

@@ -1,1 +1,1 @@
-"""Text: a content that is proven and decoded, its dialect, its lines and records."""
+"""Text: proven and decoded content, its dialect, its lines and records."""

@@ -1,4 +1,4 @@
-"""Sets of places in a block as bit masks, 64 places to a word, the lowest bit first."""
+"""Sets of positions in a block as bit masks, 64 positions to a word, lowest bit first."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def toggle(words: Words) -> Words:
 
 
 class Tally:
-    """How many bits are set before given positions."""
+    """Counts the bits set before given positions."""
 
     def __init__(self, words: Words) -> None:
         self._words = words
@@ -62,7 +62,7 @@ def set_positions(words: Words) -> Places:
 
 
 def next_set(words: Words, positions: Places) -> Places:
-    """Give the first set bit at or after each position, NEVER where there is none."""
+    """The first set bit at or after each position, NEVER if there is none."""
     word = positions >> 6
     here = words[word] & ~((ONE << _offset(positions)) - ONE)
     filled = np.append(np.flatnonzero(words), len(words))

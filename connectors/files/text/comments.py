@@ -1,4 +1,4 @@
-"""Lines that are no record: they begin as the comments of a feed do, or fit one of its patterns."""
+"""Lines that are no records: a feed's comments, and lines that fit one of its patterns."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from connectors.files.text.utf8 import as_utf8
 
 _REPLACED = "\ufffd"
 FEW = 50
-"""Up to so many lines are cut out one by one."""
+"""Up to this many lines are cut out one by one."""
 
 
 class CommentLines(NamedTuple):
-    """Where comments are in a block, line end excluded, and the number of each line."""
+    """Positions of comments in a block, line ends excluded, and the number of each line."""
 
     start: Places
     end: Places
     line: Places
 
     def part(self, begin: int, end: int) -> CommentLines:
-        """Those of a part of the block, as that part has them."""
+        """The comments of a part of the block, positioned relative to that part."""
         there = (begin <= self.start) & (self.start < end)
         return CommentLines(self.start[there] - begin, self.end[there] - begin, self.line[there])
 
     def followed_by(self, more: CommentLines, there: int) -> CommentLines:
-        """These, and those of what begins at a place behind them."""
+        """These comments and those of the text that begins at position `there`."""
         return CommentLines(
             np.concatenate([self.start, more.start + there]),
             np.concatenate([self.end, more.end + there]),
@@ -41,7 +41,7 @@ class CommentLines(NamedTuple):
         )
 
     def within(self, text: Bytes, dialect: Dialect) -> bool:
-        """Prove from the bytes that each of them is one line, and no record."""
+        """Prove from the bytes that each of them is one line and no record."""
         size = self.end - self.start
         if not len(size):
             return True
@@ -57,9 +57,9 @@ NO_COMMENTS = CommentLines(_NONE, _NONE, _NONE)
 
 
 def may_be_comments(text: Bytes, lines: PhysicalLines, dialect: Dialect, oversize: Flags) -> Flags:
-    """Which lines are no records by themselves: none of them is, but for those within quotes.
+    """Which lines are no records by themselves; such a line within quotes is still part of one.
 
-    Of a line whose end is not known yet nothing is said: what it fits is the whole of it.
+    A line whose end is not known yet is left out, because a pattern has to fit all of it.
     """
     known = slice(lines.complete)
     found = np.zeros(len(lines.start), np.bool_)
@@ -68,7 +68,7 @@ def may_be_comments(text: Bytes, lines: PhysicalLines, dialect: Dialect, oversiz
 
 
 def _no_records(text: Bytes, start: Places, end: Places, dialect: Dialect) -> Flags:
-    """Which of these lines begin as comments do, or fit a pattern."""
+    """Which of these lines begin like comments or fit a pattern."""
     found = _begin(text, start, end, dialect)
     asked = np.flatnonzero(~found & (end > start))
     if dialect.skip_lines and len(asked):
@@ -78,19 +78,19 @@ def _no_records(text: Bytes, start: Places, end: Places, dialect: Dialect) -> Fl
 
 
 def cut_out(text: bytes, start: Places, end: Places, encoding: str) -> pl.Series:
-    """Lines of a block for patterns, as `as_series` makes them of their texts."""
+    """Lines of a block as texts for patterns, in the form `as_series` gives them."""
     utf8 = as_utf8(text, start, end, encoding) if len(start) > FEW else None
     if utf8 is not None and (encoding == "utf-8" or _REPLACED.encode() not in utf8.text):
         begin, length = pl.Series(utf8.start), pl.Series(utf8.end - utf8.start)
         cut = pl.lit(utf8.text).bin.slice(begin, length)
-        with suppress(pl.exceptions.ComputeError):  # Some of it is no text.
+        with suppress(pl.exceptions.ComputeError):  # Some bytes are no text.
             return pl.select(cut.cast(pl.String)).to_series()
     places = zip(start.tolist(), end.tolist(), strict=True)
     return as_series([decoded(text[first:last], encoding) for first, last in places])
 
 
 def _begin(text: Bytes, start: Places, end: Places, dialect: Dialect) -> Flags:
-    """Which of these lines begin as comments do."""
+    """Which of these lines begin like comments."""
     begin: Flags = np.zeros(len(start), np.bool_)
     for one in dialect.comment:
         found = end - start >= len(one)
@@ -102,9 +102,9 @@ def _begin(text: Bytes, start: Places, end: Places, dialect: Dialect) -> Flags:
 
 
 def without_comments(readings: Readings, comments: Flags) -> Readings:
-    """The readings of a block in which no record begins on these lines, and one that fails ends."""
+    """Readings in which no record begins on these lines, and a failing record ends before them."""
     if not len(readings.suspects):
-        return readings  # Each record is a line.
+        return readings  # Every record is a line.
     return readings._replace(
         suspects=readings.suspects[~comments[readings.suspects]],
         rivals=np.union1d(readings.rivals, np.flatnonzero(comments)),

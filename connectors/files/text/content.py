@@ -1,8 +1,8 @@
-"""The text of one stored extract: its encoding, where it begins, and what is no text at all.
+"""The text of one stored extract: its encoding, where it begins, and formats that are no text.
 
-A byte-order mark decides, then the encoding the feed states, then UTF-8. Encodings that contain
-ASCII stay the bytes they are; UTF-16, and others in which a byte of ASCII may be the half of a
-sign, are read as UTF-8, and positions refer to that UTF-8 text.
+A byte-order mark decides the encoding, then what the feed states, then UTF-8. Encodings that
+contain ASCII are read in their own bytes. UTF-16, and encodings in which an ASCII byte may be half
+of a character, are read as UTF-8, and positions refer to that UTF-8 text.
 """
 
 import codecs
@@ -21,13 +21,13 @@ from schemas.reasons import REFUSALS
 
 HEAD_BYTES = 4096
 MOST_HELD = 64 * KIB
-"""Of a content that is held in memory when it is opened; more than a head."""
+"""Most bytes of a small content held in memory when it is opened; more than a head."""
 BLANKS = b"\0 \t\r\n"
 """Blanks and line ends, in ASCII or UTF-16."""
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b"))
-"""What text has none of; the last two of the others end a file and switch character sets."""
+"""Control characters that text never has; 0x1a ends a file and 0x1b switches character sets."""
 
-# UTF-32 first: its little-endian mark begins with the one of UTF-16.
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -40,11 +40,11 @@ RECODED = (
     *("shift_jis", "cp932", "shift_jis_2004", "shift_jisx0213"),
     *("gbk", "gb18030", "big5", "cp950", "big5hkscs", "cp949", "johab"),
 )
-"""Encodings whose signs may end with a byte that is one of ASCII by itself."""
+"""Encodings whose characters may end with a byte that alone would be ASCII."""
 
 WORKBOOKS = (".xlsx", ".xlsm", ".ods")
 ZIP = b"PK\x03\x04"
-# Source: the formats' own specifications; text formats are told by their first characters.
+# Source: the formats' own specifications; text formats are recognised by their first characters.
 FORMATS = (
     (ZIP, "a zip archive or an Excel workbook"),
     (b"PK\x05\x06", "an empty zip archive"),
@@ -76,36 +76,36 @@ _JSON = re.compile(r'\[\s*([\[{"\]0-9-]|true|false|null|$)|\{\s*(["}]|$)')
 
 
 COMPUTED, SAVED = "computed", "saved"
-"""Values of formulas in a workbook: not those that the workbook says may be others, or all."""
+"""Which values of a workbook's formulas are read: only up-to-date ones, or all saved ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One stored extract as text; every position counts the bytes that `blocks` gives."""
+    """One stored extract as text; every position counts the bytes of `blocks`."""
 
     path: Path
     name: str
-    """The extract as the user knows it, for messages."""
+    """The extract's name for messages, as the user knows it."""
     encoding: str
-    """Of the bytes that `blocks` gives."""
+    """Encoding of the bytes that `blocks` gives."""
     delivered_encoding: str
     mark_bytes: int
     """Length of the byte-order mark in the file."""
     size: int
-    """Of the file, in bytes."""
+    """Size of the file in bytes."""
     workbook: bool = False
-    """Whether it is a workbook, of which a sheet is read as CSV."""
+    """Whether it is a workbook, one sheet of which is read as CSV."""
     sheet: str | int | None = None
-    """Name or number of the sheet; None: the only one that is shown."""
+    """Name or number of the sheet; None for the only visible one."""
     formulas: str = COMPUTED
-    """Which values of formulas are read: those that are `computed`, or all that are `saved`."""
+    """Which formula values are read: only `computed` ones, or all `saved` ones."""
     kept: Evidence | None = None
-    """What is recorded of it, where it is read from the archive."""
+    """What is recorded about it, if it is read from the archive."""
     held: bytes | None = None
-    """All of its bytes, proven, where it is small: it is opened once."""
+    """All of its bytes, proven, if it is small; the file is opened only once."""
 
     def open(self) -> BinaryIO | ProvenFile:
-        """The bytes of the file; from the archive, proven before they are given."""
+        """Open the bytes of the file; bytes from the archive are proven before they are given."""
         if self.held is not None:
             return io.BytesIO(self.held)
         return ProvenFile(self.kept) if self.kept else self.path.open("rb", buffering=0)
@@ -131,8 +131,8 @@ def open_content(
 ) -> Content:
     """The text of the file at `path`; raises ExtractRefused `bad_encoding`.
 
-    `encoding` is what the feed states; None: UTF-8. A byte-order mark outweighs both. `sheet` and
-    `formulas` are those of a workbook.
+    `encoding` is what the feed states (None: UTF-8), overridden by a byte-order mark. `sheet` and
+    `formulas` apply to a workbook.
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -149,7 +149,7 @@ def open_kept(
     sheet: str | int | None = None,
     formulas: str = COMPUTED,
 ) -> Content:
-    """The same of a content in the archive; raises EvidenceBroken where it is not what it was."""
+    """The text of a content in the archive; raises EvidenceBroken if its bytes have changed."""
     with ProvenFile(kept) as file:
         head = file.read(MOST_HELD)
     content = _content(kept.path, encoding, name, head[:HEAD_BYTES], kept.bytes)
@@ -183,7 +183,7 @@ def _content(
 
 
 def byte_order_mark(head: bytes) -> tuple[bytes, str | None]:
-    """The mark a text begins with and the encoding it states."""
+    """The mark a text begins with, and the encoding it states."""
     return next(((mark, name) for mark, name in MARKS if head.startswith(mark)), (b"", None))
 
 
@@ -194,9 +194,9 @@ def canonical_encoding(name: str) -> str:
 
 
 def foreign_format(head: bytes) -> str | None:
-    """What the file is if its first bytes are not those of CSV text; None: it may be text."""
+    """What the file is, if its first bytes rule out CSV text; None if it may be text."""
     for magic, title in FORMATS:
-        # A text may begin with a word as well, as one of ORCHARD BANK does.
+        # A text may begin with such letters too, for example with ORCHARD BANK.
         if head.startswith(magic) and (_controls(head) or not magic.isalnum()):
             return title
     if head[257:262] == b"ustar":
@@ -220,23 +220,23 @@ def _controls(text: bytes) -> int:
 
 
 def _first_line(head: bytes) -> bytes:
-    """As far as the line end behind the first sign; what the text turns into later is for rows."""
+    """Everything up to the end of the first line with text; later faults are left to the rows."""
     begin = len(head) - len(head.lstrip(BLANKS))
     end = re.compile(rb"[\r\n]").search(head, begin)
     return head[: end.start()] if end else head
 
 
 def is_blank(block: bytes) -> bool:
-    """Whether a piece of text is nothing but blanks and line ends, in ASCII or UTF-16."""
+    """Whether a piece of text has only blanks and line ends, in ASCII or UTF-16."""
     return not block.strip(BLANKS)
 
 
 def refused(
     code: str, name: str, *, line: int | None = None, found: str = "", **facts: object
 ) -> ExtractRefused:
-    """The refusal of one extract in its one wording: where, what, and what to do next.
+    """The refusal of one extract in a uniform wording: where, what, and what to do next.
 
-    Lines of the file are counted from 1; `line` is the one on which what is refused begins.
+    Lines are counted from 1; `line` is the one on which the refused part begins.
     """
     reason = REFUSALS[code]
     where = name if line is None else f"{name}, line {line}"
@@ -246,14 +246,14 @@ def refused(
 
 
 def over_ratio(name: str, limits: Limits) -> ExtractRefused:
-    """The refusal of what is taken for a bomb."""
+    """The refusal of a file that unpacks too far, as a bomb does."""
     times = quantity(limits.compression_ratio, "time")
     detail = f"it unpacks to more than {times} its size (RECON_LIMIT_COMPRESSION_RATIO)"
     return refused("too_large", name, detail=detail)
 
 
 def unmarked_utf16(head: bytes) -> str | None:
-    """UTF-16 without a mark shows as a NUL in every second byte of its Latin letters."""
+    """The UTF-16 a head without a mark seems to be: every second byte of Latin letters is NUL."""
     head = _first_line(head)
     pairs = len(head) // 2
     if pairs == 0:

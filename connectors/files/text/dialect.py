@@ -1,4 +1,4 @@
-"""How an extract is written, and what can be wrong with one of its records."""
+"""How an extract is written, and what can be wrong with its records."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from connectors.settings import Limits
 from schemas.cells.formula_guard import Guard
 
 NO_QUOTE = "\x01"
-"""What a profile has for the quote of a text that has none."""
+"""A profile's quote for a text without quotes."""
 NEVER, OURS = b"\0", NO_QUOTE.encode()
-"""Stand for the quote of a text that has none; a record delivered with that sign is no sound one.
+"""Stand-ins for the quote of a text without quotes; a delivered record with that sign is unsound.
 
-With NUL none ever is. The other is for texts to which we add cells that may need quotes, because
-NUL can not be stored.
+A record with NUL is never sound anyway. The other is for texts to which we add cells that may need
+quotes, because NUL cannot be stored.
 """
 _USUAL = Limits()
 
 
 def may_separate(sign: str) -> bool:
-    """Whether a sign may stand between cells, or around them: names and numbers are of others."""
+    """Whether a sign may separate or quote cells; signs of names and numbers may not."""
     return len(sign) == 1 and sign.isascii() and not sign.isalnum() and sign not in "\r\n\0+-."
 
 
 class CsvSigns(TypedDict):
-    """What tells the cells of a record apart."""
+    """The signs that separate the cells of a record."""
 
     delimiter: str
     quotechar: str
@@ -39,23 +39,23 @@ class Dialect:
     """How an extract is written. Limits are in bytes as written, quotes included."""
 
     delimiter: bytes = b","
-    """One sign, or several of which each alone means nothing."""
+    """One sign, or several that separate cells only together."""
     quote: bytes = b'"'
     encoding: str = "utf-8"
     max_field_bytes: int = _USUAL.field_bytes
     max_record_bytes: int = _USUAL.record_bytes
     look_ahead_bytes: int = _USUAL.look_ahead_bytes
-    """How far from the start of a record the close of its quotes is looked for."""
+    """How far from the start of a record to look for its closing quote."""
     line_breaks: bool = True
-    """Whether a quoted field may hold one: numbers, times and booleans never do."""
+    """Whether a quoted field may hold a line break: numbers, times and booleans never do."""
     escape: bytes = b""
-    """The sign before one that means nothing; empty: there is none, and quotes are doubled."""
+    """The sign that escapes the next one; empty if there is none and quotes are doubled."""
     blanks_dropped: bool = False
     """Whether blanks may stand between a delimiter and a quote."""
     comment: tuple[bytes, ...] = ()
-    """What a line begins with that is no record; empty: there are no such lines."""
+    """Beginnings of lines that are no records; empty if there are no such lines."""
     skip_lines: tuple[str, ...] = ()
-    """Patterns of whole lines that are no record either."""
+    """Patterns of whole lines that are no records either."""
 
     def __post_init__(self) -> None:
         if not contains_ascii(self.encoding):
@@ -78,31 +78,31 @@ class Dialect:
 
     @property
     def has_quote(self) -> bool:
-        """Whether what is delivered can be quoted."""
+        """Whether delivered cells can be quoted."""
         return self.quote not in (NEVER, OURS)
 
     @property
     def blanks(self) -> bytes:
-        """What may stand between a delimiter and a quote."""
+        """The blanks that may stand between a delimiter and a quote."""
         return bytes({*b" \t"} - {*self.delimiter}) if self.blanks_dropped else b""
 
     @property
     def signs(self) -> CsvSigns:
-        """Delimiter and quote as the csv module takes them, where a record is plain."""
+        """Delimiter and quote for the csv module, if records are plain."""
         return {"delimiter": self.delimiter.decode(), "quotechar": self.quote.decode()}
 
     def begins_comment(self, line: bytes) -> bool:
-        """Whether a line is a comment, unless a quoted field of a record above is still open."""
+        """Whether a line is a comment, provided no quoted field from above is still open."""
         return line.startswith(self.comment)
 
     @property
     def skips(self) -> bool:
-        """Whether some lines are no record."""
+        """Whether some lines are skipped as no records."""
         return bool(self.comment or self.skip_lines)
 
     @property
     def guard(self) -> Guard:
-        """What keeps a spreadsheet from running a text that is written so."""
+        """The guard that keeps a spreadsheet from running texts written in this dialect."""
         return Guard(self.delimiter.decode(), self.quote.decode())
 
 
@@ -117,7 +117,7 @@ def dialect_within(
     skip_lines: Sequence[str] = (),
     blanks_dropped: bool = False,
 ) -> Dialect:
-    """The dialect of a file that is read within these limits."""
+    """The dialect of a file read within these limits."""
     return Dialect(
         delimiter=delimiter.encode(),
         quote=NEVER if quote == NO_QUOTE else quote.encode(),
@@ -133,10 +133,11 @@ def dialect_within(
 
 
 class RecordFault(IntEnum):
-    """What is wrong with a record; of several faults the lowest number is reported.
+    """What is wrong with a record; of several faults the one with the lowest number is reported.
 
-    Bytes that are no text come first: what they do to quotes, width and size is no cause. A name is
-    the code of a reject in other letters: STRAY_QUOTE is `StrayQuote` in `schemas/reasons.py`.
+    Bytes that are no text come first: faults in quotes, width and size may only follow from them. A
+    name is the code of a reject in other letters: STRAY_QUOTE is `StrayQuote` in
+    `schemas/reasons.py`.
     """
 
     NONE = 0

@@ -1,4 +1,4 @@
-"""Encodings: what their bytes are."""
+"""Properties of encodings and their bytes."""
 
 from functools import cache, partial
 from itertools import chain, product
@@ -9,7 +9,7 @@ from connectors.settings import MIB
 
 @cache
 def contains_ascii(encoding: str) -> bool:
-    """Whether the bytes of ASCII are what they are there."""
+    """Whether the bytes of ASCII mean the same in this encoding."""
     plain = bytes(range(128))
     return plain.decode(encoding, "replace") == plain.decode("ascii")
 
@@ -21,7 +21,7 @@ def can_be_divided(encoding: str) -> bool:
     False for UTF-16, but also for encodings such as Shift JIS whose second bytes look like ASCII.
     """
     if "escape" in encoding:
-        # Not an encoding of text: a backslash begins what it calls an escape sequence.
+        # Not a text encoding: a backslash begins an escape sequence.
         return False
     ascii_bytes = bytes(range(128))
     probes = ascii_bytes + b"+AEE-~{VP~}"
@@ -44,9 +44,9 @@ def stands_alone(encoding: str, sign: bytes) -> bool:
 
 @cache
 def utf8_sizes(encoding: str) -> bytes | None:
-    """How many bytes the sign of each byte has as UTF-8; None: a sign may have several bytes."""
+    """UTF-8 length of the character of each byte; None if characters may have several bytes."""
     signs = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
-    # A sign of several bytes, if there is any, has a high one, which is found soonest from above.
+    # A character of several bytes has a high one; searching from the top finds it soonest.
     for lead in reversed(range(256)):
         pairs = bytes(chain(*product((lead,), range(256))))
         if pairs.decode(encoding, "replace") != "".join(signs[byte] for byte in pairs):
@@ -56,14 +56,14 @@ def utf8_sizes(encoding: str) -> bytes | None:
 
 @cache
 def no_signs(encoding: str) -> bytes | None:
-    """The bytes that are no sign; None: that depends on those beside them."""
+    """The bytes that are no characters; None if that depends on the bytes beside them."""
     if utf8_sizes(encoding) is None:
         return None
     return bytes(byte for byte in range(256) if not bytes([byte]).decode(encoding, "ignore"))
 
 
 def is_utf8(path: Path) -> bool:
-    """Whether a text has signs beyond ASCII and the form of UTF-8, and no mark says what it is."""
+    """Whether a text without a byte-order mark is UTF-8 and has characters beyond ASCII."""
     ascii_alone = True
     with path.open(encoding="utf-8", newline="") as file:
         try:

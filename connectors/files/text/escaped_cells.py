@@ -1,4 +1,4 @@
-"""The cells of records with escapes, column by column: what `record_cells` says row by row."""
+"""Cells of records with escapes, column by column; same results as `record_cells` row by row."""
 
 import re
 
@@ -20,9 +20,9 @@ _PAIRS = {
 def escaped_cells(
     text: bytes, start: Places, end: Places, width: int, dialect: Dialect
 ) -> pl.DataFrame | None:
-    """The cells of sound records in UTF-8: columns "0", "1" ...; null where one has no value.
+    """Cells of sound UTF-8 records in columns "0", "1" ...; null for a cell without a value.
 
-    None where blanks may stand beside quotes, or not every record has so many cells.
+    None if blanks may stand beside quotes, or if some record does not have `width` cells.
     """
     if dialect.blanks:
         return None
@@ -34,7 +34,7 @@ def escaped_cells(
     of = np.searchsorted(start, at, "right") - 1
     within = (of >= 0) & (at < np.append(end, 0)[of])
     at, of = at[within], of[within]
-    # A delimiter within quotes has an odd number of them before it in its record.
+    # A delimiter within quotes has an odd number of quotes before it in its record.
     before = np.searchsorted(quotes, at) - np.searchsorted(quotes, start[of])
     is_border = before % 2 == 0
     at, of = at[is_border][::step], of[is_border][::step]

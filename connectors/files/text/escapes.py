@@ -1,4 +1,4 @@
-"""Where backslashes escape a sign, for a whole text at once, and where that is no known sign."""
+"""Where backslashes escape a sign in a whole text, and where that sign is not a known one."""
 
 import re
 
@@ -14,7 +14,7 @@ _BACKSLASH = ord("\\")
 
 
 def escapes(text: Bytes) -> Places:
-    """Where backslashes stand that mean something with the sign behind them, from left to right."""
+    """Positions of the backslashes that escape the following sign, from left to right."""
     places = np.flatnonzero(text == _BACKSLASH)
     number = np.arange(len(places))
     begins = np.append(True, np.diff(places) != 1)[: len(places)]
@@ -24,7 +24,7 @@ def escapes(text: Bytes) -> Places:
 
 
 def covered_escapes(text: bytes, cover: int) -> bytes:
-    """The text with each escape and the sign behind it covered, line ends excepted."""
+    """The text with each escape and its sign covered, line ends excepted."""
     signs = np.frombuffer(text + b"\n", np.uint8).copy()
     places = escapes(signs)
     behind = signs[places + 1]
@@ -40,7 +40,7 @@ _BEYOND = b"\0\0"
 
 
 def stray_escapes(text: bytes, shade: bytes, start: Places, end: Places, dialect: Dialect) -> Flags:
-    """Which records have an escape before a sign that it is not known to stand before."""
+    """Which records have an escape before a sign that cannot be escaped."""
     stray = np.zeros(len(start), np.bool_)
     signs = np.frombuffer(text + _BEYOND, np.uint8)
     places = escapes(signs)
@@ -60,7 +60,7 @@ def stray_escapes(text: bytes, shade: bytes, start: Places, end: Places, dialect
 def _nulls(
     text: Bytes, shade: bytes, places: Places, start: Places, end: Places, dialect: Dialect
 ) -> Flags:
-    """Which of these escapes are before the N of a cell that has nothing else, and no quotes."""
+    r"""Which of these escapes are the `\N` that makes up a whole unquoted cell."""
     delimiter = ord(covered(dialect).delimiter)
     shaded = np.frombuffer(shade + _BEYOND, np.uint8)
     behind = places + 2

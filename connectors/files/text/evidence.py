@@ -1,8 +1,8 @@
-"""Kept content that is proven to be what was delivered, before a byte of it is used.
+"""Kept content, proven to be what was delivered before a byte of it is used.
 
-When a content is kept, the hash of every piece of it is recorded in the ledger together with the
-hash of the whole. Reading a part proves the pieces it lies in: a row of a large file costs one or
-two of them, and reading all of it proves all.
+When a content is kept, the ledger records the hash of every piece together with the hash of the
+whole. Reading a part proves only the pieces it lies in: a row of a large file costs one or two of
+them, and reading everything proves all.
 """
 
 import errno
@@ -18,7 +18,7 @@ from connectors.errors import EvidenceBroken
 from schemas.counting import quantity
 
 PIECE_BYTES = 1 << 20
-"""Recorded hashes are of pieces of this size; changing it makes all of them unreadable."""
+"""Size of the pieces with recorded hashes; changing it makes all kept contents unreadable."""
 HEX = hashlib.sha256().digest_size * 2
 MISSING = "it is missing"
 _NO_FILE = {
@@ -31,20 +31,20 @@ _NO_FILE = {
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is recorded of one kept content, and what to say where the file is not that."""
+    """What is recorded about one kept content, and what to say if the file differs."""
 
     path: Path
     sha256: str
     bytes: int
     pieces: str | None
-    """Hashes of the pieces in hex, one after the other; None: an earlier version kept it."""
+    """Hashes of the pieces in hex, concatenated; None if an earlier version kept the content."""
     about: str
-    """The file as the user knows it, for messages."""
+    """The file's name for messages, as the user knows it."""
     remedy: str
-    """What to do where it does not match."""
+    """What to do if the content does not match."""
 
     def broken(self, why: str) -> EvidenceBroken:
-        """The error of a content that is not what was delivered."""
+        """The error for a content that is not what was delivered."""
         return EvidenceBroken(
             f"{self.about}: the kept copy {self.path} is not what was delivered: {why}. Nothing "
             f"of it was used. {self.remedy}"
@@ -52,7 +52,7 @@ class Evidence:
 
 
 class PieceHashes:
-    """The hashes of the pieces of a content that passes by in blocks of any size."""
+    """The piece hashes of a content that passes by in blocks of any size."""
 
     def __init__(self) -> None:
         self._done: list[str] = []
@@ -114,7 +114,7 @@ class ProvenFile(io.RawIOBase):
         return len(piece)
 
     def read(self, size: int = -1) -> bytes:
-        """At most so many bytes, fewer only at the end; below 0: all that are left."""
+        """At most `size` bytes, fewer only at the end; a negative size reads the rest."""
         size = size if size >= 0 else self._evidence.bytes
         begin, end = self._position, min(self._position + size, self._evidence.bytes)
         if begin >= end:
@@ -162,13 +162,13 @@ class ProvenFile(io.RawIOBase):
 
 
 def prove(evidence: Evidence) -> None:
-    """Hash all of a kept content; raises EvidenceBroken where it is not what was delivered."""
+    """Hash a whole kept content; raises EvidenceBroken if it is not what was delivered."""
     if fault := difference(evidence.path, evidence.sha256, evidence.bytes):
         raise evidence.broken(fault)
 
 
 def difference(path: Path, sha256: str, size: int | None = None) -> str | None:
-    """In what a file is not the content of this hash; None: it is, every byte was hashed."""
+    """How a file differs from the content of this hash; None if it matches in every byte."""
     file = _regular(path)
     if isinstance(file, str):
         return file
@@ -195,7 +195,7 @@ def _opened(evidence: Evidence) -> int:
 
 
 def _regular(path: Path) -> int | str:
-    """The file opened, or why it is not; a pipe is not waited for, a link not followed."""
+    """The opened file, or why it cannot be; does not wait for a pipe or follow a link."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         mode = os.fstat(file).st_mode

@@ -1,8 +1,8 @@
-"""The patterns that a feed profile states: what they fit, and what their groups hold.
+"""The patterns of a feed profile: what they match and what their groups hold.
 
-All of them are read by one engine, that of polars: no pattern makes it try again and again, so that
-its time grows with the text and nothing else. It has no look-around and no references to a group;
-a pattern that asks for one is refused when the profile is read.
+All of them are run by one engine, that of polars, which never backtracks, so its time grows only
+with the length of the text. It has no look-around and no backreferences; a pattern that uses one is
+refused when the profile is read.
 """
 
 import re
@@ -17,13 +17,13 @@ from connectors.errors import ProfileError
 from connectors.printable import shown
 
 Groups = Mapping[str, str | None]
-"""What the groups hold that have a name; None: it took no part."""
+"""Texts of the named groups; None for a group that took no part."""
 _NO_GROUPS: Groups = {}
 _STANDS_FOR = {0xDC00 + byte: 0xF700 + byte for byte in range(128, 256)}
-"""A byte that is no text, by its lone surrogate: polars has a sign for private use instead."""
+"""Bytes that are no text, by lone surrogate -> a private-use character that polars can hold."""
 _IS_BYTE = {sign: surrogate for surrogate, sign in _STANDS_FOR.items()}
 _MEANT = re.compile(r"[\\.+*?()|\[\]{}^$]")
-"""Signs that mean something in a pattern."""
+"""Signs with a meaning in patterns."""
 _INSTEAD = {
     "look-around": "Say what stands there, such as [^;]* for all up to a semicolon; several "
     "patterns, or (one|other), for several kinds of text.",
@@ -36,22 +36,22 @@ _INSTEAD = {
     "missing expression": "Write a backslash before *, +, ? and { that are signs of the text.",
     "size limit": "Repeat less often, or smaller classes: [0-9] for \\d, [A-Za-z0-9_] for \\w.",
 }
-"""By what the engine says of a pattern: what to write instead."""
+"""Advice on what to write instead, by a part of the engine's error."""
 
 
 def literal(text: str) -> str:
-    """A pattern that fits just this text."""
+    """A pattern that matches exactly this text."""
     return _MEANT.sub(r"\\\g<0>", text)
 
 
 def group_names(patterns: Sequence[str]) -> tuple[str, ...]:
-    """The groups of patterns that have a name, in their order."""
+    """The named groups of the patterns, in their order."""
     names = dict.fromkeys(chain.from_iterable(map(_groups, patterns)))
     return tuple(name for name in names if not name.isdigit())
 
 
 def check_pattern(key: str, pattern: str) -> int:
-    """How many groups a pattern has; raises ProfileError for one that the engine does not read."""
+    """The number of a pattern's groups; raises ProfileError if the engine cannot read it."""
     try:
         groups = _groups(pattern)
         _groups(_whole(pattern))
@@ -76,15 +76,15 @@ def _whole(pattern: str) -> str:
 
 
 def fitting(texts: pl.Series, patterns: Sequence[str]) -> pl.Series:
-    """Which of these texts one of the patterns fits, as a whole."""
+    """Which of these texts one of the patterns matches as a whole."""
     none = pl.Series([False]).new_from_index(0, len(texts))
     return reduce(or_, (texts.str.contains(_whole(one)) for one in patterns), none)
 
 
 def groups_of(texts: Sequence[str], patterns: Sequence[str]) -> list[Groups | None]:
-    """By text: the groups of the first pattern that fits all of it; None: none does.
+    """By text: the groups of the first pattern that matches all of it; None if none does.
 
-    In texts and groups a byte that is no text is a lone surrogate.
+    In texts and groups, a byte that is no text is a lone surrogate.
     """
     found: list[Groups | None] = [None] * len(texts)
     if not texts:
@@ -94,7 +94,7 @@ def groups_of(texts: Sequence[str], patterns: Sequence[str]) -> list[Groups | No
     for pattern in reversed(patterns):
         fit = asked.str.contains(_whole(pattern)).arg_true()
         names = group_names([pattern])
-        if not names:  # As most lines of a printed list: rules, sums, the header anew.
+        if not names:  # Typical of most lines of a printed list: rules, sums, repeated headers.
             for at in fit.to_list():
                 found[at] = _NO_GROUPS
             continue
@@ -108,13 +108,13 @@ def groups_of(texts: Sequence[str], patterns: Sequence[str]) -> list[Groups | No
 
 
 def as_series(texts: Sequence[str]) -> pl.Series:
-    """Texts for these patterns, of which a byte that is no text is a lone surrogate."""
+    """Texts for these patterns, in which a byte that is no text is a lone surrogate."""
     try:
         return pl.Series(texts, dtype=pl.String)
-    except UnicodeEncodeError:  # polars has no surrogates.
+    except UnicodeEncodeError:  # polars cannot hold surrogates.
         return pl.Series([one.translate(_STANDS_FOR) for one in texts], dtype=pl.String)
 
 
 def decoded(line: bytes, encoding: str) -> str:
-    """A line as text, of which a byte that is no text is a lone surrogate."""
+    """A line as text, in which a byte that is no text becomes a lone surrogate."""
     return line.decode(encoding, "surrogateescape")

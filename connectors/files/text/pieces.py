@@ -1,4 +1,4 @@
-"""Blocks of an extract as they are read, with a look at those that come next."""
+"""Blocks of an extract as they are read, with a view of the next ones."""
 
 import re
 from collections import deque
@@ -22,15 +22,15 @@ class Pieces:
             yield piece, not (self._next or self._read())
 
     def give_back(self, blocks: Iterable[bytes]) -> None:
-        """Have what was taken of some blocks read again, before those that come next."""
+        """Return taken blocks, so that they are read again before the next ones."""
         self._next.extendleft(reversed([*blocks]))
 
     def record_size(self, begun: bytes, dialect: Dialect) -> int | None:
-        """How long the record is that begins with these bytes and goes on with the next blocks.
+        """Length of the record that begins with these bytes and goes on in the next blocks.
 
         None if it does not end within `look_ahead_bytes`. So a record whose quote never closes is
-        known by its bytes alone, and needs no more memory than they take. Where a sign behind a
-        quote says that it is no record, whatever comes, the blocks after it are not waited for.
+        recognised by its bytes alone, and needs no more memory than they take. If a sign after a
+        quote proves that it is no record, the blocks after it are not waited for.
         """
         bound = dialect.look_ahead_bytes
         record = record_pattern(covered(dialect))
@@ -52,7 +52,7 @@ class Pieces:
         return piece is not None
 
     def _read_to(self, size: int) -> bool:
-        """Have at least so many bytes of the next blocks; False if there are no more."""
+        """Read ahead at least `size` bytes of the next blocks; False if there are no more."""
         held = sum(map(len, self._next))
         while held < size:
             if not self._read():

@@ -1,4 +1,4 @@
-"""Which records of a block are plain CSV."""
+"""Finding the records of a block that are not plain CSV."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from connectors.files.text.shadow import DELIMITER, is_csv
 
 
 def not_plain_csv(block: bytes, records: Records, dialect: Dialect) -> Flags:
-    """Which of the records of a block may not be plain."""
+    """Which records of a block may not be plain."""
     found = np.zeros(len(records.start), np.bool_)
     if is_csv(dialect):
         return found

@@ -1,4 +1,4 @@
-"""Columns of a fixed width: the cells of a line where a layout says that they are."""
+"""Fixed-width columns: the cells of a line at the positions a layout gives."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,42 +13,41 @@ from schemas.cells.numbers import AROUND
 
 RANGE = re.compile(r"([1-9]\d{0,4})(?:-([1-9]\d{0,4}))?")
 DELIMITER, QUOTE = b"\x1f", b"\x1e"
-"""What separates and quotes cells where nothing does: signs that no such line has."""
+"""Separator and quote for lines without any: signs that no such line contains."""
 FILL = "\ufdd0"
-"""Stands in each place of a sign but its first: no sign of any text."""
+"""Fills every place of a character after its first; occurs in no text."""
 CHARACTERS, BYTES = "characters", "bytes"
-"""What positions count."""
+"""The units in which positions count."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellRanges:
-    """Where the cells of a line are, in signs, or in the bytes that the sender writes."""
+    """Where the cells of a line are, in characters or in the sender's bytes."""
 
     ranges: tuple[tuple[int, int], ...]
-    """First sign, counted from 0, and the one behind the last."""
+    """First place, counted from 0, and the place after the last."""
     short_filled: bool = False
     """Whether a line may lack the blanks at its end."""
     entire: tuple[tuple[int, int], ...] = ()
-    """Of these the cells that have to be there to their last sign: a number is not told from its
-    first digits."""
+    """Those ranges whose cells must be complete: a number cannot be told from its first digits."""
     behind: int = 0
-    """How many cells of other lines are written behind one, each with DELIMITER before it."""
+    """How many cells of other lines are appended to a line, each after a DELIMITER."""
     encoding: str | None = None
-    """The encoding whose bytes are counted; None: signs are."""
+    """The encoding whose bytes are counted; None to count characters."""
 
     @property
     def width(self) -> int:
-        """How many signs a line has."""
+        """Length of a full line in places."""
         return max(end for _, end in self.ranges)
 
     def is_whole(self, signs: int) -> bool:
-        """Whether a line of so many signs has all that is not left out."""
+        """Whether a line of this length lacks only what may be left out."""
         if signs >= self.width or not self.short_filled:
             return signs >= self.width
         return not any(first < signs < end for first, end in self.entire)
 
     def cells_of(self, line: str) -> list[str]:
-        """The cells of one line; none if it is not of the width."""
+        """The cells of one line; empty if the line does not have the width."""
         line, *others = line.split(DELIMITER.decode()) if self.behind else [line]
         line = self.spaced(line)
         written = line.rstrip(AROUND)
@@ -57,21 +56,21 @@ class CellRanges:
         return [*(cell.strip(AROUND) for cell in self._cut(line)), *others]
 
     def pieces(self, line: str) -> list[str]:
-        """What stands at each place of any line, with the blanks around it."""
+        """The text at each range of any line, with the blanks around it."""
         return self._cut(self.spaced(line))
 
     def _cut(self, spaced: str) -> list[str]:
         return [spaced[first:end].replace(FILL, "") for first, end in self.ranges]
 
     def spaced(self, line: str) -> str:
-        """A line in which each sign takes as many places as it has bytes that are counted."""
+        """A line in which each character takes as many places as it has counted bytes."""
         if self.encoding is None or line.isascii():
             return line
         sizes = (len(sign.encode(self.encoding, "replace")) for sign in line)
         return "".join(sign + FILL * (size - 1) for sign, size in zip(line, sizes, strict=True))
 
     def spaced_all(self, lines: pl.Expr) -> pl.Expr:
-        """The same of many."""
+        """`spaced` for many lines."""
         if self.encoding is None:
             return lines
         spaced = self.spaced
@@ -90,17 +89,17 @@ class CellRanges:
         return sorted({edge for one in self.ranges for edge in one})
 
     def _is_split(self, spaced: str) -> bool:
-        """Whether a sign is a part of two cells."""
+        """Whether a character lies across the border of two cells."""
         return any(spaced[edge : edge + 1] == FILL for edge in self._edges)
 
     def is_split(self, spaced: pl.Expr) -> pl.Expr:
-        """The same of many."""
+        """`_is_split` for many lines."""
         if self.encoding is None:
             return pl.lit(value=False)
         return pl.any_horizontal(spaced.str.slice(edge, 1) == FILL for edge in self._edges)
 
     def cut(self, line: pl.Expr) -> list[pl.Expr]:
-        """The cells of a line, without the blanks around them; an empty one is null."""
+        """The cells of a line, without the blanks around them; an empty cell is null."""
         others: list[pl.Expr] = []
         if self.behind:
             parts = line.str.split(DELIMITER.decode())
@@ -114,14 +113,14 @@ class CellRanges:
 
 
 def in_order(stated: Mapping[str, str]) -> dict[str, str]:
-    """Positions by column, by their places in a line, whatever order they are written in."""
+    """Positions by column, sorted by place in the line, in whatever order they are stated."""
     return dict(sorted(stated.items(), key=lambda one: range_of(one[1])))
 
 
 def range_of(text: str) -> tuple[int, int]:
-    """First sign, counted from 0, and the one behind the last, of `1-10`, or `11` for a single one.
+    """First place, counted from 0, and the place after the last, of `1-10`, or `11` for one place.
 
-    Raises ValueError for what is no range.
+    Raises ValueError if the text is no range.
     """
     found = RANGE.fullmatch(text)
     if found is None:
@@ -133,7 +132,7 @@ def range_of(text: str) -> tuple[int, int]:
 
 
 def check_unit(unit: str | None, encoding: str) -> None:
-    """Refuse positions of which nobody knows what they count; raises ProfileError."""
+    """Refuse positions whose unit is unknown; raises ProfileError."""
     if encoding.startswith("utf-16") and unit == BYTES:
         raise ProfileError(
             f"position_unit counts no bytes of {encoding}: each character has two there, or four. "
@@ -147,7 +146,7 @@ def check_unit(unit: str | None, encoding: str) -> None:
 
 
 def overlapping(stated: Mapping[str, str]) -> Sequence[str]:
-    """Two columns that have a sign in common, or none."""
+    """Two columns that share a place; empty if there are none."""
     ranges = sorted((range_of(text), name) for name, text in stated.items())
     for (before, one), (behind, other) in pairwise(ranges):
         if behind[0] < before[1]:

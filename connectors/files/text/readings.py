@@ -1,4 +1,4 @@
-"""Read CSV strictly from the start of every line of a block, all lines at once."""
+"""Strict reading of CSV from the start of every line of a block, for all lines at once."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from connectors.files.text.dialect import Dialect
 from connectors.files.text.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines
 
 FEW_QUOTES = 8
-"""With no more than one quote in so many lines, those with one are read apart from the others."""
+"""With at most one quote in this many lines, the lines with quotes are read apart."""
 
 
 class Readings(NamedTuple):
-    """What strict reading from the start of each line comes to, for all lines of the block.
+    """The outcome of strict reading from the start of each line, for all lines of the block.
 
-    `stray_at` is the first quote out of place (NEVER if there is none), `closes_on` the line whose
-    end outside quotes ends the reading, or -1 if the reading fails; `unclosed` ones may yet close.
-    `suspects` are the lines whose record may not end with the line, `rivals` the lines that begin
-    a record of the right width within the limits, or (`undecided`) may do so once more bytes are
-    known; lines that are no record are added to them.
+    `stray_at` is the first misplaced quote (NEVER if there is none). `closes_on` is the line whose
+    end outside quotes ends the reading, -1 if the reading fails; `unclosed` ones may yet close.
+    `suspects` are the lines whose record may not end with the line. `rivals` are the lines that
+    begin a record of the right width within the limits, or (`undecided`) may do so once more bytes
+    are known; lines that are no record are added to them.
     """
 
     fields: Places
@@ -63,7 +63,7 @@ def read_quoted(
     start, stop, complete, size = lines.start, lines.stop, lines.complete, lines.size
     fields, stray_at, ends_at, crossing, closing, closes = _followed(text, lines, dialect)
 
-    # A quote may close far behind the limits: what it holds is one record, if too large a one.
+    # A quote may close far beyond the limits: its record is still one, if too large a one.
     sound, ended = stray_at == NEVER, ends_at != NEVER
     reach = np.minimum(ends_at, size) - start
     closes_on = np.arange(len(start))
@@ -73,7 +73,7 @@ def read_quoted(
     sound[closing[-1:]] &= not endless
     unclosed = sound & ~ended & (reach <= dialect.look_ahead_bytes) & (not final)
 
-    # Only a record within the limits speaks for reading anew where it begins.
+    # Only a record within the limits justifies reading anew where it begins.
     fits: Flags = sound & (reach <= dialect.max_record_bytes)
     for at in np.flatnonzero(fits & (reach > dialect.max_field_bytes)).tolist():
         record = text[start[at] : start[at] + reach[at]]
@@ -85,7 +85,7 @@ def read_quoted(
 
 
 class _Followed(NamedTuple):
-    """Lines read up to where their quotes are closed.
+    """Lines read up to where their quotes close.
 
     `ends_at` is where the reading of a line ends, NEVER if nothing closes it. The `crossing` lines
     leave a quote open, which `closes` on a line, or -1; `closing` are all lines that may close one.
@@ -105,7 +105,7 @@ def _followed(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> _Followed:
 
 
 def _followed_apart(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> _Followed:
-    """Read the lines with a quote as if there were no others, and put them back between those."""
+    """Read the lines with quotes as if there were no others, then put the results in place."""
     quotes = np.flatnonzero(text == ord(dialect.quote))
     row = np.unique(np.searchsorted(lines.start, quotes, "right") - 1)
     begin, beyond = lines.start[row], lines.after[row]
@@ -140,10 +140,10 @@ def _followed_all(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> _Follo
     stray_at = np.full(len(start), NEVER)
     places = set_positions(masks.misplaced)
     holder = np.searchsorted(start, places, "right") - 1
-    stray_at[holder[::-1]] = places[::-1]  # The last to be written, the first on its line, stays.
+    stray_at[holder[::-1]] = places[::-1]  # Written last, the first quote of a line stays.
 
-    # A line with an odd number of quotes is read on, with inside and outside exchanged, up to the
-    # next such line. The last line is open as long as its terminator is not known.
+    # A line with an odd number of quotes is read on, inside and outside exchanged, up to the next
+    # such line. The last line is open as long as its terminator is unknown.
     crossing = np.flatnonzero(masks.odd & (stray_at == NEVER))
     closing = np.flatnonzero(masks.odd[:complete])
     closes = np.append(closing, -1)[np.searchsorted(closing, crossing, "right")]
@@ -160,8 +160,8 @@ def _followed_all(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> _Follo
 class _Masks(NamedTuple):
     """One bit per byte of the block; `odd` is one flag per line.
 
-    `inside` is by the quotes since the start of the line. `misplaced` are the quotes out of place
-    in such a reading, `misplaced_within` in one that began its line inside quotes.
+    `inside` follows from the quotes since the start of the line. `misplaced` are the misplaced
+    quotes in that reading, `misplaced_within` those in a reading that began its line inside quotes.
     """
 
     delimiter: Words
@@ -182,7 +182,7 @@ def _masks(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> _Masks:
         resets = np.zeros(len(text), np.bool_)
         resets[lines.start[1:][odd[:-1]]] = True
         inside = toggle(quote ^ pack(resets))
-    # An opening quote follows, a closing one precedes, a delimiter, a line end or another quote.
+    # Before an opening quote, and after a closing one, comes a delimiter, line end or quote.
     border = quote | delimiter | pack(text == LINE_FEED) | pack(text == CARRIAGE_RETURN)
     set_bit(border, len(text))
     follows, precedes = border << ONE, border >> ONE
@@ -200,12 +200,12 @@ def _masks(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> _Masks:
 
 
 def _beside_blanks(text: Bytes, dialect: Dialect) -> tuple[Flags, Flags]:
-    """Which quotes have nothing but blanks before them, or behind them, up to a field's border."""
+    """Which quotes have only blanks before them, or after them, up to a field's border."""
     filled = np.ones(len(text), np.bool_)
     for sign in dialect.blanks:
         filled &= text != sign
     quotes = np.flatnonzero(text == ord(dialect.quote))
-    # The ends of the text are borders, as those of lines are.
+    # The ends of the text are borders, just as those of lines.
     places = np.concatenate([[-1], np.flatnonzero(filled), [len(text)]])
     ends = (ord(dialect.delimiter), LINE_FEED, CARRIAGE_RETURN)
     border = np.ones(len(places), np.bool_)

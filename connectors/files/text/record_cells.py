@@ -1,4 +1,4 @@
-"""The cells of one record in any form that a feed may state: the slow and obvious reader."""
+"""The cells of one record in any form a feed may state: the slow, obvious reader."""
 
 import re
 from functools import cache
@@ -6,16 +6,16 @@ from functools import cache
 from connectors.files.text.dialect import Dialect
 
 NULL = r"\N"
-"""A cell that has no value, where there are escapes."""
+"""A cell without a value, in dialects with escapes."""
 KNOWN = r"nrtbfv!-/:-@\[-`{-~ \t"
-"""What an escape may stand before, as a set of a pattern; in quotes before a line break too."""
+"""Signs that may follow an escape, as a regex set; within quotes a line break may too."""
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v"}
-"""What these letters stand for behind an escape; any other sign is itself."""
+"""Meanings of escaped letters; any other escaped sign stands for itself."""
 _ESCAPED = re.compile(r"\\([\s\S])")
 
 
 def cells_of(text: str, dialect: Dialect) -> list[str | None]:
-    """The cells of a record; None: one without a value. Of what is no sound record none."""
+    """The cells of a record, None for one without a value; empty if the record is not sound."""
     cell, step = _cell(dialect), len(dialect.delimiter)
     found: list[str | None] = []
     at = 0
@@ -39,7 +39,7 @@ def _text(quoted: str | None, bare: str | None, dialect: Dialect) -> str | None:
 
 
 def _unescaped(text: str, quote: str) -> str:
-    """The text that an escaped one stands for; `quote`: a doubled one is one."""
+    """The text that an escaped one stands for; a doubled `quote` stands for one."""
     if quote and quote * 2 in text:
         pairs = re.compile(rf"\\([\s\S])|({re.escape(quote)}){re.escape(quote)}")
         return pairs.sub(lambda one: one[2] or ESCAPES.get(one[1], one[1]), text)

@@ -2,10 +2,10 @@
 
 The block is read as bit masks, 64 bytes to a word, and all its lines are judged at once. Every
 quote of a legal record toggles inside and outside (a doubled quote toggles twice), so a line ends
-inside quotes exactly when the quotes since the start of its record are odd in number. A line with
-a quote out of place is a failed record by itself. Only lines that leave a quote open are suspects
-and are walked one by one. Two readings that began on different lines never cross the same line
-border while both are legal, therefore the work is linear in the block, whatever it holds.
+inside quotes exactly when the number of quotes since the start of its record is odd. A line with a
+misplaced quote is a failed record by itself. Only lines that leave a quote open are suspects and
+are walked one by one. Two readings that began on different lines never cross the same line border
+while both are legal, so the work is linear in the size of the block, whatever it holds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Records:
 
     `start` and `end` are byte offsets in the block, line terminator excluded. Lines count from 1.
     `consumed` bytes and `lines` physical lines are settled; `inside` is for the next `split`.
-    `waits` says that what follows them is a record whose quote is still open at the block's end.
+    `waits` says that the record after them still has an open quote at the end of the block.
     """
 
     start: Places
@@ -53,19 +53,19 @@ class Records:
     inside: bool
     waits: bool = False
     comments: CommentLines = NO_COMMENTS
-    """The lines that are no record, as the feed says of them."""
+    """The lines that are no records according to the feed."""
 
     def __len__(self) -> int:
         return len(self.start)
 
     @property
     def is_sound(self) -> Flags:
-        """Which of them have no fault."""
+        """Which of the records have no fault."""
         found: Flags = self.fault == RecordFault.NONE
         return found
 
     def only(self, chosen: Flags | Places) -> Records:
-        """Some of them, where they are; by their places one may be there several times."""
+        """Some of the records; chosen by index, a record may occur several times."""
         return replace(
             self,
             start=self.start[chosen],
@@ -76,7 +76,7 @@ class Records:
         )
 
     def followed_by(self, more: Records) -> Records:
-        """These, and those of what follows what they consumed of the block."""
+        """These records and those of the text after the bytes they consumed."""
         there = self.consumed
         return Records(
             np.concatenate([self.start, more.start + there]),
@@ -104,26 +104,27 @@ def split(
 ) -> Records:
     """Settle every record of `block` whose end is certain; `line` is the number of its first line.
 
-    The next block begins with what follows `consumed`, at `line + lines`, with the same `inside`;
-    the records do not depend on where blocks are cut. `consumed` may be 0: then add as many bytes
-    again. A block of more than `look_ahead_bytes` and `max_record_bytes` always settles something.
+    The next block begins after the `consumed` bytes, at `line + lines`, with the same `inside`; the
+    records do not depend on where blocks are cut. If `consumed` is 0, call again with a block twice
+    as large. A block of more than `look_ahead_bytes` and `max_record_bytes` always settles
+    something.
 
-    A record that closes within `look_ahead_bytes` is one record, too large or not: the lines it
-    holds are its text, whatever they look like. It fails at a stray quote, and when its quotes are
-    not closed so far. It also fails when it closes on a later line, with the wrong width or where
-    no field may hold a line break, while a line it took in begins a complete record of the right
-    width. One that fails by a stray quote on its first line ends with that line, so that the next
-    line is read anew. Any other failed record extends to the last line before one that begins a
-    complete record of the right width within the limits, by at most `max_record_bytes`, and its
-    fault is that of the bytes it ended up with. A single line longer than `look_ahead_bytes` is cut
-    into pieces of `max_record_bytes`, all of them too large; `inside` says that the block begins
-    within such a line. `endless` says that a quote still open at the end of the block is known not
-    to close within `look_ahead_bytes`, so that nothing waits for it.
+    A record that closes within `look_ahead_bytes` is one record, too large or not: the lines in it
+    are its text, whatever they look like. It fails at a stray quote, and if its quotes do not close
+    within that reach. It also fails if it closes on a later line, with the wrong width or where no
+    field may hold a line break, while a line within it begins a complete record of the right width.
+    One that fails by a stray quote on its first line ends with that line, and the next line is read
+    anew. Any other failed record extends to the last line before one that begins a complete record
+    of the right width within the limits, by at most `max_record_bytes`, and its fault is that of
+    the bytes it ended up with. A single line longer than `look_ahead_bytes` is cut into pieces of
+    `max_record_bytes`, all of them too large; `inside` says that the block begins within such a
+    line. `endless` says that a quote still open at the end of the block is known not to close
+    within `look_ahead_bytes`, so nothing waits for it.
     """
     data = block if isinstance(block, bytes) else bytes(block)
     shade, signs = shadow(data, dialect), covered(dialect)
     width = covered_width(width, dialect)
-    # What follows the last bytes decides what they are.
+    # The meaning of the last bytes depends on what follows them.
     uncertain = 0 if final else loose_end(shade, dialect)
     text = np.frombuffer(shade, np.uint8)[: len(data) - uncertain]
     lines = physical_lines(text, final=final, returns=b"\r" in data)
@@ -146,9 +147,9 @@ def split(
 
 
 def sound(block: bytes | memoryview, records: Records) -> bytes:
-    """Give the records without a fault, each ended by LF, for any CSV reader.
+    """The records without a fault, each ended by LF, for any CSV reader.
 
-    That is the block itself, not copied, when nothing has to be left out or changed.
+    If nothing has to be left out or changed, that is the block itself, not a copy.
     """
     data = block if isinstance(block, bytes) else bytes(block)
     keep = records.is_sound
@@ -178,9 +179,9 @@ def sound(block: bytes | memoryview, records: Records) -> bytes:
 
 
 def conserved(block: bytes | memoryview, records: Records, dialect: Dialect | None = None) -> bool:
-    """Prove from the bytes that each settled one is in one record, skipped line or line end.
+    """Prove from the bytes that each settled byte is in one record, skipped line or line end.
 
-    `dialect` says which lines are skipped; None: none are.
+    `dialect` says which lines are skipped; None if none are.
     """
     text = np.frombuffer(block, np.uint8)
     start, end = records.start, records.end
@@ -199,9 +200,9 @@ def conserved(block: bytes | memoryview, records: Records, dialect: Dialect | No
 
 
 class _Verdicts(NamedTuple):
-    """For each suspect line: the last line and the fault of a record that begins there.
+    """For each suspect line, the last line and the fault of a record that begins there.
 
-    `wait` says that more bytes are needed to know; a fault of NONE is still to be judged by width.
+    `wait` says that more bytes are needed to decide; with fault NONE the width is still unjudged.
     """
 
     line: Places
@@ -248,7 +249,7 @@ def _verdicts(
 
 
 class _Spans(NamedTuple):
-    """The suspect lines that begin a record, and the first line that is not settled."""
+    """The suspect lines that begin a record, and the first unsettled line."""
 
     line: Places
     last: Places
@@ -257,7 +258,7 @@ class _Spans(NamedTuple):
 
 
 def _walk(verdicts: _Verdicts, complete: int) -> _Spans:
-    """Take every suspect that no earlier record took in, up to the first that has to wait."""
+    """Take every suspect that is not inside an earlier record, up to the first that has to wait."""
     line, last, fault, wait = verdicts
     if not wait.any() and (last[:-1] < line[1:]).all():
         return _Spans(line, last, fault, complete)
@@ -313,7 +314,7 @@ def _assemble(
 def _cut(
     records: Records, lines: PhysicalLines, oversize: Flags, limit: int, line: int, *, inside: bool
 ) -> Records:
-    """Cut the lines that are too large into pieces, the last line too while its end is unknown."""
+    """Cut lines that are too large into pieces, the last line too while its end is unknown."""
     tail = records.lines
     within = tail == lines.complete < len(lines.start) and bool(oversize[tail])
     large = oversize[records.first_line - line]
@@ -349,7 +350,7 @@ def _cut(
 
 
 def _find_content_faults(data: bytes, shade: bytes, records: Records, dialect: Dialect) -> None:
-    """Find the faults that lie within a record's bytes, whatever its structure."""
+    """Find the faults within a record's bytes, whatever its structure."""
     start, end, fault = records.start, records.end, records.fault
     text, signs = np.frombuffer(shade, np.uint8), covered(dialect)
     _blame(
@@ -367,7 +368,7 @@ def _find_content_faults(data: bytes, shade: bytes, records: Records, dialect: D
     _blame(fault, _holders(data, records, NUL), RecordFault.NUL_CHARACTER)
     if not data.isascii():
         undecodable = _undecodable(data, records, dialect.encoding)
-        # A piece of a record that is too large may begin and end within a character.
+        # A piece of a record that is too large may begin or end within a character.
         whole = fault[undecodable] != RecordFault.RECORD_TOO_LARGE
         _blame(fault, undecodable[whole], RecordFault.ENCODING)
 
@@ -378,7 +379,7 @@ def _blame(fault: Bytes, records: Places, reason: RecordFault) -> None:
 
 
 def _holders(data: bytes, records: Records, sign: int) -> Places:
-    """The records with this sign in them; one in a comment is in no record."""
+    """The records that contain this sign; comments belong to no record."""
     if data.find(sign, 0, records.consumed) < 0:
         return np.empty(0, np.int64)
     places = np.flatnonzero(np.frombuffer(data, np.uint8, records.consumed) == sign)
@@ -387,7 +388,7 @@ def _holders(data: bytes, records: Records, sign: int) -> Places:
 
 
 def _undecodable(data: bytes, records: Records, encoding: str) -> Places:
-    """Halve what cannot be decoded until single records are left; their order does not matter."""
+    """Find undecodable records by bisection; the order of the result does not matter."""
     none = no_signs(encoding)
     if none is not None and not any(byte in data for byte in none):
         return np.empty(0, np.int64)

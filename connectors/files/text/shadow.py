@@ -1,11 +1,11 @@
 """Texts that a splitter of plain CSV can read: as they are, or as a shadow.
 
-Plain CSV is what a reader that knows a delimiter and a quote alone reads as the feed means it. Such
-a reader knows neither delimiters of several signs, nor escapes, nor blanks beside a quote.
+CSV is plain if a reader that knows only a delimiter and a quote reads it as the feed means it. Such
+a reader knows no delimiters of several signs, no escapes, and no blanks beside a quote.
 
-In a shadow of a text what only looks like a sign is covered. Every byte keeps its place. A byte
-behind an escape is covered, and so is the escape; a delimiter of several signs is so many of one
-sign that stands nowhere else. Line ends stay what they are.
+In the shadow of a text, signs without their usual meaning are covered, and every byte keeps its
+place. An escape and the byte after it are covered; a delimiter of several signs becomes as many of
+one sign that stands nowhere else. Line ends stay.
 """
 
 import re
@@ -15,7 +15,7 @@ from connectors.files.text.dialect import Dialect
 
 
 def is_csv(dialect: Dialect) -> bool:
-    """Whether every record of a dialect is plain."""
+    """Whether every record of the dialect is plain."""
     return len(dialect.delimiter) == 1 and not dialect.escape and not dialect.blanks
 
 
@@ -30,7 +30,7 @@ COVER, DELIMITER = b"x", b"\x1f"
 
 
 def shadow(text: bytes, dialect: Dialect) -> bytes:
-    """The text as `covered` reads it; it may begin with any record."""
+    """The text in the dialect that `covered` gives; it may begin with any record."""
     if dialect.escape and dialect.escape in text:
         from connectors.files.text.escapes import covered_escapes
 
@@ -42,7 +42,7 @@ def shadow(text: bytes, dialect: Dialect) -> bytes:
 
 
 def has_open_quote(text: bytes, dialect: Dialect) -> bool:
-    """Whether a cell in quotes begins in a text, or ends in it, and not both."""
+    """Whether a quoted cell begins in the text but does not end in it, or the other way round."""
     return dialect.has_quote and shadow(text, dialect).count(dialect.quote) % 2 == 1
 
 
@@ -53,15 +53,15 @@ def covered(dialect: Dialect) -> Dialect:
 
 
 def covered_width(width: int, dialect: Dialect) -> int:
-    """How many fields a record of a shadow has: there are empty ones within a delimiter."""
+    """The number of fields of a shadow's record: a long delimiter has empty fields within it."""
     return (width - 1) * len(dialect.delimiter) + 1
 
 
 def loose_end(text: bytes, dialect: Dialect) -> int:
-    """How many bytes at the end of a shadow may mean something else with those behind them."""
+    """How many bytes at the end of a shadow may change their meaning with those that follow."""
     loose = 0
     for size in range(1, len(dialect.delimiter)):
         if text.endswith(dialect.delimiter[:size]):
             loose = size
-    # A CR may be half of CRLF, and a quote half of a doubled one.
+    # A CR may be half of a CRLF, and a quote half of a doubled one.
     return loose + text[: len(text) - loose].endswith((b"\r", dialect.quote))

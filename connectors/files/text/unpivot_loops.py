@@ -1,6 +1,6 @@
-"""The records of the lines of a table, counted and written in compiled loops.
+"""Compiled loops that count and write the records made from the lines of a table.
 
-Only lines without a quote are read here: their cells are what stands between the delimiters.
+Only lines without quotes are read here: their cells lie between the delimiters.
 """
 
 from typing import NamedTuple
@@ -14,30 +14,30 @@ _BLANK, _TAB, _LINE_FEED = ord(" "), ord("\t"), ord("\n")
 
 
 class TableShape(NamedTuple):
-    """What the columns of a table become, as arrays."""
+    """The conversion of a table's columns, as arrays."""
 
     delimiter: int
     kept: Places
-    """Columns that stand in each record."""
+    """Columns repeated in each record."""
     making: Places
-    """Columns that make a record each."""
+    """Columns that each make one record."""
     labels: Bytes
-    """What they are called, one behind the other, as a record has it."""
+    """Labels of those columns, concatenated, as written in a record."""
     label_ends: Places
     null: Bytes
-    """The texts of a cell that makes none, one behind the other."""
+    """Cell texts that make no record, concatenated."""
     null_ends: Places
     trimmed: bool
-    """Whether blanks around it are dropped before."""
+    """Whether the blanks around a cell are dropped first."""
     ends: Places
-    """Room for where the cells of a line end."""
+    """Scratch space for the ends of a line's cells."""
 
 
 @compiled
 def count_records(
     text: Bytes, start: Places, stop: Places, shape: TableShape, counts: Places, kept: Places
 ) -> None:
-    """How many records each line becomes, and how many bytes of it stand in each of them."""
+    """Count the records of each line, and the bytes of it that are repeated in each of them."""
     for line in range(len(start)):
         _find_ends(text, start[line], stop[line], shape)
         count, size = 0, 0
@@ -58,7 +58,7 @@ def write_records(
     begins: Places,
     ends: Places,
 ) -> int:
-    """Write the records of each line to `out`, each on its own line, and where they are."""
+    """Write the records of each line to `out`, one to a line, and note where each is."""
     at, record = 0, 0
     for line in range(len(start)):
         first = start[line]
@@ -83,7 +83,7 @@ def write_records(
 
 @loop_part
 def _find_ends(text: Bytes, start: int, stop: int, shape: TableShape) -> None:
-    """Where the cells of a line end: at a delimiter, the last one at the end of the line."""
+    """Find where the cells of a line end: at the delimiters and at the end of the line."""
     column = 0
     for at in range(start, stop):
         if text[np.uint64(at)] == shape.delimiter:
@@ -99,7 +99,7 @@ def _begin(start: int, column: int, shape: TableShape) -> int:
 
 @loop_part
 def _has_value(text: Bytes, start: int, column: int, shape: TableShape) -> bool:
-    """Whether a cell makes a record: it is not empty, and none of the texts for nothing."""
+    """Whether a cell makes a record: it is not empty and not one of the null texts."""
     begin, end = _begin(start, column, shape), shape.ends[column]
     if shape.trimmed:
         while begin < end and text[np.uint64(begin)] in (_BLANK, _TAB):

@@ -11,7 +11,7 @@ LAST_ASCII = 127
 
 
 class Utf8(NamedTuple):
-    """Records as UTF-8, and where each of them begins and ends in it."""
+    """Records as UTF-8, with the beginning and end of each."""
 
     text: bytes
     start: Places
@@ -19,9 +19,9 @@ class Utf8(NamedTuple):
 
 
 def as_utf8(text: bytes, start: Places, end: Places, encoding: str) -> Utf8 | None:
-    """The same pieces as UTF-8, where a byte is a sign; None: of no such encoding.
+    """The pieces as UTF-8, if each byte is one character; None for other encodings.
 
-    Bytes that are no text are kept where the encoding is UTF-8, and else become U+FFFD.
+    Bytes that are no text stay as they are in UTF-8, and become U+FFFD otherwise.
     """
     if encoding == "utf-8" or text.isascii():
         return Utf8(text, start, end)

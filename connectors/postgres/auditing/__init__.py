@@ -1,1 +1,1 @@
-"""The audit trail: proven, searched, and held against what the ledger says."""
+"""The audit trail: verified, searched, and compared with the ledger."""

@@ -1,7 +1,7 @@
-"""The audit trail: its events, and the proof that none was changed, removed or slipped in.
+"""The audit trail: its events, and the proof that none was changed, removed or inserted.
 
-The chain covers every event. What is kept elsewhere because of an event (decisions, signatures,
-runs and their breaks) is compared with what the event says of it.
+The chain covers every event. Rows kept elsewhere because of an event (decisions, signatures, runs
+and their breaks) are compared with what the event says of them.
 """
 
 from collections.abc import Collection, Iterator
@@ -42,13 +42,13 @@ MOST_FAULTS = 20
 @dataclass(frozen=True, slots=True)
 class VerifiedTrail:
     events: int
-    """Links that hold, from the first on."""
+    """Number of valid links, from the first on."""
     head: str
-    """Hash of the last of them; whoever notes it down can ask for it later."""
+    """Hash of the last of them; somebody who notes it can ask for it later."""
     broken: str | None = None
-    """What does not hold, in words: of the chain the first link, of what it tells of all."""
+    """Faults in words: only the first in the chain itself, but all that the other checks find."""
     unchecked: tuple[str, ...] = ()
-    """What nothing is said of."""
+    """What could not be checked, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class TrailEntry:
     """One event as the audit trail lists it."""
 
     position: int | None
-    """In the chain; None: it is not in it."""
+    """Position in the chain; None if it is not in it."""
     id: int
     batch_id: int | None
     at: datetime
@@ -65,17 +65,17 @@ class TrailEntry:
     reason: str | None
     detail: str | None
     account: str | None
-    """Of the database that wrote it; `by` is what was said beside it."""
+    """Database account that wrote it; `by` is the name stated beside it."""
     person: str | None
-    """The account that was logged in; None: nobody was."""
+    """The account that was logged in; None if nobody was."""
     hash: str | None
 
 
 def verify(connection: psycopg.Connection, noted: str | None = None) -> VerifiedTrail:
-    """Prove the chain on one snapshot; `noted` is a hash that must still be in it.
+    """Verify the chain on one snapshot; `noted` is a hash that must still be in it.
 
-    Triggers that are switched off are a fault, for nothing keeps what is written from then on. So
-    are functions that somebody has altered.
+    A trigger that is switched off is a fault, since nothing protects what is written from then on.
+    So is a function that somebody has altered.
     """
     if sees_part(connection):
         raise AccountRefused(
@@ -88,7 +88,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
     connection.execute("SELECT chain_waiting()")
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        seen = {GENESIS}  # It is what whoever verified an empty trail has noted.
+        seen = {GENESIS}  # What somebody notes who verifies an empty trail.
         by_kind: EventsByKind = {}
         position, head, stamped = 0, GENESIS, False
         logged_in: dict[str, datetime] = {}
@@ -116,7 +116,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
             faults.append(
                 f"no link has the hash {noted}: events after it were cut off, or all were"
             )
-        # One thing that does not hold must not hide what another check finds.
+        # A fault found by one check must not hide what another finds.
         found = [[*check(connection, by_kind)] for check in CHECKS]
         evidence = check_evidence(connection, in_order(by_kind, EVIDENCE))
         found.append([*evidence.faults, *unrepaired(connection)])
@@ -126,13 +126,13 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
 
 
 def last_link(connection: psycopg.Connection) -> int:
-    """Position of the last link; 0: there is none."""
+    """Position of the last link; 0 if there is none."""
     asked = "SELECT coalesce(max(position), 0) FROM event_chain"
     return int(one_value(connection.execute(asked)))
 
 
 def links_at(connection: psycopg.Connection, positions: Collection[int]) -> dict[int, str]:
-    """Hashes of links by position; one that is not there is left out."""
+    """Hashes of links by position; positions without a link are left out."""
     rows = connection.execute(
         "SELECT position, hash FROM event_chain WHERE position = ANY(%s)", [[*positions]]
     ).fetchall()
@@ -142,9 +142,9 @@ def links_at(connection: psycopg.Connection, positions: Collection[int]) -> dict
 def list_events(
     connection: psycopg.Connection, most: int, *, what: str | None = None, batch: int | None = None
 ) -> list[TrailEntry]:
-    """The latest events that whoever acts sees, the last one first, linked by now or not.
+    """The latest events that the acting user may see, latest first, linked yet or not.
 
-    `what` is a part of what happened; `batch`: those about this one alone.
+    `what` is a part of an event's name; `batch` limits them to those about one batch.
     """
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(
@@ -176,12 +176,12 @@ def _event(row: Any) -> Event:
 
 
 def _was_logged_in(at: datetime, since: datetime | None) -> bool:
-    """Whether a login of `since` may have lasted until then; a clock that is set takes its time."""
+    """Whether a login at `since` may have lasted until then; a minute is for clock corrections."""
     return since is not None and at - since <= timedelta(hours=HOURS, minutes=1)
 
 
 def _fault(row: Any, expected: int, head: str, *, stamped: bool) -> str | None:
-    """What is wrong with a link, or None; `stamped`: the event before it names its account."""
+    """What is wrong with a link, or None; `stamped`: the event before names its account."""
     if row.position is None and row.waits:
         return (
             f"event {row.id} ({row.what}) waits for its link: a session that has written an event "

@@ -1,7 +1,7 @@
-"""What is kept elsewhere because of an event, compared with what the event says of it.
+"""Checks that rows kept elsewhere because of an event are what the event says of them.
 
-Decisions, signatures, runs and their breaks, where batches are, accounts, limits, subscriptions,
-jobs and restores.
+They cover decisions, signatures, runs and their breaks, states of batches, accounts, limits,
+subscriptions, jobs and restores.
 """
 
 import hashlib
@@ -44,12 +44,12 @@ EventsByKind = dict[str, list[tuple[int, Event]]]
 def altered_run(
     connection: psycopg.Connection, scope: str, run: Reconciliation | None
 ) -> Iterator[str]:
-    """What is otherwise than the trail has it of a run, and of what is signed or decided with it.
+    """Report where a run, and what is signed or decided with it, differs from the trail.
 
-    That are the run, its breaks and what was decided about them, the runs of its scope from there
+    Compared are the run, its breaks and the decisions about them, the runs of its scope from there
     on (None: all that the trail has of the scope), all signatures, and who may decide and sign, up
-    to which amount. Its chain is not verified. Whoever is shown a part of the ledger has all of
-    that but the signatures of others.
+    to which amount. The chain is not verified. For people who see only a part of the ledger, this
+    leaves out the signatures of others.
     """
     if rules := altered_rules(connection):
         yield rules
@@ -72,13 +72,13 @@ def altered_run(
 
 
 def _events_of(connection: psycopg.Connection, run: Reconciliation | None) -> EventsByKind:
-    """Those of signatures, and from that of a run on of runs and decisions about it."""
+    """Events of signatures and, from a run's event on, of runs and of decisions about this run."""
     events = linked_events(
         connection,
         "e.what = ANY(%s) OR (e.what = ANY(%s) AND e.id >= %s)",
         [[*SIGNED.values()], [SAVED, *DECIDED.values()], run.event_id if run else 0],
     )
-    # Whoever is shown a part is shown what they did besides, also under runs that they do not see.
+    # People who see a part also see their own events, even under runs that they do not see.
     is_part = is_shown_part(connection)
     seen = one_value(connection.execute(f"SELECT {SCHEMA}.seen_runs(true)")) if is_part else ()
     by_kind: EventsByKind = {}
@@ -96,7 +96,7 @@ def _events_of(connection: psycopg.Connection, run: Reconciliation | None) -> Ev
 def _decisions(
     connection: psycopg.Connection, by_kind: EventsByKind, run: int | None = None
 ) -> Iterator[str]:
-    """`run`: those about its breaks alone."""
+    """Check decisions; `run` limits this to decisions about its breaks."""
     of_run = {"run": run}
     events = _by_id(by_kind, DECIDED.values())
     without_rows = {**events}
@@ -159,7 +159,7 @@ def _of_run(
     position: int | None,
     detail: Mapping[str, Any],
 ) -> Iterator[str]:
-    """What a run is otherwise than its event says, and its breaks."""
+    """Report where a run or its breaks differ from the run's event."""
     number, rules = row["id"], row["rules_text"]
     if any(row[name] != detail.get(name) for name in RUN_FACTS):
         yield f"reconciliation {number} is not what {_link(position)} says of it"
@@ -176,7 +176,7 @@ def _of_run(
 
 
 def _batches(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
-    """Where each batch is, is what the last event says that brought it there."""
+    """Check that each batch is in the state to which its last event brought it."""
     last: dict[int | None, tuple[int, Event]] = {}
     for what in _CAME_TO:
         for position, event in by_kind.get(what, []):
@@ -196,13 +196,13 @@ def _batches(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[
 
 
 def _rights(connection: psycopg.Connection, _: EventsByKind) -> Iterator[str]:
-    """Who may do what and is logged in, and what takes two people, is what the last events say."""
+    """Check rights, logins and limits for two people against the last events about them."""
     for (fault,) in connection.execute(f"SELECT fault FROM {SCHEMA}.altered_rights()").fetchall():
         yield fault
 
 
 def _subscriptions(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
-    """Who is sent which reports, at which address, is what the last event of each says."""
+    """Check who gets which reports at which address against the last event about each."""
     stated: dict[tuple[str, str], tuple[int, tuple[str, str, int] | None]] = {}
     for position, event in in_order(by_kind, (SUBSCRIBED, UNSUBSCRIBED)):
         detail = read_detail(event.detail)
@@ -221,10 +221,10 @@ def _subscriptions(connection: psycopg.Connection, by_kind: EventsByKind) -> Ite
 
 
 def _jobs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
-    """What was asked for and by whom, and what came of it, is what the last events of it say."""
+    """Check what was asked for, by whom and with what result against the last events about it."""
     events = _by_id(by_kind, [JOB_ORDERED])
     ends = _ends_of_jobs(by_kind)
-    # From the first on, each job that ends has an event of that; an earlier version wrote none.
+    # Since the first such event, each job that ends has one; earlier versions wrote none.
     since = min((position for position, _ in by_kind.get(JOB_ENDED, [])), default=None)
     refused = {str(read_detail(one.detail).get("job")) for _, one in by_kind.get(JOB_REFUSED, [])}
     for number, event, state, fact, end in connection.execute(
@@ -237,7 +237,7 @@ def _jobs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str
         has_event = str(number) in ends or str(number) in refused
         if not has_event and state == JobState.ENDED and since and since < (position or 0):
             yield f"job {number} has ended, and no event says so"
-        # Nor did an earlier one say a hash in that of a refusal.
+        # In earlier versions, the event of a refusal had no hash either.
         position, hashed = ends.pop(str(number), (None, end))
         if end != hashed:
             yield f"what came of job {number} is not what {_link(position)} says of it"
@@ -247,7 +247,7 @@ def _jobs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str
 
 
 def _ends_of_jobs(by_kind: EventsByKind) -> dict[str, tuple[int, object]]:
-    """The last end of each job that was not ordered again since: its link, and the hash it says."""
+    """For each job not ordered again since, the link of its last end, and the hash that it has."""
     ends: dict[str, tuple[int, object]] = {}
     for position, event in in_order(by_kind, (JOB_ENDED, JOB_REFUSED, JOB_AGAIN)):
         detail = read_detail(event.detail)
@@ -259,7 +259,7 @@ def _ends_of_jobs(by_kind: EventsByKind) -> dict[str, tuple[int, object]]:
 
 
 def _restores(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
-    """From where pushes went on after a restore, is what the event says that declared it."""
+    """Check from where pushes went on after a restore against the event that declared it."""
     events = _by_id(by_kind, [RESTORED])
     for row in _rows(connection, "push_restore"):
         position, detail = events.pop(row["event_id"], (None, {}))
@@ -273,7 +273,7 @@ def _restores(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator
 
 
 def _epochs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
-    """From which database and home rows were sent, and under which marker, is what events say."""
+    """Check from which database, home and marker rows were sent against the events about them."""
     for what, table, hashed in (
         (EPOCH, "push_epoch", epoch_hash("p")),
         (SEALED, "push_seal", seal_hash("p")),
@@ -283,7 +283,7 @@ def _epochs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[s
             for position, event in by_kind.get(what, [])
             if isinstance(number := (detail := read_detail(event.detail)).get("epoch"), int)
         }
-        # An earlier version wrote none, and the first batch tells of the first epoch.
+        # Earlier versions wrote no such events; the first batch has that of the first epoch.
         since = min(stated, default=None)
         there: dict[int, str] = dict(
             connection.execute(
@@ -333,8 +333,8 @@ def _link(position: int | None) -> str:
 CHECKS = (
     _decisions, _signatures, _runs, _batches, _rights, _subscriptions, _jobs, _restores, _epochs
 )  # fmt: skip
-# The numbers of decisions choose the last one of a break, and which of them a run has acted on.
-# Whoever decides or reconciles holds the scope, so that they ascend as the events do.
+# The numbers of decisions tell which is the last about a break, and which a run has acted on.
+# Deciding and reconciling both hold the scope, so the numbers ascend as the events do.
 _OF_RUN = "(%(run)s::int IS NULL OR reconciliation_id = %(run)s)"
 _OUT_OF_ORDER = f"""
     SELECT d.event_id FROM (
@@ -364,4 +364,4 @@ KEPT = {
     JOB_REFUSED,
     RESTORED,
 }
-"""Events that tell of rows kept in other tables."""
+"""Events that tell of rows in other tables."""

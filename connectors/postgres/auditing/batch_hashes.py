@@ -1,8 +1,8 @@
-"""What the event that ends a stage has of the ledger, and whether a batch is as its events say.
+"""The ledger's hashes in the event that ends a stage, and whether a batch still matches them.
 
 The events of a batch have hashes of its files, receipts and outcomes, and of whatever else is
-complete at the end of a stage. `connectors.postgres.auditing.evidence` holds all of the ledger
-against them.
+complete at the end of a stage. `connectors.postgres.auditing.evidence` compares the whole ledger
+with them.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ def ledger_detail(
 def received_detail(
     connection: psycopg.Connection, batch_id: int, profile: str, service: str | None
 ) -> dict[str, object]:
-    """The detail of the event that receives a batch; call it when its tables are written."""
+    """The detail of the event that receives a batch; call it once its tables are written."""
     row = connection.execute(
         f"SELECT {TERMS[OPENED_AT]}, {TERMS[BIRTH_DATABASE]}, EXISTS (SELECT FROM secret_constant "
         "WHERE batch_id = b.id) FROM batch b WHERE b.id = %s",
@@ -80,21 +80,21 @@ def received_detail(
 
 
 def are_constants_altered(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether the secret constants of a batch are others than it was received with."""
+    """Whether a batch's secret constants differ from those it was received with."""
     return _is_altered(connection, batch_id, CONSTANTS, {RECEIVED})
 
 
 def are_images_altered(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether the rows that a batch wrote over are kept otherwise than when it was applied."""
+    """Whether the kept contents of rows that a batch overwrote differ from when it was applied."""
     return _is_altered(connection, batch_id, IMAGES, FINAL)
 
 
 def _is_altered(
     connection: psycopg.Connection, batch_id: int, part: str, events: Collection[str]
 ) -> bool:
-    """Whether a part has another hash than the first of these events that has one of it.
+    """Whether the hash of a part differs from the first that one of these events has of it.
 
-    Events of an earlier version have none.
+    Events of earlier versions have none, so nothing counts as altered.
     """
     rows = connection.execute(
         "SELECT detail FROM event WHERE batch_id = %s AND what = ANY(%s) ORDER BY id",
@@ -106,9 +106,9 @@ def _is_altered(
 
 
 def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether the feed profile of a batch is another than it was received with.
+    """Whether a batch's feed profile differs from the one it was received with.
 
-    The event of an earlier version has no hash of it.
+    Events of earlier versions have no hash of it, so it does not count as altered.
     """
     row = connection.execute(
         f"SELECT e.detail, {TERMS[PROFILE]} FROM event e JOIN batch b ON b.id = e.batch_id "
@@ -119,7 +119,7 @@ def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
 
 
 def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[str]:
-    """What of the ledger is another than when a batch was held, since it was staged; in words."""
+    """Parts of the ledger that changed since a batch was held (after it was staged), in words."""
     row = connection.execute(
         """SELECT detail FROM event WHERE batch_id = %(batch)s AND what = %(held)s AND id > (
             SELECT coalesce(max(id), 0) FROM event WHERE batch_id = %(batch)s AND what = %(staged)s)
@@ -133,7 +133,7 @@ def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[st
 
 
 def altered_since_applied(connection: psycopg.Connection, batch_id: int) -> list[str]:
-    """What of files, receipts and outcomes is another than once the rows were applied; in words."""
+    """Which of files, receipts and outcomes changed since the rows were applied, in words."""
     return [
         NAMES[part]
         for part in (FILES, RECEIPTS, OUTCOMES)
@@ -144,9 +144,9 @@ def altered_since_applied(connection: psycopg.Connection, batch_id: int) -> list
 def answers_detail(
     connection: psycopg.Connection, batch_id: int, names: Mapping[str, str] | None = None
 ) -> dict[str, object]:
-    """The hashes of what was sent and answered for an event; nothing of a batch that sends nothing.
+    """Hashes of sends and answers for an event; empty for a batch that sends nothing.
 
-    `names`: what the event calls them, where it tells of something that changes them.
+    `names` are the keys to use, for an event about something that changes them.
     """
     found = digests_of(connection, [(batch_id, part) for part in BEFORE])
     return {
@@ -163,7 +163,7 @@ def _digest(connection: psycopg.Connection, batch_id: int, part: str) -> str:
 def digests_of(
     connection: psycopg.Connection, wanted: Iterable[tuple[int, str]]
 ) -> dict[tuple[int, str], str]:
-    """The present hash of each part of the ledger of a batch, by number and part."""
+    """The present hash of each part of the ledger, by batch and part."""
     batches: defaultdict[str, set[int]] = defaultdict(set)
     for number, part in wanted:
         batches[part].add(number)

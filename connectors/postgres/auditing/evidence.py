@@ -1,14 +1,14 @@
-"""What the audit trail holds of the ledger: a hash of it in the event that ends a stage.
+"""What the audit trail has of the ledger: a hash in the event that ends a stage.
 
-The event that receives a batch has its feed profile, its secret constants and the service it goes
-to, before a row is read by them; one that goes to none may be sent to a service later. Files,
-receipts, outcomes and before-images of a batch are complete when its rows are applied, and stay so.
-What the service answered is complete when the batch ends; the event of whatever changes it later (a
-push, a decision about rows in doubt, the undo of a later batch) has the hash from before, so that
-nothing can be altered in between.
+The event that receives a batch has its feed profile, its secret constants and its service, before a
+row is read by them; a batch without a service may be sent to one later. Files, receipts, outcomes
+and before-images of a batch are complete when its rows are applied, and stay so. Answers of the
+service are complete when the batch ends; the event of anything that changes them later (a push, a
+decision about rows in doubt, the undo of a later batch) has the hash from before, so that nothing
+can be altered in between.
 
-`check_evidence` reads the events in their order, keeps of each batch the last hashes that have to
-be true still, and compares them with the ledger.
+`check_evidence` reads the events in order, keeps the last hashes of each batch that must still be
+true, and compares them with the ledger.
 """
 
 import re
@@ -51,16 +51,16 @@ from schemas.guards.ledger_digests import (
 from schemas.guards.trail_rules import Event
 
 _OTHERS_REOPENED = "reopened"
-"""Of an undo in an earlier version: the answers to other batches, before and after."""
+"""Key in an undo's event of an earlier version: answers of other batches before and after."""
 WHOLE = (*APPLIED, CONSTANTS, *BEFORE)
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
 _MERGED = PREFIX + State.MERGED
 _STATES = {PREFIX + state for state in State}
 _OF_OTHERS = {UNDO, RESTORED}
-"""Events that say something of the answers to other batches than that which they are about."""
+"""Events that also concern the answers of batches other than their own."""
 EVENTS = {*_STATES, *_OF_OTHERS, REOPENED, RESOLVE, ASKED_FOR}
-"""Events that change what the ledger has to be."""
+"""Events that change what the ledger must be."""
 _TERMS = {
     PROFILE: "its feed profile (table batch)",
     SERVICE: "the service it goes to (table batch)",
@@ -75,7 +75,7 @@ _Value = TypeVar("_Value")
 
 
 class _Link(NamedTuple, Generic[_Value]):
-    """A value that the trail has, and the position of the link that it is in."""
+    """A value in the trail, and the position of its link."""
 
     position: int
     value: _Value
@@ -83,26 +83,26 @@ class _Link(NamedTuple, Generic[_Value]):
 
 @dataclass
 class _Record:
-    """What the trail has of one batch, up to the event that was read last."""
+    """What the trail has of one batch, up to the last event read."""
 
     ledger: dict[str, _Link[str]] = field(default_factory=dict)
-    """Part of the ledger -> its hash."""
+    """Hashes by part of the ledger."""
     terms: dict[str, _Link[str | None]] = field(default_factory=dict)
-    """Those of `_TERMS` that the trail has; None: it goes to no service, or has not ended."""
+    """The terms in `_TERMS` that the trail has; None if it has no service, or has not ended."""
     constants: _Link[str] | None = None
     clues: _Link[str] | None = None
     answers: dict[str, _Link[str]] = field(default_factory=dict)
-    """What of sends is hashed -> its hash."""
+    """Hashes by part of the sends."""
     state: str = ""
     reopened: bool = False
-    """Rows of it are to be sent again since a later batch was undone."""
+    """Whether rows of it are to be sent again since a later batch was undone."""
 
     def hashes(self) -> dict[str, _Link[str]]:
         constants = {CONSTANTS: self.constants} if self.constants else {}
         return self.ledger | constants | self.answers
 
     def enter(self, state: str, position: int, detail: Mapping[str, Any]) -> None:
-        """A stage of the batch has ended, or begins again."""
+        """Take in the event that a stage of the batch has ended, or begins again."""
         if not self.state and PROFILE in detail:
             for term in detail.keys() & {PROFILE, SERVICE, OPENED_AT, BIRTH_DATABASE}:
                 self.terms[term] = _Link(position, detail[term])
@@ -116,26 +116,26 @@ class _Record:
             self.clues = None
         for part in APPLIED:
             if part in detail:
-                # The first hash counts: a later one would hide what was changed in between.
+                # The first hash counts; a later one would hide what was changed in between.
                 self.ledger.setdefault(part, _Link(position, str(detail[part])))
         if state == _MERGED:
             self.answers = {}
         elif state in _ENDS and ANSWERS in detail:
             self.answers, self.reopened = _answers(position, detail), False
         self.terms.pop(ENDED_AT, None)
-        # The end of a batch has no time where an earlier version wrote the event.
+        # In an event of an earlier version, the end of a batch has no time.
         if state not in _ENDS or ENDED_AT in detail:
             self.terms[ENDED_AT] = _Link(position, detail.get(ENDED_AT))
         self.state = state
 
     def reopen(self, position: int, after: Mapping[str, object]) -> None:
-        """An undo lets rows of it be sent again; what is not known before is not known after."""
+        """Take in that an undo lets rows be sent again; a part unknown before stays unknown."""
         found = _answers(position, after)
         self.answers = {part: found[part] for part in found.keys() & self.answers.keys()}
         self.reopened = self.reopened or bool(self.answers)
 
     def send_to(self, service: object, instead_of: object, position: int) -> None:
-        """Have it go to a service instead of the one that is known, if any."""
+        """Take in that it goes to a service instead of the one that is known, if any."""
         known = self.terms.get(SERVICE)
         if (known.value if known else None) == instead_of and isinstance(service, str):
             self.terms[SERVICE] = _Link(position, service)
@@ -152,7 +152,7 @@ def check_evidence(
     events: Iterable[tuple[int, Event]],
     parts: Collection[str] = WHOLE,
 ) -> LedgerProof:
-    """Compare these parts of the ledger with what the trail has; `events` are links in order."""
+    """Compare these parts of the ledger with the trail; `events` are links in order."""
     records: defaultdict[int, _Record] = defaultdict(_Record)
     faults = [one for position, event in events for one in _read(records, position, event)]
     faults += _altered_parts(connection, records, parts)
@@ -164,10 +164,10 @@ def check_evidence(
 def altered_ledger(
     connection: psycopg.Connection, batches: Collection[int], parts: Collection[str] = LEDGER
 ) -> tuple[str, ...]:
-    """Files, receipts, outcomes and terms of some batches that are not what the trail has of them.
+    """Files, receipts, outcomes and terms of these batches that differ from the trail.
 
-    No row of theirs is read for it. Events of other batches that say something of the answers to
-    these are read as well.
+    No rows of the batches are read. Events of other batches are read if they also concern the
+    answers of these.
     """
     events = linked_events(
         connection,
@@ -178,9 +178,9 @@ def altered_ledger(
 
 
 def _read(records: defaultdict[int, _Record], position: int, event: Event) -> Iterator[str]:
-    """Take one event into the records; what it contradicts of those before it.
+    """Take one event into the records; yields where it contradicts earlier ones.
 
-    Of the answers an event may have a hash from before it, one from after it, or both.
+    An event may have a hash of the answers from before it, from after it, or both.
     """
     detail = read_detail(event.detail)
     if event.what == RESTORED:
@@ -205,9 +205,9 @@ def _read(records: defaultdict[int, _Record], position: int, event: Event) -> It
 
 
 def reopened_batches(detail: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
-    """Batches whose rows an undo sends again, with the hash of their answers before and after.
+    """Batches whose rows an undo lets be sent again, with hashes of their answers before and after.
 
-    Of an earlier version: since then each has an event of its own.
+    Only events of earlier versions have them; now each such batch has an event of its own.
     """
     batches = detail.get(_OTHERS_REOPENED)
     for number, pair in (batches if isinstance(batches, dict) else {}).items():
@@ -222,7 +222,7 @@ def _answers(position: int, detail: Mapping[str, object]) -> dict[str, _Link[str
 def _changed_answers(
     number: int, record: _Record, position: int, before: Mapping[str, object]
 ) -> Iterator[str]:
-    """Whether answers were changed since the trail had them last: an event has another hash."""
+    """Report answers whose hash in an event differs from the last one that the trail has."""
     for part, known in record.answers.items():
         found = str(before.get(part, known.value))
         if _hash_of(known.value) != _hash_of(found):
@@ -235,7 +235,7 @@ def _changed_answers(
 def _altered_parts(
     connection: psycopg.Connection, records: Mapping[int, _Record], parts: Collection[str]
 ) -> Iterator[str]:
-    """Parts of the ledger whose hash is another than the trail has."""
+    """Report parts of the ledger whose hash differs from the trail's."""
     expected = {
         (number, part): link
         for number, record in sorted(records.items())
@@ -252,7 +252,7 @@ def _altered_parts(
 
 
 def _altered_clues(connection: psycopg.Connection, records: Mapping[int, _Record]) -> Iterator[str]:
-    """Batches whose chunks say another thing beside their counts than once all were staged."""
+    """Report batches whose chunks' clues differ from when all were staged."""
     expected = {number: one.clues for number, one in sorted(records.items()) if one.clues}
     found = clues_digests(connection, expected)
     for number, link in expected.items():
@@ -264,9 +264,9 @@ def _altered_clues(connection: psycopg.Connection, records: Mapping[int, _Record
 
 
 def _altered_terms(connection: psycopg.Connection, records: Mapping[int, _Record]) -> Iterator[str]:
-    """Batches whose feed profile, service or times are others than the trail has.
+    """Report batches whose feed profile, service or times differ from the trail.
 
-    The keys of requests hang on the times, and what may be removed.
+    The times affect the keys of requests, and what may be removed.
     """
     rows = connection.execute(
         f"SELECT b.id, {', '.join(TERMS.values())} FROM batch b WHERE b.id = ANY(%s)", [[*records]]
@@ -301,7 +301,7 @@ _UNCHECKED: Mapping[str, Callable[[_Record], bool]] = {
 
 
 def _difference(recorded: str, found: str) -> str:
-    """How two hashes differ, in words: each may begin with the number of rows that it is over."""
+    """How two hashes differ, in words; each may begin with a number of rows."""
     before, after = recorded.rpartition(" ")[0], found.rpartition(" ")[0]
     if not (before and after):
         return "they are not the same"
@@ -311,5 +311,5 @@ def _difference(recorded: str, found: str) -> str:
 
 
 def _hash_of(digest: str) -> str:
-    """A hash without the number of rows that may stand before it."""
+    """A hash without the number of rows that may precede it."""
     return digest.rpartition(" ")[2]

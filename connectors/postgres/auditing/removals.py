@@ -1,8 +1,8 @@
-"""What the audit trail says of contents that housekeeping removed: what is missing else was lost.
+"""Contents that housekeeping removed, according to the audit trail; others missing were lost.
 
-The mark `cleared_at` of an extract says when, and whoever loads may write it. It is believed
-only with the event that housekeeping leaves for that content and batch before it removes it, and
-only until another event says that the content is kept again.
+The mark `cleared_at` of an extract says when, but any role that loads may write it. It is believed
+only together with the event that housekeeping writes for that content and batch before removing it,
+and only until another event says that the content is kept again.
 """
 
 from bisect import bisect_right
@@ -18,22 +18,22 @@ from connectors.postgres.trail import add_event, read_detail
 
 REMOVED, KEPT_AGAIN, PUT_BACK = ("content removed", "content kept again", "kept content put back")
 REMOVED_AT, LISTED_AT = "removed_at", "listed_at"
-"""Of the detail of a removal: when it was, by this database or by what the home had listed."""
+"""Keys in a removal's event: its time, by this database or by the list in the home."""
 BEGINS, SWEPT, VERIFIED = "housekeeping begins", "housekeeping", "archive verified"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 ONE_BY_ONE: Mapping[str, object] = {"each_removal": REMOVED}
-"""Of the detail of these three: from here on the trail names every content that is removed.
+"""Part of the detail of these three events: since then the trail names every content removed.
 
-Housekeeping of an earlier version only counted them.
+Housekeeping of earlier versions only counted them.
 """
 
 
 def note_removal(
     connection: psycopg.Connection, sha256: str, listed_at: datetime | None = None
 ) -> datetime:
-    """Write down that a content is about to be removed, for each batch that brought it; says when.
+    """Note that a content is about to be removed, for each batch that brought it; gives the time.
 
-    `listed_at`: it was removed then, which the home alone knows.
+    `listed_at` is the time of a removal in the past that only the home knows of.
     """
     with connection.transaction():
         asked = "SELECT coalesce(%s, now())"
@@ -50,11 +50,11 @@ def note_removal(
 
 
 def take_over(connection: psycopg.Connection, listed: Mapping[str, datetime]) -> list[str]:
-    """Write down removals that a restored database does not know; gives the contents.
+    """Note removals that a restored database does not know of; gives the contents.
 
-    `listed` are contents that are gone, and when the home says that they were removed. The database
-    had told the home this time: of a removal that it knows it has the last word, which may be that
-    the content was kept again. Then it was lost.
+    `listed` are contents that are gone, with the times at which the home says they were removed.
+    The home has these times from the database. So if the database knows a removal, its own events
+    decide: the content may have been kept again since, and is lost then.
     """
     rows = connection.execute(
         "SELECT sha256, array_agg(batch_id) FROM extract WHERE sha256 = ANY(%s) "
@@ -70,7 +70,7 @@ def take_over(connection: psycopg.Connection, listed: Mapping[str, datetime]) ->
         sha256
         for sha256, _ in rows
         if (sha256, _moment_text(listed[sha256])) not in known
-        # The event of an earlier version does not say when: just behind the time that is listed.
+        # An earlier version's event states no time; it was written just after the listed one.
         and listed[sha256] > known.get((sha256, None), _LONG_AGO)
     ]
     for sha256 in taken:
@@ -83,14 +83,14 @@ def _moment_text(moment: datetime) -> str:
 
 
 def _removal_of(text: str | None) -> tuple[str, str | None]:
-    """Which content was removed, and when: no two removals of one are at one time."""
+    """Which content was removed, and when; no two removals of a content have the same time."""
     detail = read_detail(text)
     moment = detail.get(REMOVED_AT, detail.get(LISTED_AT))
     return _content_of(text), None if moment is None else str(moment)
 
 
 def contents_are_back(connection: psycopg.Connection, contents: Collection[str]) -> list[str]:
-    """Write down that contents are kept again, so that they are missed where they are not there.
+    """Note that contents are kept again, so that they count as missing if they are not there.
 
     Gives those that had been removed.
     """
@@ -109,8 +109,9 @@ def removed_contents(
 ) -> dict[str, bool]:
     """The contents, of these or of all, that housekeeping removed for every file that brought them.
 
-    True: the trail says so of each batch. False: an earlier version may have removed it, which
-    cannot be checked. Whoever sees a part of the trail cannot tell these from what was lost.
+    True if the trail says so for each batch; False if an earlier version may have removed the
+    content, which cannot be checked. People who see only a part of the trail get False for these,
+    since they cannot tell them from lost contents.
     """
     cleared = connection.execute(
         "SELECT x.sha256, array_agg(DISTINCT x.batch_id), min(x.cleared_at), max(b.opened_at) "
@@ -135,7 +136,7 @@ def removed_contents(
 
 
 def expected_of(connection: psycopg.Connection, contents: Collection[str]) -> set[str]:
-    """Those contents that the archive should hold: a file brought it, nobody removed it."""
+    """Which of these contents the archive should hold: a file brought it, nobody removed it."""
     rows = connection.execute(
         "SELECT DISTINCT sha256 FROM extract WHERE sha256 = ANY(%s)", [list(contents)]
     ).fetchall()
@@ -160,7 +161,7 @@ def _content_of(detail: str | None) -> str:
 
 
 class _Counted:
-    """When contents may have been removed by a version that only counted them."""
+    """Tells when a version that only counted removals may have removed contents."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._sees_part = sees_part(connection)
@@ -178,6 +179,6 @@ class _Counted:
         ]
 
     def removed_at(self, moment: datetime) -> bool:
-        """Whether housekeeping of an earlier version was the last to look before this moment."""
+        """Whether the last housekeeping before this time was that of an earlier version."""
         before = bisect_right(self._looks, moment, key=itemgetter(0))
         return self._sees_part or (before > 0 and self._looks[before - 1][1])

@@ -1,4 +1,4 @@
-"""The audit trail as it is searched: what fits, page by page, for whoever may see it."""
+"""Searching the audit trail: matching events, page by page, for whoever may see them."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -18,15 +18,15 @@ from schemas.life import Choice
 
 @dataclass(frozen=True, slots=True)
 class TrailSearch:
-    """Events that fit all that is given."""
+    """A search for events that match all criteria given."""
 
     what: str = ""
-    """A part of what happened."""
+    """A part of the event's name."""
     who: str = ""
-    """A part of a name that was given, of the account that was logged in, or of the database's.
+    """A part of the stated name, or of the name of the account logged in or of the database's.
 
-    Of a rule of acceptance its whole name: what was done with it, and what it accepted, whoever the
-    run was made for.
+    For a rule of acceptance its whole name: this finds what was done with the rule, and what it
+    accepted, whoever the run was made for.
     """
     text: str = ""
     """A part of the reason or the detail."""
@@ -42,7 +42,7 @@ RULE_OF_EVENT = (
     f"WHEN e.what IN ({listed((*RULE_EVENTS, DECIDED[Choice.ACCEPT]))}) "
     "THEN substring(e.detail FROM '\"rule\" ?: ?([0-9]+)') END"
 )
-"""SQL for the number of the rule of acceptance that an event `e` tells of, as text."""
+"""SQL for the number, as text, of the rule of acceptance that an event `e` is about."""
 _SEEN = sees_event("e")
 _FITS = f"""
     strpos(lower(e.what), lower(%(what)s)) > 0
@@ -61,7 +61,7 @@ _FITS = f"""
 def search_trail(
     connection: psycopg.Connection, search: TrailSearch, most: int | None, before: int | None = None
 ) -> Iterator[TrailEntry]:
-    """Events that fit, the last one first, of a lower number than `before`; at most so many."""
+    """Matching events numbered below `before`, latest first, at most `most`."""
     statement = (
         "SELECT c.position, e.*, c.hash FROM event e LEFT JOIN event_chain c ON c.event_id = e.id "
         f"WHERE {_FITS} AND {_SEEN} ORDER BY e.id DESC LIMIT %(most)s"

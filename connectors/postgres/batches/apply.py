@@ -1,15 +1,15 @@
-"""Apply: staged rows become database rows, each with its verdict, a range with its receipt.
+"""Apply: staged rows become database rows, each with a verdict, and each range with a receipt.
 
-The rows of a range that the target knows are judged first; what is new is inserted, what changed
-is updated with its image kept. The target is locked against other writers meanwhile, so a verdict
-is still true when it is acted upon.
+Rows whose key the target knows are judged first; new rows are then inserted, and changed ones
+updated with their former content kept. The target is locked against other writers meanwhile, so a
+verdict is still true when it is acted upon.
 
-A range whose keys lie beyond all that the target knows needs neither judging nor the lock: all its
-rows are new, and should one not be after all, the key's index refuses the whole range, which is
-then judged like any other. So several such ranges may be inserted at once.
+A range whose keys lie beyond all keys of the target needs neither judging nor the lock, since all
+its rows are new. If one is not new after all, the index of the key refuses the whole range, which
+is then judged like any other. So several such ranges may be inserted at once.
 
-Most rows of a range end alike. Their verdict is told once, in the receipt of the range; only rows
-that end otherwise get an outcome of their own. The view `staged_row` reads both
+Most rows of a range end alike. The receipt of the range records that verdict once; only rows that
+end otherwise get an outcome of their own. The view `staged_row` reads both
 (`schemas.derived.views`).
 """
 
@@ -40,8 +40,8 @@ from schemas.reasons import REASONS
 
 CONSTRAINT_ERRORS = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
 NOT_NEW = (*CONSTRAINT_ERRORS, psycopg.errors.DeadlockDetected)
-"""What the database says when a range of new rows is not one; two that insert the same keys in
-different orders wait for each other."""
+"""Errors that show that not all rows of a range are new; two transactions that insert the same keys
+in different orders deadlock."""
 INSERTED = "inserted"
 VERDICTS = (INSERTED, "updated", "unchanged", "stale")
 
@@ -50,12 +50,12 @@ VERDICTS = (INSERTED, "updated", "unchanged", "stale")
 class Applied:
     counts: Counter[str]
     verdict: str
-    """Of every clean row of the range without an outcome of its own."""
+    """The verdict of every clean row of the range without an outcome of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Whether a range has new rows, and changed ones; one delivered again mostly has neither."""
+    """Whether a range has new rows and changed rows; a repeated delivery mostly has neither."""
 
     new: bool
     changed: bool
@@ -75,9 +75,9 @@ def apply_rows(
 ) -> Applied:
     """Apply the clean rows of a range that have no outcome yet, inside the open transaction.
 
-    A row the database refuses by a constraint of its own ends in conflict with PostgreSQL's code;
-    it costs no other row. `spooled` are parts of the range whose rows are at hand, `span` the
-    least and the greatest value of the key's first column in the range, where they are known.
+    A row refused by a constraint of the database ends in conflict, with PostgreSQL's code, and
+    affects no other row. `spooled` are parts of the range whose rows are at hand; `span` is the
+    least and the greatest value of the key's first column in the range, if known.
     """
     _create_present(connection, table, rows, span)
     known = _known(connection, rows, "TRUE")[rows.extract_id]
@@ -99,10 +99,10 @@ def apply_rows(
 def apply_extracts(
     connection: psycopg.Connection, table: Table, rows: WholeExtracts, span: tuple[int, int] | None
 ) -> dict[int, Applied]:
-    """The same of several extracts at once; by extract, what `apply_rows` says of each alone.
+    """Apply several extracts at once; gives by extract what `apply_rows` gives for one.
 
-    Raises one of CONSTRAINT_ERRORS, and nothing of them may be kept, when the database refuses a
-    row: then `apply_rows` decides, extract by extract.
+    Raises one of CONSTRAINT_ERRORS if the database refuses a row. Then nothing of the extracts may
+    be kept, and `apply_rows` decides extract by extract.
     """
     _create_present(connection, table, rows, span)
     known = _known(connection, rows, "TRUE")
@@ -134,15 +134,15 @@ def add_rows(
 ) -> Applied:
     """Insert the clean rows of a range that have no outcome yet, inside the open transaction.
 
-    They are taken for new. Raises one of `NOT_NEW`, and nothing of the range may be kept, when one
-    of them is not, or the database refuses it for another reason: then `apply_rows` decides.
+    They are assumed to be new. Raises one of `NOT_NEW` if one is not, or the database refuses it
+    for another reason. Then nothing of the range may be kept, and `apply_rows` decides.
     """
     _create_present(connection, table, rows, None, none=True)
     return Applied(+Counter({INSERTED: insert_new(connection, table, rows, spooled)}), INSERTED)
 
 
 def may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int] | None) -> bool:
-    """Whether keys within the span may be in the target, by the ends of its index."""
+    """Whether the target may have keys within the span, judged by the ends of its index."""
     if span is None:
         return True
     key = quoted(key_columns(table)[0])
@@ -159,7 +159,7 @@ def _create_present(
     *,
     none: bool = False,
 ) -> None:
-    """The temporary table `present`: what the target knows of the range; nothing, if `none`."""
+    """Create the temporary table `present`: rows whose key the target knows; empty if `none`."""
     statement = _present_statement(table, rows, span)
     if none or not may_meet(connection, table, span):
         statement += " WITH NO DATA"
@@ -168,9 +168,9 @@ def _create_present(
 
 
 def _present_statement(table: Table, rows: AppliedTogether, span: tuple[int, int] | None) -> str:
-    """The rows of the records whose key the target knows, with their verdicts.
+    """SQL that creates `present`: rows whose key the target knows, with their verdicts.
 
-    For a text of any length the server would make a second table.
+    The verdict is cast to varchar(9), because a text of any length would get a TOAST table.
     """
     key = key_columns(table)
     same, stale = same_content(table), ""
@@ -178,7 +178,7 @@ def _present_statement(table: Table, rows: AppliedTogether, span: tuple[int, int
         stale = f"WHEN {is_older(table.by_name[table.version])} THEN 'stale'"
     within = ""
     if span is not None:
-        # Says nothing new, but what was delivered is often a small part of what is known.
+        # Redundant, but speeds up the join: a delivery is often a small part of the target.
         within = f"AND t.{quoted(key[0])} BETWEEN {int(span[0])} AND {int(span[1])}"
     return f"""
         CREATE TEMP TABLE present ON COMMIT DROP AS
@@ -191,7 +191,7 @@ def _present_statement(table: Table, rows: AppliedTogether, span: tuple[int, int
 def _known(
     connection: psycopg.Connection, rows: AppliedTogether, where: str
 ) -> defaultdict[int, Counter[str]]:
-    """By extract, how many rows of `present` end with each verdict."""
+    """How many rows of `present` end with each verdict, by extract."""
     known: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for extract, verdict, count in connection.execute(
         f"SELECT extract_id, verdict, count(*) FROM present WHERE {where} GROUP BY 1, 2",
@@ -204,7 +204,7 @@ def _known(
 def _ready_rows(
     connection: psycopg.Connection, table: Table, rows: AppliedTogether
 ) -> Counter[int]:
-    """By extract, how many rows are to be applied."""
+    """How many rows are to be applied, by extract."""
     found = connection.execute(
         f"SELECT extract_id, count(*) FROM {staged_name(table)} s "
         f"WHERE {ready(rows.within)} GROUP BY 1",
@@ -220,7 +220,7 @@ def _act(
     work: Work,
     spooled: Sequence[Spooled] = (),
 ) -> Counter[str]:
-    """Insert and update a range; returns how many rows were inserted and how many refused."""
+    """Insert and update a range; gives how many rows were inserted and how many refused."""
     try:
         with connection.transaction():
             inserted = insert_new(connection, table, rows, spooled) if work.new else 0
@@ -241,7 +241,7 @@ def _insert_exceptions(
     rows: AppliedTogether,
     applied: Mapping[int, Applied],
 ) -> None:
-    """Outcomes for the rows that do not end like most of their extract."""
+    """Write outcomes for the rows that do not end like most of their extract."""
     into = "INSERT INTO outcome (batch_id, extract_id, record_number, verdict)"
     of_extract = "unnest(%(whose)s::int[], %(verdicts)s::text[]) m (extract_id, verdict)"
     parameters = {
@@ -256,7 +256,7 @@ def _insert_exceptions(
             WHERE m.verdict <> '{INSERTED}' AND {ready(rows.within)} AND {absent()}""",
             parameters,
         )
-    # Goes last: the rows it tells of would no longer be told apart as fresh.
+    # Last, since rows with an outcome no longer count as ready above.
     if any(
         one.counts[name]
         for one in applied.values()
@@ -272,7 +272,7 @@ def _insert_exceptions(
 
 
 def _change(connection: psycopg.Connection, table: Table, rows: AppliedTogether) -> None:
-    """Update what the target has otherwise, with what was there before."""
+    """Update target rows whose content differs, and keep their former content."""
     changed = f"""(SELECT s.* FROM {staged_name(table)} s
         JOIN present p ON {same("p", "s")} AND p.verdict = 'updated'
         WHERE {rows.within("s")}) s"""
@@ -293,7 +293,7 @@ def _change(connection: psycopg.Connection, table: Table, rows: AppliedTogether)
 def _refuse(
     connection: psycopg.Connection, table: Table, rows: Range, error: psycopg.Error
 ) -> None:
-    # Even its first line may quote a value.
+    # Even the first line of the message may quote a value.
     message = "" if table.unquotable else error.diag.message_primary or ""
     reason = f"{error.sqlstate} {message}".strip()
     parameters = {

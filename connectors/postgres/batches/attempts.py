@@ -1,9 +1,9 @@
-"""Attempts: a row in error that was delivered again, in error too, is one reject and not two.
+"""Attempts: a row in error that is delivered again, again in error, counts as one reject, not two.
 
-It belongs to the delivery that brought it last. Once one attempt was taken in, none is left.
+It counts in the delivery that brought it last. Once one attempt was taken in, none counts.
 
-A line that could not be divided into cells may have been several records: each row that repairs it
-is a record of its own, and none of them is an attempt at another, in whatever batch it came.
+A line that could not be divided into cells may hold several records. So each row that repairs it is
+a record of its own, and none of them is an attempt at another, in whatever batch it came.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -43,7 +43,7 @@ from schemas.tables import INSERT_BATCH_DATA
 
 
 class AttemptRow(NamedTuple):
-    """A staged row by its place, in the order attempts are made in."""
+    """The place of a staged row; sorts in the order of the attempts."""
 
     batch_id: int
     extract_id: int
@@ -51,7 +51,7 @@ class AttemptRow(NamedTuple):
 
 
 class Later(NamedTuple):
-    """Why a row in error is not to be repaired in its own batch: another batch has its repair."""
+    """Why a row in error is not repaired in its own batch: another batch has its repair."""
 
     batch_id: int
     state: str
@@ -62,15 +62,15 @@ REPAIRED, REJECTED, WAITING = "repaired", "in error again", "waiting"
 
 
 def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[AttemptRow, Later]:
-    """The rows in error of a batch whose repair came in a later one, whatever became of it there.
+    """The rows in error of a batch that a later batch repairs, whatever became of the repair there.
 
-    What was undone or discarded is no repair. A repair that was rejected is to be repaired in its
-    own batch: the row is the same, and what was corrected of it so far is there. Of several in one
-    batch somebody has to choose, so none of them is later than the others.
+    A repair that was undone or discarded does not count. A repair that was rejected is to be
+    repaired in its own batch: it is the same row, and has the corrections made so far. Of several
+    repairs in one batch somebody has to choose, so none of them is later than the others.
     """
     repairs, states = _repairs(connection, _corrections(connection, [batch_id]))
     found: dict[AttemptRow, Later] = {}
-    # Whoever names a good repair changes a good record: that this fails is an error of its own.
+    # Naming a good repair means changing a good record; if that fails, it is an error of its own.
     good = {row for row, state in states.items() if state in REPAIRING and state != CORRECTED}
     attempts = _attempts(repairs, good)
     repaired = _rows_repaired(connection, attempts)
@@ -79,40 +79,40 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
     for first, repairing in attempts.items():
         known = repaired[first]
         records = _records(first, repairing, repairs, known)
-        # What is superseded by a row in error is left where it is: its repair is that of the row.
+        # Skip a repair superseded by a row in error: the repair of that row is its repair too.
         rows = [row for row in repairing if states[row] != FOR_NONE]
         settled = _latest(first, [row for row in rows if states[row] in REPAIRING], records)
         last = _latest(first, rows, records)
-        # A repair may name a row that is in no error.
+        # The row that a repair names may be in no error.
         in_error = known.state in (*ERRORS, CORRECTED)
         for row in (first, *rows):
             if row.batch_id != batch_id or (row == first and not in_error):
                 continue
             by, later = settled[row], last[row]
-            # One that was corrected in its turn counts as taken in, and not by its own batch.
+            # A repair that was corrected in turn counts as taken in, but not by its own batch.
             if by and (states.get(row) not in REPAIRING or states.get(row) == CORRECTED):
                 found[row] = matched.get(by, Later(by.batch_id, REPAIRED))
             elif not by and first in matched:
                 found[row] = matched[first]
             elif not by and later and row.batch_id < later.batch_id:
                 found[row] = Later(later.batch_id, REJECTED if states[later] in ERRORS else WAITING)
-    # Of what was corrected by its key no row that names it is the repair.
+    # For a row corrected by its key, no row that names it is the repair.
     return found | {row: by for row, by in matched.items() if row.batch_id == batch_id}
 
 
 def counted_elsewhere(connection: psycopg.Connection, batch_id: int) -> int:
-    """How many rows in error of a batch count with another attempt of theirs: see below."""
+    """How many rows in error of a batch count with another attempt (see `delivered_again`)."""
     again = delivered_again(connection, [batch_id])
     return sum(row.batch_id == batch_id for row in again)
 
 
 def standing_batches(connection: psycopg.Connection, batch_id: int) -> list[int]:
-    """The batches of the delivery that a batch belongs to, as far as there is a correction."""
+    """The batches of a batch's delivery that were not taken back; empty if nothing corrects it."""
     return _standing(connection, _corrections(connection, [batch_id]))
 
 
 def _standing(connection: psycopg.Connection, corrections: Iterable[tuple[int, int]]) -> list[int]:
-    """The batches of some corrections that were not taken back."""
+    """The batches that occur in these corrections and were not taken back."""
     standing = connection.execute(
         f"SELECT id FROM batch WHERE id = ANY(%s) AND state NOT IN ({listed(TAKEN_BACK)}) "
         "ORDER BY id",
@@ -122,7 +122,7 @@ def _standing(connection: psycopg.Connection, corrections: Iterable[tuple[int, i
 
 
 def checked_of(connection: psycopg.Connection, batches: Collection[int]) -> list[int]:
-    """Those of some batches whose rows were judged by what they name."""
+    """Those of these batches whose rows have been through `check`."""
     found = connection.execute(
         "SELECT id FROM batch WHERE id = ANY(%s) AND state <> ALL(%s)",
         [[*batches], [State.RECEIVED, State.STAGED]],
@@ -139,9 +139,9 @@ def first_batch(connection: psycopg.Connection, batch_id: int) -> int:
 def _corrections(
     connection: psycopg.Connection, batches: Collection[int], *, taken_back: bool = False
 ) -> list[tuple[int, int]]:
-    """The corrections of the deliveries some batches belong to, and the batch each corrects.
+    """The corrections in the deliveries of these batches, as pairs: correction, corrected batch.
 
-    Those that were undone or discarded are not among them, unless asked for.
+    Without undone and discarded ones, unless `taken_back`.
     """
     return connection.execute(
         f"""{FAMILY}
@@ -155,10 +155,10 @@ def _corrections(
 def _repairs(
     connection: psycopg.Connection, corrections: Iterable[tuple[int, int]]
 ) -> tuple[dict[AttemptRow, AttemptRow], dict[AttemptRow, str]]:
-    """The rows of corrections that repair one, what each repairs, and their states.
+    """The rows of these corrections that repair a row: which row each repairs, and their states.
 
-    One that names no row of its kind repairs none: it is an error of its own, and nothing is said
-    by it of a row of another kind.
+    A row that names no row of its kind repairs nothing: it is an error of its own, and has no
+    bearing on the row of another kind that it names.
     """
     named: dict[AttemptRow, AttemptRow] = {}
     states: dict[AttemptRow, str] = {}
@@ -177,12 +177,12 @@ def _repairs(
 
 
 class Attempts(NamedTuple):
-    """The rows of a delivery that are attempts at one row."""
+    """The attempts at the rows of a delivery."""
 
     first: dict[AttemptRow, AttemptRow]
-    """By repair: the row it goes back to, over the repairs between, taken back or not."""
+    """By repair, the row it goes back to, across repairs in between, taken back or not."""
     states: dict[AttemptRow, str]
-    """What became of each repair."""
+    """The state of each repair."""
 
 
 def attempts_at(connection: psycopg.Connection, batch_id: int) -> Attempts:
@@ -194,22 +194,23 @@ def attempts_at(connection: psycopg.Connection, batch_id: int) -> Attempts:
 
 
 class OtherRepair(NamedTuple):
-    """A repair of a row that a batch has applied, beside one of another batch."""
+    """A repair in one batch of a row that another batch has applied a repair of."""
 
     repair: AttemptRow
     batch_id: int
     known_by: AttemptRow
-    """Whose key its record has: it, or the row in error, where it names none."""
+    """The row with the key of the other's record: the other repair, or the row in error if that
+    repair matched it by key."""
 
 
 def other_repairs(connection: psycopg.Connection, batch_id: int) -> list[OtherRepair]:
-    """Of the repairs of a batch, what other batches have applied for the same rows.
+    """Repairs of a batch for whose rows other batches have applied repairs.
 
-    Of a line without cells each repair is a record of its own, and is beside no other.
+    For a line without cells each repair is a record of its own, so none is listed.
     """
     others = {*standing_batches(connection, batch_id)} - {batch_id}
     if others <= {first_batch(connection, batch_id)}:
-        return []  # Nothing else repairs anything, as it is mostly.
+        return []  # The usual case: no other batch repairs anything.
     first, states = attempts_at(connection, batch_id)
     siblings: dict[AttemptRow, list[tuple[int, AttemptRow]]] = {}
     for row, of in first.items():
@@ -231,9 +232,9 @@ def other_repairs(connection: psycopg.Connection, batch_id: int) -> list[OtherRe
 def _attempts(
     repairs: Mapping[AttemptRow, AttemptRow], ends: Collection[AttemptRow] = ()
 ) -> dict[AttemptRow, list[AttemptRow]]:
-    """The rows that were repaired first, each with all that repair it, or a repair of it.
+    """Rows repaired first, each with all rows that repair it, directly or through a repair.
 
-    `ends`: repairs that no way leads back over.
+    The way back from a repair does not pass those in `ends`.
     """
     attempts: dict[AttemptRow, list[AttemptRow]] = {}
     for row in repairs:
@@ -247,7 +248,7 @@ def _attempts(
 def _matched_by_key(
     connection: psycopg.Connection, batches: Collection[int]
 ) -> dict[AttemptRow, Later]:
-    """The rows of some batches that are corrected by one with their key, which names none."""
+    """The rows of these batches corrected by a row that has their key and names no row."""
     found: dict[AttemptRow, Later] = {}
     for batch_id in sorted(batches):
         rows = connection.execute(
@@ -264,10 +265,10 @@ def _matched_by_key(
 def delivered_again(
     connection: psycopg.Connection, batches: Collection[int]
 ) -> frozenset[AttemptRow]:
-    """Rows in error that count with another attempt of theirs, or with none.
+    """Rows in error that count with another attempt at the same record, or not at all.
 
-    They are all of the deliveries that some batches belong to: whether a row was delivered again
-    does not depend on which batches are asked about.
+    Given for the whole deliveries of these batches: whether a row was delivered again does not
+    depend on which batches are asked about.
     """
     return frozenset().union(*_delivered_again(connection, batches))
 
@@ -275,19 +276,19 @@ def delivered_again(
 def settled_by_others(
     connection: psycopg.Connection, batches: Collection[int]
 ) -> frozenset[AttemptRow]:
-    """Those of them that count with none: another attempt at the same record was taken in."""
+    """Those of them that do not count at all: another attempt at the same record was taken in."""
     return _delivered_again(connection, batches)[0]
 
 
 def _delivered_again(
     connection: psycopg.Connection, batches: Collection[int]
 ) -> tuple[frozenset[AttemptRow], frozenset[AttemptRow]]:
-    """The rows that count with no attempt, and those that count with another one."""
+    """The rows that count with no attempt, and those that count with another attempt."""
     corrections = _corrections(connection, batches)
     standing = {*_standing(connection, corrections)}
     repairs, states = _repairs(connection, filter(standing.issuperset, corrections))
     in_error = {row: of for row, of in repairs.items() if states[row] in ERRORS}
-    # Neither leads back over a repair that is in no error, as one that was corrected in its turn.
+    # Neither passes a repair that is in no error, such as one that was corrected in turn.
     every, attempts = _attempts(repairs, repairs.keys() - in_error.keys()), _attempts(in_error)
     repaired = _rows_repaired(connection, attempts)
     settled: set[AttemptRow] = set()
@@ -312,9 +313,9 @@ def _delivered_again(
 def _named_repairs(
     connection: psycopg.Connection, batch_id: int
 ) -> Iterator[tuple[AttemptRow, Table, str, str]]:
-    """The rows of a batch that name one they repair: their kind, that name, and their state.
+    """The rows of a batch that name a row they repair: place, kind, the name given, and state.
 
-    None of them is taken in before the batch is applied, whatever its check said of it.
+    No row counts as taken in before its batch is applied, whatever `check` made of it.
     """
     applied = find_batch(connection, batch_id).state in IN_DATABASE
     for table in staged_tables(connection, batch_id):
@@ -331,7 +332,7 @@ def _named_repairs(
 class _Repaired(NamedTuple):
     state: str
     undivided: bool
-    """Whether it is a line without cells."""
+    """Whether it is a line that could not be divided into cells."""
 
 
 def _rows_repaired(
@@ -350,7 +351,7 @@ def _rows_at(
     columns: str = "",
     joins: Callable[[Table], str] = lambda _: "",
 ) -> Iterator[tuple[Any, ...]]:
-    """By record kind those of some rows that are there, with more of their columns."""
+    """Those of these rows that exist, with their record kind and further columns."""
     for batch_id in sorted({row.batch_id for row in rows}):
         places = at_places(row[1:] for row in rows if row.batch_id == batch_id)
         for table in staged_tables(connection, batch_id):
@@ -368,14 +369,14 @@ def _records(
     repairs: Mapping[AttemptRow, AttemptRow],
     repaired: _Repaired,
 ) -> dict[AttemptRow, AttemptRow]:
-    """By attempt at a row: the record that it is one at, as the first attempt at that.
+    """By attempt at a row, the record it is about, represented by the first attempt at that record.
 
-    It is the row itself, but for a line without cells.
+    This is the row itself, except for a line without cells.
     """
     if not repaired.undivided:
         return dict.fromkeys(rows, first)
     records: dict[AttemptRow, AttemptRow] = {}
-    for row in sorted(rows):  # A row repairs one of a batch before its own.
+    for row in sorted(rows):  # A row repairs only rows of earlier batches.
         records[row] = row if repairs[row] == first else records[repairs[row]]
     return records
 
@@ -383,7 +384,7 @@ def _records(
 def _latest(
     first: AttemptRow, some: Iterable[AttemptRow], records: Mapping[AttemptRow, AttemptRow]
 ) -> dict[AttemptRow, AttemptRow | None]:
-    """By attempt at a row, and of the row: the latest of some attempts at the same record."""
+    """For the row and each attempt at it, the latest of `some` attempts at the same record."""
     of_record = {records[row]: row for row in sorted(some)}
     found = {row: of_record.get(record) for row, record in records.items()}
     return found | {first: max(of_record.values(), default=None)}

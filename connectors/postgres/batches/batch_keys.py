@@ -1,4 +1,4 @@
-"""Keys: what the rows of a batch mean to each other, judged in the database by what they name.
+"""Keys: repeats, conflicts and references between the rows of a batch, judged in the database.
 
 Outcomes are only added here; staged rows are never changed. Memory does not grow with the batch:
 PostgreSQL groups and joins, and only counts come back.
@@ -42,20 +42,21 @@ def mark_duplicates(
     keys: Sequence[Sequence[int | str]] | None,
     made_of: Sequence[str],
 ) -> dict[str, int]:
-    """Settle rows of one batch that share a key; returns how many got which verdict.
+    """Settle rows of one batch that share a key; gives how many got which verdict.
 
-    Same content: the first counts, the others are superseded; all conflict where the feed's policy
-    `merges` none. Other content: all conflict, unless that policy lets the last one win: the newest
-    by their version, as what is stale is judged, and of equally new ones the last. `keys` are
-    the only ones that may occur twice, where that is known. A key that is `made_of` other fields is
-    shared by rows that are alike in these; others conflict, whatever the policy.
+    With the same content the first row counts and the others are superseded; if the feed's policy
+    does not merge them (`merges`), all conflict. With different content all conflict, unless the
+    policy lets the last one win (`last_wins`): the newest by version, compared as for stale rows,
+    and the last of equally new ones. `keys` are the only ones that may occur twice, if known. Rows
+    share a key that is `made_of` other fields only if they agree in these; others conflict,
+    whatever the policy.
     """
     if keys is not None:
         if not keys:
             return {}
         _offer_keys(connection, table, keys)
     key = _key(table)
-    # A key that occurs once after all gets no verdict, so what is offered need not be counted.
+    # A key that turns out to occur once gets no verdict, so offered keys need no count.
     repeated = f"SELECT {key} FROM offered"
     if keys is None:
         repeated = f"""SELECT {key} FROM {staged_name(table)} s
@@ -107,9 +108,9 @@ def mark_duplicates(
 
 
 def _version(table: Table) -> str:
-    """SQL for the `version` of a staged row `s`, and the `moment` it is, where it is one.
+    """SQL for the `version` of a staged row `s` and its `moment`, if it has one.
 
-    Those of several rows are compared by their moments if all have one, else as they are written.
+    Versions of several rows are compared by moment if all have one, otherwise as written.
     """
     if not table.version:
         return "NULL::bigint AS version, NULL::bigint AS moment"
@@ -122,9 +123,9 @@ def _version(table: Table) -> str:
 def mark_collisions(
     connection: psycopg.Connection, table: Table, batch_id: int, name: str, made_of: Sequence[str]
 ) -> int:
-    """Reject rows whose number `name`, made of other fields, is that of another record there.
+    """Reject rows whose number `name`, made of other fields, another record already has.
 
-    Returns how many.
+    Gives how many.
     """
     same = " AND ".join(f"t.{quoted(one)} = s.{quoted(one)}" for one in key_columns(table))
     statement = f"""
@@ -139,9 +140,9 @@ def mark_collisions(
 
 
 def _made(table: Table, names: Sequence[str], alias: str) -> str:
-    """SQL for the values that a number is made of, as `flows.steps.validate.key_ids` tells them.
+    """SQL for the values that a number is made of, told apart as in `flows.steps.validate.key_ids`.
 
-    An amount in whatever digits, and a time by the moment it is, where it has one.
+    Trailing zeros of amounts do not count, and a time counts by its moment if it has one.
     """
     parts = []
     for of in (table.by_name[name] for name in names):
@@ -164,11 +165,11 @@ def check_reference(
     complete: bool,
     values: Sequence[Sequence[int | str]] | None,
 ) -> int:
-    """Find references that lead nowhere or to another tenant; returns how many rows have one.
+    """Find references that lead nowhere or to another tenant; gives how many rows have one.
 
     By default a note per value says so; a feed may have such rows rejected instead. `values` are
-    all that the rows name, with the tenant, each once, where they are known. What a batch that is
-    `complete` refers to has to be in it, or in the delivery it corrects; the database is not asked.
+    all distinct values that the rows name, with the tenant, if known. References of a batch that is
+    `complete` have to be in it or in the delivery it corrects; the target is not asked.
     """
     if not _find_missing(connection, table, reference, batch_id, values, complete=complete):
         return 0
@@ -222,10 +223,10 @@ def _find_missing(
     *,
     complete: bool,
 ) -> int:
-    """The temporary table `missing`: values that lead nowhere or to another tenant, once each.
+    """Create the temporary table `missing`: distinct values that lead nowhere or to another tenant.
 
-    Returns how many. Every step is a table of its own that the planner has counted. So a small
-    delivery looks its values up in the target by its index, and a large one reads the target once.
+    Gives how many. Every step is a table of its own with statistics for the planner. So a small
+    delivery looks its values up in the target by index, and a large one reads the target once.
     """
     columns = "(value bigint, tenant integer) ON COMMIT DROP"
     connection.execute(
@@ -244,8 +245,8 @@ def _find_missing(
                 f"INSERT INTO met SELECT {column}, {tenant} FROM {target.name} "
                 f"WHERE {column} IN (SELECT value FROM used)"
             )
-    # Rows in conflict are left out: nobody knows which of them will be the record. Superseded ones
-    # are the record by the row that counts, or not at all where that one was rejected.
+    # Rows in conflict are left out: nobody knows which of them will be the record. Superseded
+    # rows need no look: the row that counts has their key, or was rejected and makes no record.
     connection.execute(
         f"""INSERT INTO met SELECT {column}, {tenant} FROM {staged_name(target)} s
         WHERE {READY} AND {column} IN (SELECT value FROM used)""",
@@ -264,9 +265,9 @@ def _find_missing(
 
 
 def _meet_in_delivery(connection: psycopg.Connection, reference: Reference, batch_id: int) -> None:
-    """Add to `met` what the other batches of a delivery brought: those that a correction is of.
+    """Add to `met` the records that the other batches of a corrected delivery brought.
 
-    Their rows are judged, so that a record is known by the state of its row.
+    Their rows have been checked, so their states tell which count.
     """
     target = TABLES[reference.table]
     tenant = quoted("TenantsId") if target.tenant else "NULL::integer"
@@ -289,7 +290,7 @@ def _offer_used(
     batch_id: int,
     values: Sequence[Sequence[int | str]] | None,
 ) -> None:
-    """The temporary table `used`: every value that the rows name, with its tenant, once."""
+    """Fill the temporary table `used`: every distinct value that the rows name, with its tenant."""
     if values is None:
         field = quoted(reference.field)
         connection.execute(
@@ -308,7 +309,7 @@ def _offer_used(
 def _offer_keys(
     connection: psycopg.Connection, table: Table, keys: Sequence[Sequence[int | str]]
 ) -> None:
-    """The temporary table `offered` with each of the keys once."""
+    """Create the temporary table `offered` with each of the keys once."""
     names = _key(table)
     connection.execute("DROP TABLE IF EXISTS pg_temp.offered, pg_temp.told_keys")
     for name in ("offered", "told_keys"):
@@ -324,7 +325,7 @@ def _offer_keys(
 
 
 def key_value(table: Table) -> str:
-    """SQL for the key of a staged row `s` as people read it; of a record with secrets, none."""
+    """SQL for the key of a staged row `s` as people read it; hidden for records with secrets."""
     if table.unquotable:
         return f"'{NOT_SHOWN}'"
     return " || ', ' || ".join(f"coalesce(s.{quoted(name)}::text, '')" for name in table.identity)
@@ -339,15 +340,15 @@ def _tenant(reference: Reference, table: Table) -> str:
 
 
 def _bound(reference: Reference, table: Table) -> bool:
-    """Whether a row and the record it refers to have to be of one tenant."""
+    """Whether a row and the record it refers to must have the same tenant."""
     return reference.same_tenant and table.tenant is not None
 
 
 def error_data(code: str, field: str, of: str = "") -> str:
-    """SQL for the ErrorData of one reason; `key_value` and `line` are columns in reach.
+    """SQL for the ErrorData of one reason; needs the columns `key_value` and `line`.
 
-    What the reason is about stands in its message as the text `of`, or as what the columns `of_row`
-    and `repaired` say of rows.
+    The message names what the reason is about: the text `of`, or rows as described by the columns
+    `of_row` and `repaired`.
     """
     return f"""json_build_array(json_build_object('ErrorCode', '{code}', 'FieldName', '{field}',
         'Message', {_message(code, field, "key_value", of)}, 'Meta', json_build_object(
@@ -356,7 +357,7 @@ def error_data(code: str, field: str, of: str = "") -> str:
 
 
 def _message(code: str, field: str, value: str, of: str) -> str:
-    """SQL for what a reader sees; `value` is a column in reach."""
+    """SQL for the message that a reader sees; `value` is a column expression."""
     facts = {"value": "\0", "row": "\1", "repaired": "\2"}
     text = REASONS[code].message(field=field, of=of, **facts).replace("'", "''")
     for mark, column in (("\0", value), ("\1", "of_row"), ("\2", "repaired")):

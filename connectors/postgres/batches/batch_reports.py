@@ -1,6 +1,7 @@
-"""What the audit trail says of the report files of batches, so that altered ones are noticed.
+"""What the audit trail says of the report files of batches, so that altered files are noticed.
 
-And those that are to be written again: what makes them false is committed before they are written.
+It also says which reports must be written again; the change that outdates a report notes this in
+its own transaction.
 """
 
 import os
@@ -21,12 +22,12 @@ from schemas.guards.batch_states import BY_UNDO, REOPENED, UNDO
 
 WRITTEN, REMOVED = "report written", "report removed"
 OWED = "report to be written again"
-"""It says what is not so any more: a correction of its batch ended, or was taken back, or so did a
-batch that has a file that it refused."""
+"""The report is out of date: a correction of its batch ended or was taken back, or so did a batch
+that contains a file that its batch refused."""
 PAGE, TEXT = RENDERINGS = "report.html", "report.txt"
 MANIFEST = "manifest.json"
 FILES = (*RENDERINGS, MANIFEST)
-"""What the folder of a batch's report holds."""
+"""The files in the folder of a batch's report."""
 
 
 def folder_of(reports: Path, batch_id: int) -> Path:
@@ -34,17 +35,17 @@ def folder_of(reports: Path, batch_id: int) -> Path:
 
 
 class Noted(NamedTuple):
-    """The report of a batch as it was last written, and whether housekeeping removed it."""
+    """A batch's report as last written, and whether housekeeping has removed it."""
 
     batch_id: int
     hashes: Mapping[str, str]
     removed: bool
     owed: bool
-    """Whether it is to be written again; one that was removed is not."""
+    """Whether it must be written again; false for one that was removed."""
 
 
 def note_written(connection: psycopg.Connection, batch_id: int, hashes: Mapping[str, str]) -> None:
-    """Write down the SHA-256 of each file, unless that is what is written down already."""
+    """Note the SHA-256 of each file, unless the trail already says just that."""
     last = noted_reports(connection, [batch_id])
     if not last or last[0].removed or last[0].owed or last[0].hashes != hashes:
         detail = {"sha256": dict(hashes)}
@@ -52,7 +53,7 @@ def note_written(connection: psycopg.Connection, batch_id: int, hashes: Mapping[
 
 
 def note_removed(connection: psycopg.Connection, batch_id: int) -> None:
-    """Write down that a report is about to be removed: one that is missing else was lost."""
+    """Note that a report is about to be removed; a report missing without this was lost."""
     if noted_reports(connection, [batch_id]):
         add_event(connection, REMOVED, batch_id=batch_id)
 
@@ -60,9 +61,9 @@ def note_removed(connection: psycopg.Connection, batch_id: int) -> None:
 def take_over_removed(
     connection: psycopg.Connection, reports: Path, listed: Collection[str]
 ) -> list[int]:
-    """Write down that reports were removed which a restored database has as written.
+    """Note as removed the reports that a restored database believes written.
 
-    `listed` are those that the home says were removed.
+    `listed` are those that the home folder lists as removed.
     """
     gone = [
         one.batch_id
@@ -77,7 +78,7 @@ def take_over_removed(
 
 
 def note_kept(connection: psycopg.Connection, noted: Noted) -> None:
-    """Write down again what was, of a report that could not be removed."""
+    """Restore the previous note of a report that could not be removed."""
     if not noted.removed:
         note_written(connection, noted.batch_id, noted.hashes)
         if noted.owed:
@@ -85,9 +86,9 @@ def note_kept(connection: psycopg.Connection, noted: Noted) -> None:
 
 
 def note_owed(connection: psycopg.Connection, batches: Collection[int]) -> None:
-    """Write down that reports are to be written again, in the transaction that makes them false.
+    """Note that reports must be written again, in the transaction that outdates them.
 
-    Where nothing is written down of one there is none, or housekeeping removed it.
+    A batch without a note has no report, and one that housekeeping removed stays removed.
     """
     for one in noted_reports(connection, batches):
         if not one.removed and not one.owed:
@@ -95,9 +96,9 @@ def note_owed(connection: psycopg.Connection, batches: Collection[int]) -> None:
 
 
 def owed_by(connection: psycopg.Connection, batch_id: int) -> list[int]:
-    """The batches whose reports are to be written again, of those that this one makes false.
+    """The batches whose reports this batch has outdated and that must be written again.
 
-    They are those of its delivery, itself with them, those that refused a file that it has, and
+    They are among its delivery, itself included, the batches that refused a file that it has, and
     those whose rows its undo reopened.
     """
     delivery = batches_of_delivery(connection, batch_id) + batches_to_report_again(
@@ -108,7 +109,7 @@ def owed_by(connection: psycopg.Connection, batch_id: int) -> list[int]:
 
 
 def _reopened_by(connection: psycopg.Connection, batch_id: int) -> Iterator[int]:
-    """The batches whose rows the last undo of a batch lets be sent again."""
+    """The batches whose rows the last undo of a batch allows to be sent again."""
     undo = last_of_batch(connection, UNDO, batch_id)
     if not undo:
         return
@@ -122,7 +123,7 @@ def _reopened_by(connection: psycopg.Connection, batch_id: int) -> Iterator[int]
 
 
 def open_corrections(connection: psycopg.Connection) -> list[int]:
-    """The batches that correct another one and have not ended."""
+    """The batches that correct another batch and have not ended."""
     rows = connection.execute(
         "SELECT id FROM batch WHERE corrects IS NOT NULL AND state <> ALL(%s)", [list(ENDED)]
     )
@@ -131,10 +132,10 @@ def open_corrections(connection: psycopg.Connection) -> list[int]:
 
 @contextmanager
 def settled_report(connection: psycopg.Connection, batch_id: int) -> Iterator[Noted | None]:
-    """What is written down of a batch's report while no run is writing it; None: nothing is.
+    """What is noted of a batch's report, while no run writes it; None if nothing is.
 
-    A run writes files and note in one transaction of its lease, which this one waits for. No run of
-    another batch may end whoever is frozen in here.
+    A run writes files and note in one transaction that locks the batch, and this one waits for that
+    lock. No other run may end this session, so it ends itself if its process is frozen.
     """
     with connection.transaction(), ended_if_idle(connection):
         connection.execute("SELECT FROM batch WHERE id = %s FOR NO KEY UPDATE", [batch_id])
@@ -144,9 +145,9 @@ def settled_report(connection: psycopg.Connection, batch_id: int) -> Iterator[No
 def noted_reports(
     connection: psycopg.Connection, batches: Collection[int] | None = None
 ) -> list[Noted]:
-    """The last word on the report of each batch, or of these; none of an earlier version's.
+    """The latest note on the report of each batch, or of these batches, if it has one.
 
-    One that a version before this wrote down may lack the hash of its manifest.
+    Notes of earlier versions may lack the hash of the manifest.
     """
     rows = connection.execute(
         """SELECT DISTINCT ON (batch_id) batch_id, detail, what,

@@ -1,9 +1,9 @@
-"""Clues: what a chunk's receipt says beside its counts.
+"""Clues: what a chunk's receipt says besides its counts.
 
-Hints say where later stages need to look, who can do without: they are kept under the form of the
-code that left them, and another version's are not read. Lines that are no record, and cells by
-which rows were left out, are counted where the chunk is read and nowhere else: every version reads
-what is kept of them.
+Hints tell later stages where to look, which work without them. Hints are kept under the form of the
+code that wrote them, and other versions ignore them. Counts of lines that are no record, and of
+rows left out by a cell, exist only here, since they are counted as the chunk is read; every version
+reads them.
 """
 
 import json
@@ -13,20 +13,20 @@ from typing import Any
 from connectors.forms import form_of_code
 
 COMMENTS = "comments"
-"""Lines that are no record, as the feed says of them: how many, and the first."""
+"""Comment lines, as the feed defines them: how many, and the first."""
 VALUELESS = "valueless"
-"""The same of lines that become no record."""
+"""The same for lines without values, which become no record."""
 LEFT_OUT = "excluded"
-"""By column and cell: how many rows were left out, and the first of them."""
+"""By column and cell, how many rows were left out, and the first of them."""
 LASTING = (COMMENTS, VALUELESS, LEFT_OUT)
 _LASTING = "lasting"
 
 Clues = Mapping[str, Mapping[str, Any]]
-"""By record kind."""
+"""Clues by record kind."""
 
 
 def clues_text(clues: Clues) -> str | None:
-    """Clues as they are kept: hints under the form they have, and what lasts."""
+    """Clues as text to store: the hints under this code's form, and the lasting ones."""
     if not clues:
         return None
     lasting = {
@@ -42,7 +42,7 @@ def clues_text(clues: Clues) -> str | None:
 
 
 def readable_clues(text: str) -> dict[str, dict[str, Any]]:
-    """What lasts, and the hints where they have this form."""
+    """The lasting clues, and the hints if they have this code's form."""
     kept = json.loads(text)
     hints, lasting = (kept.get(name, {}) for name in (form_of_code(), _LASTING))
     return {

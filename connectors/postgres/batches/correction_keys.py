@@ -1,12 +1,12 @@
-"""Corrections: rows that say which row they repair, and cannot be what they say.
+"""Corrections: rows rejected because they cannot repair the row that they name.
 
-Like `batch_keys`, outcomes are only added here. A *repair* is a row whose column `parent` names a
-row of the batch that its batch corrects; its *origin* is the row that was delivered first, over the
-repairs between. A repair does not become another row: a key typed wrong must not write over a good
-record. Nor do several make several records of one.
+As in `batch_keys`, outcomes are only added here. A *repair* is a row whose column `parent` names a
+row of the batch that its batch corrects; its *origin* is the row that was delivered first, across
+repairs in between. A repair does not become another row, so that a mistyped key does not overwrite
+a good record. Nor do several repairs make several records of one row.
 
-Each function writes one reason. They find repairs in temporary tables: `_gather_claims` makes
-`repair_claims` with their origins, `_gather_repairs` makes `named_repairs` with their content.
+Each function writes one reason. They find repairs in temporary tables: `_gather_claims` fills
+`repair_claims` with their origins, `_gather_repairs` fills `named_repairs` with their content.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -49,17 +49,17 @@ from schemas.own_columns import PARENT_COLUMN
 from schemas.tables import INSERT_BATCH_DATA
 
 _IS_REPAIR = f"{READY} AND btrim(s.parent) <> ''"
-"""SQL: whether a staged row `s` of a batch is a repair that may still be taken in."""
+"""SQL for whether a staged row `s` of a batch is a repair that may still be taken in."""
 _NAME = "s.extract_id || ':' || s.record_number"
-"""SQL for what the column `parent` of its repairs says of a staged row `s`."""
+"""SQL for the name by which repairs refer to a staged row `s` in their column `parent`."""
 _LINE_OF_BATCH = (
     f"'Line ' || {position('first_line')} || ' of ' || e.name || ' in batch ' || s.batch_id"
 )
-"""SQL: where people find a staged row `s` of an extract `e`."""
+"""SQL for where people find a staged row `s` of an extract `e`."""
 
 
 def mark_unmatched_repairs(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
-    """Reject rows that name no row of their kind in the corrected batch; returns how many."""
+    """Reject rows that name no row of their kind in the corrected batch; gives how many."""
     rows = f"""
         SELECT s.extract_id, s.record_number, s.parent AS key_value,
             {position("first_line")} AS line
@@ -72,11 +72,11 @@ def mark_unmatched_repairs(connection: psycopg.Connection, table: Table, batch_i
 def mark_repaired_twice(
     connection: psycopg.Connection, tables: Iterable[Table], batch_id: int, corrects: int
 ) -> int:
-    """Reject rows with different keys that repair the same row; returns how many.
+    """Reject rows with different keys that repair the same row; gives how many.
 
-    One row is one record, and which of them it is only the sender knows. Rows of one key are left
-    to `mark_duplicates`. Of a line that could not be divided into cells nobody knows how many
-    records it was, so that any number may repair it.
+    One row is one record, and only the sender knows which of them it is. Rows with the same key are
+    left to `mark_duplicates`. Any number of rows may repair a line that could not be divided into
+    cells, because nobody knows how many records it held.
     """
     _gather_claims(connection, tables, batch_id, corrects)
     rows = """
@@ -100,10 +100,10 @@ def mark_repaired_twice(
 def mark_applied_otherwise(
     connection: psycopg.Connection, table: Table, batch_id: int, corrects: int
 ) -> int:
-    """Reject repairs of applied rows whose key is another one; returns how many.
+    """Reject repairs of applied rows if they have another key; gives how many.
 
-    Nothing takes back what such a row became, so that there would be two records of one row. A
-    record without a key is its whole content.
+    Nothing takes back the record that such a row became, so one row would have made two records.
+    The key of a record kind without one is its whole content.
     """
     if table.name not in TARGET_NAMES or not _gather_repairs(connection, table, batch_id):
         return 0
@@ -128,15 +128,15 @@ def mark_taken_keys(
     merges: bool,
     only: Range | None = None,
 ) -> int:
-    """Reject repairs with the key of a row that they do not repair; returns how many.
+    """Reject repairs with the key of a row that they do not repair; gives how many.
 
-    Looked for in all batches of the delivery. The same content is a repeat, and no harm where the
-    feed's policy `merges` such rows. A row
-    without ReconRow is known by its key alone: it says that it is the record with that key. What
-    was repaired again since, or is by this very batch, is its last repair and nothing else. One
-    correction after the other looks: a repair that is not checked yet will look at this batch, and
-    the two do not both give way. Rows that repair none by name never look, so they are met at once.
-    `only`: of a range, under the lock of the target, where one after the other looks as it is.
+    All batches of the delivery are searched. A row with the same content is a repeat, which does no
+    harm if the feed's policy `merges` such rows. A row without ReconRow is known by its key alone:
+    it claims to be the record with that key. A row that was repaired since, or is repaired by this
+    very batch, counts only as its last repair. Corrections are searched one after the other: a
+    repair not checked yet will itself search this batch, so that not both of them give way. Rows
+    that name no row never search, so they are found before their check. `only` limits the repairs
+    to a range, under the lock of the target, which puts the searches in order by itself.
     """
     if not table.key or not _gather_repairs(connection, table, batch_id, only):
         return 0
@@ -183,10 +183,10 @@ def mark_taken_keys(
 def mark_taken_records(
     connection: psycopg.Connection, table: Table, batch_id: int, only: Range | None = None
 ) -> int:
-    """Reject repairs that would change a record of another delivery; returns how many.
+    """Reject repairs that would change a record of another delivery; gives how many.
 
-    Not those with the key of their origin: it is that record then that was delivered with an error.
-    Of an origin whose key cannot be read nobody knows it.
+    A repair with the key of its origin is allowed: the origin was an erroneous delivery of that
+    record. The key of an origin that cannot be read is unknown, so that its repair is rejected.
     """
     is_target = table.key and table.name in TARGET_NAMES
     if not is_target or not _gather_repairs(connection, table, batch_id, only):
@@ -235,7 +235,7 @@ def _reject(
     rows: str,
     parameters: Mapping[str, object] | None = None,
 ) -> int:
-    """Add an outcome for each of some rows of a batch; returns how many.
+    """Add a rejecting outcome for some rows of a batch; gives how many.
 
     `rows` is SQL for their `extract_id` and `record_number`, and for what `error_data` needs.
     """
@@ -247,7 +247,7 @@ def _reject(
 
 
 def _same_key(table: Table, alias: str) -> str:
-    """SQL: whether a row of this alias has the key of a staged row `s`."""
+    """SQL for whether a row of this alias has the key of a staged row `s`."""
     names = map(quoted, key_columns(table))
     return " AND ".join(f"{alias}.{name} = s.{name}" for name in names)
 
@@ -255,12 +255,12 @@ def _same_key(table: Table, alias: str) -> str:
 def _gather_claims(
     connection: psycopg.Connection, tables: Iterable[Table], batch_id: int, corrects: int
 ) -> None:
-    """The temporary table `repair_claims`: the repairs of a batch, each with its key and origin.
+    """Fill the temporary table `repair_claims`: a batch's repairs, with their keys and origins.
 
-    From `parent` the way leads back over the corrections between, one batch at a time: each row it
-    comes to is the origin so far, and that one's `parent` the next. It ends below a line that had
-    no cells: each repair of it is a row in its own right, and has no origin. Nor does it lead to a
-    row of another kind, which nothing repairs that names it.
+    From `parent` the way leads back through the corrections in between, one batch at a time: each
+    row reached is the origin so far, and its `parent` names the next. The way ends below a line
+    that had no cells, each repair of which is a row in its own right without an origin. Nor does it
+    lead to a row of another kind, which a row that names it does not repair.
     """
     connection.execute(
         """DROP TABLE IF EXISTS pg_temp.repair_claims;
@@ -296,9 +296,9 @@ def _gather_claims(
 def _gather_repairs(
     connection: psycopg.Connection, table: Table, batch_id: int, only: Range | None = None
 ) -> int:
-    """The temporary table `named_repairs`: the repairs of a batch, or `only` of a range of it.
+    """Fill the temporary table `named_repairs`: the repairs of a batch, or `only` of one range.
 
-    Returns how many.
+    Gives how many.
     """
     keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
     connection.execute("DROP TABLE IF EXISTS pg_temp.named_repairs")
@@ -316,7 +316,7 @@ def _gather_repairs(
 
 
 class _KeyMatch(NamedTuple):
-    """A repair, and a row of another batch that has its key."""
+    """A repair, and a row of another batch with the same key."""
 
     repair_place: tuple[int, int]
     row: AttemptRow
@@ -327,9 +327,10 @@ class _KeyMatch(NamedTuple):
 def _rows_with_key(
     connection: psycopg.Connection, table: Table, batch_id: int, *, repairs: bool, merges: bool
 ) -> list[_KeyMatch]:
-    """Rows of a batch that count, with the key of a repair of another row, and other content.
+    """Rows of a batch that count, with the key of a repair of another row but other content.
 
-    `repairs`: also those that are repairs themselves. Not `merges`: also those of the same content.
+    With `repairs`, rows that are repairs themselves are included; without `merges`, rows of the
+    same content too.
     """
     statement = f"""
         SELECT m.extract_id, m.record_number, s.extract_id, s.record_number, {_LINE_OF_BATCH}
@@ -353,7 +354,7 @@ def _repaired_by_key(
     rows: Collection[AttemptRow],
     batches: Collection[int],
 ) -> dict[AttemptRow, list[AttemptRow]]:
-    """Of rows that name none: those with their key in batches of the delivery before theirs."""
+    """For rows that name none, the rows with their key in earlier batches of the delivery."""
     found: dict[AttemptRow, list[AttemptRow]] = {}
     for batch_id in sorted({row.batch_id for row in rows}):
         statement = f"""

@@ -1,9 +1,8 @@
 """Corrections: a rejected row ends as corrected once the row that repairs it was taken in.
 
-Which row repairs which is told by the delivery: its batch names the batch it corrects, its rows
-name the rows. A row that names none repairs those with its key, and that is said. What follows
-from that is written down as an outcome of the repaired row, and taken back when it is true no
-longer.
+The delivery says which row repairs which: its batch names the batch it corrects, its rows name the
+rows. A row that names none repairs the rows with its key, and the outcome says so. The repaired row
+gets an outcome, which is withdrawn once it is no longer true.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -37,11 +36,11 @@ from schemas.tables import INSERT_BATCH_DATA
 
 
 def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
-    """Let the rows of a batch be corrected that were repaired, and no others.
+    """Mark the rows of a batch that are repaired as corrected, and no others.
 
-    A repair may be repaired in its turn, so the batches this one corrects are settled as well.
-    Call it inside a transaction; whatever was settled before, the outcome is the same. Whoever
-    does writes their reports again.
+    A repair may be repaired in turn, so the batches that this one corrects are settled as well.
+    Call it inside a transaction; the outcome does not depend on what was settled before. The caller
+    writes the reports of these batches again.
     """
     for current in _with_corrected(connection, batch_id):
         lock_corrections(connection, current)
@@ -61,30 +60,30 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
             ).rowcount
             for table in (staged_tables(connection, current) if some else ())
         )
-        # What is repaired by another row instead is in no error meanwhile.
+        # If another row repairs a row instead, it is not in error in between.
         if corrected < withdrawn:
             _end_with_errors(connection, current)
-    # Rows of its other corrections count with an attempt in this one, or do so no longer.
+    # Rows of the other corrections may now count with an attempt in this batch, or no longer do.
     if others := batches_to_report_again(connection, batch_id):
         note_owed(connection, others)
 
 
 def lock_corrections(connection: psycopg.Connection, batch_id: int) -> None:
-    """Let no other transaction settle, open or take back corrections of a batch meanwhile.
+    """Keep other transactions from settling, opening or taking back corrections of a batch.
 
-    Two that end at once must see each other, and none may be opened of what is just taken back.
+    Two that end at once must see each other, and none may be opened of a batch being taken back.
     """
     connection.execute("SELECT lock_corrections(%s)", [batch_id])
 
 
 def lock_corrected(connection: psycopg.Connection, batch_id: int) -> None:
-    """Lock the corrections of a batch and of those it corrects, in the order of settling them."""
+    """Lock corrections of a batch and of those it corrects, in the order in which these settle."""
     for current in _with_corrected(connection, batch_id):
         lock_corrections(connection, current)
 
 
 def _with_corrected(connection: psycopg.Connection, batch_id: int) -> Iterator[int]:
-    """A batch, the one that it corrects, the one that this corrects, and so on."""
+    """Yield a batch, the batch that it corrects, the one that this corrects, and so on."""
     current: int | None = batch_id
     while current is not None:
         yield current
@@ -92,7 +91,7 @@ def _with_corrected(connection: psycopg.Connection, batch_id: int) -> Iterator[i
 
 
 def corrected_by(connection: psycopg.Connection, batch_id: int) -> int | None:
-    """The batch that this one corrects; only an earlier one, so that no circle can arise."""
+    """The batch that this one corrects; only an earlier one, so that there is no cycle."""
     row = connection.execute(
         "SELECT corrects FROM batch WHERE id = %s AND corrects < id", [batch_id]
     ).fetchone()
@@ -100,7 +99,7 @@ def corrected_by(connection: psycopg.Connection, batch_id: int) -> int | None:
 
 
 def corrections_of(connection: psycopg.Connection, batch_id: int) -> list[int]:
-    """The corrections of a batch whose rows are applied: no other repairs anything yet."""
+    """The corrections of a batch whose rows are applied; others repair nothing yet."""
     corrections = connection.execute(
         "SELECT id FROM batch WHERE corrects = %s AND id > corrects AND state = ANY(%s) "
         "ORDER BY id",
@@ -110,9 +109,9 @@ def corrections_of(connection: psycopg.Connection, batch_id: int) -> list[int]:
 
 
 def _gather(connection: psycopg.Connection, batch_id: int, corrections: Iterable[int]) -> bool:
-    """Collect the names of the rows that a batch's corrections repair; whether there are any.
+    """Collect names of the rows that a batch's corrections repair; gives whether there are any.
 
-    `by_key` are the batches with a row of the key, where no row names it.
+    `by_key` lists the batches with a row of that key, for rows that no repair names.
     """
     connection.execute("DROP TABLE IF EXISTS pg_temp.repaired")
     connection.execute(
@@ -135,7 +134,7 @@ def _gather(connection: psycopg.Connection, batch_id: int, corrections: Iterable
 def _gather_by_key(
     connection: psycopg.Connection, table: Table, batch_id: int, corrections: Iterable[int]
 ) -> None:
-    """Collect the rows in error with the key of a row that repairs without naming one."""
+    """Collect the rows in error that have the key of a repair that names no row."""
     connection.execute("DROP TABLE IF EXISTS pg_temp.in_error")
     found = connection.execute(
         f"CREATE TEMP TABLE in_error ON COMMIT DROP AS {_in_error(table)}",
@@ -155,10 +154,10 @@ def _gather_by_key(
 
 
 def names_its_kind(table: Table) -> str:
-    """SQL: whether a staged row `s` of the batch names a row of its kind in the one it corrects.
+    """SQL for whether a staged row `s` names a row of its kind in the batch being corrected.
 
-    A row that may be of any kind is one of insert-batch data. One that names no such row repairs
-    nothing, also once it is repaired itself.
+    Insert-batch data may be of any kind. A row that names no such row repairs nothing, even once it
+    is repaired itself.
     """
     corrected = "ARRAY(SELECT corrects FROM batch WHERE id = %(batch)s)"
     there = " UNION ALL ".join(
@@ -169,7 +168,7 @@ def names_its_kind(table: Table) -> str:
 
 
 def _naming(table: Table) -> str:
-    """SQL for the rows that rows of a correction name, and repair."""
+    """SQL for the rows that repairs of a correction name."""
     return f"""SELECT s.parent, NULL::int[] FROM {staged_name(table)} s {repair_joins(table)}
         WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {names_its_kind(table)}
         AND {repair_state(table)} IN ({listed(REPAIRING)})"""
@@ -178,8 +177,8 @@ def _naming(table: Table) -> str:
 def _in_error(table: Table) -> str:
     """SQL for the rows of a batch that can be repaired by their key.
 
-    What was corrected before is looked at again, whatever it was corrected by. `equal`: rejected
-    as the same as another row.
+    Rows that were corrected before are included, however they were corrected. `equal` says that a
+    row was rejected because another row is the same.
     """
     equal = "coalesce(o.error_data::json -> 0 ->> 'ErrorCode' = 'EqualRows', FALSE) AS equal"
     columns = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
@@ -190,9 +189,10 @@ def _in_error(table: Table) -> str:
 
 
 def _with_same_key(table: Table, among: str) -> str:
-    """SQL for those of them with the key of a row of a correction that names none.
+    """SQL for those of them that have the key of a repair that names no row.
 
-    It is one of several equal rows, and not all, unless the correction says that they are one.
+    Such a repair stands for one of several equal rows, so that these are left out unless the
+    correction says that equal rows are one.
     """
     same = " AND ".join(f"w.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
     return f"""SELECT w.name, ARRAY[%(batch)s]::int[] FROM {among} w WHERE (NOT w.equal OR EXISTS (
@@ -203,9 +203,9 @@ def _with_same_key(table: Table, among: str) -> str:
 
 
 def _end_with_errors(connection: psycopg.Connection, batch_id: int) -> None:
-    """Let a batch that ended without errors, for they were repaired by then, end once more.
+    """Let a batch that ended without errors, because they had been repaired, end with errors.
 
-    It comes from one end to the other as any batch does, through applied rows.
+    It passes through the state of applied rows, as any batch does before its end.
     """
     before = State.COMPLETE
     for state in (State.MERGED, State.COMPLETE_WITH_ERRORS):
@@ -232,10 +232,10 @@ def _in_error_and_repaired(table: Table) -> str:
 def unrepaired(
     connection: psycopg.Connection, batches: Collection[int] | None = None
 ) -> Iterator[str]:
-    """Rows, of some batches or of all, that are corrected by nothing, or repaired and in error.
+    """Report rows, of these batches or of all, that count as corrected wrongly or fail to.
 
-    Somebody else said the one, or took the other away. Nothing is written for it. Nothing is said
-    of rows that `unread_repairs` tells of.
+    Somebody else has added or removed their outcomes. This writes nothing, and says nothing of rows
+    that `unread_repairs` reports.
     """
     looked_at = connection.execute(
         f"""SELECT batch_id FROM outcome WHERE verdict = '{CORRECTED}'
@@ -268,9 +268,9 @@ def unrepaired(
 
 
 def unread_repairs(connection: psycopg.Connection) -> Iterator[str]:
-    """Of which batches this account cannot tell whether rows that were matched by key are repaired.
+    """Report batches whose repairs by key this account cannot verify.
 
-    Where a row in error may hold a secret, its key is shown to nobody who only reads.
+    If a row in error may hold a secret, its key is hidden from accounts that only read.
     """
     matched = connection.execute(
         f"""SELECT DISTINCT batch_id FROM outcome
@@ -287,7 +287,7 @@ def unread_repairs(connection: psycopg.Connection) -> Iterator[str]:
 
 
 def _without_keys(connection: psycopg.Connection, batch_id: int) -> list[Table]:
-    """The record kinds of a batch of which this account is not shown the keys of rows in error."""
+    """The record kinds of a batch for which this account may not see the keys of rows in error."""
     return [
         table
         for table in staged_tables(connection, batch_id)
@@ -296,13 +296,13 @@ def _without_keys(connection: psycopg.Connection, batch_id: int) -> list[Table]:
 
 
 def reads_staged(connection: psycopg.Connection, name: str = "staged_row") -> bool:
-    """Whether this account of the database is shown rows as delivered: of a table, or of all."""
+    """Whether this database account may read rows as delivered, of one table or of all."""
     asked = "SELECT has_table_privilege(%s, 'SELECT')"
     return bool(one_value(connection.execute(asked, [f"{SCHEMA}.{name}"])))
 
 
 def _misrecorded(connection: psycopg.Connection, batch_id: int) -> str:
-    """SQL for the rows of a batch that count as corrected and are not `repaired`, or do not."""
+    """SQL for rows of a batch that count as corrected but are not `repaired`, or the reverse."""
     span = batch_span(connection, batch_id)
     only_readable = "".join(
         f""" AND NOT (o.error_data IS NOT NULL AND EXISTS (SELECT FROM {staged_name(table)} s
@@ -336,7 +336,7 @@ def _repairs_now(connection: psycopg.Connection, batch_id: int) -> str:
 def matched_by_key(
     connection: psycopg.Connection, extract_id: int, record_number: int
 ) -> str | None:
-    """How a row was found to be corrected, where no row names it."""
+    """Why a row counts as corrected although no row names it; None for all others."""
     row = connection.execute(
         "SELECT error_data::json -> 0 ->> 'Message' FROM outcome "
         f"WHERE extract_id = %s AND record_number = %s AND verdict = '{CORRECTED}'",
@@ -349,20 +349,20 @@ _MATCHED = """CASE WHEN by_key IS NOT NULL THEN json_build_array(json_build_obje
     'ErrorCode', 'MatchedByKey', 'FieldName', '', 'Message', 'A row of batch ' || by_key[1]
     || ' has its key and names no row that it repairs: matched by key.',
     'Meta', json_build_object('stage', 'correct', 'batch', by_key[1]::text)))::text END"""
-"""Why a row ends as corrected that no row of a correction names."""
+"""SQL for the reason why a row ends as corrected that no row of a correction names."""
 
 
 def _name(alias: str) -> str:
-    """A row's name as `recon rejects` writes it into the first column."""
+    """SQL for a row's name as `recon rejects` writes it into the first column."""
     return f"{alias}.extract_id || ':' || {alias}.record_number"
 
 
 _REPAIRED = f"""EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")}
     AND (by_key IS NULL) = (o.error_data IS NULL))"""
-"""SQL for what is still so of a row `o` that was corrected."""
+"""SQL for whether a corrected row `o` is still repaired in the same way."""
 _REPAIRED_AS_RECORDED = f"""EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")} AND CASE
     WHEN by_key IS NULL THEN o.error_data IS NULL
     ELSE (o.error_data::json -> 0 -> 'Meta' ->> 'batch')::int = ANY(by_key) END)"""
-"""The same, where the batch that it was matched to by its key is still one of those."""
+"""The same, and still by the batch that was noted when it was matched by key."""
 _MOST_LISTED = 20
 """Rows of a batch that are listed one by one."""

@@ -1,4 +1,4 @@
-"""The batches of one delivery: the one that it began with, and the corrections behind that one."""
+"""The batches of one delivery: the one that it began with, and the corrections that follow it."""
 
 import psycopg
 
@@ -8,14 +8,14 @@ from schemas.derived.views import ENDS
 
 _ENDS = listed(ENDS)
 _IS_SO = "(SELECT {} FROM batch WHERE id = {})"
-"""SQL: what a batch is; found by its number, not by a join that reads every batch for it."""
+"""SQL for a property of a batch; a subquery by number, since a join would read every batch."""
 _REFUSED_THERE = f"""e.refused IS NOT NULL AND e.batch_id <> own.id
     AND {_IS_SO.format(f"state NOT IN ({_ENDS})", "e.batch_id")}"""
 _SAME_FEED = _IS_SO.format("feed = own.feed", "e.batch_id")
 _TAKEN_THERE = _IS_SO.format(f"feed = own.feed AND state IN ({listed(IN_DATABASE)})", "o.batch_id")
 IS_STATED_SAME = """({0}.manifest = e.manifest
     AND jsonb_strip_nulls(e.manifest::jsonb) - 'manifest' <> '{{}}')"""
-"""SQL: whether the same is stated of a file as of the file `e`, and not only that it is listed."""
+"""SQL for whether a manifest says the same of a file as of file `e`, beyond listing it."""
 FAMILY = """WITH RECURSIVE above AS (
         SELECT id, corrects FROM batch WHERE id = ANY(%s)
         UNION SELECT b.id, b.corrects FROM batch b JOIN above a ON b.id = a.corrects
@@ -24,11 +24,11 @@ FAMILY = """WITH RECURSIVE above AS (
         SELECT id FROM above
         UNION SELECT b.id FROM batch b JOIN family f ON b.corrects = f.id AND b.id > f.id
     )"""
-"""SQL in front of a query for `family`: all batches of the deliveries that some belong to."""
+"""SQL to precede a query on `family`: all batches of the deliveries of the given ones."""
 
 
 def batches_of_delivery(connection: psycopg.Connection, batch_id: int) -> list[int]:
-    """A batch and all others of its delivery, but for those that were taken back."""
+    """A batch and all others of its delivery, except those that were taken back."""
     found = connection.execute(
         f"{FAMILY} SELECT b.id FROM batch b JOIN family USING (id) "
         f"WHERE b.id = %s OR b.state NOT IN ({_ENDS}) ORDER BY 1",
@@ -38,12 +38,12 @@ def batches_of_delivery(connection: psycopg.Connection, batch_id: int) -> list[i
 
 
 def batches_to_report_again(connection: psycopg.Connection, batch_id: int) -> list[int]:
-    """The other batches whose reports may say something else because of a batch.
+    """The other batches whose reports may change because of a batch.
 
-    Where it corrects one, those of its delivery: what it corrects, one after the other, and those
-    with rows in error, which may count with a row of it. Of another one that is complete nothing
-    changes. And those that refused a file that it has, or one that a batch of its delivery refused,
-    or of its feed lacked one that no other has.
+    If it is a correction, these are batches of its delivery: those that it corrects, directly or
+    through others, and those with rows in error, which may now count with one of its rows; other
+    complete batches do not change. To these come batches that refused a file that it has or that a
+    batch of its delivery refused, and batches of its feed that lacked a file that only it has.
     """
     found = connection.execute(
         f"""{FAMILY}, own AS (SELECT b.id, b.feed, b.corrects, e.sha256, e.name, e.manifest

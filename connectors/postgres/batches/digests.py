@@ -1,10 +1,10 @@
-"""Digests of the rows that are staged of a batch.
+"""Digests of the staged rows of a batch.
 
-Receipts say what an extract adds up to; a date, a reference or a text can change without changing
-that. So the database hashes every staged row once all of them are there, and again before they are
-compared. The digests are receipts, and a hash of these stands in the audit trail, which is chained.
-Numbers that the database gives (of batch and extract) are in none: a lost run has used up some, and
-the same delivery has the same digests whatever went wrong meanwhile.
+Receipts state the totals of an extract, but a date, a reference or a text can change without
+changing these. So the database hashes every staged row once all are staged, and again before they
+are compared. The digests are receipts, and a hash of these is in the audit trail, which is chained.
+Numbers that the database assigns (of batch and extract) are not hashed: a lost run has used up
+some, and the same delivery must have the same digests whatever went wrong meanwhile.
 """
 
 import hashlib
@@ -27,23 +27,23 @@ from schemas.kinds import stored_names
 from schemas.tables import EXTRACTS, OWN
 
 KEEP = "keep "
-"""Of the stage whose receipts have the digests, before the name of the record kind."""
+"""Stage of the receipts with digests, followed by the name of the record kind."""
 NUMBERED = frozenset({"batch_id", "extract_id"})
 ROWS, CLUES = "rows", "clues"
-"""Of the detail of the event that ends staging: hashes of what is kept of rows, and of chunks."""
+"""Keys in the event that ends staging: hashes of the receipts of rows, and of chunks' clues."""
 _RECEIVED = PREFIX + State.RECEIVED
 STAGED = PREFIX + State.STAGED
-"""Events that tell of the rows of a batch, and no others do, whoever wrote them."""
+"""The only events that tell of a batch's rows, whoever wrote them."""
 BYTES, FIELDS = "bytes", ""
 _ROW_HASHES = {
     BYTES: "hash_record_extended(ROW(record_send(ROW({}))), 0)",
-    # The hash of a record adds up those of its fields: of the sum of rows, values that two rows
-    # exchange are no change, half the time.
+    # The hash of a record adds up those of its fields. So if two rows exchange values, half the
+    # time the sum over all rows stays the same.
     FIELDS: "hash_record_extended(ROW({}), 0)",
 }
-"""What is hashed of a row: all bytes of it at once; in an earlier version, each field."""
+"""How a row is hashed: all its bytes at once, or field by field as in an earlier version."""
 SPAN = 65_536
-"""Numbers of records with a receipt of their own, so that one row is proven by few others."""
+"""Record numbers per receipt; a span is small enough to verify a row with few others."""
 
 
 class Digest(NamedTuple):
@@ -51,19 +51,19 @@ class Digest(NamedTuple):
 
     rows: int
     sum: str | None
-    """The sum of the 64-bit hashes of the rows, each of which has the number of its record.
+    """The sum of the 64-bit hashes of the rows, each of which includes its record number.
 
-    None: other columns were hashed than there are now, as versions add some. Those of a kind of our
-    own are known from its earlier definitions.
+    None if other columns were hashed than exist now, since versions add columns. The former columns
+    of our own record kinds are known from their earlier definitions.
     """
 
 
 Digests = dict[tuple[int, str], Digest]
-"""By extract and record kind."""
+"""Digests by extract and record kind."""
 
 
 class RecordSpan(NamedTuple):
-    """Records of one extract by their numbers, the first and the last of them."""
+    """A range of an extract's records: their first and last number."""
 
     extract: int
     first: int
@@ -76,10 +76,10 @@ def row_digests(
     batches: Collection[int],
     within: RecordSpan | None = None,
 ) -> Digests:
-    """Every staged row of some batches hashed, or those of a span: place, text, reasons, values.
+    """Hash every staged row of these batches, or of a span: place, text, reasons, values.
 
-    A batch is hashed as it was when it was staged: by an earlier version, or when a kind of our own
-    was defined otherwise.
+    Each batch is hashed in the form in which it was staged, also by an earlier version or under an
+    earlier definition of one of our own kinds.
     """
     kept: dict[str, set[int]] = {}
     for batch, form in connection.execute(
@@ -100,12 +100,12 @@ def row_digests(
 
 
 def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
-    """Write the receipts of what is staged of its batch; what the event says that ends the stage.
+    """Write receipts with the digests of a batch's staged rows; gives the detail for the event.
 
-    Call it inside the transaction that ends it.
+    Call it inside the transaction that ends the stage.
     """
     for table in tables:
-        # Read first: of a statement that writes, the server reads with one process alone.
+        # Read first: PostgreSQL does not parallelise a statement that writes.
         found = _digests_of(lease.connection, table, _now(table), [lease.batch_id])
         lease.add_receipts(
             Receipt(
@@ -127,7 +127,7 @@ def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
 
 
 def clues_digests(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
-    """What the chunks of some batches say beside their counts, hashed; of none that say nothing."""
+    """Hash of the clues of each batch's chunks; batches without clues are left out."""
     rows = connection.execute(
         "SELECT batch_id, encode(sha256(convert_to(string_agg(clues, E'\\n' "
         "ORDER BY extract_id, chunk), 'UTF8')), 'hex') FROM receipt "
@@ -138,7 +138,7 @@ def clues_digests(connection: psycopg.Connection, batches: Collection[int]) -> d
 
 
 def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Digests:
-    """What the receipts say of the rows of some batches."""
+    """The digests in the receipts of these batches."""
     return _stated(
         connection,
         connection.execute(
@@ -152,7 +152,7 @@ def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Di
 def _stated(
     connection: psycopg.Connection, receipts: Iterable[tuple[int, str, str, str]]
 ) -> Digests:
-    """What receipts say, added up by extract and record kind."""
+    """The digests in these receipts, added up by extract and record kind."""
     stated = [
         (extract, stage.removeprefix(KEEP), counts, text.partition(" ")[::2])
         for extract, stage, counts, text in receipts
@@ -173,7 +173,7 @@ def _stated(
 
 
 def _added_up(spans: Iterable[tuple[int, str, int, str | None]]) -> Digests:
-    """Rows and sums of spans, by extract and record kind; without a sum where one is not known."""
+    """Add up spans by extract and record kind; the sum is None if that of any span is unknown."""
     found: Digests = {}
     for extract, record, rows, total in spans:
         before = found.get((extract, record), Digest(0, "0"))
@@ -186,15 +186,15 @@ def _added(one: str, other: str) -> str:
     try:
         return str(int(one) + int(other))
     except ValueError:
-        return f"{one} {other}"  # Not written by us, and so no sum of rows.
+        return f"{one} {other}"  # Not written by us, so it must equal no sum of rows.
 
 
 def differing(
     then: Digests, now: Digests
 ) -> Iterator[tuple[tuple[int, str], tuple[Digest, Digest]]]:
-    """Extracts and record kinds whose rows are not those that were hashed: then and now.
+    """Extracts and record kinds whose rows differ from those hashed, with both digests.
 
-    Rows that were hashed over other columns are counted.
+    If other columns were hashed then, only the number of rows is compared.
     """
     for of in sorted({*then, *now}):
         before, after = (one.get(of, Digest(0, "")) for one in (then, now))
@@ -207,10 +207,10 @@ def differing(
 def is_as_staged(
     connection: psycopg.Connection, table: Table, batch_id: int, extract_id: int, number: int
 ) -> bool | None:
-    """Whether the rows around a record of an extract are those that were hashed with it.
+    """Whether the rows around a record of an extract are still those hashed with it.
 
-    None: nothing is kept to tell by. They are being staged, or an earlier version staged them, or
-    other columns were hashed than there are now.
+    None if nothing is kept to compare with: staging is under way, an earlier version staged them,
+    or other columns were hashed than exist now.
     """
     hashes = recorded(connection, [batch_id])
     if hashes[batch_id] is None:
@@ -229,9 +229,9 @@ def is_as_staged(
 
 
 def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str | None]:
-    """What the audit trail says of the rows of each batch since it was last read.
+    """The hash of each batch's row receipts according to the audit trail.
 
-    The first word counts that was said since then. None: an earlier version took it in.
+    The first event since the batch was last received counts. None if an earlier version staged it.
     """
     found: dict[int, str | None] = dict.fromkeys(batches)
     for batch, what, detail in connection.execute(
@@ -247,7 +247,7 @@ def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[i
 
 
 def changed_receipts(connection: psycopg.Connection, hashes: dict[int, str | None]) -> list[int]:
-    """The batches whose receipts of staged rows are not those the audit trail tells of."""
+    """The batches whose receipts of staged rows differ from what the audit trail says."""
     known = {batch: rows for batch, rows in hashes.items() if rows is not None}
     there = _hash_of_receipts(connection, known)
     return sorted(batch for batch, rows in known.items() if there.get(batch, "") != rows)
@@ -275,14 +275,14 @@ def _digests_of(
     batches: Collection[int],
     within: RecordSpan | None = None,
 ) -> list[tuple[Any, ...]]:
-    """The digests of staged rows by extract and span, with the first and last of their numbers.
+    """The digests of staged rows by extract and span, with the first and last record number.
 
-    The planner is told how many rows and spans to expect: several processes hash some rows each.
+    The query tells the planner how many rows and spans to expect, so that it runs in parallel.
     """
     values: dict[str, object] = {"batches": sorted(batches)}
     only = ""
     if within is None:
-        # Of a range that is asked for in the same statement it would expect few rows.
+        # A range found by a subquery of the same statement would make it expect few rows.
         values["extracts"], values["last_extract"], values["last"] = (
             connection.execute(
                 "SELECT min(e.id), max(e.id), (SELECT max(r.last_record) FROM receipt r "
@@ -298,14 +298,14 @@ def _digests_of(
         only = "AND s.record_number BETWEEN %(first)s AND %(last)s "
     asked = sql.SQL(
         f"SELECT s.extract_id, (min(s.record_number) / {SPAN})::int, count(*), sum({{}})::text, "
-        # Of a span that is computed it would expect one for every row.
+        # A span computed without this join would make it expect one group for every row.
         "min(s.record_number), max(s.record_number) FROM {} s "
         f"LEFT JOIN generate_series(0, %(last)s::bigint / {SPAN}) span "
         f"ON span = s.record_number / {SPAN} WHERE s.batch_id = ANY(%(batches)s) "
         f"AND s.extract_id BETWEEN %(extracts)s AND %(last_extract)s {only}"
         "GROUP BY s.extract_id, span"
     ).format(hashed, sql.Identifier(SCHEMA, staged_name(table)))
-    # Few groups are counted; where nobody may tell the planner of the rows, it would sort them.
+    # There are few groups, yet without statistics, which not every role may gather, it would sort.
     with connection.transaction(), planned(connection, "enable_sort", on=False):
         return connection.execute(asked, values).fetchall()
 
@@ -313,7 +313,7 @@ def _digests_of(
 def _forms(
     connection: psycopg.Connection, table: Table, asked: Iterable[str]
 ) -> dict[str, sql.Composed]:
-    """SQL for the hash of a staged row by each form that is known; of earlier ones, if `asked`."""
+    """SQL for the hash of a staged row in each known form; earlier forms only if `asked`."""
     now = _hashed(table)
     forms = {_form(how, now): _hash_of(how, map(_column, now)) for how in _ROW_HASHES}
     if forms.keys() >= {*asked} or table.name not in OWN.tables:
@@ -330,12 +330,12 @@ def _now(table: Table) -> sql.Composed:
 
 
 def _as_defined(table: Table, then: Table, how: str) -> sql.Composed:
-    """SQL for the hash of a row that was staged by an earlier definition of its kind.
+    """SQL for the hash of a row that was staged under an earlier definition of its kind.
 
-    A column was taken away where no row had a value of it, and rows of before have none of what is
-    new: one that has is another row.
+    A column is removed only if no row has a value in it, so it is hashed as NULL. Earlier rows have
+    no values in new columns, so the hash of a row that has one is changed.
     """
-    # A change of a definition is rare, and no other command waits for this.
+    # Definitions rarely change, and no other command should wait for this import.
     from sqlalchemy.dialects import postgresql  # noqa: PLC0415
 
     from schemas.derived.sql import sql_columns  # noqa: PLC0415
@@ -370,7 +370,7 @@ def _column(name: str) -> sql.Composable:
 
 
 def _form(how: str, columns: Iterable[str]) -> str:
-    """Which columns are hashed, and how."""
+    """Short hash of which columns are hashed, and how."""
     parts = filter(None, [how, *columns])
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 

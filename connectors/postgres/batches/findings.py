@@ -38,9 +38,9 @@ from schemas.reasons import REASONS
 from schemas.tables import EXTRACTS
 
 REASONS_OF = "reasons"
-"""The clue of a chunk that counts them."""
+"""The clue of a chunk that counts its reasons."""
 SEARCHED = 4_096
-"""Records looked through at first for the one a line is in; eight times as many each next time."""
+"""Records searched first for a line; each further step is eight times as large."""
 
 _BROKEN = frozenset(fault.code for fault in RecordFault)
 
@@ -85,7 +85,7 @@ class RejectedRow(NamedTuple):
     raw: str | None
     error_data: str
     record: str
-    """The kind it was staged as: that of its file, or of what is inside."""
+    """The record kind it was staged as: that of its file, or that of the record inside."""
 
 
 def findings(
@@ -131,9 +131,9 @@ def _findings(
 def _counted(
     connection: psycopg.Connection, batch_id: int
 ) -> Callable[[Table], list[Finding] | None] | None:
-    """The reasons against rows that were rejected as they were read, as each chunk counted them.
+    """The reasons against rows rejected while reading, as counted by each chunk.
 
-    None: not all of them did, somebody altered what they say since, or rows of the batch were
+    None if not all chunks counted them, somebody has altered the counts, or rows of the batch were
     corrected, whose reasons no longer count.
     """
     corrected, staged = connection.execute(
@@ -175,9 +175,9 @@ def rejected_rows(
     most: int | None = None,
     after: tuple[int, int] = (0, 0),
 ) -> Iterator[RejectedRow]:
-    """The rows of some record kinds that carry HasError, in the order they were delivered.
+    """The rows of these record kinds that carry HasError, in the order of delivery.
 
-    `after` is the extract and record number of the last one that is not wanted.
+    `after` is the extract and record number of the row to start after.
     """
     limit = "" if most is None else f"LIMIT {int(most)}"
     every = " UNION ALL ".join(
@@ -202,9 +202,9 @@ def rows_at(
     extracts: Sequence[int],
     numbers: Sequence[int],
 ) -> Iterator[RejectedRow]:
-    """Rows of one record kind by their extract and record number, rejected or not, in order.
+    """Rows of one record kind by extract and record number, rejected or not, in order.
 
-    They are read some thousand at a time: rows near each other lie near each other.
+    They are read some thousand at a time, since neighbouring rows are stored together.
     """
     places = sorted(zip(extracts, numbers, strict=True))
     with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
@@ -226,14 +226,14 @@ def rows_at(
 _NOTED = f"""note n WHERE n.batch_id = %s AND NOT (n.code = '{SECOND_RECORD}' AND EXISTS (
     SELECT FROM batch b WHERE (b.id = n.batch_id OR b.id::text = n.value)
     AND b.state IN ({listed(TAKEN_BACK)})))"""
-"""SQL: the notes of a batch; of two records for one row, while neither was taken back."""
+"""SQL for a batch's notes, except of two records for one row if either batch was taken back."""
 
 
 def notes(connection: psycopg.Connection, batch_id: int, most: int) -> list[Note]:
-    """The first of what was noted about a batch without rejecting rows, each with its line.
+    """The first notes about a batch, which reject no rows, each with its line.
 
-    What others delivered too stands first. Of references each value has its note, so
-    these may be any number, and are left out before any other.
+    Notes about other deliveries come first. References have a note for each value, in any number,
+    so these come last and are cut off first.
     """
     noted = connection.execute(
         "SELECT record, code, field, value, rows, extract_id, record_number, "
@@ -284,7 +284,7 @@ def note_no_records(
     code: str,
     skipped: Mapping[int, SkippedLines],
 ) -> None:
-    """Note by extract which lines became no record, and so have no number of one."""
+    """Note by extract which lines became no record; these notes have record number 0."""
     with connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value, "
@@ -299,7 +299,7 @@ def note_no_records(
 def _with_lines(
     connection: psycopg.Connection, table: Table, batch_id: int, of_record: Sequence[Note]
 ) -> list[Note]:
-    """The notes of one record kind, with the first line of their row where it is staged."""
+    """The notes of one record kind, with the first line of their row if it is staged."""
     rows = connection.execute(
         f"""SELECT s.extract_id, s.record_number, {position("first_line")}
         FROM {staged_name(table)} s {AT_PLACES} WHERE {of_batch("s")}""",
@@ -314,7 +314,7 @@ def _with_lines(
 
 
 def wrong_fields(error_data: str) -> frozenset[str]:
-    """The fields that the reasons of a row name; empty text for a reason against the whole row."""
+    """The fields that a row's reasons name; an empty text for a reason against the whole row."""
     return frozenset(str(error["FieldName"]) for error in json.loads(error_data))
 
 
@@ -324,7 +324,7 @@ def is_broken(error_data: str | None) -> bool:
 
 
 def find_row(connection: psycopg.Connection, extract_id: int, record_number: int) -> list[Any]:
-    """Everything known about one staged row; what proves it is another matter (`locate`)."""
+    """Everything known about one staged row except its proof, which `locate` adds."""
     rows = staged_rows(tables_of_extract(connection, extract_id))
     if not rows:
         return []
@@ -336,16 +336,16 @@ def find_row(connection: psycopg.Connection, extract_id: int, record_number: int
 
 
 class LastRow(NamedTuple):
-    """The last row that begins at a line or before it; the line may be behind its end."""
+    """The last row that begins at or before a line; it may end before that line."""
 
     record_number: int
     last_line: int
 
 
 def row_from_line(connection: psycopg.Connection, extract: Extract, line: int) -> LastRow | None:
-    """The row a line is in, or else the last one before it; None: the line is before them all.
+    """The row that contains a line, else the last one before it; None if there is none.
 
-    Of several records of one line it is the last.
+    If a line holds several records, the last of them.
     """
     high, span = _chunk_of(connection, extract, line)[1], SEARCHED
     while high > 0:
@@ -357,14 +357,14 @@ def row_from_line(connection: psycopg.Connection, extract: Extract, line: int) -
 
 
 def records_of_line(connection: psycopg.Connection, extract: Extract, line: int) -> list[int]:
-    """The numbers of the records that a line is in, or that it became; none of them: it is none."""
+    """Numbers of the records that contain a line or were made of it; empty if it is in none."""
     first, last = _chunk_of(connection, extract, line)
     found = _rows_from(connection, extract, line, first - 1, last, within=True)
     return sorted(row.record_number for row in found)
 
 
 def _chunk_of(connection: psycopg.Connection, extract: Extract, line: int) -> tuple[int, int]:
-    """First and last record of the chunk that a line is in, or of the last one above it."""
+    """First and last record of the chunk with a line, else of the last chunk before it."""
     receipts = list_receipts(connection, extract.batch_id, "stage", extract.id, with_clues=False)
     inside = next((one for one in receipts if line <= (one.last_line or 0)), None)
     found = inside or max(receipts, key=lambda one: one.last_record, default=None)
@@ -380,9 +380,9 @@ def _rows_from(
     *,
     within: bool = False,
 ) -> list[LastRow]:
-    """Of each record kind the last row of a span that begins at a line or before it.
+    """By record kind, the last row among a range of records that begins at or before a line.
 
-    Or all rows that have the line `within` them.
+    With `within`, all rows that contain the line instead.
     """
     receipts = list_receipts(connection, extract.batch_id, "stage", extract.id, with_clues=False)
     values = {"batch": extract.batch_id, "extract": extract.id, "line": line}
@@ -409,7 +409,7 @@ _PLACED = ", ".join(
 
 
 def _erroneous(table: Table, *, staged: bool = True) -> str:
-    """SQL for the rows with errors; those that were rejected as they were read where `staged`."""
+    """SQL for the rows with errors; with `staged`, also those rejected while reading."""
     rejected = f"""
         SELECT {_PLACED}, s.data, s.raw, s.error_data
         FROM {staged_name(table)} s WHERE {of_batch("s")} AND s.error_data IS NOT NULL

@@ -1,6 +1,6 @@
-"""Insert: the new rows of a range into its target, from the spool or from the staged rows.
+"""Insert: the new rows of a range go into its target, from the spool or from the staged rows.
 
-The temporary table `present` says which rows of the range the target knows.
+The temporary table `present` has the rows of the range that the target knows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,13 @@ from schemas.derived.views import quoted
 from schemas.field import Table
 
 MOST_LEFT_OUT = 200_000
-"""Rows of a range that end otherwise, up to which the others are copied around them."""
+"""Most rows of a range that COPY leaves out; with more, the range is inserted by SQL."""
 NO_COPY = -1
-"""In the place of a record number: rows of tenants are kept apart, and COPY is refused."""
+"""In place of a record number: row security keeps tenants apart, so COPY would be refused."""
 
 
 def insert_staged(connection: psycopg.Connection, table: Table, rows: AppliedTogether) -> int:
-    """Insert what is new of some records from their staged rows."""
+    """Insert the new rows among these from the staged rows."""
     names = ", ".join(map(quoted, inserted_columns(table)))
     return connection.execute(
         f"""INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged_name(table)} s
@@ -38,7 +38,7 @@ def insert_staged(connection: psycopg.Connection, table: Table, rows: AppliedTog
 def insert_new(
     connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled]
 ) -> int:
-    """Insert what is new in a range: rows at hand by COPY, which costs half, all other by SQL."""
+    """Insert the new rows of a range: spooled rows by COPY, at half the cost, others by SQL."""
     left_out = _left_out(connection, table, rows) if spooled else None
     if left_out is None:
         return insert_staged(connection, table, rows)
@@ -63,7 +63,7 @@ def insert_new(
 def _written_out(
     table: Table, rows: Range, part: Spooled, left_out: NDArray[np.int64]
 ) -> memoryview | None:
-    """The rows of a part but those left out, as COPY takes them; None: they are not at hand."""
+    """Encode a part for COPY without the rows left out; None if its rows are not at hand."""
     frame = read_spool(part)
     if frame is None:
         return None
@@ -77,7 +77,7 @@ def _written_out(
 def _left_out(
     connection: psycopg.Connection, table: Table, rows: Range
 ) -> NDArray[np.int64] | None:
-    """Record numbers of the range that are not to be inserted; None: too many, or no COPY."""
+    """Record numbers of the range not to insert; None if too many or COPY is not allowed."""
     found = connection.execute(
         f"SELECT record_number FROM present UNION SELECT record_number FROM outcome o "
         f"WHERE {rows.within('o')} "
@@ -91,7 +91,7 @@ def _left_out(
 
 
 def _between(rows: Range, parts: Sequence[Spooled]) -> Iterator[Range]:
-    """What of a range is not in the parts."""
+    """The pieces of a range that are not in the parts."""
     free = rows.first
     for part in parts:
         if part.first > free:

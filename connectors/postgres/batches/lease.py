@@ -1,4 +1,4 @@
-"""The lease of a run on its batch, and the epoch that every commit looks at."""
+"""The lease of a run on its batch, and the epoch that every commit checks."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,11 +25,11 @@ from schemas.guards.leases import Held
 from schemas.guards.ledger_digests import ENDED_AT, TERMS
 
 _NEVER_HELD = 0
-"""The epoch of a batch that no run has held; holding it counts up."""
+"""The epoch of a batch that no run has held; each hold adds one."""
 
 
 class Lease:
-    """One run's hold on one batch: a lease of its connection, and an epoch."""
+    """One run's hold on one batch: a lease of its connection, and the epoch of the batch."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Lease:
         self._in_transaction = False
 
     def why_not(self) -> str | None:
-        """Why this run may do nothing more outside of the database; None: it may."""
+        """Why this run may have no more effects outside the database; None if it may."""
         if self._heartbeat is None:
             return None
         if self._heartbeat.has_ended():
@@ -61,7 +61,7 @@ class Lease:
     def transaction(self) -> Iterator[psycopg.Connection]:
         """A transaction that commits only while this run still holds the batch.
 
-        Within one it is the same transaction, which nobody can take the batch from.
+        Nested calls join the open transaction; while it lasts, nobody can take the batch.
         """
         if self._in_transaction:
             yield self.connection
@@ -96,8 +96,8 @@ class Lease:
             for receipt in receipts
         ]
         columns = (*names, "epoch")
-        # Of batches that are applied side by side these times say which one wrote a record last.
-        # So they are of one clock, and of a moment at which the target is locked.
+        # For batches applied side by side these times tell which wrote a record last. So they come
+        # from one clock, the server's, at a moment when the target is locked.
         with self.connection.cursor() as cursor:
             cursor.executemany(
                 f"INSERT INTO receipt ({', '.join(columns)}, written_at) "
@@ -112,7 +112,7 @@ class Lease:
         held_because: str | None = None,
         detail: Mapping[str, object] | None = None,
     ) -> None:
-        """Move the batch on; an ended batch carries the database's time, and so does its event."""
+        """Set the batch's state; the end of a batch is timed by the database, also in its event."""
         with self.transaction() as connection:
             (ended_at,) = connection.execute(
                 "UPDATE batch b SET state = %s, held_because = %s, "
@@ -132,21 +132,21 @@ class Lease:
 
 
 class EndedBatch(Lease):
-    """A batch that has ended, as stages look at it once more: nobody has to hold it for that.
+    """An ended batch that stages look at again, for which nobody has to hold it.
 
-    It begins no transaction, so nothing can be written with it.
+    It opens no transaction, so nothing can be written with it.
     """
 
     def __init__(self, connection: psycopg.Connection, batch_id: int) -> None:
         super().__init__(connection, batch_id, epoch=_NEVER_HELD)
 
     def transaction(self) -> NoReturn:
-        """None begins; raises BatchStateError."""
+        """Raises BatchStateError."""
         raise BatchStateError(f"Batch {self.batch_id} has ended; nothing of it is written again.")
 
 
 def worked_on(connection: psycopg.Connection, whose: object = "%") -> list[int]:
-    """The batches that runs have and renew their leases of; `whose`: this one alone."""
+    """The batches that runs hold with a valid lease; `whose` asks about one alone."""
     rows = connection.execute(
         f"SELECT split_part(l.name, ' ', 2)::int FROM {SCHEMA}.lease l "
         "JOIN pg_stat_activity a ON a.pid = l.pid "
@@ -162,8 +162,8 @@ def hold_batch(
 ) -> Iterator[Lease]:
     """Hold a batch for this run; raises BatchHeldElsewhere naming the holder, after the wait.
 
-    It is free once the connection is gone, so a killed run never blocks the next one; one that is
-    frozen does not renew its lease and is ended.
+    The batch comes free with its connection, so a killed run never blocks the next one. A frozen
+    run does not renew its lease, and its session is ended.
     """
     taken = take(connection, Held.BATCH, batch_id, wait_seconds)
     if taken is None:

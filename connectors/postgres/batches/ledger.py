@@ -1,7 +1,7 @@
-"""The ledger: batches, extracts and receipts; the truth about a batch.
+"""The ledger: batches, extracts and receipts. It is the truth about a batch; Prefect is not.
 
-Prefect's state never is. Every write of a run goes through `Lease.transaction`, which checks that
-the run still holds its batch: a run that was frozen and taken over writes nothing any more.
+Every write of a run goes through `Lease.transaction`, which checks that the run still holds its
+batch. So a run that was frozen and taken over writes nothing any more.
 """
 
 import json
@@ -26,11 +26,11 @@ from schemas.field import Table
 from schemas.tables import EXTRACTS, by_dependency
 
 RUN_BEGAN = "run began"
-"""What a run of Prefect says in the trail of each batch that it works on."""
+"""The event that a Prefect run adds to the trail of each batch that it works on."""
 
 
 class State(StrEnum):
-    """Where a batch is; those of `ENDED` are ends."""
+    """The state of a batch; those in `ENDED` are final."""
 
     RECEIVED = "received"
     STAGED = "staged"
@@ -45,14 +45,14 @@ class State(StrEnum):
 
 
 TAKEN_BACK = (State.DISCARDED, State.UNDONE)
-"""Batches whose rows are no longer claimed to be anywhere."""
+"""Batches that no longer claim that their rows are anywhere."""
 ENDED = (State.COMPLETE, State.COMPLETE_WITH_ERRORS, *TAKEN_BACK)
 NOTHING_APPLIED = (State.RECEIVED, State.STAGED, State.CHECKED, State.HELD)
-"""Batches of which rows that are clean have yet to become records, most of them or all."""
+"""Batches whose clean rows, most of them or all, have yet to become records."""
 UNDER_WAY = (State.MERGED, State.FAILED)
-"""Batches whose rows are applied and that have not ended; one that has is opened anew by a push."""
+"""Batches with applied rows that have not ended; a push reopens one that has."""
 IN_DATABASE = (*UNDER_WAY, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
-"""Batches whose rows are applied, so that their totals can be judged and their rows repaired."""
+"""Batches with applied rows, so that their totals can be judged and their rows repaired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Batch:
     opened_at: datetime
     ended_at: datetime | None
     service: str | None
-    """Base URL of the service its records go to; None: the database only."""
+    """Base URL of the service its records go to; None for the database only."""
     lease_owner: str | None
     lease_epoch: int
 
@@ -78,7 +78,7 @@ class Batch:
 
     @property
     def tenant(self) -> int | None:
-        """The tenant that it is bound to; None: it may hold rows of any."""
+        """The tenant it is bound to; None if it may hold rows of any."""
         bound = read_detail(self.profile).get("tenant")
         return bound if isinstance(bound, int) else None
 
@@ -98,7 +98,7 @@ class Extract:
     refused: str | None
     message: str | None
     pieces: str | None = None
-    """Hashes of the pieces of its content; None: an earlier version kept it."""
+    """Hashes of the pieces of its content; None if an earlier version archived it."""
     cleared_at: datetime | None = None
     """When housekeeping removed its content."""
 
@@ -122,11 +122,11 @@ class Receipt:
     sha256: str | None = None
     verdict: str | None = None
     clues: Mapping[str, Any] = field(default_factory=dict)
-    """By record kind, as `connectors.postgres.batches.clues` tells what is among them."""
+    """By record kind; see `connectors.postgres.batches.clues`."""
 
 
 def find_batch(connection: psycopg.Connection, batch_id: int) -> Batch:
-    """The batch of this id; raises BatchUnknown."""
+    """The batch with this id; raises BatchUnknown if there is none."""
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
         batch = cursor.execute("SELECT * FROM batch WHERE id = %s", [batch_id]).fetchone()
     if batch is None:
@@ -135,11 +135,11 @@ def find_batch(connection: psycopg.Connection, batch_id: int) -> Batch:
 
 
 def known_service(connection: psycopg.Connection, service: str) -> str:
-    """How the batches before spell the address of a service, which is compared as it is spelled.
+    """How earlier batches spell a service's address, since addresses are compared as spelled.
 
-    Earlier versions kept it as it was set.
+    Earlier versions stored addresses as they were configured.
     """
-    # The last one is found by the key of the table, and is nearly always the one.
+    # The newest is found by the primary key, and nearly always matches.
     asked = "SELECT service FROM batch WHERE service IS NOT NULL "
     for which in ("ORDER BY id DESC LIMIT 1", "GROUP BY service ORDER BY min(id)"):
         for (known,) in connection.execute(asked + which).fetchall():
@@ -152,7 +152,7 @@ REFUSED_AS_STATED = (
     "b.state IN ('complete', 'complete_with_errors') AND EXISTS (SELECT FROM extract r "
     "WHERE r.batch_id = b.id AND r.refused = 'incomplete_file' AND r.manifest IS NOT NULL)"
 )
-"""Whether a batch b has ended without a file that is not what its manifest says."""
+"""SQL for whether a batch b has ended without a file because its manifest does not fit it."""
 
 
 def find_content(
@@ -161,12 +161,12 @@ def find_content(
     missing: Iterable[str] = (),
     stated: Mapping[str, str] | None = None,
 ) -> Batch | None:
-    """The batch that took this very content last, unless it was undone or discarded.
+    """The latest batch that took exactly this content, unless it was undone or discarded.
 
-    `missing` are the files that were delivered with it and that no batch has, each by its SHA-256
-    or, where there is none, its name: a batch without one of them has not taken this delivery.
-    `stated` is what a manifest says now, by SHA-256: a batch that has ended and refused one of
-    these for what another one said has not taken it.
+    `missing` are files delivered with it that no batch has, by SHA-256 or else by name; a batch has
+    not taken this delivery if it lacks one of them. `stated` is what the manifests say now, by
+    SHA-256; an ended batch that refused one of these files because its manifest said something
+    else has not taken it either.
     """
     stated = stated or {}
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
@@ -186,7 +186,7 @@ def find_content(
 def find_extracts(
     connection: psycopg.Connection, feed: str, contents: Iterable[str]
 ) -> dict[str, Extract]:
-    """By SHA-256, the extract that first brought these bytes in this feed, unless it was undone."""
+    """By SHA-256, the first extract of this feed with these bytes that was not taken back."""
     with connection.cursor(row_factory=class_row(Extract)) as cursor:
         found = cursor.execute(
             "SELECT DISTINCT ON (e.sha256) e.* FROM extract e JOIN batch b ON b.id = e.batch_id "
@@ -200,7 +200,7 @@ def find_extracts(
 def find_names(
     connection: psycopg.Connection, feed: str, names: Iterable[str]
 ) -> dict[str, Extract]:
-    """By name, the latest extract delivered under it in this feed."""
+    """By name, the latest extract of this feed delivered under it."""
     with connection.cursor(row_factory=class_row(Extract)) as cursor:
         found = cursor.execute(
             "SELECT DISTINCT ON (e.name) e.* FROM extract e JOIN batch b ON b.id = e.batch_id "
@@ -214,7 +214,7 @@ _IN_FORCE = f"state NOT IN ({listed(TAKEN_BACK)}) AND feed <> '{LISTING_FEED}'"
 
 
 def batches_in_force(connection: psycopg.Connection, feeds: Collection[str] = ()) -> list[Batch]:
-    """Every batch that was delivered and not taken back, the first one first; of some feeds."""
+    """Every delivered batch not taken back, of these feeds or of all, oldest first."""
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
         return cursor.execute(
             f"SELECT * FROM batch WHERE {_IN_FORCE} AND (%(all)s OR feed = ANY(%(feeds)s)) "
@@ -224,7 +224,7 @@ def batches_in_force(connection: psycopg.Connection, feeds: Collection[str] = ()
 
 
 def in_force_after(connection: psycopg.Connection, batch_id: int) -> list[int]:
-    """The numbers of those behind a batch, the first one first."""
+    """The numbers of such batches after this one, oldest first."""
     rows = connection.execute(
         f"SELECT id FROM batch WHERE {_IN_FORCE} AND id > %s ORDER BY id", [batch_id]
     ).fetchall()
@@ -232,7 +232,7 @@ def in_force_after(connection: psycopg.Connection, batch_id: int) -> list[int]:
 
 
 def batches_of(connection: psycopg.Connection, numbers: Iterable[int]) -> list[Batch]:
-    """The batches of these numbers, the first one first."""
+    """The batches of these numbers, oldest first."""
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
         return cursor.execute(
             "SELECT * FROM batch WHERE id = ANY(%s) ORDER BY id", [[*numbers]]
@@ -242,7 +242,7 @@ def batches_of(connection: psycopg.Connection, numbers: Iterable[int]) -> list[B
 def taken_in_after(
     connection: psycopg.Connection, numbers: Iterable[int], moment: datetime
 ) -> set[int]:
-    """Those of some batches that came after a moment, or came before it and were applied after."""
+    """Those of these batches that were opened, or first applied, after a moment."""
     rows = connection.execute(
         "SELECT id FROM batch b WHERE id = ANY(%(ids)s) AND (opened_at > %(moment)s OR "
         "(SELECT min(at) FROM event e WHERE e.batch_id = b.id AND what = %(applied)s) "
@@ -253,7 +253,7 @@ def taken_in_after(
 
 
 def feeds_with_batches(connection: psycopg.Connection) -> set[str]:
-    """Every feed of which something was delivered, whatever became of it."""
+    """Every feed that ever had a delivery, whatever became of it."""
     return {feed for (feed,) in connection.execute("SELECT DISTINCT feed FROM batch").fetchall()}
 
 
@@ -267,9 +267,9 @@ def add_batch(
     service: str | None = None,
     is_used: Callable[[int], bool] = lambda _: False,
 ) -> int:
-    """Open a batch; its id is the BatchId of the document, its time that of the database.
+    """Open a batch; its id is the BatchId of the document, and the database gives its time.
 
-    `is_used` says of a number that another batch had it, as one that a restored database lost.
+    `is_used` says whether another batch had a number before, such as one lost in a restore.
     """
     while True:
         with connection.transaction() as attempt:
@@ -280,7 +280,7 @@ def add_batch(
             ).fetchone()
             assert row is not None
             if is_used(row[0]):
-                # The number is drawn for good; who may open a batch may draw none otherwise.
+                # The number drawn is used up; only an insert lets this role draw the next.
                 raise psycopg.Rollback(attempt)
             return int(row[0])
 
@@ -307,7 +307,7 @@ def list_secret_constants(connection: psycopg.Connection, batch_id: int) -> dict
 
 
 def add_extracts(connection: psycopg.Connection, extracts: Iterable[Extract]) -> None:
-    """Record the files of a batch, readable or refused, whose ids the database gives in order."""
+    """Record the files of a batch, readable or refused; the database numbers them in order."""
     columns = (
         *("batch_id", "name", "sha256", "bytes", "record", "header", "manifest", "refused"),
         *("message", "pieces"),
@@ -323,7 +323,7 @@ def add_extracts(connection: psycopg.Connection, extracts: Iterable[Extract]) ->
 def refuse_extract(
     connection: psycopg.Connection, extract: Extract, refusal: ExtractRefused
 ) -> None:
-    """Refuse a file after it was read: by what its manifest says, or by what is among its rows."""
+    """Refuse a file after reading it, because of its manifest or of what is among its rows."""
     connection.execute(
         "UPDATE extract SET refused = %s, message = %s WHERE id = %s",
         [refusal.code, str(refusal), extract.id],
@@ -365,9 +365,9 @@ def list_receipts(
     *,
     with_clues: bool = True,
 ) -> list[Receipt]:
-    """The receipts of a stage in order, of one extract, of some, or of all.
+    """The receipts of a stage in order, of one extract, of several, or of all.
 
-    Whether clues can be read, all of our code is hashed to tell: who needs none says so.
+    To know whether clues are readable, all of our code is hashed; callers without need skip them.
     """
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(
@@ -392,12 +392,12 @@ def list_receipts(
 
 
 def staged_tables(connection: psycopg.Connection, batch_id: int) -> list[Table]:
-    """The record kinds that a batch has rows of, references first."""
+    """The record kinds that a batch has rows of, in order of dependency."""
     return tables_of(list_receipts(connection, batch_id, "stage", with_clues=False))
 
 
 def tables_of_extract(connection: psycopg.Connection, extract_id: int) -> list[Table]:
-    """The record kinds that rows of an extract are staged as, in no order: its own, or inside."""
+    """The record kinds of an extract's staged rows: its own or those inside, in no order."""
     found = connection.execute(
         "SELECT record FROM extract WHERE id = %(extract)s UNION SELECT k FROM receipt, "
         "jsonb_object_keys(totals::jsonb) k WHERE extract_id = %(extract)s AND stage = 'stage'",
@@ -407,9 +407,9 @@ def tables_of_extract(connection: psycopg.Connection, extract_id: int) -> list[T
 
 
 def tables_of(receipts: Iterable[Receipt]) -> list[Table]:
-    """The record kinds that receipts of staging have rows of, references first.
+    """The record kinds that receipts of staging have rows of, in order of dependency.
 
-    With their clues, those of files that have only lines which are no records, too.
+    With their clues, this includes kinds of files whose lines are all no records.
     """
     found = {record for receipt in receipts for record in (*receipt.totals, *receipt.clues)}
     return [table for table in by_dependency() if table.name in found]
@@ -423,9 +423,9 @@ def by_extract(receipts: Iterable[Receipt]) -> defaultdict[int, list[Receipt]]:
 
 
 def begun_extracts(connection: psycopg.Connection, batch_id: int) -> dict[int, int | None]:
-    """The extracts of which rows are staged, with the end of the first chunk if it is alone.
+    """The extracts with staged rows, and the end in bytes of the first chunk if it is the only one.
 
-    It is None where there are receipts of other chunks.
+    None where there are receipts of other chunks.
     """
     rows = connection.execute(
         "SELECT extract_id, CASE WHEN max(chunk) = 0 THEN max(byte_end) END FROM receipt "
@@ -438,7 +438,7 @@ def begun_extracts(connection: psycopg.Connection, batch_id: int) -> dict[int, i
 def withdraw_receipts(
     connection: psycopg.Connection, extract_id: int, chunk: int, record: int
 ) -> None:
-    """Forget what staging says of an extract from a chunk, which begins with this record, on."""
+    """Delete what staging recorded of an extract from a chunk on; `record` is its first record."""
     connection.execute(
         "DELETE FROM receipt WHERE extract_id = %s AND stage = 'stage' AND chunk >= %s",
         [extract_id, chunk],

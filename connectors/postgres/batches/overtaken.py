@@ -1,6 +1,6 @@
-"""Rows that are written over: by a batch that was received before theirs, and applied after it.
+"""Rows overwritten by a batch that was received before theirs and applied after it.
 
-The notes of batches say which of them wrote records of later ones
+The notes of batches say which of them wrote records of later batches
 (`connectors.postgres.batches.written_over`).
 """
 
@@ -20,7 +20,7 @@ from schemas.reasons import NOT_SHOWN
 
 
 def written_late(connection: psycopg.Connection) -> dict[str, dict[int, list[str]]]:
-    """By record kind the batches that wrote records of later ones, and what these are named."""
+    """By record kind, the batches that wrote records of later batches, and these batches' names."""
     found: dict[str, dict[int, list[str]]] = {}
     for record, batch_id, named in connection.execute(
         "SELECT n.record, n.batch_id, array_agg(n.value ORDER BY n.value) FROM note n "
@@ -35,11 +35,11 @@ def written_late(connection: psycopg.Connection) -> dict[str, dict[int, list[str
 def overtaken(
     connection: psycopg.Connection, table: Table, late: Mapping[int, Sequence[str]]
 ) -> pl.DataFrame:
-    """Rows whose record a batch of `late`, received before theirs, wrote after them.
+    """Rows whose record was written after them by a batch of `late`, received before theirs.
 
-    Columns `batch_id`, `extract_id` and `row`. The trail says which batch was through before
-    another began; of batches that were applied side by side, the receipts say which range came
-    first. Whom a record names as its writer says nothing: somebody may have put back what it was.
+    Columns `batch_id`, `extract_id` and `row`. The trail says which batch was finished before
+    another began; for batches applied side by side, the receipts say which range came first. The
+    writer that a record names proves nothing: somebody may have restored its former content.
     """
     found = [pl.DataFrame(schema={name: dtype for name, (_, dtype) in _OVERTAKEN.items()})]
     return pl.concat([*found, *(_overtaken_by(connection, table, *one) for one in late.items())])
@@ -73,8 +73,8 @@ def _overtaken_by(
     ).fetchall()
     keys = [quoted(key) for key in key_columns(table)]
     staged = f"{SCHEMA}.{staged_name(table)}"
-    # Of a batch each record is written once. To the planner a state is a rare thing, unless it is
-    # hidden from it: it would look through the later batches for each row.
+    # A batch writes each record once. The planner takes a state for rare unless coalesce hides
+    # it, and would search the later batches for each row.
     rows = f"""(WITH written AS MATERIALIZED (
             SELECT {", ".join(f"s.{key}" for key in keys)}, r.written_at AS at
             FROM {staged} s {outcome_joins(table)}

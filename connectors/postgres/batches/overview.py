@@ -1,4 +1,4 @@
-"""The ledger at a glance: batches with their rows and errors, without reading a staged row."""
+"""The ledger at a glance: batches with their rows and errors, without reading staged rows."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -35,15 +35,15 @@ class BatchSummary(NamedTuple):
     """Files that could not be read."""
     rows: int
     errors: int
-    """Rows that carry HasError now: those corrected since are none any more, and one that was
-    delivered again, in error too, counts with its last attempt only."""
+    """Rows that carry HasError now: without those corrected since; a row delivered again, in error
+    too, counts only with its last attempt."""
     at_service: Mapping[str, int]
-    """State at the service -> rows; those refused, differing or in doubt are errors too."""
+    """Rows by their state at the service; refused, differing and in-doubt ones are errors too."""
     held_because: str | None
     repaired: Mapping[int, int] = {}
-    """Later batch -> how many of its rejects that one repaired, where none is left."""
+    """Rejects repaired, by the later batch that did so; empty unless all are repaired."""
     to_deliver: int = 0
-    """Refused and absent files that no batch has taken by now."""
+    """Refused and absent files that no batch has taken since."""
     corrects: int | None = None
 
 
@@ -57,10 +57,10 @@ def list_overview(
     only: int | None = None,
     file: str | None = None,
 ) -> list[BatchSummary]:
-    """The latest batches that whoever acts sees, newest first.
+    """The latest batches that the acting user may see, newest first.
 
-    `since` keeps those opened later or not ended yet, `before` those of a lower number, `only` the
-    one of this, `file` those that have one of this name: see `files_called`.
+    Limited by `since` to those opened later or not ended, by `before` to lower numbers, by `only`
+    to one number, and by `file` to those with a file of this name (see `files_called`).
     """
     asked: dict[str, object] = {"most": most, "since": since, "ended": list(ENDED), "state": state}
     asked |= {"before": before, "only": only, "file": file}
@@ -78,7 +78,7 @@ def list_overview(
 
 
 def _repaired(connection: psycopg.Connection, batch_id: int) -> dict[int, int]:
-    """The later batches that repaired the rejects of a batch, if every one was."""
+    """The later batches that repaired a batch's rejects, if all are repaired."""
     later = later_attempts(connection, batch_id).values()
     if any(one.state != REPAIRED for one in later):
         return {}
@@ -86,7 +86,7 @@ def _repaired(connection: psycopg.Connection, batch_id: int) -> dict[int, int]:
 
 
 def _standing(connection: psycopg.Connection, batches: Collection[int]) -> list[int]:
-    """Those of some batches that correct or are corrected, and were not taken back."""
+    """Those of these batches that correct or are corrected, and were not taken back."""
     rows = connection.execute(
         f"""SELECT id FROM batch WHERE state NOT IN ({listed(TAKEN_BACK)}) AND id IN (
             SELECT id FROM batch WHERE id = ANY(%(some)s) AND corrects IS NOT NULL
@@ -97,9 +97,9 @@ def _standing(connection: psycopg.Connection, batches: Collection[int]) -> list[
 
 
 def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
-    """Of each batch that had this content, the first one first: whether it has it no more.
+    """For each batch that had this content, oldest first: whether it no longer has it.
 
-    It was undone or discarded, or has ended without a file that its manifest does not fit.
+    It was undone or discarded, or ended without a file because its manifest does not fit it.
     """
     rows = connection.execute(
         f"SELECT state IN ({listed(TAKEN_BACK)}) OR {REFUSED_AS_STATED} FROM batch b "
@@ -110,14 +110,14 @@ def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
 
 
 _APPLIED = f"b.state IN ({listed(IN_DATABASE)})"
-"""SQL: whether a batch `b` has taken its files; one that is held may yet be discarded."""
+"""SQL for whether a batch `b` has taken its files; a held one may still be discarded."""
 _TAKEN = f"""SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
     WHERE taken.refused IS NULL AND {_APPLIED}
     AND (e.tenant IS NULL OR coalesce(b.profile::json ->> 'tenant', e.tenant) = e.tenant)"""
 
 
 def called(name: str) -> str:
-    r"""SQL: the name of a file without folders, archives, and how it is packed."""
+    r"""SQL for the name of a file without folders, archives and compression suffix."""
     return rf"regexp_replace({name}, '^.*/|\.(gz|zst|xz|bz2)$', '', 'gi')"
 
 
@@ -127,9 +127,9 @@ _CALLED = f"(e.name = %(file)s OR {called('e.name')} = %(file)s)"
 def files_called(
     connection: psycopg.Connection, batches: Iterable[int], file: str
 ) -> dict[int, list[str]]:
-    """By batch the files of this name: the whole one, or what is left of it without its place.
+    """By batch, the files of this name, in full or without folders, archives and compression.
 
-    That are folders, archives, and how it is packed. Bytes that came again under it count too.
+    Names under which bytes came again count too.
     """
     found: dict[int, list[str]] = {}
     for batch, name in connection.execute(
@@ -183,21 +183,21 @@ _TO_DELIVER = f"""
             FROM tried) e
         WHERE all_wait AND batch_id IN (SELECT id FROM shown)
     )"""
-"""The files of the batches `shown` that were refused, and whose content nobody has applied since.
+"""The refused files of the batches `shown` whose content nobody has applied since.
 
-Content that another feed had before is no answer: it was delivered to both. Nor is what a batch
-took that is bound to another tenant: that leaves out the rows of this one.
-Nor the file of its name in a delivery that says to correct that batch, or that comes after it to
-correct the same one: the last part of the name will do, where no other file of the batch has it.
-One that names the rows that it repairs is none of the batch that has these. One that was absent has
-come also with one of its name of which the same is stated; an archive that could not be read has
-come with any of its files. What was refused several times has come once one of these has: it cannot
-be taken twice. Part of a WITH RECURSIVE; each file is looked at once.
+Content that only another feed had before does not count: it was delivered to both. Nor does content
+taken by a batch bound to another tenant, which leaves out this tenant's rows. A file of the same
+name does count in a delivery that corrects the batch, or that comes after the batch and corrects
+the same one; the last part of the name will do if no other file of the batch has it. But a file
+that names the rows it repairs does not count for the batch that has these rows. An absent file has
+also come with a file of its name of which the manifest says the same; an unreadable archive has
+come with any of its files. Content refused several times has come once it is taken once, since it
+cannot be taken twice. Part of a WITH RECURSIVE; each file is looked at once.
 """
 
 
 def files_to_deliver(connection: psycopg.Connection, batches: Iterable[int]) -> list[Extract]:
-    """The files of some batches that were refused, and not taken since."""
+    """The refused files of these batches that were not taken since."""
     with connection.cursor(row_factory=class_row(Extract)) as cursor:
         return cursor.execute(
             f"WITH RECURSIVE shown AS (SELECT unnest(%s::int[]) AS id), {_TO_DELIVER} "
@@ -209,7 +209,7 @@ def files_to_deliver(connection: psycopg.Connection, batches: Iterable[int]) -> 
 def delivered_again_in(
     connection: psycopg.Connection, files: Iterable[tuple[int, str]], batches: Iterable[int]
 ) -> set[tuple[int, str]]:
-    """Those of some files, by batch and name, whose content one of these batches has too."""
+    """Those of these files, by batch and name, whose content one of these batches has too."""
     if not (files := [*files]):
         return set()
     of, names = zip(*files, strict=True)
@@ -246,9 +246,10 @@ COUNTED = f"""{_TO_DELIVER}, files AS (
             WHERE batch_id IN (SELECT id FROM shown WHERE service IS NOT NULL) GROUP BY 1, 2
         ) counted GROUP BY 1
     )"""
-"""What the batches of a query `shown` hold, each counted by itself; the rest of WITH RECURSIVE.
+"""What the batches of a query `shown` hold, each counted separately; the rest of a WITH RECURSIVE.
 
-What is left to do about a batch is found here alone: lists name it, and what it needs is kept.
+Only this query decides what is left to do about a batch: lists show it, and housekeeping keeps what
+it needs.
 """
 
 _OVERVIEW = f"""

@@ -1,6 +1,6 @@
 """Ranges: records that are applied together, of one extract or all of several small ones.
 
-Conditions are SQL over a range's parameters; `s` is its staged table.
+The functions give SQL conditions on a range's parameters; `s` is its staged table.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 Within = Callable[[str], str]
-"""SQL: rows of a table, by its alias, are within some records: of a range, or `views.of_batch`."""
+"""Gives SQL for whether rows of a table alias are within a range, such as `views.of_batch`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Range:
         return replace(self, last=middle), replace(self, first=middle + 1)
 
     def within(self, alias: str) -> str:
-        """SQL: rows of a table are of these records."""
+        """SQL for whether rows of a table belong to these records."""
         return (
             f"{alias}.extract_id = %(extract)s "
             f"AND {alias}.record_number BETWEEN %(first)s AND %(last)s"
@@ -42,13 +42,13 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class WholeExtracts:
-    """All records of some extracts of a batch."""
+    """All records of several extracts of a batch."""
 
     batch_id: int
     extracts: tuple[int, ...]
 
     def within(self, alias: str) -> str:
-        """SQL: rows of a table are of these records; the ends are what range indexes know."""
+        """SQL for whether rows belong to these records; block range indexes need its BETWEEN."""
         return (
             f"{alias}.extract_id BETWEEN %(low)s AND %(high)s "
             f"AND {alias}.extract_id = ANY(%(extracts)s)"
@@ -67,21 +67,21 @@ AppliedTogether: TypeAlias = Range | WholeExtracts
 
 
 def ready(within: Within) -> str:
-    """Clean rows within these that have no outcome."""
+    """SQL for clean rows within these records that have no outcome."""
     return f"{within('s')} AND s.error_data IS NULL AND {without_outcome(within, 's')}"
 
 
 def without_outcome(within: Within, alias: str) -> str:
-    """Rows of these without an outcome."""
+    """SQL for rows without an outcome."""
     return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {within("o")}
         AND {same("o", alias)})"""
 
 
 def absent() -> str:
-    """Rows that are not in `present`: the target does not know them."""
+    """SQL for rows that are not in `present`, since the target does not know them."""
     return f"NOT EXISTS (SELECT 1 FROM present p WHERE {same('p', 's')})"
 
 
 def same(one: str, other: str) -> str:
-    """Rows of two tables are of the same record of a batch."""
+    """SQL for whether rows of two tables belong to the same record of a batch."""
     return f"{one}.extract_id = {other}.extract_id AND {one}.record_number = {other}.record_number"

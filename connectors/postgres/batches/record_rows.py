@@ -1,6 +1,6 @@
 """One record in the database: its row, the delivered rows that wrote it, and its send.
 
-Nothing here reads a secret. A role that may not read rows as delivered is given what it may.
+Nothing here reads a secret. A role that may not read rows as delivered gets what it may read.
 """
 
 import json
@@ -19,14 +19,14 @@ from schemas.field import Table
 from schemas.guards.tenants import sees_target
 
 PAST = 20
-"""Earlier writers of a row that are followed back."""
+"""How many earlier writers of a row are listed."""
 MOST = 1 << 62
 NEAR = 4_096
-"""Records looked through first for one that begins at a line."""
+"""How many records below a line's number are searched first for the one that begins there."""
 
 
 class RowPlace(NamedTuple):
-    """A delivered row by its extract and the number of its record."""
+    """A delivered row, by its extract and record number."""
 
     extract_id: int
     record_number: int
@@ -61,14 +61,14 @@ def target_row(
     key: Mapping[str, int | str] | None,
     by: RowPlace | None,
 ) -> TargetRow | None:
-    """The row of the target with this key, or else the one of the record of a delivered row.
+    """The target row with this key, or else that of the record of a delivered row.
 
-    To a role that may not read rows as delivered, a row that another one has written over since
-    tells none. Whoever acts for some tenants is given rows of these.
+    For a role that may not read rows as delivered, a row that was overwritten since leads to none.
+    People limited to some tenants get only rows of these.
     """
     if table.name not in TARGET_NAMES or not (key or by):
         return None
-    # Only names of the field tables come here.
+    # Only names from the field tables get here, so they are safe in SQL.
     source, of = f"{SCHEMA}.{table.name} t", "t"
     if not key and reads_staged(connection):
         of = "s"
@@ -94,9 +94,9 @@ def target_row(
 def other_writer(
     connection: psycopg.Connection, table: Table, place: RowPlace
 ) -> DeliveredPlace | None:
-    """The row that last wrote the record with the key of a delivered row, if that was another one.
+    """The row that last wrote the record of a delivered row, if it is another one.
 
-    None as well where the delivered row could not be read, or the target has no such record.
+    None also if the delivered row could not be read, or the target has no such record.
     """
     if table.name not in TARGET_NAMES:
         return None
@@ -118,17 +118,17 @@ def row_beginning_at(
     line: int,
     key: Mapping[str, int | str] | None,
 ) -> RowPlace | None:
-    """The delivered row that begins at this line of a file; None: no row does.
+    """The delivered row that begins at this line of a file; None if no row does.
 
-    A line may have become several records: it is the one with the key, where one has it.
+    If the line became several records, the one with the key, or else the first.
     """
     found = connection.execute(
         "SELECT id FROM extract WHERE batch_id = %s AND name = %s ORDER BY id", [batch_id, file]
     )
     extracts = [number for (number,) in found]
     first = None
-    # Nearly always a record's number is just below its line; where records have several lines it is
-    # far below, and above it where a line became several.
+    # Nearly always a record's number is just below that of its line; it is far below if records
+    # have several lines, and above if a line became several records.
     for least, beyond in ((max(0, line - NEAR), line), (0, line), (line, MOST)):
         for *place, text in connection.execute(
             f"SELECT extract_id, record_number, jsondata FROM {SCHEMA}.{SHOWN} "
@@ -144,7 +144,7 @@ def row_beginning_at(
 
 
 def delivered_row(connection: psycopg.Connection, place: RowPlace) -> dict[str, Any] | None:
-    """What a delivered row said and what became of it; null where it may hold secrets."""
+    """What a delivered row said and what became of it; null fields if it may hold secrets."""
     with connection.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(
             f"SELECT s.*, e.name AS file, e.sha256, e.cleared_at FROM {SCHEMA}.{SHOWN} s "
@@ -155,7 +155,7 @@ def delivered_row(connection: psycopg.Connection, place: RowPlace) -> dict[str, 
 
 
 def send_of(connection: psycopg.Connection, place: RowPlace) -> SendOfRow | None:
-    """What became of a row at the service; None: it was not to be sent."""
+    """What became of a row at the service; None if it was not to be sent."""
     with connection.cursor(row_factory=class_row(SendOfRow)) as cursor:
         return cursor.execute(
             "SELECT operation, state, attempts, status, service_id, changed_at FROM send "
@@ -167,9 +167,9 @@ def send_of(connection: psycopg.Connection, place: RowPlace) -> SendOfRow | None
 def earlier_writers(
     connection: psycopg.Connection, table: Table, last: RowPlace
 ) -> list[RowPlace] | None:
-    """The rows that wrote a target row before the last one did, the latest first.
+    """The rows that wrote a target row before the last writer did, latest first.
 
-    None: the role of this connection may not read what was there before.
+    None if this connection's role may not read former contents.
     """
     if not reads_staged(connection):
         return None

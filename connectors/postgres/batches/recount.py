@@ -1,10 +1,10 @@
 """Recount: the control totals of a batch as the database itself adds them up, row by row.
 
-What a batch wrote is added up twice, each time by its own columns: from the staged rows, and from
-the rows of the target that name them as their writers. Where these tie, there is no more to look
-for. Where they do not, or the target is much larger than the batch, every row that was written is
-looked up by its key. So is every row that was not, because its record was there: nothing in the
-target names it.
+What a batch wrote is added up twice, each time from its own columns: from the staged rows, and from
+the target rows that name these as their writers. If the two agree, nothing more is checked. If they
+do not, or the target is much larger than the batch, every row that was written is looked up by its
+key. So is every row that was not written because its record was already there, since no target row
+names it.
 """
 
 from collections.abc import Iterable
@@ -32,12 +32,12 @@ from schemas.field import Table
 
 DATABASE, SINCE_CHANGED, UNCHANGED = "database", "since_changed", "unchanged"
 _MOST_TIMES = 8
-"""With more rows than so many for each of the batch, a target takes longer to read than to ask."""
+"""Up to this many target rows per row of the batch, reading the target beats looking up keys."""
 _PRIME = 1_000_003
 
 
 class Sum(NamedTuple):
-    """What the rows of one extract, state and currency add up to."""
+    """Totals of the rows of one extract, state and currency."""
 
     extract_id: int
     state: str
@@ -46,21 +46,21 @@ class Sum(NamedTuple):
     keys: int
     amounts: dict[str, Decimal]
     places: int = 0
-    """Keys times record numbers, each less than a prime: other if a key is in another's row."""
+    """Sum of key times record number, each modulo a prime: differs if two rows swap keys."""
 
 
 class Recount(NamedTuple):
-    """Both ends of a batch, each added up from its own columns."""
+    """A batch's totals at both ends, each added up from its own columns."""
 
     staged: list[Sum]
     """The staged rows by state."""
     database: list[Sum]
-    """What the target itself holds of the rows this batch inserted or updated, or found there.
+    """What the target holds of the rows that this batch inserted or updated, or found there.
 
-    State "database": the target row is the one this batch wrote, and its amounts are the target's.
-    State "since_changed": a later batch has written it, so they are what this batch had written.
-    State "unchanged": the batch wrote nothing; the target says what it delivered, or what a batch
-    wrote that was applied later.
+    State "database": this batch wrote the target row last, and the amounts are the target's.
+    State "since_changed": a later batch has written the row; the amounts are what this batch wrote.
+    State "unchanged": this batch wrote nothing; the target has what it delivered, or what a batch
+    applied later wrote.
     """
 
 
@@ -76,7 +76,7 @@ def recount(connection: psycopg.Connection, table: Table, batch_id: int) -> list
 
 
 def recount_both(connection: psycopg.Connection, table: Table, batch_id: int) -> Recount:
-    """The same, and what the target holds."""
+    """The same totals together with those of what the target holds."""
     both = _both_of_written(connection, table, batch_id)
     if any(one.state == UNCHANGED for one in both.staged):
         both.database.extend(_found_there(connection, table, batch_id))
@@ -98,7 +98,7 @@ def _both_of_written(connection: psycopg.Connection, table: Table, batch_id: int
 
 
 def _held(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Sum]:
-    """The rows of the target that name one of the batch as their writer."""
+    """Totals of the target rows that name a row of the batch as their writer."""
     rows = connection.execute(
         f"""SELECT t.extract_id, '{DATABASE}', {_totals(table, "t")} {_amounts(table, "t")}
         FROM {table.name} t WHERE {of_batch("t")} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
@@ -108,13 +108,13 @@ def _held(connection: psycopg.Connection, table: Table, batch_id: int) -> list[S
 
 
 def _found_there(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Sum]:
-    """Of the rows whose record was there as they say it, those of which it still is.
+    """Totals of rows whose record was already there, as far as the target still accounts for them.
 
-    Where it is another by now, a batch has written it that was not through before this one began,
-    or nothing of ours changed it.
+    It does if the record is as delivered, or its writer was not finished before this batch began.
+    Otherwise something other than recon changed the record, and the row is left out.
     """
-    # To the planner a state is a rare thing, unless it is hidden from it. Of a truth it knows that
-    # there are two, so it makes few groups, each process its own.
+    # The planner takes a state for rare unless coalesce hides it. It expects a boolean to have two
+    # values, so it plans few groups, which each process makes for itself.
     found, joins = f"coalesce({STATE} = '{UNCHANGED}', FALSE)", outcome_joins(table)
     rows = connection.execute(
         f"""SELECT g.* FROM (
@@ -129,7 +129,7 @@ def _found_there(connection: psycopg.Connection, table: Table, batch_id: int) ->
 
 
 def _together(sums: Iterable[Sum]) -> dict[tuple[int, str], list[Decimal]]:
-    """The sums by extract and currency, whatever their state."""
+    """Add up the sums by extract and currency, across states."""
     found: dict[tuple[int, str], list[Decimal]] = {}
     for one in sums:
         more = [*map(Decimal, (one.rows, one.keys, one.places)), *one.amounts.values()]
@@ -139,11 +139,11 @@ def _together(sums: Iterable[Sum]) -> dict[tuple[int, str], list[Decimal]]:
 
 
 def _by_key(connection: psycopg.Connection, table: Table, batch_id: int) -> Recount:
-    """What is staged, and every row of it that was written looked up by its key.
+    """Totals of what is staged, with every written row looked up by its key.
 
-    In one pass, because the staged rows of a batch are most of what has to be read.
+    One query does both, because reading the staged rows of a batch is most of the work.
     """
-    # To the planner a list of states is a rare thing, unless it is hidden from it.
+    # The planner takes a list of states for rare unless coalesce hides it.
     written = f"coalesce({STATE} IN ({listed(WRITTEN)}), FALSE)"
     rows = connection.execute(
         f"""SELECT CASE WHEN (t.extract_id, t.record_number) = (s.extract_id, s.record_number)
@@ -174,7 +174,7 @@ def _currency(table: Table, alias: str) -> str:
 
 
 def _totals(table: Table, alias: str) -> str:
-    """SQL for the currency of rows, and what they add up to beside their amounts."""
+    """SQL for the currency of rows, and their totals other than amounts."""
     key = key_number(table, alias)
     place = f"mod({key}, {_PRIME})::bigint * mod({alias}.record_number, {_PRIME})"
     sums = f"coalesce(sum({key}), 0), coalesce(sum({place}), 0)"
@@ -201,7 +201,7 @@ def _sum(
 
 
 def key_number(table: Table, alias: str = "s") -> str:
-    """SQL for the number a row adds to the hash total of keys."""
+    """SQL for the number that a row adds to the hash total of keys."""
     if key_columns(table) == (IDENTITY,):
         return f"('x' || substr({alias}.identity, 1, 15))::bit(60)::bigint"
     return f"{alias}.{quoted(table.key[0])}"

@@ -1,4 +1,4 @@
-"""Where the rows are that repair each other, as whoever asks for one of them is told."""
+"""Where rows that repair each other are, as shown to somebody who asks for one of them."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from schemas.own_columns import ROW_NAME
 
 
 class DeliveredPlace(NamedTuple):
-    """Where a row is that repairs another one, is repaired by it, or wrote the same record."""
+    """The place of a row that repairs another, is repaired by it, or wrote the same record."""
 
     batch_id: int
     extract_id: int
@@ -34,7 +34,7 @@ class DeliveredPlace(NamedTuple):
 
 
 def repaired_row(connection: psycopg.Connection, batch_id: int, name: str) -> DeliveredPlace | None:
-    """The row that a row of this batch repairs, by the name it was delivered with."""
+    """The row that a row of this batch repairs, given the name in its column."""
     found = read_name(name)
     corrected = corrected_by(connection, batch_id)
     if found is None or corrected is None:
@@ -43,7 +43,7 @@ def repaired_row(connection: psycopg.Connection, batch_id: int, name: str) -> De
 
 
 def read_name(name: str) -> tuple[int, int] | None:
-    """Extract and record number of the row that a ReconRow names; None: it names none."""
+    """Extract and record number of the row that a ReconRow names; None if it is no such name."""
     found = re.fullmatch(ROW_NAME, name)
     return (int(found[1]), int(found[2])) if found else None
 
@@ -51,9 +51,9 @@ def read_name(name: str) -> tuple[int, int] | None:
 def repairs_of(
     connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
 ) -> list[DeliveredPlace]:
-    """The rows that came to repair a row, in the order they came, whatever became of them.
+    """The rows delivered to repair a row, in order of arrival, whatever became of them.
 
-    Of rows that name none they are those by which it was corrected.
+    Rows that name none are among them if the row was corrected by them.
     """
     batches = connection.execute(
         "SELECT id FROM batch WHERE corrects = %s AND id > corrects ORDER BY id", [batch_id]
@@ -72,7 +72,7 @@ def repairs_of(
 
 
 def taken_in_for(connection: psycopg.Connection, row: DeliveredPlace) -> DeliveredPlace | None:
-    """The row that was taken in for a corrected one: its repair, or that one's in its turn."""
+    """The row taken in for a corrected one: its repair, or the last repair of that."""
     repairs = repairs_of(connection, row.batch_id, row.extract_id, row.record_number)
     standing = corrections_of(connection, row.batch_id)
     taken_in = (one for one in repairs if one.state in REPAIRING and one.batch_id in standing)
@@ -111,7 +111,7 @@ def _repairs_by_key(
 def place_of(
     connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
 ) -> DeliveredPlace | None:
-    """Where a row of a batch was delivered, and what became of it."""
+    """Where a row of a batch was delivered, and its state; None if there is no such row."""
     rows = staged_rows(tables_of_extract(connection, extract_id))
     if not rows:
         return None

@@ -1,7 +1,7 @@
-"""Files that nobody needs any more: found by what the ledger says of their batches, and removed.
+"""Files that nobody needs any more: found by the state of their batches, and removed.
 
-Each removal is one rename or one unlink, so a run that is killed leaves nothing half removed that
-the next one would not finish.
+Each removal is one rename or one unlink, so a killed run leaves nothing half removed that the next
+run would not finish.
 """
 
 import hashlib
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unneeded:
-    """One file or folder that may go."""
+    """A file or folder that may be removed."""
 
     path: Path
     bytes: int
     modified: float
 
     def is_still(self) -> bool:
-        """Whether it was not delivered or written again since it was found."""
+        """Whether it has not been delivered or written again since it was found."""
         try:
             return self.path.lstat().st_mtime == self.modified
         except FileNotFoundError:
@@ -51,15 +51,15 @@ class Unneeded:
 def closed_batches(
     connection: psycopg.Connection, before: datetime, only: Collection[int] | None = None
 ) -> set[int]:
-    """Batches that ended before a time and that nothing is left to do about; `only`: of these.
+    """Batches that ended before a time and need nothing more; `only` limits the question to some.
 
-    Its rows and files tell, and not its state, which says how it ended: a correction may have been
-    undone since, or rows have to be sent again. A batch with rows in error or a refused file is not
-    closed, however old it is: they are written out for correction from the delivered content, are
-    delivered anew, or wait for a decision; but for a row of which another attempt was taken in.
-    Neither is one with a row behind a break that asks for action, or may again: a report offers it
-    for correction. A batch and its corrections are closed by the last of them: what one repaired is
-    in error again when it is undone.
+    The rows and files decide, not the state, which says how a batch ended: a correction may have
+    been undone since, or rows have to be sent again. A batch with rows in error or a refused file
+    stays open, however old it is: these are written out for correction from the delivered content,
+    are delivered anew, or wait for a decision. Rows with another attempt that was taken in do not
+    count. A batch also stays open for a row behind a break that asks for action, or may again,
+    since a report offers it for correction. A batch and its corrections close together with the
+    last of them, because undoing one puts what it repaired in error again.
     """
     rows = connection.execute(
         f"""WITH RECURSIVE asked AS (
@@ -107,7 +107,7 @@ def closed_batches(
 
 
 def ended_batches(connection: psycopg.Connection) -> set[int]:
-    """Batches that are at an end, of which nothing waits to be applied."""
+    """Batches at an end, so that nothing of them waits to be applied."""
     rows = connection.execute("SELECT id FROM batch WHERE state = ANY(%s)", [[*ENDED]])
     return {int(row[0]) for row in rows}
 
@@ -115,10 +115,10 @@ def ended_batches(connection: psycopg.Connection) -> set[int]:
 def needed_contents(
     connection: psycopg.Connection, closed: Collection[int], only: str | None = None
 ) -> set[str]:
-    """Hashes of the delivered contents of every batch that is not closed, and of some that are.
+    """Hashes of the delivered contents of every batch that is not closed, and of some closed ones.
 
-    Every reconciliation reads insert-batch data with its content, as long as its batch counts.
-    `only`: of this hash.
+    Every reconciliation reads the content of insert-batch data while its batch is in force. `only`
+    asks about one hash.
     """
     rows = connection.execute(
         f"""SELECT DISTINCT e.sha256 FROM extract e JOIN batch b ON b.id = e.batch_id
@@ -138,7 +138,7 @@ def needed_contents(
 
 
 def is_content_needed(connection: psycopg.Connection, sha256: str, before: datetime) -> bool:
-    """Whether a content is among them now, some time after they were listed."""
+    """Whether a content is needed now, some time after the needed ones were listed."""
     rows = connection.execute("SELECT batch_id FROM extract WHERE sha256 = %s", [sha256])
     closed = closed_batches(connection, before, [batch_id for (batch_id,) in rows])
     return bool(needed_contents(connection, closed, sha256))
@@ -146,7 +146,7 @@ def is_content_needed(connection: psycopg.Connection, sha256: str, before: datet
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """One content as the ledger has it."""
+    """One content that the archive should hold, as the ledger has it."""
 
     sha256: str
     bytes: int
@@ -155,7 +155,7 @@ class Expected:
 
 
 def expected_contents(connection: psycopg.Connection) -> list[Expected]:
-    """The contents that the archive holds by what the ledger says, by their hash."""
+    """The contents that the archive should hold according to the ledger, by hash."""
     rows = connection.execute(
         "SELECT sha256, max(bytes), "
         "array_agg(format('%s of batch %s', name, batch_id) ORDER BY id), "
@@ -165,7 +165,7 @@ def expected_contents(connection: psycopg.Connection) -> list[Expected]:
 
 
 def closed_deliveries(connection: psycopg.Connection, closed: Collection[int]) -> set[str]:
-    """Content ids all of whose batches are closed; one no batch knows is not among them."""
+    """Content ids all of whose batches are closed; ids unknown to the ledger are left out."""
     rows = connection.execute(
         "SELECT content_id FROM batch WHERE content_id <> '' GROUP BY 1 "
         "HAVING bool_and(id = ANY(%s))",
@@ -175,7 +175,7 @@ def closed_deliveries(connection: psycopg.Connection, closed: Collection[int]) -
 
 
 def is_delivery_closed(connection: psycopg.Connection, content_id: str, before: datetime) -> bool:
-    """Whether a content id is among them now, some time after they were listed."""
+    """Whether a content id is closed now, some time after the closed ones were listed."""
     rows = connection.execute("SELECT id FROM batch WHERE content_id = %s", [content_id])
     batches = {batch_id for (batch_id,) in rows}
     return bool(batches) and batches == closed_batches(connection, before, batches)
@@ -184,9 +184,9 @@ def is_delivery_closed(connection: psycopg.Connection, content_id: str, before: 
 def unneeded_contents(
     archive: Path, unneeded: Collection[str], before: float, onerror: OnError
 ) -> Iterator[Unneeded]:
-    """Archived contents of batches none of which needs them, and that were not delivered lately.
+    """Old archived contents that no batch needs.
 
-    What no batch knows stays: the database may be another one, or older than the archive.
+    Contents unknown to the ledger stay: it may be another database, or older than the archive.
     """
     for path in listed(archive, "??", "*.csv", onerror=onerror):
         if path.stem in unneeded:
@@ -196,10 +196,11 @@ def unneeded_contents(
 def unneeded_reports(
     reports: Path, closed: Mapping[int, str | None], before: float, onerror: OnError
 ) -> Iterator[Unneeded]:
-    """What an earlier removal left, and the report folders of closed batches.
+    """Leftovers of earlier removals, and the report folders of closed batches.
 
-    Of each is told which manifest it was written with, if that is known. A folder with another one
-    stays: somebody altered it, or it is of a batch of another database, with the same number.
+    `closed` gives the hash of the manifest with which each report was written, if known. A folder
+    with another manifest stays: somebody altered it, or it belongs to a batch of the same number in
+    another database.
     """
     for path in listed(reports, f"{GOING}*", onerror=onerror):
         yield from _old(path, math.inf, onerror)
@@ -219,7 +220,7 @@ def unneeded_reports(
 
 
 def unneeded_spools(spool: Path, ended: Collection[int], onerror: OnError) -> Iterator[Unneeded]:
-    """What waits for a batch that has ended: its run was killed before it removed that."""
+    """Spooled rows of batches that have ended: their run was killed before it removed them."""
     names = {f"batch-{batch}" for batch in ended}
     for path in listed(spool, "*", onerror=onerror):
         if path.name in names or is_going(path):
@@ -234,9 +235,9 @@ def content_of(delivery: Path) -> str:
 def unneeded_deliveries(
     inbox: "Inbox", closed: Collection[str], before: float, onerror: OnError
 ) -> Iterator[Unneeded]:
-    """Deliveries an inbox has archived, under a key that begins with their content id.
+    """Old deliveries that an inbox has archived, under keys that begin with their content id.
 
-    What waits for a batch stays: that of an earlier delivery of the content may long be undone.
+    A delivery that waits for a batch stays, since earlier batches of its content may be undone.
     """
     try:
         awaited = {content_of(note) for note in listed(inbox.waiting, "*", onerror=raise_error)}
@@ -252,9 +253,9 @@ def unneeded_deliveries(
 def old_folders(
     folder: Path, before: float, awaited: Collection[str], onerror: OnError
 ) -> Iterator[Unneeded]:
-    """What an earlier removal left, and folders in which nothing came or went since a time.
+    """Leftovers of earlier removals, and folders unchanged since a time.
 
-    Those stay whose names are awaited.
+    Folders whose names are awaited stay.
     """
     for path in listed(folder, "*", onerror=onerror):
         if path.name not in awaited:
@@ -262,14 +263,14 @@ def old_folders(
 
 
 def old_files(folder: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
-    """Files that were last written before a time; of nothing else is known what it is for."""
+    """Regular files last written before a time; the purpose of anything else is unknown."""
     for path, status in files_below(folder, onerror=onerror):
         if stat.S_ISREG(status.st_mode) and status.st_mtime < before:
             yield Unneeded(path, status.st_size, status.st_mtime)
 
 
 def remove(found: Unneeded) -> None:
-    """Remove a file or a link, or a folder after it was renamed; what is gone already is gone."""
+    """Remove a file or link, or a folder after renaming it; if it is gone already, do nothing."""
     with suppress(FileNotFoundError):
         if found.path.is_symlink() or not found.path.is_dir():
             found.path.unlink()
@@ -278,21 +279,21 @@ def remove(found: Unneeded) -> None:
         if not going.name.startswith(GOING):
             going = found.path.with_name(GOING + found.path.name)
             found.path.rename(going)
-        # Another run may remove the same: what is gone under this one ends it too early.
+        # If another run removes the same folder, rmtree stops at what has vanished under it.
         while going.is_dir():
             with suppress(FileNotFoundError):
                 shutil.rmtree(going)
 
 
 def is_going(path: Path) -> bool:
-    """Whether an earlier removal was killed before it was done with it."""
+    """Whether an earlier removal was killed before it was done."""
     return path.name.startswith(GOING)
 
 
 def _old(path: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
-    """The file, folder or link where it is so old, or left by an earlier removal.
+    """Yield the file, folder or link if it is old, or left by an earlier removal.
 
-    A folder that cannot be read to its end could not be removed either, and stays as it is.
+    A folder that cannot be read completely could not be removed either, and stays.
     """
     try:
         status = path.lstat()

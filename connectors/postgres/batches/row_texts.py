@@ -19,9 +19,9 @@ def row_texts_at(
     extracts: Sequence[int],
     numbers: Sequence[int],
 ) -> pl.DataFrame:
-    """The texts of rows by their extract and record number: `extract_id`, `row` and `data`.
+    """The texts of rows by extract and record number: columns `extract_id`, `row` and `data`.
 
-    A row whose text is in its file alone, or is no text, has none.
+    `data` is null for a row whose text is only in its file, or is no valid text.
     """
     columns: Columns = {
         "extract_id": ("s.extract_id", pl.Int32()),

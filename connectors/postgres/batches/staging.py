@@ -1,4 +1,4 @@
-"""Staged rows on their way into PostgreSQL: COPY, in binary where the columns allow it."""
+"""Staged rows on their way into PostgreSQL by COPY, in binary if the columns allow it."""
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 @dataclass(frozen=True, slots=True)
 class CopyRows:
-    """Rows of one table, written out for COPY, so that writing out and sending can overlap."""
+    """Rows of one table encoded for COPY, so that encoding and sending can overlap."""
 
     statement: sql.Composed
     parts: Callable[[], Iterable[bytes | memoryview]]
@@ -34,10 +34,10 @@ class CopyRows:
 def copy_staged(
     table: Table, rows: pl.DataFrame, pieces: Callable[[], Iterator[pl.DataFrame]] | None = None
 ) -> CopyRows:
-    """Staged rows for COPY; the frame's columns are those of `sql_names.staged_columns`, in order.
+    """Encode staged rows for COPY; the frame has the columns `sql_names.staged_columns`, in order.
 
-    `pieces` gives the same rows with their ErrorData, a part at a time: it is written out only when
-    it is sent, because it may be many times as large as the rows.
+    `pieces` gives the same rows with their ErrorData, a part at a time. Parts are encoded only as
+    they are sent, because ErrorData may be many times as large as the rows.
     """
     columns = staged_columns(table)
     assert tuple(rows.columns) == columns, rows.columns
@@ -57,9 +57,9 @@ def copy_staged(
 
 
 def copy_binary(table: Table, rows: pl.DataFrame, texts: Texts | None) -> CopyRows:
-    """Clean staged rows `in_millionths` for COPY in binary, each with its text.
+    """Encode clean staged rows `in_millionths` for binary COPY, each with its text.
 
-    None: the rows are kept without their text.
+    If `texts` is None, the rows are kept without their text.
     """
     length = pl.lit(None) if texts is None else pl.lit(pl.Series(texts.stop - texts.start))
     rows = _without_implied(rows, length)
@@ -74,10 +74,10 @@ def copy_binary(table: Table, rows: pl.DataFrame, texts: Texts | None) -> CopyRo
 
 
 def _without_implied(rows: pl.DataFrame, length: pl.Expr) -> pl.DataFrame:
-    """The rows without what `schemas.derived.views.position` finds again; `length`: of their text.
+    """Drop positions that `schemas.derived.views.position` can derive; `length` is of the text.
 
-    Nearly every record is a line of its own, behind one line of header: three columns less are a
-    tenth of what staging a row costs.
+    Nearly every record is a line of its own behind one header line. Leaving out three columns saves
+    a tenth of the cost of staging a row.
     """
     first, end = pl.col("first_line"), pl.col("byte_end")
     implied = {
@@ -91,7 +91,7 @@ def _without_implied(rows: pl.DataFrame, length: pl.Expr) -> pl.DataFrame:
 
 
 def _filled(rows: pl.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The columns that are not all empty: most of a position are, and COPY leaves out what is."""
+    """The columns with any value; COPY omits the rest, such as most of a position."""
     return [name for name in columns if rows[name].null_count() < rows.height]
 
 
@@ -127,7 +127,7 @@ def copy_text(rows: pl.DataFrame) -> bytes:
 def withdraw_staged(
     connection: psycopg.Connection, table: Table, extract_id: int, record: int = 0
 ) -> None:
-    """Take back the staged rows of a file that turned out to be another, from a record on."""
+    """Delete the staged rows of a file that turned out to be another, from a record on."""
     connection.execute(
         sql.SQL("DELETE FROM {} WHERE extract_id = %s AND record_number >= %s").format(
             sql.Identifier(SCHEMA, staged_name(table))

@@ -1,4 +1,4 @@
-"""Undo: what a batch inserted and updated is taken back, from its before-images."""
+"""Undo: take back what a batch inserted and updated, using its before-images."""
 
 from collections.abc import Sequence
 from typing import NoReturn
@@ -33,7 +33,7 @@ from schemas.field import Table
 
 ASK = "Ask somebody who sees every batch to undo that one first"
 TAKEN = ("deleted", "restored")
-"""What becomes of rows that are taken back."""
+"""Keys of the counts of rows taken back."""
 
 
 def refuse_if_corrected(
@@ -41,8 +41,8 @@ def refuse_if_corrected(
 ) -> None:
     """Raise BatchStateError while a correction of the batch stands; `done` is what is refused.
 
-    Without what it repairs, a row of it would lead back to none: the row that was delivered first
-    would be in error again beside it, and be repaired a second time, with other values.
+    Without the row that it repairs, a row of the correction would lead back to none. The row that
+    was delivered first would be in error again, and could be repaired again with other values.
     """
     found = connection.execute(
         "SELECT max(id) FROM batch WHERE corrects = %s AND id > corrects "
@@ -57,11 +57,11 @@ def refuse_if_corrected(
 
 
 def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
-    """Raise BatchStateError when a later batch has written rows of this one, or rests on them.
+    """Raise BatchStateError if a later batch has written rows of this one, or depends on them.
 
-    A batch rests on a row that was there already when it delivered the record too: it wrote
-    nothing, and without the row its record would be nowhere. Where a record is gone, the images of
-    later batches say who wrote it: to undo one of them would bring back what this one wrote.
+    A batch depends on a row that was already there when it delivered the same record: it wrote
+    nothing, and without that row its record would be nowhere. If a record is gone, the images of
+    later batches tell who wrote it: undoing one of these would bring back what this batch wrote.
     """
     title = table.title.lower()
 
@@ -97,7 +97,7 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
 def _applied_since(
     connection: psycopg.Connection, table: Table, batch_id: int, verdicts: Sequence[str]
 ) -> list[int]:
-    """The batches with such verdicts on records that this one may have written, the last first."""
+    """The batches with these verdicts on records that this one may have written, last first."""
     batches = connection.execute(
         f"""SELECT DISTINCT r.batch_id FROM receipt r JOIN batch b ON b.id = r.batch_id
         WHERE r.stage = %(stage)s AND r.batch_id <> %(batch)s
@@ -110,7 +110,7 @@ def _applied_since(
 
 
 def _images_of(connection: psycopg.Connection, table: Table, batch_id: int, other: int) -> int:
-    """How many records another batch wrote over that were as this one had written them."""
+    """How many records another batch overwrote that were last written by this one."""
     found = connection.execute(
         f"""SELECT count(*) FROM before_image i WHERE {of_batch("i")} AND i.record = %(record)s
             AND (i.image::json ->> 'batch_id')::int = %(undone)s""",
@@ -120,7 +120,7 @@ def _images_of(connection: psycopg.Connection, table: Table, batch_id: int, othe
 
 
 def _found_there(connection: psycopg.Connection, table: Table, batch_id: int, other: int) -> int:
-    """How many rows of another batch wrote nothing because of one that this batch wrote."""
+    """How many rows of another batch wrote nothing because this batch had written their record."""
     found = connection.execute(
         f"""SELECT count(*) FROM {staged_name(table)} s {outcome_joins(table)}
         JOIN {table.name} t ON {joined(table)} AND t.batch_id = %(undone)s
@@ -131,9 +131,9 @@ def _found_there(connection: psycopg.Connection, table: Table, batch_id: int, ot
 
 
 def changed_by_hand(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
-    """How many rows that the batch wrote last are gone, or other than it wrote them.
+    """How many rows last written by the batch are gone, or differ from what it wrote.
 
-    Nothing of ours changes a row and leaves the name of its writer: somebody did, in the database.
+    Nothing of ours changes a row and keeps its writer, so somebody changed them in the database.
     """
     content = content_columns(table)
     mine = ", ".join(f"s.{quoted(name)}" for name in content) or "TRUE"
@@ -149,17 +149,17 @@ def changed_by_hand(connection: psycopg.Connection, table: Table, batch_id: int)
 def take_back(
     connection: psycopg.Connection, table: Table, batch_id: int, *, lost: bool = False
 ) -> dict[str, int]:
-    """Delete what the batch inserted and restore what it updated; returns the counts.
+    """Delete what the batch inserted and restore what it updated; gives the counts.
 
-    `lost`: rows that it updated may be gone, and are there again as they were before it.
+    With `lost`, rows that it updated may be gone, and are inserted as they were before it.
     """
     values = ", ".join(f"{quoted(name)} = b.{quoted(name)}" for name in target_columns(table))
     span = batch_span(connection, batch_id)
-    # A type of the server outweighs a table of its name: point, line, money, date.
+    # Qualified, since a built-in type hides a table of its name: point, line, money, date.
     row = f"{SCHEMA}.{quoted(table.name)}"
     images = f"""before_image i, json_populate_record(NULL::{row}, i.image::json) b
         WHERE {of_batch("i")} AND i.record = '{table.name}'"""
-    # Rows that another undo has just given back are as unknown as those of a new batch.
+    # No statistics exist for rows that another undo has just given back, as for a new batch.
     with nested_loops(connection, on=False):
         restored = connection.execute(
             f"""UPDATE {table.name} t SET {values} FROM {images}

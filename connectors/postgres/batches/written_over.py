@@ -1,7 +1,7 @@
-"""What is noted of records that others delivered too: a batch updates them, or has a second one.
+"""Notes about records that other deliveries had too: a batch updates them, or adds a second one.
 
-Of what is updated it is said of each range, while the temporary table `present` says which. A
-reconciliation asks of these notes which rows of later batches were written over
+Notes about updates are written per range, while its temporary table `present` exists. From these
+notes a reconciliation learns which rows of later batches were overwritten
 (`connectors.postgres.batches.overtaken`).
 """
 
@@ -29,22 +29,22 @@ OTHER_FEED, LATER_BATCH, SECOND_RECORD = "OtherFeed", "LaterBatch", "SecondRecor
 OF_OTHERS = (OTHER_FEED, LATER_BATCH, SECOND_RECORD)
 """The codes of these notes."""
 OF_LATER = "{0}.extract_id BETWEEN %(first_later)s AND %(last_later)s"
-"""SQL that keeps rows of later batches: the range is what block range indexes know."""
+"""SQL that limits rows to later batches by a range, which block range indexes can use."""
 _Found = Sequence[tuple[str | None, int, int, int]]
-"""Who else delivered some records, how many of them, and the place of the first."""
+"""Other feeds or batches that delivered records: name, how many, and the place of the first."""
 _MINE, _THEIRS = (f"({one}.profile::json ->> 'tenant')::bigint" for one in ("m", "b"))
 _MAY_NAME = f"{_MINE} IS NULL OR {_MINE} = {_THEIRS}"
-"""SQL: whether notes of a batch `m` name a batch `b`, or its feed.
+"""SQL for whether notes of a batch `m` may name a batch `b`, or its feed.
 
-Who is bound to the tenant of a batch reads its notes, and nothing of a batch that is not bound to
-it.
+People bound to the tenant of a batch read its notes, and may know nothing of a batch that is not
+bound to that tenant.
 """
 
 
 def note_written_over(connection: psycopg.Connection, table: Table, rows: AppliedTogether) -> None:
-    """Note of which feeds, and of which later batches, the records were that were updated.
+    """Note which feeds, and which later batches, the updated records came from.
 
-    A batch has one note of each, which each range adds its rows to.
+    A batch has one note for each, to which every range adds its rows.
     """
     for code, found in (
         (OTHER_FEED, _of_other_feeds(connection, rows)),
@@ -54,12 +54,12 @@ def note_written_over(connection: psycopg.Connection, table: Table, rows: Applie
 
 
 def note_second_records(connection: psycopg.Connection, batch_id: int) -> None:
-    """Note what a batch has applied for rows of which another one has applied another record.
+    """Note records that a batch has applied for rows of which another batch applied another record.
 
-    A row may be repaired again, with another key: what the former repair became stays. Nothing
-    else would say that one row is two records now. Call it before they end as corrected.
+    A row may be repaired again with another key, and the record of the former repair stays. Nothing
+    else would say that one row is now two records. Call it before the rows end as corrected.
     """
-    lock_corrected(connection, batch_id)  # Of two that end at once the second says it.
+    lock_corrected(connection, batch_id)  # If two end at once, the second notes it.
     others = other_repairs(connection, batch_id)
     for table in staged_tables(connection, batch_id) if others else ():
         same_key = " AND ".join(f"s.{quoted(key)} = t.{quoted(key)}" for key in key_columns(table))
@@ -107,10 +107,10 @@ def _add_notes(
 
 
 def _of_other_feeds(connection: psycopg.Connection, rows: AppliedTogether) -> _Found:
-    """By feed, how many records another one had delivered, and the place of the first.
+    """By feed, how many updated records it had delivered, and the place of the first.
 
-    Where a key says nothing of the sender, one feed replaces what another delivered, and nobody
-    would see it. The batch's own feed is not told.
+    If a key does not tell senders apart, one feed replaces what another delivered, and nobody would
+    notice. The batch's own feed is left out.
     """
     return connection.execute(
         f"""WITH known AS (
@@ -129,10 +129,10 @@ def _of_other_feeds(connection: psycopg.Connection, rows: AppliedTogether) -> _F
 def _of_later_batches(
     connection: psycopg.Connection, table: Table, rows: AppliedTogether
 ) -> _Found:
-    """By later batch, how many records it had delivered too, and the place of the first.
+    """By later batch, how many of the records it had delivered too, and the place of the first.
 
-    A batch that was held, or whose run died, may be applied after one that was received later. It
-    may be what wrote the record, or have found it as it says.
+    A batch that was held, or whose run died, may be applied after one that was received later. That
+    one may have written the record, or found it unchanged.
     """
     later = _applied_later(connection, table, rows.batch_id)
     if not later:
@@ -163,18 +163,18 @@ def _of_later_batches(
 
 
 class _Later(NamedTuple):
-    """A batch that was received after one."""
+    """A batch that was received after a given one."""
 
     batch_id: int
     named: str | None
-    """What it is called in notes of that; None where it is not to be named."""
+    """What notes of the given batch call it; None if they may not name it."""
     first: int
     """The first of its extracts."""
     last: int
 
 
 def _applied_later(connection: psycopg.Connection, table: Table, batch_id: int) -> list[_Later]:
-    """Batches that were received after this one and have applied such records, mostly none."""
+    """Batches received after this one that have applied such records; usually none."""
     found = connection.execute(
         f"""SELECT b.id, CASE WHEN {_MAY_NAME} THEN b.id::text END,
             min(r.extract_id), max(r.extract_id)

@@ -1,7 +1,7 @@
-"""Rows as PostgreSQL's COPY reads them in binary, all rows of a frame at once.
+"""Rows of a frame encoded together in PostgreSQL's binary COPY format.
 
-Only columns of a fixed size are written so, amounts of up to six digits behind the point, and one
-text of any length behind them.
+This covers columns of a fixed size, amounts of up to six decimal places and, as the last
+column, one text of any length.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,11 +27,11 @@ _FIXED = (
     Kind.DATETIME_OFFSET,
 )
 _SINCE_2000 = 946_684_800_000_000
-"""Microseconds from 1970, where frames begin to count, to 2000, where the server does."""
+"""Microseconds from 1970, the epoch of frames, to 2000, the epoch of the server."""
 
 
 class Texts(NamedTuple):
-    """A piece of a text for each row."""
+    """A slice of a text for each row."""
 
     source: NDArray[np.uint8]
     start: NDArray[np.int64]
@@ -39,12 +39,12 @@ class Texts(NamedTuple):
 
 
 _NOWHERE = np.empty(0, np.int64)
-# Read-only, as the text of a chunk is: for another kind of array the loop is compiled again.
+# Read-only like the text of a chunk; the loop would be compiled again for a writable array.
 _NO_TEXTS = Texts(np.frombuffer(b"", np.uint8), _NOWHERE, _NOWHERE)
 
 
 def has_fixed_width(table: Table) -> bool:
-    """Whether rows of this record can be written out in binary: each column has its own size."""
+    """Whether rows of this kind can be encoded in binary, since each column has a fixed size."""
     return key_columns(table) != (IDENTITY,) and all(
         field.kind in _FIXED for field in table.delivered
     )
@@ -53,15 +53,15 @@ def has_fixed_width(table: Table) -> bool:
 def encode(
     table: Table, frame: pl.DataFrame, columns: Sequence[str], texts: Texts = _NO_TEXTS
 ) -> memoryview:
-    """The columns of rows `in_millionths` as COPY reads them; behind them the rows' own texts."""
-    # What compiles the loop takes longer to load than a small delivery to import.
+    """Encode the columns of rows `in_millionths` for COPY, followed by the rows' own texts."""
+    # Its compiler takes longer to load than a small delivery to import.
     from connectors.postgres.bulk.binary_rows import room, write_rows  # noqa: PLC0415
 
     shape = len(columns), frame.height
     values, given = np.empty(shape, np.int64), np.ones(shape, np.bool_)
     sizes, scales = np.empty(len(columns), np.int64), np.zeros(shape, np.int8)
-    # All columns in one query: one for each would take longer than a small delivery's rows.
-    # A flag is a byte, and filled with a number it would be one of four.
+    # All columns in one query: a query for each takes longer than the rows of a small delivery.
+    # Flags are cast to bytes first, since filling in a number would make them four bytes wide.
     flags = cs.boolean().cast(pl.UInt8)
     filled = frame.select(columns).with_columns(flags).select(pl.all().to_physical().fill_null(0))
     for number, name in enumerate(columns):
@@ -80,7 +80,7 @@ def encode(
 
 
 def pieces(parts: Iterable[bytes | memoryview], size: int) -> Iterator[bytes | memoryview]:
-    """What is sent, in pieces of a size the server takes well."""
+    """Split what is sent into pieces of a size that the server takes well."""
     for part in parts:
         view = memoryview(part)
         for begin in range(0, len(view), size):

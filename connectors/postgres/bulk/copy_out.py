@@ -1,6 +1,6 @@
-"""Many rows of the database as a frame: COPY in its text form, parsed by polars in blocks.
+"""Many rows of the database as a frame: COPY in text format, parsed by polars in blocks.
 
-Every row is one line there, whatever its texts hold.
+In this format every row is one line, whatever its texts contain.
 """
 
 import codecs
@@ -20,7 +20,7 @@ from schemas.frame_types import Dtype
 BLOCK_BYTES = 8 * 1024 * 1024
 NULL = "\\N"
 Columns = dict[str, tuple[str, Dtype]]
-"""Name -> SQL of the value, and its type in the frame."""
+"""By column name, SQL for the value and its type in the frame."""
 
 
 def copied(
@@ -31,8 +31,8 @@ def copied(
 ) -> pl.DataFrame:
     """The rows of a SELECT as a frame with these columns.
 
-    A time comes as microseconds since 1970 and a boolean as text. `source` is what follows FROM,
-    and names its `parameters` as psycopg has them.
+    The SQL gives a time as microseconds since 1970 and a boolean as text. `source` is what follows
+    FROM, with psycopg placeholders for `parameters`.
     """
     selected = ", ".join(f"{sql} AS {quoted(name)}" for name, (sql, _) in columns.items())
     statement = f"COPY (SELECT {selected} FROM {source}) TO STDOUT"
@@ -44,10 +44,10 @@ def copied(
 
 
 def together(blocks: list[pl.DataFrame]) -> pl.DataFrame:
-    """The blocks as one frame, which takes their place column by column.
+    """Join blocks into one frame, freeing them column by column.
 
-    Columns are of one piece each: what is gathered from them later takes half the time. One that
-    has no value at all is a single null.
+    Each column becomes one chunk, which halves the time of gathering from it later. A column
+    without any value is a single null.
     """
     names, empty = blocks[0].columns, _without_values(blocks)
     columns = [
@@ -59,17 +59,17 @@ def together(blocks: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def in_pieces(blocks: list[pl.DataFrame]) -> pl.DataFrame:
-    """The blocks as one frame of pieces, which takes no more memory than they do.
+    """Join blocks into one frame of chunks, which takes no more memory than they do.
 
-    What is the same in all rows of all of them is there once. A query over all of its columns
-    makes one piece of each of them first; to take slices or columns of it does not.
+    A column without values is stored once. A query over all columns first makes one chunk of each;
+    taking slices or columns does not.
     """
     empty = _without_values(blocks)
     return pl.concat([block.with_columns(**empty) for block in blocks], rechunk=False)
 
 
 def _without_values(blocks: list[pl.DataFrame]) -> dict[str, pl.Expr]:
-    """Columns without a value in any of the blocks, but the first one, and what they all are."""
+    """Columns, except the first, without a value in any block, each with a null literal."""
     nulls = pl.concat([block.null_count() for block in blocks]).sum().row(0, named=True)
     height = sum(block.height for block in blocks)
     return {
@@ -101,10 +101,10 @@ def copied_blocks(
 
 
 def _drained(received: PGconn, pending: bytearray) -> bool:
-    """Add the rows that have come already, at most a block; True when there are no more to come.
+    """Add rows already received, at most a block; True once there are no more to come.
 
-    psycopg goes through its waiting for every row, which takes five times the CPU; so that is done
-    only where there is something to wait for.
+    psycopg's waiting takes five times the CPU per row, so it is used only if there is something to
+    wait for.
     """
     size = 1
     while size > 0 and len(pending) < BLOCK_BYTES:
@@ -113,7 +113,7 @@ def _drained(received: PGconn, pending: bytearray) -> bool:
             pending += row
     if size >= 0:
         return False
-    # Every result is taken before one of them is told of: the connection is usable again then.
+    # Take all results before raising the error of one, so that the connection stays usable.
     for result in list(iter(received.get_result, None)):
         if result.status != ExecStatus.COMMAND_OK:
             raise refusal(received, result)
@@ -121,15 +121,15 @@ def _drained(received: PGconn, pending: bytearray) -> bool:
 
 
 def refusal(connection: PGconn, result: PGresult) -> psycopg.Error:
-    """What a result that is none says; that the connection was lost has no SQLSTATE to tell it."""
+    """The error of a failed result; a lost connection gives none with an SQLSTATE."""
     if connection.status == ConnStatus.BAD:
         return psycopg.OperationalError(connection.get_error_message())
     return error_from_result(result)
 
 
 def parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
-    """A block of rows as a frame; times and booleans come as `copied` has them."""
-    # A mark at the beginning is no part of a file, and here it is part of a text.
+    """Parse a block of rows into a frame; times and booleans come as `copied` describes."""
+    # A leading byte order mark, which the parser drops, belongs to a text here, so double it.
     if block.startswith(codecs.BOM_UTF8):
         block = codecs.BOM_UTF8 + block
     frame = pl.read_csv(
@@ -145,7 +145,7 @@ def parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
     columns: list[pl.Expr | pl.Series] = []
     for name, dtype in types.items():
         if dtype == pl.String:
-            # A text that is not there takes as much room as one that is.
+            # Even null texts take room, so a column without values becomes a literal.
             nothing = nulls[name] == frame.height
             columns.append(
                 pl.lit(None, pl.String).alias(name) if nothing else _unescaped(frame[name])
@@ -167,11 +167,11 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
 
 
 def _unescaped(column: pl.Series) -> pl.Series:
-    """The texts behind COPY's backslashes, of the rows that have any."""
+    """Resolve COPY's backslash escapes, in the rows that have any."""
     rows = column.str.contains("\\", literal=True).fill_null(value=False).arg_true()
     if rows.is_empty():
         return column
-    # The doubled ones step aside meanwhile.
+    # Set doubled backslashes aside first.
     text = column.gather(rows).str.replace_all("\\\\", "\x00", literal=True)
     for letter, character in _ESCAPES.items():
         text = text.str.replace_all(f"\\{letter}", character, literal=True)

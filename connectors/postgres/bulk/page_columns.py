@@ -1,8 +1,8 @@
-"""Many rows of a table as a frame, some pages of it at a time: a message for each column of these.
+"""Many rows of a table as a frame, some pages at a time, with one message per column.
 
-A message for each row costs the client more than all that is in it, and so does writing numbers as
-text. Here the server puts the values of a column behind each other, as it would send each of them.
-Amounts and texts have no size of their own, so they come with a sign between them.
+A message per row costs the client more than its contents, and so does writing numbers as text. Here
+the server concatenates the values of a column in their wire format. Amounts and texts have no fixed
+size, so a separator stands between them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ from schemas.frame_types import AMOUNT, WORD, Dtype
 PAGES = 512
 """Pages of a table that are read together."""
 MOST_TEXT = 16 * 1024 * 1024
-"""Bytes of texts on so many pages, unpacked: rows with more of them come one by one."""
+"""Most bytes of uncompressed texts on these pages; rows with more come one by one."""
 _SINCE_1970 = 946_684_800_000_000
-"""Microseconds to 2000, where the server begins to count."""
+"""Microseconds from 1970 to 2000, the epoch of the server."""
 _FIXED: dict[Dtype, tuple[str, str, str]] = {
     pl.Int16(): ("int2send", "smallint", ">i2"),
     pl.Int32(): ("int4send", "integer", ">i4"),
@@ -32,26 +32,26 @@ _FIXED: dict[Dtype, tuple[str, str, str]] = {
     pl.Float64(): ("float8send", "double precision", ">f8"),
     pl.Boolean(): ("boolsend", "boolean", "?"),
 }
-"""What sends a value of a type, and how it is sent."""
+"""By type: the function that sends a value, its SQL type, and the format of what is sent."""
 _TIMES = {True: "timestamptz", False: "timestamp"}
 _DAY = 86_400_000_000
 _OWN_YEARS = -719_162 * _DAY, 2_932_897 * _DAY - 1
 """The first and last microsecond of the years 1 to 9999."""
 _ANY_OFFSET = _OWN_YEARS[0] + _DAY, _OWN_YEARS[1] - _DAY
 _WHOLE, _BEHIND = "1e20", 18
-"""What an exact decimal column holds: less than this, and so many digits behind the point."""
+"""Limits of an exact decimal column: the absolute value, and the decimal places."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedRows:
     source: str
-    """What follows FROM."""
+    """What follows FROM in a query."""
     known: Mapping[str, pl.Expr] = field(default_factory=dict)
-    """Columns that are the same in all of them, or follow from others: nobody asks for them."""
+    """Columns that are the same in all rows or follow from others, so they are not queried."""
 
 
 class _NotAsColumnsError(Exception):
-    """Some value has no exact place in its column, which the reader by rows tells of."""
+    """A value does not fit its column exactly; the reader by rows handles it."""
 
 
 def paged(
@@ -62,12 +62,11 @@ def paged(
     source: Callable[[psycopg.Connection, str], WantedRows | None],
     by_rows: Callable[[psycopg.Connection, WantedRows], pl.DataFrame],
 ) -> Iterator[pl.DataFrame]:
-    """The rows of a table with these columns, in the order in which they lie there.
+    """The rows of a table with these columns, in the order in which they are stored.
 
-    `source` says of a condition on the table's pages which rows are wanted, or None where there is
-    none; `by_rows` reads such rows that do not fit columns, and may have more of these. `columns`
-    name values as they are in the database. The connections have to see one moment; each of them
-    reads some pages at the same time.
+    Given a condition on the table's pages, `source` says which rows are wanted, or None if there
+    are none; `by_rows` reads rows that do not fit columns, and may add columns. `columns` name
+    values as stored. The connections must share a snapshot; each reads some pages at the same time.
     """
     asked = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
     size = int(one_value(connections[0].execute(asked, [relation])))
@@ -91,7 +90,7 @@ def paged(
 
 
 def texts_fit(connection: psycopg.Connection, rows: str, alias: str, columns: Columns) -> bool:
-    """Whether the texts of some rows fit a message; the server knows their sizes unread."""
+    """Whether the texts of these rows fit a message; the server knows their sizes unread."""
     sizes = [
         f"coalesce(octet_length({sql}), 0)::bigint"
         for sql, dtype in columns.values()
@@ -106,22 +105,22 @@ def texts_fit(connection: psycopg.Connection, rows: str, alias: str, columns: Co
 def _read(
     connection: psycopg.Connection, columns: Columns, wanted: WantedRows, mixed: set[str]
 ) -> pl.DataFrame:
-    """The rows that are wanted.
+    """Read the wanted rows.
 
-    `mixed` are the columns of which some have a null, or differ in a word. It costs the server
-    something to say which, so it is asked only when that is known; once it was, the column is read.
+    `mixed` are columns with nulls in some rows, or with different words. Telling which rows costs
+    the server something, so a column is asked that only after it was found to be mixed.
     """
     unknown = {name: of for name, of in columns.items() if name not in wanted.known}
     selected = ", ".join(f"{sql} AS {quoted(name)}" for name, (sql, _) in unknown.items())
     while True:
-        # Another connection may find out more meanwhile.
+        # Another connection may add to it meanwhile.
         then = frozenset(mixed)
         asked = {
             name: _asked(quoted(name), dtype, mixed=name in then)
             for name, (_, dtype) in unknown.items()
         }
         parts = ["count(*)", *(part for of in asked.values() for part in of)]
-        # Behind an OFFSET the server works out each of them once.
+        # OFFSET 0 makes the server compute each expression once.
         rows = f"(SELECT {selected} FROM {wanted.source} OFFSET 0) rows"
         values = iter(_one_row(connection, f"SELECT {', '.join(parts)} FROM {rows}"))
         height = int.from_bytes(next(values) or b"", "big")
@@ -139,7 +138,7 @@ def _read(
 
 
 def _asked(column: str, dtype: Dtype, *, mixed: bool) -> list[str]:
-    """What is asked of a column: its values, and where some rows have none, which have one."""
+    """SQL for the values of a column and, if only some rows have one, for which these are."""
     values = _values(column, dtype, mixed=mixed)
     return [*values, f"string_agg(boolsend({column} IS NOT NULL), '')"] if mixed else values
 
@@ -161,7 +160,7 @@ def _values(column: str, dtype: Dtype, *, mixed: bool) -> list[str]:
 
 
 def _one_row(connection: psycopg.Connection, statement: str) -> list[bytes | None]:
-    """What a statement with one row says, as it is sent."""
+    """The values of a statement's only row, in binary format."""
     result = connection.pgconn.exec_params(statement.encode(), [], result_format=1)
     if result.status != ExecStatus.TUPLES_OK:
         raise refusal(connection.pgconn, result)
@@ -174,7 +173,7 @@ def _one_row(connection: psycopg.Connection, statement: str) -> list[bytes | Non
 def _column(
     answered: Sequence[bytes | None], dtype: Dtype, height: int, *, mixed: bool
 ) -> pl.Series | None:
-    """A column of what was answered of it; None where more has to be asked."""
+    """A column made from its answer; None if the column must be asked as a mixed one."""
     if dtype == WORD and not mixed:
         count, word = answered
         words = int.from_bytes(count or b"", "big")
@@ -201,7 +200,7 @@ def _column(
 
 
 def _typed(values: bytes, dtype: Dtype) -> pl.Series:
-    """The values of a column that are not null."""
+    """Parse the values of a column that are not null."""
     if dtype == AMOUNT:
         return pl.read_csv(
             values, has_header=False, separator="\t", quote_char=None, schema={"amount": dtype}
@@ -211,7 +210,7 @@ def _typed(values: bytes, dtype: Dtype) -> pl.Series:
         return texts.cast(dtype)
     if isinstance(dtype, pl.Datetime):
         moments = np.frombuffer(values, ">i8").astype(np.int64)
-        # An instant may be of the year before or behind at its offset.
+        # At its offset, an instant may fall in the year before or after.
         least, most = _OWN_YEARS if dtype.time_zone is None else _ANY_OFFSET
         if moments.min() < least - _SINCE_1970 or moments.max() > most - _SINCE_1970:
             raise _NotAsColumnsError

@@ -1,8 +1,8 @@
-"""The steps to the tables, and what is not a step: it is made anew behind every upgrade.
+"""The steps to the tables, and the derived parts that every upgrade creates again.
 
-Views, functions, triggers and storage parameters follow from the newest tables. A step says which
-of them it was written with, so that a change of one is a step too, and reaches every database.
-Steps are about the documented records; those of one's own follow behind them
+Views, functions, triggers and storage parameters follow from the newest tables. A step names the
+hash of those it was written with, so that changing one takes a step too and reaches every
+database. Steps concern the documented records; record kinds of your own follow after them
 (`connectors.postgres.schema.follow_kinds`).
 """
 
@@ -27,5 +27,5 @@ DERIVED = (
     ),
     *TRIGGERS,
 )
-"""Statements that bring all of it about; repeating them changes nothing."""
+"""Statements that create all derived parts; repeating them changes nothing."""
 DERIVED_HASH = hashlib.sha256("\n".join(DERIVED).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Alembic's entry: upgrades run on the connection handed over by `connectors.postgres.database`."""
+"""Alembic's entry: upgrades run on the connection of `connectors.postgres.schema.upgrade`."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from schemas.derived.views import VIEWS
 
 
 def run() -> None:
-    """Upgrade a schema that is there, and derive views and triggers anew."""
+    """Upgrade an existing schema, and create derived views and triggers again."""
     connection: sa.Connection = context.config.attributes["connection"]
     context.configure(
         connection=connection,
@@ -24,14 +24,14 @@ def run() -> None:
         include_name=_ours,
         template_args={"derived": DERIVED_HASH},
     )
-    # They would be in the way of a step, and of views with other columns.
+    # Views would block steps, and cannot be replaced by views with other columns.
     connection.execute(sa.text(f"DROP VIEW IF EXISTS {', '.join(_views(connection))}"))
     context.run_migrations()
     newest = context.get_context().get_current_revision() == context.get_head_revision()
     if not newest or context.config.attributes.get("tables_only"):
-        return  # Tables that are not the newest, or not yet: the views name what they do not have.
+        return  # The views would name columns that these tables do not have, or not yet.
     for statement in DERIVED:
-        # A percent sign is taken for a parameter only where there may be any.
+        # Without this, a percent sign would be taken for a parameter.
         connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
     connection.execute(
         sa.text(f"COMMENT ON TABLE {SCHEMA}.{VERSION_TABLE} IS '{MARK}{DERIVED_HASH}'")
@@ -40,7 +40,7 @@ def run() -> None:
 
 
 def _views(connection: sa.Connection) -> list[str]:
-    """Our views, in one statement: where others have made something of them, the server names it.
+    """Our views, to drop in one statement, so that the server names anything others built on them.
 
     What others have put into the schema of shown rows stays.
     """

@@ -1,8 +1,8 @@
-"""Write a migration for what the field tables changed; `make fields` calls it.
+"""Write a migration for changes of the field tables; `make fields` calls it.
 
-They are compared with a scratch database that has all earlier migrations, so nothing is guessed.
-Where it has all that they say, and views, functions and triggers are those of the newest one,
-nothing is written.
+The field tables are compared with a scratch database that has all earlier migrations, so nothing is
+guessed. If it has all that they say, and the views, functions and triggers are those of the newest
+migration, nothing is written.
 """
 
 import sys
@@ -29,13 +29,13 @@ from schemas.derived.sql_names import SCHEMA
 
 
 class KeyChanged(Exception):
-    """What became of keys, in sentences."""
+    """Primary keys have changed; the arguments say how, in sentences."""
 
 
 def revise(message: str) -> Path | None:
     """Add a revision under `versions/` that leads from the newest one to the field tables.
 
-    Gives its file, or None where the newest one leads there already. Raises KeyChanged.
+    Gives its file, or None if the newest one already leads there. Raises KeyChanged.
     """
     with tempfile.TemporaryDirectory() as folder:
         url = embedded_url(Path(folder) / "postgres").replace("://", "+psycopg://", 1)
@@ -74,10 +74,10 @@ def revise(message: str) -> Path | None:
 
 
 def changed_keys(connection: sa.Connection) -> list[str]:
-    """What became of the keys of the tables of records, in a sentence for each.
+    """How the keys of record tables have changed, a sentence for each.
 
-    Rows that are there would have to be told apart by a key they were not taken in by: no tool
-    knows how, and Alembic does not look at keys.
+    Existing rows would have to be told apart by a key that they were not accepted under. No tool
+    knows how, and Alembic does not compare keys.
     """
     there = sa.inspect(connection)
     found = []
@@ -92,9 +92,9 @@ def changed_keys(connection: sa.Connection) -> list[str]:
 
 
 def _required_where_empty(ops: list[MigrateOperation]) -> Iterator[MigrateOperation]:
-    """Let a new column be empty, and forbid that where the table has no rows.
+    """Make new required columns nullable, and required only if the table has no rows.
 
-    Rows of before have no value, and none is invented for them; new rows are validated.
+    Existing rows have no value, and none is invented for them; new rows are validated.
     """
     for of_table in ops:
         if not isinstance(of_table, ModifyTableOps):
@@ -110,7 +110,7 @@ def _required_where_empty(ops: list[MigrateOperation]) -> Iterator[MigrateOperat
 
 
 def main() -> None:
-    """Write the migration that is missing; exits with 1 where it has to be written by hand."""
+    """Write the missing migration; exits with 1 if it has to be written by hand."""
     try:
         path = revise(" ".join(sys.argv[1:]) or "follow the field tables")
     except KeyChanged as changed:

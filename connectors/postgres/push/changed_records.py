@@ -1,7 +1,8 @@
-"""Rows whose record somebody has changed in the database, beside all batches.
+"""Rows whose record somebody has changed in the database directly, not by a batch.
 
-That leaves the name of the row that wrote the record. What this row has sent is another body than
-the record says: a row that found the record as it says itself does not end as the writer did.
+Such a change keeps the name of the row that wrote the record, although that row has sent another
+body than the record now has. So a row that found the record unchanged must not end as that writer
+did.
 """
 
 from collections.abc import Mapping
@@ -20,10 +21,10 @@ TWIN = "(o.writer_extract_id, o.writer_record_number) <> (o.extract_id, o.record
 """The condition of the index `send_twins`."""
 OVERWRITTEN = """x.state = 'superseded' AND x.twin
     AND (x.writer_extract_id, x.writer_record_number) = (x.extract_id, x.record_number)"""
-"""Rows `x` that found their record unchanged, and another body in it when they were planned."""
+"""SQL for rows `x` that found their record unchanged, but another body in it when planned."""
 WRITTEN_BEFORE = """(i.image::json ->> 'extract_id')::integer,
     (i.image::json ->> 'record_number')::bigint"""
-"""SQL for extract and record number of the row that had written what a before-image `i` shows."""
+"""SQL for the extract and record number of the row that wrote the content of before-image `i`."""
 
 _OF_OPERATION = "x.batch_id = %(batch)s AND x.operation = %(operation)s"
 _OWN = f"{_OF_OPERATION} AND x.state = 'unsent'"
@@ -34,12 +35,12 @@ _LATER = f"""(o.writer_extract_id, o.writer_record_number) =
     AND o.batch_id IN (SELECT id FROM batch WHERE state <> 'undone')"""
 """SQL for whether a later row `o` found the record of a row `x` unchanged."""
 _WRITER = "x.writer_"
-"""Before the names of the columns that say which row wrote the record of a row `x`."""
+"""Prefix of the columns that say which row wrote the record of a row `x`."""
 _WRITTEN_BY_HAND = "somebody has written what it says into the database, beside all batches"
 
 
 def same_stored(table: Table, row: str = "t") -> str:
-    """SQL for whether a row says of its record in every column what a staged row `s` says."""
+    """SQL for whether every column of a row has what a staged row `s` says of its record."""
     columns = map(quoted, stored_columns(table))
     return " AND ".join(f"{row}.{name} IS NOT DISTINCT FROM s.{name}" for name in columns)
 
@@ -47,10 +48,10 @@ def same_stored(table: Table, row: str = "t") -> str:
 def part_from_changed(
     connection: psycopg.Connection, table: Table, values: Mapping[str, object]
 ) -> None:
-    """Let planned rows follow those that say the same, and no other, inside the open transaction.
+    """Keep planned rows from following rows that say something else, inside the open transaction.
 
-    Without one a PUT is sent itself. Of a POST nobody knows whether the service has it: it is in
-    doubt.
+    Such a PUT is sent itself. Such a POST is in doubt, since nobody knows whether the service has
+    its content.
     """
     _find_writers(connection, table, values)
     operation = PUSHES[table.name]
@@ -62,14 +63,14 @@ def part_from_changed(
 
 
 def part_decided(connection: psycopg.Connection, table: Table, batch_id: int, number: int) -> None:
-    """The same of rows that a decision lets be sent again: without one they are."""
+    """The same for rows that a decision lets be sent again; these are sent, POSTs included."""
     which = f"{_OWN} AND {_FOLLOWER} AND x.decision_number = %(number)s"
     values = {"batch": batch_id, "operation": PUSHES[table.name].name, "number": number}
     _change(connection, table, "twin = FALSE", which, _WRITER, values)
 
 
 def supersede_changed(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
-    """End rows whose record says otherwise by now, as a later row has found it."""
+    """Mark rows as superseded if a later row has found other content in their record."""
     values = {"batch": batch_id, "operation": PUSHES[table.name].name}
     change = "state = 'superseded', changed_at = now()"
     _change(connection, table, change, f"{_OWN} AND {_LATER}", "o.", values, "send o,")
@@ -84,16 +85,16 @@ def _change(
     values: Mapping[str, object],
     others: str = "",
 ) -> None:
-    """Change rows `x` where another one, of `others`, says otherwise.
+    """Change rows `x` whose content differs from that of another row.
 
-    Its place is in the columns `other`.
+    `other` is the prefix of the columns with that row's place, `others` a FROM item for them.
     """
     asked = f"SELECT DISTINCT x.extract_id, {other}extract_id FROM {others} send x WHERE {which}"
     found = connection.execute(asked, values).fetchall()
     if not found:
         return
     mine, theirs = (list(set(extracts)) for extracts in zip(*found, strict=True))
-    # No statistics know the rows that were planned just now.
+    # There are no statistics for the rows that were planned just now.
     with nested_loops(connection, on=False):
         connection.execute(
             f"""UPDATE send x SET {change}
@@ -109,9 +110,9 @@ def _change(
 def _find_writers(
     connection: psycopg.Connection, table: Table, values: Mapping[str, object]
 ) -> None:
-    """Let rows follow the one that wrote their record, where it was changed only since.
+    """Let rows follow the writer of their record if it was changed only after they found it.
 
-    By the database alone a later batch seems to have overwritten it.
+    Planning had marked them superseded, as if a later batch had overwritten the record.
     """
     overwritten = f"{_OF_OPERATION} AND {OVERWRITTEN}"
     asked = f"SELECT FROM send x WHERE {overwritten} LIMIT 1"

@@ -1,9 +1,9 @@
-"""How many windows of POSTs were claimed, counted twice: in the database and in RECON_HOME.
+"""The number of windows of POSTs claimed, counted both in the database and in RECON_HOME.
 
-A run writes its marker once, so a copy of the database's disk that was made while it was sending
-knows the run and not its last rows. The database counts each window in the commit that claims it;
-the home counts it after that and before its first byte leaves. So the home is ahead of no database
-but one that was restored.
+A run writes its marker only once. So a copy of the database's disk made while it was sending knows
+the run but not its last rows. The database counts each window in the commit that claims it; the
+home counts it after that, before its first byte leaves. So the home is ahead of a database only if
+that one was restored.
 """
 
 import errno
@@ -19,11 +19,11 @@ from connectors.postgres.query import one_value
 
 _PREFIX, _SUFFIX = "push-", ".windows"
 _DIGITS = 20
-"""Of one width, so that a count is written over the one before in one piece."""
+"""Fixed width, so that a count overwrites the one before in one piece."""
 
 
 def count_window(connection: psycopg.Connection, operation: str) -> int:
-    """Count a window that is claimed, inside the open transaction; gives the new count."""
+    """Count a claimed window, inside the open transaction; gives the new count."""
     counted = connection.execute(
         "UPDATE push_lane SET windows = coalesce(windows, 0) + 1 WHERE operation = %s "
         "RETURNING windows",
@@ -33,9 +33,9 @@ def count_window(connection: psycopg.Connection, operation: str) -> int:
 
 
 def note_window(home: Path, operation: str, count: int) -> None:
-    """Write the count down at home before the first byte of the window leaves.
+    """Write the count to the home before the first byte of the window leaves.
 
-    What is there and greater stays: the database lacks windows, and the next gate has to see it.
+    A greater count stays: it shows the next gate that the database lacks windows.
     """
     path = home / f"{_PREFIX}{operation}{_SUFFIX}"
     try:
@@ -58,10 +58,10 @@ def note_window(home: Path, operation: str, count: int) -> None:
 
 
 def windows_at_home(home: Path) -> Mapping[str, int]:
-    """Operation -> windows that this home has counted; raises ValueError for what is unreadable.
+    """Windows that this home has counted, by operation; raises ValueError for an unreadable file.
 
-    Read before those of the database, which is never behind while a run is under way. An empty file
-    is one for which there was no room: nothing was sent behind it.
+    Read it before the database's counts, which are never behind during a run. A file is empty if
+    the disk was full when it was first written, so nothing was sent after that.
     """
     counts = {}
     for path in sorted(home.glob(f"{_PREFIX}*{_SUFFIX}")):
@@ -74,7 +74,7 @@ def windows_at_home(home: Path) -> Mapping[str, int]:
 
 
 def unreadable(path: Path, error: Exception) -> str:
-    """Why a file of the gate cannot be read, as a message says it."""
+    """Why a file of the gate cannot be read, in words for a message."""
     why = error.strerror if isinstance(error, OSError) else "it is not whole"
     return f"{path} cannot be read: {why}"
 
@@ -87,6 +87,6 @@ def knows_windows(connection: psycopg.Connection, at_home: Mapping[str, int]) ->
 
 
 def forget_windows(home: Path) -> None:
-    """Count from the database again, once somebody has said what became of the rows."""
+    """Restart the count from the database's, once somebody has said what became of the rows."""
     for path in home.glob(f"{_PREFIX}*{_SUFFIX}"):
         path.unlink(missing_ok=True)

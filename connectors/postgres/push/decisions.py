@@ -1,7 +1,7 @@
 """What people decide about sends that are not settled; a decision is no answer of the service.
 
-It may be taken back by another one, until the row is sent by it. What was answered, and what is
-known of the attempts, stays beside it; and where the row is sent again, in `earlier_send`. The rows
+Another decision may replace it until the row has been sent because of it. The answer, and what is
+known of the attempts, stay beside it; if the row is sent again, they move to `earlier_send`. Rows
 to decide about are listed page by page, each with its evidence.
 """
 
@@ -46,7 +46,7 @@ from schemas.guards.batch_states import RESOLVE
 from schemas.operations import BY_NAME
 
 MOST_NAMED = 1_000
-"""Rows of one decision that the audit trail names one by one; of the others each names it."""
+"""Rows of a decision that its event in the trail lists; further ones only refer to the event."""
 
 _OPEN = (SendState.IN_DOUBT, SendState.DIFFERS)
 _SETTLES: dict[SendDecision, tuple[SendState, ...]] = {
@@ -59,15 +59,15 @@ _TAKES_BACK: dict[SendDecision, tuple[SendState, ...]] = {
     SendDecision.RESEND: (SendState.ACKNOWLEDGED,),
     SendDecision.ABANDON: (SendState.ACKNOWLEDGED,),
 }
-"""States of rows that have to be named, or their state: all of an operation are others."""
+"""States that a decision covers only if the rows or the states are named, not by operation."""
 DECIDABLE = {one: (*_SETTLES[one], *_TAKES_BACK[one]) for one in SendDecision}
-"""The states from which each decision leads on, of rows that are `UNANSWERED`."""
+"""The states that each decision covers, for rows that are `UNANSWERED`."""
 UNANSWERED = f"(x.state <> 'acknowledged' OR x.decision = '{SendDecision.CONFIRM}')"
-"""SQL that leaves out what the service has answered: a decision may be taken back, that may not."""
+"""SQL that leaves out what the service acknowledged; only decisions may be taken back."""
 _MAY_BE_THERE = f"(x.state IN ({listed(_OPEN)}) OR x.carried_out IS NOT NULL)"
-"""SQL for what can be confirmed."""
+"""SQL for rows that may be confirmed."""
 _FORGETS = f"({SAYS} AND (%(to)s = '{SendState.UNSENT}' OR x.decision IS NOT NULL))"
-"""SQL for whether a decision goes over something that nothing else would tell any more."""
+"""SQL for whether a decision overwrites something that is recorded nowhere else."""
 _LEADS_TO = {
     SendDecision.CONFIRM: SendState.ACKNOWLEDGED,
     SendDecision.RESEND: SendState.UNSENT,
@@ -78,14 +78,13 @@ _LEADS_TO = {
 def decide(
     connection: psycopg.Connection, chosen: Selection, decision: SendDecision
 ) -> dict[str, Any]:
-    """Settle the chosen sends, inside the open transaction; returns what the audit trail keeps.
+    """Settle the chosen sends, inside the open transaction; gives the detail for the audit trail.
 
-    Only rows in a state the decision is for are changed. What was answered stays beside it, as
-    evidence of what the service said; of a row that is sent again, and of a decision before this
-    one, it is kept as an earlier send. Whose word the state is, `decision` and its number tell. A
-    POST that is sent again keeps its push key, a PUT has another. A row that was decided upon
-    follows no other row any more, but for a POST whose content another row is to send too: one of
-    them is enough.
+    Only rows in states that the decision covers are changed. The service's answer stays beside the
+    decision as evidence; if a row is sent again, or had a decision before, that is kept as an
+    earlier send. `decision` and its number tell whose word a state is. A POST that is sent again
+    keeps its push key, a PUT gets another. A row that was decided upon no longer follows another
+    row, except a POST whose content another row is to send too, since one of them is enough.
     """
     lock_sends(connection)
     leads_on = DECIDABLE if chosen.states or chosen.rows is not None else _SETTLES
@@ -141,7 +140,7 @@ def decide(
 
 
 def _table_of(operation: str, batch_id: int) -> Table:
-    """The record kind that an operation sends; raises BatchStateError where there is none."""
+    """The record kind that an operation sends; raises BatchStateError if there is none."""
     if operation not in BY_NAME:
         raise BatchStateError(
             f"Rows of batch {batch_id} are kept as sends of {operation}, an operation that no "
@@ -154,7 +153,7 @@ def _table_of(operation: str, batch_id: int) -> Table:
 def settled_by(
     connection: psycopg.Connection, chosen: Selection, decision: SendDecision, number: int
 ) -> set[tuple[int, int]]:
-    """Extract and record number of the chosen rows that are as a decision of a batch has it."""
+    """Extract and record number of the chosen rows that already are as the decision wants them."""
     where, values = where_chosen(chosen)
     rows = connection.execute(
         f"SELECT x.extract_id, x.record_number FROM send x WHERE {where} "
@@ -165,9 +164,9 @@ def settled_by(
 
 
 def followers(connection: psycopg.Connection, batch_id: int, number: int) -> list[int]:
-    """Other batches of which a row ended as one had whose confirmation a decision took back.
+    """Other batches with a row that ended like one whose confirmation a decision took back.
 
-    The event of the decision does not name them: who sees it may see nothing of these.
+    The decision's event does not name them, since its readers may not know of these batches.
     """
     rows = connection.execute(
         f"""SELECT DISTINCT x.batch_id FROM send o JOIN {FOLLOWERS}
@@ -179,7 +178,7 @@ def followers(connection: psycopg.Connection, batch_id: int, number: int) -> lis
 
 
 def _overwritten(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> int:
-    """How many rows of a decision to send them again a later batch has overwritten: none is."""
+    """How many rows of a decision to resend a later batch has overwritten; these are not sent."""
     table = _table_of(operation, batch_id)
     found = connection.execute(
         f"""SELECT count(*) FROM send x JOIN {staged_name(table)} s
@@ -198,9 +197,9 @@ def decided_by(
     tried: Mapping[int, dict[str, Any]],
     run: str | None,
 ) -> dict[str, Any] | None:
-    """What was decided about a batch by what was tried, or by a run; None: nothing was committed.
+    """What was committed about a batch by one of these events, or by a run; None if nothing was.
 
-    What is tried is given by its event.
+    `tried` maps each event to its detail.
     """
     event = committed(connection, batch_id, RESOLVE, tried)
     if event is not None:
@@ -213,11 +212,11 @@ _UNSETTLED = tuple(dict.fromkeys(state for states in DECIDABLE.values() for stat
 
 
 class SendPlace(NamedTuple):
-    """A send by what every role reads of it."""
+    """A send, as far as every role may read it."""
 
     operation: str
     number: int
-    """Its place in the order of the operation."""
+    """Its place in the push order of the operation."""
     extract_id: int
     record_number: int
     state: str
@@ -235,22 +234,22 @@ class SendPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SendToSettle:
-    """One row, with what is known of it."""
+    """A row to decide about, with what is known of it."""
 
     at: SendPlace
     row: Mapping[str, Any]
-    """As it was delivered, by `delivered_row`."""
+    """The row as it was delivered, from `delivered_row`."""
     sent: Sent | None
-    """What was sent and answered; None where the role may not read it.
+    """What was sent and answered.
 
-    So it is where the record kind of the row has that operation no more.
+    None if the role may not read it, or the row's record kind no longer has that operation.
     """
 
 
 def count_unsettled(connection: psycopg.Connection, batch_id: int) -> dict[tuple[str, str], int]:
-    """Operation and state -> rows that a decision can be taken about.
+    """How many rows a decision can be made about, by operation and state.
 
-    Behind all others those of an operation that no record kind has any more, to be looked at.
+    Operations that no record kind has any more come last, for people to look at.
     """
     rows = connection.execute(
         "SELECT operation, state, count(*) FROM send x WHERE batch_id = %s AND state = ANY(%s) "
@@ -277,7 +276,7 @@ def list_unsettled(
     after: int,
     most: int,
 ) -> list[SendToSettle]:
-    """The rows of an operation in a state, in push order, behind a number."""
+    """The rows of an operation in a state after a number, in push order, at most `most`."""
     with connection.cursor(row_factory=class_row(SendPlace)) as cursor:
         found = cursor.execute(
             "SELECT operation, number, extract_id, record_number, state, attempts, status, "
@@ -290,7 +289,7 @@ def list_unsettled(
     sent: list[Sent | None] = []
     if found and reads_staged(connection):
         sent = [*list_sends(connection, Selection(batch_id, operation, (state,), places))]
-    # An operation is that of one record kind, and was that of another: all are told of, or none.
+    # If the operation belongs to another record kind by now, none of these rows is listed.
     sent = sent or [None] * len(found)
     return [
         SendToSettle(at, delivered_row(connection, place) or {}, one)

@@ -1,7 +1,8 @@
-"""What sends had come to before they are sent again, and whose word the state of each is or was.
+"""Earlier states of sends, and whose decision each state is or was.
 
-Whatever lets a row be sent again forgets its answer, and a decision the one before it. So the same
-statements keep it first: pushes write nothing here, and a row that is sent once has none.
+Sending a row again overwrites its answer, and a decision overwrites the former one. So the
+statements that do this keep the earlier state first. Pushes write nothing here, and a row that was
+sent only once has no earlier state.
 """
 
 from datetime import datetime
@@ -14,9 +15,9 @@ from connectors.postgres.trail import read_detail
 from schemas.guards.batch_states import RESOLVE, UNDO
 
 NUMBER = "number"
-"""Of its detail: which decision of its batch it is."""
+"""Key in the detail of a decision's event: its number among those of the batch."""
 SAYS = "(x.attempts > 0 OR x.error_data IS NOT NULL OR x.decision IS NOT NULL)"
-"""SQL for whether something is known of a send `x` that could be forgotten."""
+"""SQL for whether anything is known of a send `x` that could be lost."""
 _KEPT = (
     "batch_id", "extract_id", "record_number", "state", "attempts", "status", "error_data", "echo",
     "service_id", "epoch", "changed_at", "carried_out", "decision", "decision_number",
@@ -24,9 +25,9 @@ _KEPT = (
 
 
 def keep_earlier(sends: str, ended_by: str, ended_number: str) -> str:
-    """SQL that keeps what some sends have come to; `sends` is a FROM with `x`, the others SQL.
+    """SQL that keeps the state of sends; `sends` is a FROM with `x`, the other arguments are SQL.
 
-    Whoever changes them counts it by `count_earlier`, in the same transaction.
+    The caller changes these sends in the same transaction and counts them by `count_earlier`.
     """
     return f"""INSERT INTO earlier_send ({", ".join(_KEPT)}, number, ended_by, ended_number)
         SELECT {", ".join(f"x.{name}" for name in _KEPT)}, coalesce(x.earlier, 0) + 1,
@@ -34,12 +35,12 @@ def keep_earlier(sends: str, ended_by: str, ended_number: str) -> str:
 
 
 def count_earlier(kept: str = SAYS) -> str:
-    """SQL of an UPDATE of sends `x` that counts one more earlier send where one was kept."""
+    """SQL for an UPDATE of sends `x` that counts one more earlier send if one was kept."""
     return f"earlier = CASE WHEN {kept} THEN coalesce(x.earlier, 0) + 1 ELSE x.earlier END"
 
 
 def next_decision(connection: psycopg.Connection, batch_id: int) -> int:
-    """Which decision of a batch the next one is; whoever takes it holds the batch."""
+    """The number of a batch's next decision; the caller must hold the batch."""
     asked = "SELECT count(*) + 1 FROM event WHERE batch_id = %s AND what = %s"
     return int(one_value(connection.execute(asked, [batch_id, RESOLVE])))
 
@@ -55,7 +56,7 @@ class WhoseWord(NamedTuple):
 
 
 class EarlierSend(NamedTuple):
-    """What a send had come to before, and what ended that."""
+    """An earlier state of a send, and what ended it."""
 
     state: str
     attempts: int
@@ -72,12 +73,12 @@ class EarlierSend(NamedTuple):
 
 
 def words_of(connection: psycopg.Connection, batch_id: int) -> dict[int, WhoseWord]:
-    """The decisions about sends of a batch by their number."""
+    """The decisions about a batch's sends, by number."""
     rows = connection.execute(
         'SELECT "by", at, reason, detail FROM event WHERE batch_id = %s AND what = %s ORDER BY id',
         [batch_id, RESOLVE],
     ).fetchall()
-    # An event that says another number than its place is of an earlier version, or says it wrongly.
+    # An event whose number is not its place is of an earlier version, or wrong.
     return {
         place: WhoseWord(by, at, reason)
         for place, (by, at, reason, detail) in enumerate(rows, 1)
@@ -96,7 +97,7 @@ def undone_by(connection: psycopg.Connection, batch_id: int) -> WhoseWord | None
 def earlier_of(
     connection: psycopg.Connection, extract_id: int, record_number: int
 ) -> list[EarlierSend]:
-    """What a send had come to before, in order."""
+    """The earlier states of a send, in order."""
     rows: list[tuple[Any, ...]] = connection.execute(
         f"SELECT {', '.join(EarlierSend._fields)} FROM earlier_send "
         "WHERE extract_id = %s AND record_number = %s ORDER BY number",

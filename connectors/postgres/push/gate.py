@@ -2,12 +2,11 @@
 
 A database that was restored, or that runs twice, has rows as unsent that the service may have. So
 every run that sends writes an epoch into the database before its first byte leaves, and a marker
-with the same token into RECON_HOME. The next one passes only where both still tell the same story:
-the database has the marker's token (it is not older than the home), no newer epoch of the home is
-there (the home is not older than the database), the epoch's row was written by this very database
-(a dump that is restored writes it again), it has claimed every window that the home has counted,
-and the marker is the file that was written, not a copy.
-Anything else holds pushes until somebody says from where to go on.
+with the same token into RECON_HOME. The next run passes only if both still agree: the database has
+the marker's token (it is not older than the home); it has no newer epoch of the home (the home is
+not older than the database); this very database wrote the epoch's row (restoring a dump writes it
+again); it has claimed every window that the home has counted; and the marker is the file that was
+written, not a copy. Otherwise pushes are held until somebody says from where to go on.
 """
 
 import json
@@ -40,9 +39,9 @@ from schemas.guards.push_gate import BIRTH
 MARKER = "push-marker.json"
 LOCK = ".push-marker.lock"
 LOOKS = 5
-"""A run writes its marker once: more than one between two looks is a home that is very busy."""
+"""How often to read the marker; if it differs each time, runs that pass are writing it."""
 HELD = "held"
-"""Home of an epoch that holds every home: one of them has found that the database is older."""
+"""Home in an epoch that holds all homes, because one of them found the database to be older."""
 _EPOCHS = "Writing down that rows are sent from here"
 IN_DOUBT, UNSENT = "in_doubt", "unsent"
 """What the rows are that a restored database has as unsent: possibly sent, or certainly not."""
@@ -50,7 +49,7 @@ IN_DOUBT, UNSENT = "in_doubt", "unsent"
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What the home has seen of the database last."""
+    """What the home last saw of the database."""
 
     number: int
     token: str
@@ -63,19 +62,19 @@ class _Epoch(NamedTuple):
     token: str
     home: str
     native: bool
-    """Whether this very database wrote the row: no dump, no copy, no other timeline."""
+    """Whether this very database wrote the row, not a dump, a copy or another timeline."""
     inode: str | None
-    """Of the marker, as it was sealed; None: the run died before it sent anything."""
+    """Inode of the marker when it was sealed; None if the run died before it sent anything."""
     changed_ns: int | None
 
     @property
     def sealed(self) -> bool:
-        """Whether rows may have been sent in it."""
+        """Whether rows may have been sent in this epoch."""
         return self.inode is not None
 
 
 class _Identity(NamedTuple):
-    """Which database this is, in values that a restored one does not share."""
+    """Which database this is, in values that a restored copy does not share."""
 
     system: str
     timeline: str
@@ -83,7 +82,7 @@ class _Identity(NamedTuple):
 
 
 class _Unreadable(NamedTuple):
-    """A marker that is there."""
+    """A marker that exists but cannot be read."""
 
     why: str
 
@@ -91,15 +90,15 @@ class _Unreadable(NamedTuple):
 class _Hold(NamedTuple):
     why: str
     database_is_older: bool = False
-    """Than this home, so that other homes have to be held as well."""
+    """Whether the database is older than this home, so that other homes must be held too."""
 
 
 def why_held(connection: psycopg.Connection, home: Path) -> str | None:
-    """Why nothing may be sent from this home to a service; None: nothing is in the way.
+    """Why nothing may be sent from this home to a service; None if nothing is in the way.
 
-    A run that passes the gate meanwhile writes the marker and the epochs one after the other: where
-    the marker has changed since, what was found is a mixture of both, and is looked for again. A
-    marker that is another one at every look is written by runs that pass: nothing is in their way.
+    A run passing the gate meanwhile writes epoch and marker one after the other. If the marker has
+    changed since it was read, the result may mix old and new, so it is determined again. A marker
+    that differs at every look is written by runs that pass, so nothing is in their way.
     """
     marker = _try_marker(home)
     for _ in range(LOOKS):
@@ -113,7 +112,7 @@ def why_held(connection: psycopg.Connection, home: Path) -> str | None:
 def _find_hold(
     connection: psycopg.Connection, home: Path, marker: Marker | _Unreadable | None
 ) -> _Hold | None:
-    """The first reason to hold: of this home, or else of another one."""
+    """The first reason to hold: one of this home, or else one of another."""
     try:
         windows = windows_at_home(home)
     except ValueError as problem:
@@ -182,7 +181,7 @@ def _hold_of_known_home(
 
 
 def held_text(why: str) -> str:
-    """The same for people, with what to do."""
+    """The reason to hold as a message, with what to do."""
     return (
         f"Pushes are held: {why}. Nothing is sent, because rows that are unsent here may be at the "
         "service already. See that no other copy of this database sends; then say from where to "
@@ -192,7 +191,7 @@ def held_text(why: str) -> str:
 
 
 def held_text_for_sender(connection: psycopg.Connection, home: Path) -> str | None:
-    """The same for whoever may send with this account; None: nothing is held, or others send."""
+    """The same if this account may send; None if it may not, or nothing is held."""
     may = one_value(connection.execute("SELECT has_table_privilege('push_seal', 'INSERT')"))
     why = why_held(connection, home) if may else None
     return held_text(why) if why else None
@@ -201,7 +200,7 @@ def held_text_for_sender(connection: psycopg.Connection, home: Path) -> str | No
 def pass_gate(connection: psycopg.Connection, home: Path, wait_seconds: float) -> None:
     """Begin an epoch before the first byte of a send; raises PushHeld.
 
-    Raises TurnNotGiven where another run of this home is at it for longer than `wait_seconds`.
+    Raises TurnNotGiven if another run of this home takes longer than `wait_seconds`.
     """
     with _alone(home, wait_seconds):
         hold = _find_hold(connection, home, _try_marker(home))
@@ -214,7 +213,7 @@ def pass_gate(connection: psycopg.Connection, home: Path, wait_seconds: float) -
 
 @contextmanager
 def going_on(connection: psycopg.Connection, home: Path, wait_seconds: float) -> Iterator[None]:
-    """Let this database and this home go on together, once the block has decided about rows."""
+    """Let this database and home send on together, once the block has decided about rows."""
     with _alone(home, wait_seconds):
         with connection.transaction():
             yield
@@ -223,13 +222,13 @@ def going_on(connection: psycopg.Connection, home: Path, wait_seconds: float) ->
 
 
 def note_birth(connection: psycopg.Connection) -> None:
-    """Write down which database has the first batch, inside the open transaction."""
+    """Record which database has the first batch, inside the open transaction."""
     if connection.execute("SELECT 1 FROM push_epoch LIMIT 1").fetchone() is None:
         _insert(connection, BIRTH, "")
 
 
 def _begin(connection: psycopg.Connection, home: Path) -> None:
-    """Epoch, marker, seal: a run that dies in between has sent nothing, and holds nobody."""
+    """Write epoch, marker and seal; a run that dies in between sent nothing and holds nobody."""
     before = _try_marker(home)
     owner = before.home if isinstance(before, Marker) else secrets.token_hex(16)
     with in_turn(connection, Held.EPOCH, _EPOCHS), connection.transaction():
@@ -246,7 +245,7 @@ def _begin(connection: psycopg.Connection, home: Path) -> None:
 
 
 def _hold_all(connection: psycopg.Connection) -> None:
-    """Hold the other homes too: what was sent from here may be unsent for them."""
+    """Hold the other homes too: they may have as unsent what was sent from here."""
     with in_turn(connection, Held.EPOCH, _EPOCHS), connection.transaction():
         newest, home = _newest(connection)
         if home != HELD:
@@ -254,7 +253,7 @@ def _hold_all(connection: psycopg.Connection) -> None:
 
 
 def _newest(connection: psycopg.Connection) -> tuple[int, str]:
-    """Number and home of the newest epoch; in turn, so that no other one is written meanwhile."""
+    """Number and home of the newest epoch; the caller has the turn, so no other is written."""
     row = connection.execute(
         "SELECT number, home FROM push_epoch ORDER BY number DESC LIMIT 1"
     ).fetchone()
@@ -272,7 +271,7 @@ def _insert(connection: psycopg.Connection, number: int, home: str) -> str:
 
 
 def _epochs(connection: psycopg.Connection, marker: Marker | None) -> Sequence[_Epoch]:
-    """The first one, the latest, the latest that was sealed, and from that of the marker on."""
+    """The first epoch, the latest, the latest sealed, and all from the marker's on."""
     with connection.cursor(row_factory=class_row(_Epoch)) as cursor:
         return cursor.execute(
             "SELECT p.number, p.token, p.home, (p.system, p.timeline, p.database_oid) = "
@@ -312,7 +311,7 @@ def _try_marker(home: Path) -> Marker | _Unreadable | None:
 
 
 def _write_marker(home: Path, number: int, token: str, owner: str) -> tuple[str, int]:
-    """Write the marker; gives its inode and the time of its last change, which no copy has."""
+    """Write the marker; gives its inode and change time, which no copy shares."""
     path, draft = home / MARKER, None
     try:
         descriptor, draft = tempfile.mkstemp(dir=home, prefix=f".{MARKER}-")
@@ -334,7 +333,7 @@ def _write_marker(home: Path, number: int, token: str, owner: str) -> tuple[str,
 
 
 def _is_original(path: Path, marker: Marker, epoch: _Epoch) -> bool:
-    """Whether the marker is the file that was written, and unchanged since it was sealed."""
+    """Whether the marker is the very file that was written, unchanged since it was sealed."""
     file = path.lstat()
     inode = str(file.st_ino)
     unchanged = (inode, file.st_ctime_ns) == (epoch.inode, epoch.changed_ns)
@@ -343,7 +342,7 @@ def _is_original(path: Path, marker: Marker, epoch: _Epoch) -> bool:
 
 @contextmanager
 def _alone(home: Path, wait_seconds: float) -> Iterator[None]:
-    """One run of a home at a time looks at its marker and writes it."""
+    """Let one run of a home at a time read and write its marker."""
     private_folder(home)
     with file_alone(home / LOCK, wait_seconds, "Beginning to send from here"):
         yield

@@ -1,7 +1,7 @@
 """The turn at an operation: one run at a time sends to it, and writes only while it has the turn.
 
-Whoever finds a row `sending` when nobody sends any more knows that it may have been carried out: a
-PUT is simply sent again, a POST is in doubt until somebody decides.
+A row found `sending` when no run sends any more may have been carried out. A PUT is then sent
+again, a POST is in doubt until somebody decides.
 """
 
 import json
@@ -28,7 +28,7 @@ log = logging.getLogger("recon.push")
 
 
 class CarriedOut(StrEnum):
-    """What is known of the attempts at a row, whatever its state says of the next one."""
+    """What is known of the attempts at a row, whatever its state says about the next one."""
 
     YES = "yes"
     MAYBE = "maybe"
@@ -36,15 +36,15 @@ class CarriedOut(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """One run's turn at one operation: a lease of its connection, and an epoch."""
+    """One run's turn at one operation: a lease of its connection, and the operation's epoch."""
 
     lease: Lease
     operation: Operation
     epoch: int
     held: bool
-    """Whether a run left POSTs in doubt and none went well since, so that the service is asked."""
+    """Whether a run left POSTs in doubt and none succeeded since, so the service is asked first."""
     repeatable: bool
-    """Whether the host knows by its key what it has done: it is sent what is in doubt."""
+    """Whether the host recognises a repeated POST by its key, so rows in doubt are sent again."""
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:
@@ -62,7 +62,7 @@ class Lane:
             yield connection
 
     def over(self, connection: psycopg.Connection) -> "Lane":
-        """The same turn over another connection: while nobody has taken it or the batch since."""
+        """The same turn over another connection, valid until the turn or the batch is taken."""
         return replace(self, lease=Lease(connection, self.lease.batch_id, self.lease.epoch))
 
 
@@ -70,10 +70,10 @@ class Lane:
 def hold_lane(
     lease: Lease, operation: Operation, *, wait_seconds: float, repeatable: bool = False
 ) -> Iterator[Lane]:
-    """Send to an operation alone; raises OperationBusy, naming who does, after the wait.
+    """Hold the turn at an operation; raises OperationBusy, naming its holder, after the wait.
 
-    What a run left `sending` when it died is settled first, whichever batch it was. `repeatable`:
-    the host lets POSTs in doubt be sent once more.
+    Rows that a run left `sending` when it died are settled first, of whichever batch. `repeatable`
+    says that the host lets POSTs in doubt be sent again.
     """
     connection, name = lease.connection, operation.name
     taken = take(connection, Held.PUSH, name)
@@ -90,17 +90,17 @@ def hold_lane(
     try:
         with lease.transaction():
             epoch, held = _take(lease, operation)
-        # What the session of the batch holds is renewed with the batch.
+        # The heartbeat of the batch renews all leases of its session, so this one too.
         yield Lane(lease, operation, epoch, held, repeatable)
     finally:
         let_go(connection, taken)
 
 
 def lock_sends(connection: psycopg.Connection) -> None:
-    """Decide what is to be sent alone, until the transaction ends; those who send go on meanwhile.
+    """Let one transaction at a time decide what is to be sent; runs that send go on meanwhile.
 
-    Whoever does looks for rows of the same content. Of what is not committed nobody knows, so two
-    at once would each let its own row be sent.
+    Each looks for rows of the same content and cannot see uncommitted ones, so two at once would
+    each let its own row be sent.
     """
     connection.execute("LOCK TABLE push_lane IN SHARE UPDATE EXCLUSIVE MODE")
 
@@ -137,8 +137,8 @@ def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:
 def _is_news(lease: Lease, operation: Operation) -> bool:
     """Whether another operation has left POSTs in doubt since the last run of this one.
 
-    An outage is the service's, so whatever is posted next would be lost as well. What went well
-    here since says that it is over; of an operation that loses every row it says nothing.
+    An outage is the service's, so the next POST here would be lost as well. A later success here
+    shows that it is over, even if the other operation still loses every row.
     """
     held = lease.connection.execute(
         """SELECT l.batch_id, l.operation FROM push_lane l JOIN batch b ON b.id = l.batch_id
@@ -146,7 +146,7 @@ def _is_news(lease: Lease, operation: Operation) -> bool:
         WHERE l.held AND l.operation <> %s""",
         [lease.batch_id, operation.name],
     ).fetchall()
-    # By transactions: a clock may have been set back meanwhile.
+    # Compared by transaction, since the clock may have been set back meanwhile.
     doubted_since = """SELECT FROM send x LEFT JOIN push_lane own ON own.operation = %s
         WHERE x.batch_id = %s AND x.operation = %s AND x.state = 'in_doubt'
             AND (own.xmin IS NULL OR age(x.xmin) < age(own.xmin)) LIMIT 1"""
@@ -163,16 +163,16 @@ def _set_held(connection: psycopg.Connection, operation: Operation, held: bool) 
 
 
 def keep_held(lane: Lane, held: bool) -> None:
-    """Write down, where it is news, whether the next run has to ask the service first."""
+    """Record, if it has changed, whether the next run has to ask the service first."""
     if held is not lane.held:
         _set_held(lane.lease.connection, lane.operation, held)
         lane.held = held
 
 
 def settle_unanswered(connection: psycopg.Connection, operation: Operation, batch_id: int) -> int:
-    """Settle the rows that a run was sending when it died; nobody may be sending them now.
+    """Settle the rows that a run was sending when it died; no other run may be sending them.
 
-    Gives the number of those that are in doubt.
+    Gives how many are in doubt.
     """
     values: dict[str, object] = {"batch": batch_id, "operation": operation.name}
     if operation.keyed:
@@ -189,9 +189,9 @@ def settle_unanswered(connection: psycopg.Connection, operation: Operation, batc
 
 
 def asking_columns(table: Table) -> str:
-    """SQL for the fields of an AskingRow, of the send `x`, its extract `e` and its batch `b`.
+    """SQL for the fields of an AskingRow, from send `x`, its extract `e` and its batch `b`.
 
-    A profile says of a secret constant only that there is one: each batch with one reads otherwise.
+    A profile shows only that a secret constant exists, so each batch with one counts as different.
     """
     reading = """md5(b.profile || CASE WHEN EXISTS
         (SELECT FROM secret_constant c WHERE c.batch_id = b.id)
@@ -201,7 +201,7 @@ def asking_columns(table: Table) -> str:
 
 
 def unanswered_error(operation: Operation, why: str = "") -> str:
-    """ErrorData of a row whose answer nobody has read, or of which something else leaves doubt."""
+    """ErrorData of a row whose answer nobody has read, or that is in doubt because of `why`."""
     message = REASONS["InDoubt"].message(value=why or operation.name)
     meta = {"stage": "push", "operation": operation.name}
     error = {"ErrorCode": "InDoubt", "FieldName": "", "Message": message, "Meta": meta}

@@ -1,9 +1,9 @@
 """What a batch has to send: one row of the table `send` for every clean row it applied.
 
 A row that changed the database is sent. A row that found its record unchanged is the twin of the
-row that wrote it: the service has that content already, or may have, or gets it from there. Only
-where none of that holds is the twin sent itself. What went to another service says nothing of this
-one: a PUT is sent, and a POST is in doubt, since it may be the same service by another name.
+row that wrote it: the service has that content already, may have it, or gets it from that row. The
+twin itself is sent only if none of this holds. Content sent to another service proves nothing for
+this one: a PUT is sent, and a POST is in doubt, since it may be the same service by another name.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from schemas.operations import PUSHES, Operation
 
 
 def plan_sends(lease: Lease, table: Table) -> int:
-    """Plan a record kind of the batch, inside the open transaction; planned once, it stays so."""
+    """Plan a record kind of the batch, inside the open transaction, unless that was done."""
     planned = lease.connection.execute(
         "SELECT FROM send WHERE batch_id = %s AND operation = %s LIMIT 1",
         [lease.batch_id, PUSHES[table.name].name],
@@ -37,15 +37,15 @@ def plan_sends(lease: Lease, table: Table) -> int:
 
 
 def plan_again(lease: Lease, table: Table) -> int:
-    """Plan once more what is planned of a batch that goes to another service now.
+    """Plan once more a batch that now goes to another service.
 
-    Of none of its rows anything is known but what others told, and that was of the former service.
+    The states of its rows came only from other rows, and concerned the former service.
     """
     return _planned(lease, table, _FORGET)
 
 
 def _planned(lease: Lease, table: Table, statement: str) -> int:
-    """Plan rows by a statement; they end as others that have sent their content, or are to."""
+    """Plan rows by a statement, and let them follow rows that send or have sent their content."""
     connection, operation = lease.connection, PUSHES[table.name]
     values = batch_span(connection, lease.batch_id) | {"operation": operation.name}
     lock_sends(connection)
@@ -62,10 +62,10 @@ def _planned(lease: Lease, table: Table, statement: str) -> int:
 
 
 def settle_duplicates(connection: psycopg.Connection, operation: Operation, batch_id: int) -> None:
-    """Let twins end as the row that sends their content did; those without such a row are sent.
+    """Let twins end as the row that sends their content did, and send those without such a row.
 
-    A POST whose content may be at the service is not sent again by a twin: it is in doubt too. A
-    PUT does no harm, so its twin waits for nobody.
+    If the content of a POST may be at the service, its twin is not sent but in doubt too. A
+    repeated PUT does no harm, so its twin does not wait.
     """
     lock_sends(connection)
     supersede_changed(connection, operation.table, batch_id)
@@ -82,7 +82,7 @@ def settle_duplicates(connection: psycopg.Connection, operation: Operation, batc
 
 def _plan(table: Table) -> str:
     rows = f"FROM {staged_name(table)} s {outcome_joins(table)}"
-    # An unchanged row whose record has changed since says nothing about the service any more.
+    # An unchanged row whose record has changed since tells nothing about the service.
     return f"""
         INSERT INTO send (batch_id, extract_id, record_number, operation, number, state, twin,
             writer_extract_id, writer_record_number, attempts, epoch, changed_at)
@@ -104,16 +104,16 @@ def _plan(table: Table) -> str:
 
 CURRENT = """(t.extract_id, t.record_number) IS NOT DISTINCT FROM
     (x.writer_extract_id, x.writer_record_number)"""
-"""SQL for whether the target's row `t` says what a row `x` is to send: no later batch wrote it."""
+"""SQL for whether target row `t` has the content of row `x`, since no later batch wrote it."""
 TO_SEND = "(x.state = 'unsent' OR %(repeatable)s AND x.state = 'in_doubt' AND x.own_key)"
-"""SQL for whether a row `x` may be sent, as it is; `repeatable`: the host lets POSTs in doubt be.
+"""SQL for whether a row `x` may be sent; `repeatable` says that the host accepts POSTs in doubt.
 
-What is in doubt stays so until it is claimed: a run that ends before it has proved nothing. Only
-what never left but alone is sent again: of a batch the host knows one key for all its rows.
+A row in doubt stays so until it is claimed, since a run that ends before has proved nothing. Only
+rows that were never sent in a batch are repeated, because the host knows one key for a whole batch.
 """
 WAITS = f"(x.state = 'sending' OR {TO_SEND})"
-"""SQL for whether a row `x` is to be sent, or is with a run that may have died with it."""
-# The batch that wrote a record may be pushed after the one that delivered it once more.
+"""SQL for whether a row `x` is to be sent, or is being sent by a run that may have died."""
+# The batch that wrote a record may be pushed after the batch that repeated it.
 _MARK_SENT_BY_TWINS = f"""UPDATE send x SET twin = TRUE FROM send o
     WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state = 'unsent'
         AND o.writer_extract_id = x.extract_id AND o.writer_record_number = x.record_number
@@ -129,9 +129,9 @@ _FORGET = """UPDATE send x SET state = 'unsent', attempts = 0, changed_at = now(
 def _note_doubts(
     connection: psycopg.Connection, table: Table, values: Mapping[str, object]
 ) -> None:
-    """Note POSTs of a record of which an earlier one is in doubt: the service may have both.
+    """Note POSTs whose record has an earlier POST in doubt: the service may have both.
 
-    What was noted of the former service goes.
+    Notes about the former service are removed.
     """
     connection.execute(
         "DELETE FROM note WHERE batch_id = %(batch)s AND record = %(record)s AND code = 'InDoubt'",
@@ -170,9 +170,9 @@ _SAME = tuple(
     f"{same} AND NOT o.twin AND (o.extract_id, o.record_number) <> (x.extract_id, x.record_number)"
     for same in (_WRITER, _TWINS)
 )
-"""Conditions of a row `o` that sends the content of another row `x`; each uses an index."""
+"""Conditions for a row `o` that itself sends the content of another row `x`; each has an index."""
 ALONE = " AND ".join(f"NOT EXISTS (SELECT FROM send o WHERE {same})" for same in _SAME)
-"""SQL that keeps the rows `x` whose content no other row sends for itself."""
+"""SQL for rows `x` whose content no other row sends itself."""
 
 
 _LEFT_ALONE = " AND ".join(
@@ -180,28 +180,28 @@ _LEFT_ALONE = " AND ".join(
 )
 FOLLOWS = f"""x.twin AND (x.state NOT IN ('acknowledged', 'superseded')
     OR x.state = 'acknowledged' AND x.follows AND {_LEFT_ALONE})"""
-"""SQL for whether a row `x` is to end as another one does.
+"""SQL for whether a row `x` is to end as another row does.
 
-One that is acknowledged was so because another was: where somebody had confirmed that one and has
-taken it back since, this one ends as it then does.
+An acknowledged row does so if it was acknowledged only because another row was confirmed, and
+that confirmation has been taken back.
 """
 _ALIKE = f"""send x ON x.writer_extract_id = o.writer_extract_id
     AND x.writer_record_number = o.writer_record_number AND {TWIN.replace("o.", "x.")}"""
 _FORMERLY = f"x.state = 'acknowledged' AND {FOLLOWS}"
 _BY_ANOTHER = "x.twin AND x.state IN ('in_doubt', 'differs', 'abandoned')"
-"""SQL for rows `x` that nobody answered, and that are to end as another one does by and by."""
+"""SQL for rows `x` without an answer of their own that are to end as another row does."""
 FOLLOWERS = f"{_ALIKE} AND ({_FORMERLY} OR {_BY_ANOTHER} AND x.follows AND x.state <> o.state)"
 """SQL to join rows `x` that ended as a row `o` of their content had, and are to end again."""
 _WAITING = f"x.batch_id = %(batch)s AND x.operation = %(operation)s AND {FOLLOWS}"
 
 _KEYED = ("acknowledged",)
 _POSTED = ("acknowledged", "in_doubt", "differs", "abandoned", "unsent", "sending")
-"""States of another row that a twin takes over, the first one that is found."""
+"""States of another row that a twin takes over, by preference."""
 _KEYED_NAMES = tuple(one.name for one in PUSHES.values() if one.keyed)
 
 
 def _others(which: str) -> str:
-    """SQL for the other sends of the content of some rows `x`, whichever service they go to."""
+    """SQL for the other sends of the content of rows `x`, to whichever service they go."""
     return " UNION ALL ".join(
         f"""SELECT x.extract_id, x.record_number, x.operation, x.number, o.error_data,
             o.state, b.service,
@@ -217,7 +217,7 @@ def _others(which: str) -> str:
 
 
 def sent_by_another(which: str) -> str:
-    """SQL for those POSTs among some rows `x` whose content another row sends, or has sent.
+    """SQL for the POSTs among rows `x` whose content another row sends, or has sent.
 
     Gives extract and record number.
     """
@@ -239,10 +239,11 @@ LEFT_BEHIND = f"""SELECT x.batch_id FROM earlier_send e
     SELECT x.batch_id FROM send x LEFT JOIN ({_OTHERS_NOW}) now USING (extract_id, record_number)
     WHERE {_BY_ANOTHER} AND (now.state IS NOT NULL OR x.follows)
         AND coalesce(now.state, 'refused') NOT IN (x.state, 'unsent', 'sending')"""
-"""SQL for the batches with a row that followed another one which has come to another end since.
+"""SQL for the batches with a row that followed another row whose end has changed since.
 
-Those that were acknowledged are found from the confirmation that was taken back: next to none is,
-and they are as many as rows that came twice. What the other one is to be sent by is waited for.
+Acknowledged rows are found from confirmations taken back: there are hardly any of these, but as
+many acknowledged rows as rows delivered twice. If the other row is yet to be sent, its end is
+awaited.
 """
 
 _OTHERS = _others(_WAITING)
@@ -251,12 +252,12 @@ _KNOWN = f"""
         CASE WHEN here THEN o.error_data ELSE {elsewhere("o.service")} END AS error_data
     FROM ({_OTHERS}) o
     WHERE tells AND (here OR o.state IN ({listed(AT_SERVICE)}))"""
-"""What the others say of this batch's service."""
+"""SQL for what the other rows tell about this batch's service."""
 
 _UNKNOWN = f"NOT EXISTS (SELECT 1 FROM ({_KNOWN}) o WHERE o.number = x.number)"
 _KEEP_OWN = f"""UPDATE send x SET twin = FALSE
     WHERE {_WAITING} AND x.state <> 'unsent' AND x.follows IS NOT TRUE AND {_UNKNOWN}"""
-"""What no other row has told is the twin's own: by a restore, or sent before an undo."""
+"""SQL for twins whose end no other row tells: it is their own, by a restore or before an undo."""
 
 
 def _settle(known: tuple[str, ...]) -> str:

@@ -1,8 +1,8 @@
 """What an undo lets be sent again: rows that own their records once more.
 
-The service may hold what they said, or a newer body: that of the undone batch, or of one that wrote
-over it and was undone before. Whichever row sent that, the next push brings the service back: every
-row that sends the content anew, since what one of them sent another service does not have.
+The service may hold their content or a newer body: that of the undone batch, or of a batch that
+overwrote it and was undone before. Whichever row sent it, the next push restores the service. It
+sends every row that sends the content itself, since each may go to another service.
 """
 
 import psycopg
@@ -22,7 +22,7 @@ from schemas.operations import PUSHES
 
 
 def may_reopen(connection: psycopg.Connection, table: Table, batch_id: int) -> list[int]:
-    """The batches of which the undo of a batch may let rows be sent again."""
+    """The batches with rows that the undo of a batch may let be sent again."""
     rows = _ask(connection, table, batch_id, "SELECT DISTINCT batch_id FROM owner ORDER BY 1")
     return [batch for (batch,) in rows]
 
@@ -30,14 +30,14 @@ def may_reopen(connection: psycopg.Connection, table: Table, batch_id: int) -> l
 def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
     """Let the rows that own their records again after an undo be sent again.
 
-    A PUT is, where a newer body was sent. A POST that was carried out stays so: another one would
-    be another effect. One that a restored database has as superseded is in doubt: the same undo may
-    have let it be sent after the backup was made. A row that waits is touched, so that a push that
-    took it for an older body meanwhile finds it changed. Whatever their state, a PUT of them is
-    another effect from now on. What each had come to is kept.
+    A PUT is sent again if a newer body was sent. A POST that was carried out stays so, since
+    another would be a second effect. A POST that a restored database has as superseded is in doubt:
+    the same undo may have let it be sent after the backup. A waiting row gets a new `changed_at`,
+    so that a push that just took it for an older body notices. Whatever its state, a PUT counts as
+    a new effect from now on. The earlier state of each row is kept.
     """
     lock_sends(connection)
-    # Looked for again: sends may have ended since they were looked at without the lock.
+    # Asked again under the lock, since sends may have ended meanwhile.
     _ask(
         connection,
         table,
@@ -50,9 +50,9 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
     these = "(x.extract_id, x.record_number) = (o.extract_id, o.record_number)"
     waits = "x.state IN ('unsent', 'superseded')"
     is_unsent = f"({waits} {carried_out if keyed else ''})"
-    # The key of a PUT is forgotten with its number, whatever its state.
+    # A PUT gets a new epoch, and with it a new key, whatever its state.
     other = "TRUE" if keyed else is_unsent
-    # Those who send go on meanwhile: what is kept has to be what is changed.
+    # Runs go on sending, so lock the rows: what is kept must be what is changed.
     connection.execute(f"SELECT FROM send x JOIN sends_reopened o ON {these} FOR UPDATE OF x")
     kept = f"FROM send x WHERE {SAYS} AND EXISTS (SELECT FROM sends_reopened o WHERE {these})"
     connection.execute(keep_earlier(f"{kept} AND {other}", f"'{UNDO}'", "%s"), [batch_id])
@@ -61,7 +61,7 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
             {count_earlier()}
         FROM sends_reopened o WHERE {these} AND {other}"""
     )
-    # What another row said of a body that was overwritten since says nothing any more.
+    # What another row told about a body that was overwritten since no longer counts.
     doubted = "FALSE" if keyed else "(o.maybe_sent AND x.state = 'superseded')"
     connection.execute(
         f"""UPDATE send x SET state = CASE WHEN {doubted} THEN 'in_doubt' ELSE 'unsent' END,
@@ -80,13 +80,13 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
 def _ask(
     connection: psycopg.Connection, table: Table, batch_id: int, what: str, *, into: str = ""
 ) -> psycopg.Cursor:
-    """Ask about `owner`, inside the open transaction."""
+    """Run a query about `owner`, inside the open transaction."""
     operation = PUSHES[table.name].name
     values = batch_span(connection, batch_id) | {"operation": operation, "in_doubt": IN_DOUBT}
     overwritten = connection.execute(
         f"SELECT FROM send x WHERE x.operation = %(operation)s AND {OVERWRITTEN} LIMIT 1", values
     ).fetchone()
-    # No statistics tell how many they are; taken for one, each would be looked for in all rows.
+    # Without statistics the planner expects one such row, and would search all rows for each.
     with nested_loops(connection, on=overwritten is None):
         return connection.execute(f"{into} {_owners(table)} {what}", values)
 
@@ -94,11 +94,11 @@ def _ask(
 def _owners(table: Table) -> str:
     """SQL for `owner`: the sends that own their records again, and whether a newer body was sent.
 
-    They are those of the row that wrote the record, and of any other that sends its content: where
-    that is a POST, only while the writer was never planned. What was overwritten before it was
-    planned has no writer by name; it is found by what it says. A newer body counts where it went to
-    the same service, and where a restored database cannot know whether it was sent. So does it not
-    know whether they were sent themselves (`maybe_sent`).
+    They are the send of the row that wrote the record, and every other that sends its content; if
+    that is a POST, only if the writer was never planned. A row whose record was overwritten before
+    it was planned names no writer, which is found by its content. A newer body counts if it went to
+    the same service, or if a restored database cannot know whether it was sent. `maybe_sent` says
+    that it cannot know this of the rows themselves.
     """
     keyed = PUSHES[table.name].keyed
     unplanned = """AND NOT EXISTS (SELECT FROM send own

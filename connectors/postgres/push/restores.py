@@ -1,8 +1,8 @@
-"""What was said of a restored database: which of its unsent rows the service may have already.
+"""What was declared about a restored database: which unsent rows the service may already have.
 
 A POST that is unsent in a restored database may have been sent after the backup was made. So may
-the rows of a delivery that the restored database does not know: its content lies in the archive, or
-is listed there as removed.
+rows of a delivery that the restored database does not know: its content is in the archive, or is
+listed there as removed.
 """
 
 import hashlib
@@ -33,18 +33,18 @@ _POSTS = tuple(one for one in PUSHES.values() if not one.keyed)
 @dataclass(frozen=True, slots=True)
 class Restore:
     unsent: str
-    """`in_doubt` or `unsent`: what rows are that the database has as unsent."""
+    """`in_doubt` or `unsent`: what the rows are that the database has as unsent."""
     by: str | None
     reason: str
     lost: Collection[str] = ()
-    """Hashes of contents that the archive has, or had, and the database does not know."""
+    """Hashes of contents that the archive has or had, and that the database does not know."""
 
 
 def declare(connection: psycopg.Connection, restore: Restore) -> Mapping[str, int]:
-    """Write it down, inside the open transaction; gives rows put in doubt by operation.
+    """Record the declaration, inside the open transaction; gives rows put in doubt by operation.
 
-    Every POST that is unsent was so in the backup, or is to be sent as somebody decided there:
-    whichever clock says when. What is planned behind this one, `doubt_planned` looks at.
+    Every unsent POST was unsent in the backup, or is to be sent by a decision made there, whatever
+    the clock says. Rows planned after this are handled by `doubt_planned`.
     """
     lock_sends(connection)
     last_batch = one_value(connection.execute("SELECT coalesce(max(id), 0) FROM batch"))
@@ -67,13 +67,13 @@ def declare(connection: psycopg.Connection, restore: Restore) -> Mapping[str, in
 def doubt_planned(
     connection: psycopg.Connection, batch_id: int, planned: Iterable[Operation]
 ) -> None:
-    """Put POSTs in doubt that a restore casts doubt on, of operations of a batch planned just now.
+    """Put POSTs of a batch just planned in doubt if a restore casts doubt on them.
 
-    Covered are the contents of batches there were at the declaration, whichever batch delivers them
-    now, and those that the archive had and the database did not. So are rows that say once more
-    what such a row says, where no other row can tell whether it was sent: it sends it itself, or it
-    was never planned before its batch was undone. A row that was planned before has been looked at,
-    and may have been resolved since.
+    These are rows with contents of batches that existed at the declaration, whichever batch
+    delivers them now, and with contents that the archive had and the database did not. They are
+    also rows that repeat such a row, if no other row can tell whether that was sent: either no
+    other row sends it, or its batch was undone before it was planned. Rows planned earlier were
+    looked at then, and may have been resolved since.
     """
     posts = [one for one in planned if not one.keyed]
     for rows in (_DELIVERED, _REPEATED):
@@ -84,13 +84,13 @@ def doubt_planned(
         values = batch_span(connection, batch_id) | {"operation": operation.name}
         found = connection.execute(_NEVER_PLANNED, values | {"in_doubt": IN_DOUBT}).fetchall()
         if undone := [extract_id for (extract_id,) in found]:
-            # As for what was sent before: no statistics know the rows that were planned just now.
+            # No statistics exist for the rows planned just now, as in `mark_sent_before`.
             with nested_loops(connection, on=False):
                 _put(connection, [operation], _same_as_undone(operation), undone=undone, **values)
 
 
 def _same_as_undone(operation: Operation) -> str:
-    """SQL for the planned rows that say what a row of some extracts `undone` said."""
+    """SQL for planned rows with the content of a row of the extracts `undone`."""
     table = operation.table
     return f"""x.batch_id = %(batch)s AND (x.extract_id, x.record_number) IN (
         SELECT s.extract_id, s.record_number FROM {staged_name(table)} s
@@ -114,13 +114,13 @@ _NEVER_PLANNED = f"""SELECT DISTINCT d.id FROM ({DOUBTFUL}) d JOIN extract e ON 
     JOIN batch b ON b.id = e.batch_id AND b.state = 'undone'
     WHERE NOT EXISTS (SELECT FROM send o WHERE o.batch_id = b.id AND o.operation = %(operation)s)
     ORDER BY 1"""
-"""Extracts that a restore casts doubt on, of batches that were undone before they were planned."""
+"""SQL for such extracts of batches that were undone before they were planned."""
 
 
 def _put(
     connection: psycopg.Connection, posts: Iterable[Operation], doubted: str, **values: object
 ) -> Mapping[str, int]:
-    """Put rows in doubt that are unsent; gives how many of each operation."""
+    """Put unsent rows in doubt; gives how many by operation."""
     unsent = f"x.operation = %(operation)s AND x.state = 'unsent' AND {doubted}"
     kept = keep_earlier(f"FROM send x WHERE {SAYS} AND {unsent}", f"'{RESTORED}'", "NULL")
     done = {

@@ -1,4 +1,4 @@
-"""Sends as people ask for them: which batches wait, and what became of rows."""
+"""Sends as people ask about them: which batches wait, and what became of rows."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _OF_BATCH = f"FROM send x WHERE x.batch_id = b.id AND {WAITS}"
 
 
 class SendState(StrEnum):
-    """Where one row is on its way to the service, in the order reports show them."""
+    """State of a row on its way to the service, in the order of reports."""
 
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
@@ -42,11 +42,11 @@ class SendState(StrEnum):
 
 
 SETTLED = frozenset({SendState.ACKNOWLEDGED, SendState.SUPERSEDED})
-"""States of rows for which nothing is left to do, whichever row brought them there."""
+"""States in which nothing is left to do, whichever row brought it about."""
 
 
 class SendDecision(StrEnum):
-    """What an operator says of rows that are not settled."""
+    """What an operator decides about rows that are not settled."""
 
     CONFIRM = "confirm"
     RESEND = "resend"
@@ -55,17 +55,17 @@ class SendDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which sends of a batch are meant; what is None does not narrow it."""
+    """Which sends of a batch are meant; None, or no states, means any."""
 
     batch_id: int
     operation: str | None = None
     states: tuple[str, ...] = ()
     rows: tuple[tuple[int, int], ...] | None = None
-    """Extract and record number of each."""
+    """Extract and record number of each row."""
 
 
 def errors_in(error_data: str | None) -> list[dict[str, Any]]:
-    """What stands in ErrorData; nothing where there is none."""
+    """The errors in ErrorData; empty if there is none."""
     found: list[dict[str, Any]] = json.loads(error_data or "[]")
     return found
 
@@ -88,13 +88,13 @@ class Sent(NamedTuple):
     error_data: str | None
     decision: str | None
     decided: WhoseWord | None
-    """Whose word the decision is; None: nobody's, or an earlier version kept it."""
+    """Who decided and why; None if nobody did, or an earlier version kept no note of it."""
     earlier: tuple["SentBefore", ...]
-    """What it had come to before, in order."""
+    """Its earlier states, in order."""
 
 
 class SentBefore(NamedTuple):
-    """What a send had come to before it was to be sent again, or was decided otherwise."""
+    """An earlier state of a send, before it was to be sent again or was decided otherwise."""
 
     state: str
     attempts: int
@@ -109,13 +109,13 @@ class SentBefore(NamedTuple):
     ended_by: str
     """The decision that ended it, `undo` or `restored`."""
     undone: int | None
-    """The batch that was undone, where it may be named."""
+    """The batch that was undone; None if none was, or it may not be named."""
     ended: WhoseWord | None
-    """Whose word that was; None also of a batch that may not be named."""
+    """Who ended it and why; None also if the undone batch may not be named."""
 
     @property
     def ended_in_words(self) -> str:
-        """What ended it."""
+        """What ended it, in words."""
         if self.ended_by != UNDO:
             return self.ended_by
         return f"undo of {OF_OTHERS if self.undone is None else f'batch {self.undone}'}"
@@ -128,10 +128,10 @@ class SentBefore(NamedTuple):
 def waiting_batches(
     connection: psycopg.Connection, service: str | None, *, repeatable: bool = False
 ) -> list[int]:
-    """The batches that have something to push, those first that were not tried for longest.
+    """The batches that have something to push, least recently tried first.
 
-    So whoever takes the first few each time comes to all of them. Those that go to another service
-    than this one are last. `repeatable`: the host lets POSTs in doubt be sent once more.
+    So a caller that takes the first few each time comes to all of them. Batches that go to another
+    service are last. `repeatable` says that the host lets POSTs in doubt be sent again.
     """
     rows = connection.execute(
         f"""SELECT b.id FROM batch b WHERE b.service IS NOT NULL
@@ -147,7 +147,7 @@ def waiting_batches(
 def is_unsettled(connection: psycopg.Connection, batch_id: int, *, repeatable: bool) -> bool:
     """Whether a push could change anything of a batch: rows to send, or to follow another row.
 
-    `repeatable`: the host lets POSTs in doubt be sent once more.
+    `repeatable` says that the host lets POSTs in doubt be sent again.
     """
     found = connection.execute(
         f"SELECT 1 FROM send x WHERE batch_id = %(batch)s AND ({WAITS} OR {FOLLOWS}) LIMIT 1",
@@ -157,13 +157,13 @@ def is_unsettled(connection: psycopg.Connection, batch_id: int, *, repeatable: b
 
 
 def is_bound_to_service(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether the service of a batch has a row of it, or may have or has judged one."""
+    """Whether a batch's service has one of its rows, may have one, or has judged one."""
     asked = f"SELECT {is_bound('b.id')} FROM batch b WHERE b.id = %s"
     return bool(one_value(connection.execute(asked, [batch_id])))
 
 
 def row_name(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> str:
-    """How `recon resolve` names the row of a send."""
+    """The name of a send's row, as `recon resolve` takes it."""
     row = connection.execute(
         "SELECT e.name, x.record_number FROM send x JOIN extract e ON e.id = x.extract_id "
         "WHERE x.batch_id = %s AND x.operation = %s AND x.number = %s",
@@ -174,7 +174,7 @@ def row_name(connection: psycopg.Connection, batch_id: int, operation: str, numb
 
 
 def count_states(connection: psycopg.Connection, batch_id: int) -> dict[str, dict[str, int]]:
-    """Operation -> state -> rows of a batch."""
+    """How many rows of a batch there are by operation and state."""
     counts: dict[str, dict[str, int]] = {}
     for operation, state, rows in connection.execute(
         "SELECT operation, state, count(*) FROM send WHERE batch_id = %s "
@@ -186,9 +186,9 @@ def count_states(connection: psycopg.Connection, batch_id: int) -> dict[str, dic
 
 
 def count_left_over(connection: psycopg.Connection, batch_id: int) -> dict[str, dict[str, int]]:
-    """The same of operations that the record kind of their rows has no more.
+    """The same for operations that the record kind of the rows no longer has.
 
-    There may be none of that name, or it is another kind's, of which the batch has no rows.
+    Such an operation is gone, or belongs to another kind now, of which the batch has no rows.
     """
     values = batch_span(connection, batch_id)
     return {
@@ -204,7 +204,7 @@ def count_left_over(connection: psycopg.Connection, batch_id: int) -> dict[str, 
 
 
 def batches_with_sends(connection: psycopg.Connection, batches: Sequence[int]) -> set[int]:
-    """Those of some batches of which a row was sent to a service, or is to be."""
+    """Those of these batches with a row that was or is to be sent to a service."""
     found = connection.execute(
         "SELECT id FROM unnest(%s::int[]) AS id "
         "WHERE EXISTS (SELECT FROM send WHERE batch_id = id)",
@@ -214,11 +214,11 @@ def batches_with_sends(connection: psycopg.Connection, batches: Sequence[int]) -
 
 
 def left_at_service(connection: psycopg.Connection, batch_id: int) -> dict[str, int]:
-    """Operation -> rows of a batch that the service has, or may have."""
+    """How many rows of a batch the service has or may have, by operation."""
     rows = connection.execute(
         "SELECT operation, count(*) FROM send WHERE batch_id = %s AND (carried_out IS NOT NULL "
         "OR state IN ('in_doubt', 'sending') "
-        # What an earlier version sent has no word about its attempts.
+        # An earlier version did not record whether attempts were carried out.
         "OR attempts > 0 AND state IN ('acknowledged', 'differs') "
         "OR state = 'abandoned' AND (status BETWEEN 200 AND 299 OR echo IS NOT NULL)) "
         'GROUP BY 1 ORDER BY operation COLLATE "C"',
@@ -228,7 +228,7 @@ def left_at_service(connection: psycopg.Connection, batch_id: int) -> dict[str, 
 
 
 def recount_sends(connection: psycopg.Connection, table: Table, batch_id: int) -> Iterator[Sum]:
-    """What the rows of a batch add up to by their state at the service, row by row."""
+    """Totals of a batch's rows by their state at the service, from the staged rows."""
     currency = f"coalesce({quoted(table.currency)}::text, '')" if table.currency else "''"
     sums = "".join(f", coalesce(sum({quoted(name)}), 0)" for name in table.amounts)
     rows = connection.execute(
@@ -246,7 +246,7 @@ def recount_sends(connection: psycopg.Connection, table: Table, batch_id: int) -
 
 
 class SendRefusal(NamedTuple):
-    """One reason why rows of a record kind are not settled at the service, with the first row."""
+    """A reason why rows of a record kind are not settled at the service, with the first row."""
 
     state: str
     code: str
@@ -260,7 +260,7 @@ class SendRefusal(NamedTuple):
 
 
 def refusals(connection: psycopg.Connection, table: Table, batch_id: int) -> list[SendRefusal]:
-    """What the service had against the rows of a batch, most frequent first."""
+    """The service's reasons against the rows of a batch, most frequent first."""
     with connection.cursor(row_factory=class_row(SendRefusal)) as cursor:
         return cursor.execute(
             f"""WITH reasons AS (
@@ -356,7 +356,7 @@ def _list(
 
 
 def _hidden(table: Table, state: str) -> Sequence[str]:
-    """The fields that are not shown of a record: beside a reason, all that may hold a secret."""
+    """The fields hidden when a record is shown: beside an error, all if any may hold a secret."""
     return table.columns if table.unquotable and state in SEND_ERRORS else table.secrets
 
 
@@ -389,7 +389,7 @@ def _sent_before(
 
 
 def where_chosen(chosen: Selection) -> tuple[str, dict[str, object]]:
-    """SQL that keeps the chosen sends `x`, and its parameters."""
+    """SQL for the chosen sends `x`, and its parameters."""
     parts = ["x.batch_id = %(chosen_batch)s"]
     values: dict[str, object] = {"chosen_batch": chosen.batch_id}
     if chosen.operation is not None:

@@ -19,12 +19,12 @@ from schemas.reasons import REASONS
 AT_SERVICE = ("acknowledged", "in_doubt", "differs", "sending")
 """States of a row that its service has, or may have."""
 _SENT_BEFORE = ("acknowledged", "in_doubt", "differs", "sending", "abandoned")
-"""States of a row that is not to be sent again by itself. Nobody sends any more what is `sending`
-in a batch that was undone: its run has died, and whoever has the next turn finds it in doubt."""
+"""States of a row that is not sent again automatically. In an undone batch, nobody sends a row that
+is `sending` any more: its run has died, and the next holder of the turn puts it in doubt."""
 
 
 def elsewhere(service: str) -> str:
-    """SQL for the ErrorData of a row whose content went to another service, which is a column."""
+    """SQL for the ErrorData of a row whose content went to another service, given as a column."""
     before, after = REASONS["InDoubt"].message(value="it was sent to \0").split("\0")
     return f"""json_build_array(json_build_object('ErrorCode', 'InDoubt', 'FieldName', '',
         'Message', '{before}' || {service} || '{after}', 'Meta', json_build_object('stage', 'push',
@@ -38,13 +38,13 @@ def in_order(states: tuple[str, ...], name: str) -> str:
 def mark_sent_before(
     connection: psycopg.Connection, table: Table, values: Mapping[str, object]
 ) -> None:
-    """Let POSTs end as those of the same records that a batch sent which was undone.
+    """Let POSTs end as POSTs of the same records in batches that were undone.
 
-    The same record says the same in every column, whatever file and row it came in. So does the
-    same row of the same file that any batch sent, where it was read as the same record. And so does
-    the row that a record was by, where the service had nothing else of it since: somebody changed
-    it in the database, or what a later batch said was not sent. A record that lacks a part of its
-    key is known by the row of its file alone.
+    Records are the same if they agree in every column, in whatever file and row they came. Two more
+    matches count in batches that were not undone: the same row of the same file, if it was read as
+    the same record; and the row that had last written a record, if the service has had nothing else
+    of it since, because somebody changed it in the database or a later batch's row was not sent. A
+    record that lacks a part of its key is recognised only by its row in the file.
     """
     _find_written_over(connection, table, values)
     earlier = connection.execute(_EARLIER, values).fetchall()
@@ -55,8 +55,8 @@ def mark_sent_before(
             "batches": sorted({batch for _, batch in earlier}),
             "error": unanswered_error(PUSHES[table.name]),
         }
-        # No statistics know the rows that were planned just now; taken for one, each would be
-        # looked for in all rows of before.
+        # No statistics exist for the rows planned just now; the planner would expect one, and
+        # search all earlier rows for each.
         with nested_loops(connection, on=False):
             connection.execute(_end_as_before(table, joined(table), "ob.state = 'undone'"), sent)
             if not table.has_plain_key:
@@ -67,11 +67,11 @@ def mark_sent_before(
 def _find_written_over(
     connection: psycopg.Connection, table: Table, values: Mapping[str, object]
 ) -> None:
-    """The temporary table `written_over`: by which rows the records of a batch were before it.
+    """Create the temporary table `written_over`: the rows that wrote a batch's records before it.
 
-    That is who had written a record; and where the service never had what that one said, who had
-    written it before. A row that waits may be on its way all the same, where somebody has the turn:
-    it was read when it was the last one.
+    For each record this is the row that had written it and, if the service never had that row's
+    content, the row before that, and so on. If a run has the turn, a waiting row may be on its way
+    even so, since the run may have read it while it was the latest.
     """
     connection.execute(
         f"""CREATE TEMP TABLE written_over ON COMMIT DROP AS
@@ -105,12 +105,12 @@ def _find_written_over(
             )
         elif step > _FOUND:
             break
-    # A row ends as the one that it follows by itself.
+    # These rows end as the row that they follow anyway.
     connection.execute(f"DELETE FROM written_over WHERE step = {_FOUND}")
 
 
 _FOUND = -1
-"""The step of rows that found their record as they say, by a row that goes to no service."""
+"""Step of rows that found their record unchanged, written by a row that goes to no service."""
 _WRITER_OF = f"""w.writer_extract_id, w.writer_record_number
     FROM before_image i CROSS JOIN LATERAL (SELECT {WRITTEN_BEFORE})
         w (writer_extract_id, writer_record_number)"""
@@ -119,7 +119,7 @@ _OF_WRITER = (
     f"""o.writer_extract_id = v.writer_extract_id
         AND o.writer_record_number = v.writer_record_number AND {TWIN}""",
 )
-"""Conditions of rows `o` that say what a writer in `written_over` `v` said; each uses an index."""
+"""Conditions for rows `o` with the content of a writer in `written_over` `v`; each has an index."""
 _NEVER_THERE = " AND ".join(
     f"""NOT EXISTS (SELECT FROM send o WHERE {one}
         AND (o.state = ANY(%(there)s) OR o.carried_out IS NOT NULL))"""
@@ -140,20 +140,20 @@ _EARLIER = " UNION ".join(
         ),
     )
 )
-"""Extracts, with their batches, of which a row may have been sent before."""
+"""SQL for the extracts, with their batches, with a row that may have been sent before."""
 
 
 def _same_nameless(table: Table) -> str:
-    """SQL to find the staged row `t` of the place of `s`, where that lacks a part of its key."""
+    """SQL to find the staged row `t` at the place of `s`, if `s` lacks a part of its key."""
     lacks = " OR ".join(f"s.{quoted(name)} IS NULL" for name in table.key)
     return f"t.record_number = s.record_number AND ({lacks or 'FALSE'})"
 
 
 def _end_as_before(table: Table, same: str, anywhere: str) -> str:
-    """SQL that lets sends end as those of the batches `earlier`, the best known of each.
+    """SQL that lets sends end as those of the batches `earlier`, each as the best known of these.
 
-    `same`: SQL to find the record of `s` in another staged row `t`; `anywhere`: SQL for whether it
-    counts in whatever file and row of a batch `ob`.
+    `same` is SQL to find the record of `s` in another staged row `t`; `anywhere` is SQL for whether
+    this counts in any file and row of a batch `ob`.
     """
     return f"""UPDATE send x SET state = best.state, error_data = best.error_data,
             service_id = best.service_id, status = best.status, echo = best.echo,

@@ -26,54 +26,54 @@ from schemas.operations import Operation
 from schemas.reasons import REASONS
 
 FAR_APART = 2_000
-"""Records between two rows of a block from which on they are looked up separately."""
+"""Gap in record numbers from which on neighbouring rows are read separately."""
 PLAIN_STATUS = 200
 _CODES = {
     Verdict.IN_DOUBT: "InDoubt",
     Verdict.DIFFERS: "EchoDiffers",
     Verdict.REFUSED: "Refused",
 }
-"""Why a row is not settled of which the service gave no reason."""
+"""Error codes for rows that are not settled and for which the service gave no reason."""
 
 _OWN_TO_SEND = f"""x.batch_id = %(batch)s AND x.operation = %(operation)s AND NOT x.twin
     AND {TO_SEND}"""
 
 
 def count_to_send(lane: Lane) -> int:
-    """Rows of the batch that this run may send."""
+    """How many rows of the batch this run may send."""
     asked = f"SELECT count(*) FROM send x WHERE {_OWN_TO_SEND}"
     return int(one_value(lane.lease.connection.execute(asked, _lane_values(lane))))
 
 
-class OutgoingWindow(NamedTuple):
+class OutgoingRow(NamedTuple):
     """One row that may be sent."""
 
     request: Request
     current: bool
-    """False: a later batch has written the record since, so this is an older body."""
+    """False if a later batch has written the record since, so that this is an older body."""
     changed_at: datetime
-    """When the row was changed last, as it was read."""
+    """When the row was last changed, as of reading it."""
 
 
 def next_transaction(connection: psycopg.Connection) -> str:
-    """The number of the next transaction of the server that changes something."""
+    """The number of the server's next transaction that changes something."""
     asked = "SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text"
     return str(one_value(connection.execute(asked)))
 
 
 def next_rows(
     lane: Lane, after: int, most: int, answered_before: str | None = None
-) -> list[OutgoingWindow]:
-    """Up to so many rows to send behind a number, in push order.
+) -> list[OutgoingRow]:
+    """Up to `most` rows to send after a number, in push order.
 
-    Those that had no answer yet; with `answered_before`, the number of a transaction, those that
-    had one before that, and are to be sent all the same.
+    These have no answer yet. With `answered_before`, the number of a transaction, they are rows
+    that were answered before it and are to be sent all the same.
     """
     connection, values = lane.lease.connection, _lane_values(lane)
     if answered_before is None:
         asked = "x.status IS NULL"
     else:
-        # What came since is no more transactions old: a clock may have been set back meanwhile.
+        # Compared by transaction, since the clock may have been set back meanwhile.
         asked = """x.status IS NOT NULL
             AND age(x.xmin) NOT BETWEEN 0 AND age(%(answered_before)s::xid)"""
     places = connection.execute(
@@ -93,7 +93,7 @@ class _Place(NamedTuple):
 
 
 def _runs(places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
-    """Neighbours of one extract together: a range of staged rows is read as one."""
+    """Group neighbours of one extract, so that each group is read as one range of staged rows."""
     start = 0
     for end, (one, next_one) in enumerate(pairwise(places), 1):
         is_far = next_one.record_number - one.record_number > FAR_APART
@@ -104,7 +104,7 @@ def _runs(places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
         yield places[start:]
 
 
-def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
+def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingRow]:
     table = lane.operation.table
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
     rows = lane.lease.connection.execute(
@@ -135,14 +135,14 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
         asking = AskingRow(*facts[:ASKING])
         name = push_key(lane.operation, jsondata, tuple(identity), asking)
         request = Request(number, lane.operation, jsondata, name, in_doubt, status)
-        yield OutgoingWindow(request, current, changed_at)
+        yield OutgoingRow(request, current, changed_at)
 
 
-def supersede(lane: Lane, rows: Sequence[OutgoingWindow]) -> None:
-    """Rows whose record a later batch has written: the newer body is sent, never this one.
+def supersede(lane: Lane, rows: Sequence[OutgoingRow]) -> None:
+    """Mark rows as superseded whose record a later batch has written; only the newer body is sent.
 
-    What was changed since it was read stays: an undo may have given the record back to the row.
-    One in doubt stays so, and is never sent once more by itself: nothing waits for it.
+    A row changed since it was read is left alone: an undo may have given it the record back. A row
+    in doubt stays in doubt but is no longer sent again automatically, so nothing waits for it.
     """
     lock_sends(lane.lease.connection)
     lane.lease.connection.execute(
@@ -162,10 +162,10 @@ def supersede(lane: Lane, rows: Sequence[OutgoingWindow]) -> None:
 
 
 def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> Sequence[Request]:
-    """Write down that the rows of a window are being sent; commit before the first byte.
+    """Mark the rows of a window as being sent; commit this before the first byte leaves.
 
-    Gives those that still may be: a row may have been settled since it was read. `own_key`: each
-    in a request of its own.
+    Gives the rows that may still be sent, since a row may have been settled after it was read.
+    `own_key` says that each row is sent in a request of its own.
     """
     rows = lane.lease.connection.execute(
         "UPDATE send x SET state = 'sending', attempts = attempts + 1, status = NULL, "
@@ -181,7 +181,7 @@ def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> Se
 
 
 def give_back(lane: Lane, window: Sequence[Request]) -> None:
-    """Take back the claim of a window of which no byte has left, and none will."""
+    """Take back the claim of a window of which no byte has left or will leave."""
     lane.lease.connection.execute(
         "UPDATE send SET attempts = attempts - 1, changed_at = now(), "
         "state = CASE WHEN number = ANY(%(doubted)s) THEN 'in_doubt' ELSE 'unsent' END, "
@@ -198,7 +198,7 @@ def give_back(lane: Lane, window: Sequence[Request]) -> None:
 
 
 def record_answers(lane: Lane, answers: Sequence[Answer]) -> None:
-    """Write down what became of rows: most of them alike, each of the others by itself."""
+    """Record the answers: plain acknowledgements all together, others with their details."""
     others = [answer for answer in answers if not _plain(answer)]
     values = _lane_values(lane)
     if others:
@@ -247,14 +247,14 @@ def _plain(answer: Answer) -> bool:
 
 
 def _state(operation: Operation, answer: Answer) -> str:
-    """A PUT without an answer is sent again as it is: nobody has to look at the service first."""
+    """The state after an answer; an unanswered PUT is sent again, without asking the service."""
     if answer.verdict is Verdict.IN_DOUBT and operation.keyed:
         return Verdict.UNSENT.value
     return answer.verdict.value
 
 
 def _carried_out(answer: Answer) -> CarriedOut | None:
-    """What an answer says about the effect of its attempts; None: nothing that was not known."""
+    """What an answer says about the effect of its attempts; None if nothing new."""
     if answer.verdict in (Verdict.ACKNOWLEDGED, Verdict.DIFFERS):
         return CarriedOut.YES
     lost = answer.in_doubt or answer.verdict is Verdict.IN_DOUBT
@@ -275,7 +275,7 @@ def _error_text(answer: Answer) -> str | None:
 
 
 def _sound(text: str | None) -> str | None:
-    """Text of the service as PostgreSQL can hold it, and read it as JSON."""
+    """Text of the service in a form that PostgreSQL can hold and parse as JSON."""
     return None if text is None else sound_text(text).replace("\\u0000", "\\ufffd")
 
 

@@ -1,4 +1,4 @@
-"""Rules of acceptance, as the audit trail has them; and breaks accepted by them."""
+"""Rules of acceptance as the audit trail has them, and breaks accepted by them."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -24,12 +24,12 @@ class RuleState(StrEnum):
     """Its last day has passed."""
     WITHDRAWN = "withdrawn"
     SELF_DECLARED = "self-declared"
-    """Two names were given for it before there were accounts; now it accepts nothing."""
+    """Approved under two stated names before there were accounts; it accepts nothing now."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTerms:
-    """Which breaks of a scope are accepted, how large ones and until when."""
+    """Which breaks of a scope are accepted, up to what amount and until when."""
 
     scope: str
     code: str
@@ -39,7 +39,7 @@ class RuleTerms:
     total: Decimal
     """Ceiling of all breaks that the rule holds accepted in a run."""
     until: date
-    """Last day on which it accepts, and until which its acceptances hold."""
+    """Last day on which it accepts breaks, and on which its acceptances hold."""
     reason: str
     record: str | None = None
     tenant: int | None = None
@@ -61,7 +61,7 @@ class AcceptanceRule:
     approved: RuleStep | None
     withdrawn: RuleStep | None
     takes_account: bool
-    """Whether there are accounts, so that one has to stand for it."""
+    """Whether there are accounts, so that the approval must be by one."""
 
     def state(self, day: date) -> RuleState:
         if self.withdrawn:
@@ -76,20 +76,20 @@ class AcceptanceRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """What a rule in force came to in a run."""
+    """The effect of a rule in force on a run."""
 
     rule: int
     breaks: int
-    """That it covers and had not accepted yet."""
+    """Number of breaks that it covers and had not accepted yet."""
     amount: Decimal
-    """Of all that it holds accepted, with these."""
+    """Amount of all breaks that it holds accepted, these included."""
     total: Decimal
     accepted: bool
-    """Whether it accepted them; False: they are more than its ceiling, so it accepts none."""
+    """Whether it accepted them; False if they exceed its ceiling, so that it accepts none."""
 
 
 def propose_rule(connection: psycopg.Connection, terms: RuleTerms, by: str | None) -> int:
-    """Keep a proposal; gives the number of the rule. Raises AccountRefused."""
+    """Record a proposed rule; gives its number. Raises AccountRefused."""
     detail: dict[str, object] = {
         "scope": terms.scope,
         "code": terms.code,
@@ -106,17 +106,17 @@ def propose_rule(connection: psycopg.Connection, terms: RuleTerms, by: str | Non
 
 
 def approve_rule(connection: psycopg.Connection, number: int, by: str | None, reason: str) -> None:
-    """Put a rule in force that somebody else has proposed; raises AccountRefused."""
+    """Put a rule in force that somebody else proposed; raises AccountRefused."""
     write_trail(connection, "approve_rule", number, who(connection, by), reason)
 
 
 def withdraw_rule(connection: psycopg.Connection, number: int, by: str | None, reason: str) -> None:
-    """End a rule, or turn a proposal down; what it has accepted stays so until its day."""
+    """End a rule or reject a proposal; breaks accepted by it stay accepted until its last day."""
     write_trail(connection, "withdraw_rule", number, who(connection, by), reason)
 
 
 def accept_by_rules(connection: psycopg.Connection, number: int) -> list[RuleOutcome]:
-    """Accept the breaks of a run that its scope's rules cover; the next run acts on it."""
+    """Accept the breaks of a run that its scope's rules cover; the next run acts on this."""
     outcomes = one_value(connection.execute(f"SELECT {SCHEMA}.accept_by_rules(%s)", [number]))
     return [
         RuleOutcome(
@@ -131,7 +131,7 @@ def accept_by_rules(connection: psycopg.Connection, number: int) -> list[RuleOut
 
 
 def list_rules(connection: psycopg.Connection) -> list[AcceptanceRule]:
-    """Every rule that whoever acts here may see, the latest first."""
+    """Every rule that the acting user may see, latest first."""
     with connection.cursor(row_factory=dict_row) as cursor:
         events = cursor.execute(
             'SELECT id, at, what, "by", person, reason, detail FROM event '
@@ -143,7 +143,7 @@ def list_rules(connection: psycopg.Connection) -> list[AcceptanceRule]:
     for one in events:
         detail = read_detail(one["detail"])
         if not detail:
-            continue  # An earlier version kept what cannot be read here, and nobody puts it right.
+            continue  # A detail of an earlier version that cannot be read here, nor ever corrected.
         proposed = one["what"] == RULE_PROPOSED
         number = one["id"] if proposed else detail["rule"]
         steps[number, one["what"]] = RuleStep(one["by"], one["person"], one["at"], one["reason"])

@@ -1,4 +1,4 @@
-"""What the ledger tells of one break over all runs of its scope."""
+"""What the ledger says of one break across all runs of its scope."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from schemas.life import Choice
 
 @dataclass(frozen=True, slots=True)
 class PastDecision:
-    """One decision about a break, as the trail keeps it."""
+    """One decision about a break, as it was recorded."""
 
     reconciliation_id: int
     what: Choice
@@ -27,7 +27,7 @@ class PastDecision:
     up_to: Decimal | None
     at: datetime
     person: str | None
-    """Account that was logged in; None: the name is what was said."""
+    """Account that was logged in; None if the name is only what was stated."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "what", Choice(self.what))
@@ -54,7 +54,7 @@ class PastState:
 def decisions_about(
     connection: psycopg.Connection, scope_hash: str, breaks: Sequence[str]
 ) -> list[PastDecision]:
-    """Everything that was decided about some breaks in a scope, the last decision first."""
+    """All decisions about these breaks in a scope, latest first."""
     with connection.cursor(row_factory=class_row(PastDecision)) as cursor:
         return cursor.execute(
             """SELECT d.reconciliation_id, d.what, d.by, d.reason, d.until, d.side,
@@ -69,7 +69,7 @@ def decisions_about(
 def states_of(
     connection: psycopg.Connection, scope_hash: str, break_id: str, through: int
 ) -> list[PastState]:
-    """What each run of a scope up to the one of this number left of a break, the last run first."""
+    """The state of a break in each run of a scope up to this number, latest first."""
     with connection.cursor(row_factory=class_row(PastState)) as cursor:
         return cursor.execute(
             """SELECT b.reconciliation_id, r.as_of, b.state, b.currency, b.amount
@@ -82,12 +82,12 @@ def states_of(
 def breaks_of_record(
     connection: psycopg.Connection, number: int, break_id: str, most: int
 ) -> list[str]:
-    """Ids of the other breaks that a run left of the same record, as its key names it.
+    """Ids of the other breaks that a run left about the same record, going by its key.
 
-    A debt or plan is not the record whose key is written like its own.
+    A debt or plan is not the record of the same key.
     """
     together = [code for code, of in BREAKS.items() if of.together]
-    # By the same key, which an index finds, or by none: a comparison of nulls would read all.
+    # Either by the same key, which an index finds, or both without; comparing nulls would read all.
     hashes = f"{HASH_OF.format('k.key')} = {HASH_OF.format('b.key')}"
     rows = connection.execute(
         f"""SELECT o.break_id FROM break_state b CROSS JOIN LATERAL (

@@ -23,25 +23,25 @@ from schemas.life import NO_CHANGE, RESOLVED, Choice
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is decided about some breaks, by whom and why."""
+    """A decision about breaks: what, by whom and why."""
 
     what: Choice
     reason: str
     by: str | None = None
-    """None: the user of this process."""
+    """Stated name; None for the user of this process."""
     until: date | None = None
     """Last day of an acceptance."""
     side: str | None = None
-    """Where it was resolved: source or service."""
+    """Where the break was resolved: source or service."""
     owner: str | None = None
     up_to: Decimal | None = None
-    """Ceiling of an acceptance; None: the break exactly as it was."""
+    """Ceiling of an acceptance; None accepts the break exactly as it was."""
 
 
 def breaks_of(
     connection: psycopg.Connection, number: int, ids: Sequence[str] | None = None
 ) -> pl.DataFrame:
-    """The breaks a run left, resolved ones of this very run included; `ids`: of these alone."""
+    """The breaks that a run left, those it resolved included; `ids` limits them."""
     return _frame(
         connection,
         BREAK_STATE,
@@ -51,7 +51,7 @@ def breaks_of(
 
 
 def unresolved(connection: psycopg.Connection, number: int) -> pl.Series:
-    """The ids of the breaks that a run did not leave resolved, in their order."""
+    """The ids of the breaks that a run left unresolved, in order."""
     return copied(
         connection,
         {"break_id": ("break_id", pl.String())},
@@ -64,9 +64,9 @@ def unresolved(connection: psycopg.Connection, number: int) -> pl.Series:
 def breaks_before(
     connection: psycopg.Connection, scope_hash: str, number: int, ids: pl.Series
 ) -> pl.DataFrame:
-    """What a scope's next run carries forward of some breaks, after its last run, number `number`.
+    """These breaks as the next run carries them forward, after the scope's last run, `number`.
 
-    Of those that were resolved in a run before that, what was then.
+    Breaks resolved in an earlier run are as that run left them.
     """
     last = breaks_of(connection, number, ids.to_list())
     unknown = ids.filter(~ids.is_in(last["break_id"].implode())).to_list()
@@ -89,7 +89,7 @@ def decisions_since(
     decided_through: int,
     ids: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """What was decided in a scope after this decision, in order; `ids`: about these breaks."""
+    """The decisions in a scope after a given one, in order; `ids` limits them to these breaks."""
     return _frame(
         connection,
         DECISION,
@@ -105,9 +105,9 @@ def proposals_on(
     decided_through: int,
     ids: Sequence[str] | None = None,
 ) -> dict[str, str]:
-    """By break of a run, who proposed an acceptance that nothing else was decided after.
+    """By break of a run, who proposed an acceptance that no later decision answered.
 
-    `ids`: of these alone.
+    `ids` limits it to these breaks.
     """
     no_answer = [one.value for one in NO_CHANGE if one is not Choice.PROPOSE]
     last = connection.execute(
@@ -127,7 +127,7 @@ def proposals_on(
 def newest_decision(
     connection: psycopg.Connection, number: int, decided_through: int
 ) -> tuple[int, datetime] | None:
-    """Id and moment of the last decision on the breaks of a run; None: nothing was decided."""
+    """Id and time of the latest decision on the breaks of a run; None if there is none."""
     return connection.execute(
         "SELECT id, at FROM decision WHERE id > %s AND reconciliation_id = %s "
         "ORDER BY id DESC LIMIT 1",
@@ -138,7 +138,7 @@ def newest_decision(
 def newest_in_scope(
     connection: psycopg.Connection, scope_hash: str, decided_through: int
 ) -> tuple[int, datetime] | None:
-    """The same of the breaks of all runs of a scope, after a decision."""
+    """The same for the breaks of all runs of a scope, after a given decision."""
     return connection.execute(
         "SELECT id, at FROM decision WHERE id > %s AND reconciliation_id IN "
         "(SELECT id FROM reconciliation WHERE scope_hash = %s) ORDER BY id DESC LIMIT 1",
@@ -149,9 +149,9 @@ def newest_in_scope(
 def decided_after(
     connection: psycopg.Connection, number: int, decision: tuple[int, datetime] | None
 ) -> list[str] | None:
-    """The breaks of a run that something was decided about after one of its decisions.
+    """The breaks of a run that were decided about after one of its decisions.
 
-    None where that decision is not there, as in a database that was restored: nothing is known.
+    None if that decision does not exist, as in a restored database: then nothing is known.
     """
     after, at = decision or (0, None)
     ids, known = connection.execute(
@@ -166,7 +166,7 @@ def decided_after(
 def accepted_on(
     connection: psycopg.Connection, scope_hash: str, decided_through: int, breaks: Sequence[str]
 ) -> pl.DataFrame:
-    """These breaks as the runs left them on which each was accepted last, up to a decision."""
+    """These breaks as they were in the run in which each was last accepted, up to a decision."""
     return _frame(
         connection,
         BREAK_STATE,
@@ -188,7 +188,7 @@ def accepted_on(
 def add_decisions(
     connection: psycopg.Connection, number: int, breaks: Sequence[str], decision: Decision
 ) -> int:
-    """Keep one decision for each of these breaks of a run; gives the one event for all of them."""
+    """Record a decision for each of these breaks of a run; gives the one event for them all."""
     by = who(connection, decision.by)
     until = decision.until.isoformat() if decision.until else None
     up_to = format(decision.up_to, "f") if decision.up_to is not None else None
@@ -230,7 +230,7 @@ def _frame(
 ) -> pl.DataFrame:
     columns: Columns = {}
     for name, field in table.by_name.items():
-        # Money is exact here; the ledger has no other numbers of this kind.
+        # Money is exact here; the ledger has no other fields of this kind.
         dtype: Dtype = AMOUNT if field.kind is Kind.DOUBLE else FRAME_TYPES[field.kind]
         is_time = isinstance(dtype, pl.Datetime)
         sql = f"(extract(epoch FROM {name}) * 1000000)::bigint" if is_time else name

@@ -1,8 +1,8 @@
-"""Listings of the service that were pulled: which of them counts, and since when.
+"""Listings pulled from the service: which one counts, and since when.
 
-The same listing is kept once, so the batch it came with first says nothing of its age: every pull
-tells in the audit trail which contents the service answered, and when it was asked. The clock is
-that of the database, which stamps the sends as well.
+A listing that comes again is kept once, so the batch in which it first came does not tell its age.
+Instead every pull notes in the audit trail which contents the service answered and when it was
+asked. Times are by the database's clock, which also stamps the sends.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,13 +23,13 @@ from schemas.operations import OPERATIONS
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 PULLED = "pull"
-"""What the event says that is written when listings were read."""
+"""The event written when listings have been read."""
 KEPT, ASKED = "kept", "asked_at"
-"""In its detail, of each listing: the hash of its extract, and when the service was asked."""
+"""Keys of each listing in its detail: the hash of its extract, and when the service was asked."""
 SERVICE, ZONE = "service", "zone"
-"""And the address of the service, and the time zone of its server, in which it shows times."""
+"""Further keys: the address of the service, and its server's time zone, in which it shows times."""
 DEFAULT_ZONE = "UTC"
-"""Where a pull does not tell it, as none of an earlier version: what the setting is by default."""
+"""Zone if a pull names none, as in earlier versions: the default of the setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,15 @@ class ListingPulled:
 
     extract: Extract
     asked_at: datetime
-    """When the service was asked: what was sent later need not be in it."""
+    """When the service was asked; what was sent later need not be in the listing."""
     zone: str = DEFAULT_ZONE
     """Time zone of the server, as it was set then."""
     spoiled: bool = False
-    """Some of its rows were rejected, so it is not whole and no evidence of anything."""
+    """Whether some of its rows were rejected, so that it is incomplete and proves nothing."""
 
 
 def clock(connection: psycopg.Connection) -> datetime:
-    """The time by the clock that stamps what is sent."""
+    """The time by the clock that stamps sends."""
     moment: datetime = one_value(connection.execute("SELECT clock_timestamp()"))
     return moment
 
@@ -54,10 +54,10 @@ def clock(connection: psycopg.Connection) -> datetime:
 def newest_listings(
     connection: psycopg.Connection, service: str | None
 ) -> dict[str, ListingPulled]:
-    """Per record kind the listing that the service answered last, whatever batch it is in.
+    """The listing that the service answered last, by record kind, whatever its batch.
 
-    One whose batch has not come to its end is not whole, and one that was taken back counts not;
-    nor does what another service answered. `service` is the address of it; None: of any.
+    A listing whose batch has not ended is not complete and does not count, nor does one that was
+    taken back or that another service answered. `service` is an address; None accepts any.
     """
     with connection.cursor(row_factory=class_row(Extract)) as cursor:
         extracts = cursor.execute(
@@ -66,7 +66,7 @@ def newest_listings(
             "ORDER BY e.id",
             [LISTING_FEED],
         ).fetchall()
-    # A run that died before it said what it read has opened the batch.
+    # If a run died before it wrote its event, the opening of its batch gives the time.
     opened: dict[int, datetime] = dict(
         connection.execute(
             "SELECT id, opened_at FROM batch WHERE feed = %s", [LISTING_FEED]
@@ -92,7 +92,7 @@ def newest_listings(
 
 
 def _spoiled(connection: psycopg.Connection, extracts: list[int]) -> set[int]:
-    """Those of some extracts that have a row with errors."""
+    """Those of these extracts that have a row with errors."""
     found = connection.execute(
         "SELECT extract_id FROM receipt WHERE extract_id = ANY(%(of)s) AND stage = 'stage' "
         "AND (counts::json ->> 'rejected')::bigint > 0 "
@@ -106,10 +106,10 @@ def _spoiled(connection: psycopg.Connection, extracts: list[int]) -> set[int]:
 def _answered(
     connection: psycopg.Connection, service: str | None
 ) -> dict[str | int | None, tuple[datetime, str] | None]:
-    """When the service was last asked for each content that it answered, and its zone then.
+    """For each content that the service answered, when it was last asked for it, and its zone then.
 
-    None for a content that other services alone have answered. An earlier version told of the batch
-    alone, whose number stands for its contents.
+    None for contents that only other services answered. Earlier versions named only the batch,
+    whose number then stands for its contents.
     """
     found: dict[str | int | None, tuple[datetime, str] | None] = {}
     events = connection.execute(
@@ -125,7 +125,7 @@ def _answered(
         for content, moment in asked if kept else [(batch, at)]:
             if moment is not None:
                 known = found.setdefault(content, None)
-                # Nobody asked later than it was said.
+                # No request is later than the event that tells of it.
                 last = min(moment, at)
                 if not of_another and (known is None or last >= known[0]):
                     found[content] = last, zone
@@ -133,7 +133,7 @@ def _answered(
 
 
 def _moment(text: object) -> datetime | None:
-    """A moment as a pull tells it; None: what is none."""
+    """A time as a pull states it; None if it is no time with a zone."""
     try:
         moment = datetime.fromisoformat(str(text))
     except ValueError:
@@ -142,7 +142,7 @@ def _moment(text: object) -> datetime | None:
 
 
 def _address(text: object) -> str | None:
-    """The address of a service as a pull tells it, which earlier versions did as it was set."""
+    """A service's address as a pull states it; earlier versions stated it as configured."""
     try:
         return service_address(str(text))
     except ValueError:
@@ -150,7 +150,7 @@ def _address(text: object) -> str | None:
 
 
 def _zone(stated: object) -> str:
-    """A time zone as a pull tells it."""
+    """A time zone as a pull states it, or the default."""
     try:
         return zone_of(str(stated)).key
     except (KeyError, ValueError, OSError):
@@ -163,10 +163,10 @@ def listing_batches(connection: psycopg.Connection) -> list[int]:
 
 
 def last_sent(connection: psycopg.Connection, extracts: Sequence[int]) -> dict[str, datetime]:
-    """Per record kind of some extracts, when the last of what is to reach the service went there.
+    """By record kind of these extracts, when the last row for the service was sent.
 
-    Kinds that no operation takes go there in other ways, not before they are delivered here. What
-    is being sent right now is not sent yet.
+    Kinds that no operation takes reach the service in other ways, not before they are delivered
+    here, so their delivery counts. Rows being sent count as sent now.
     """
     return dict(
         connection.execute(
@@ -184,7 +184,7 @@ def last_sent(connection: psycopg.Connection, extracts: Sequence[int]) -> dict[s
 def brought_elsewhere(
     connection: psycopg.Connection, numbers: Collection[int], batches: Sequence[int]
 ) -> set[int]:
-    """Which of the service's batches have rows of batches beside these, too."""
+    """Those batches of the service that also have rows from batches other than these."""
     extracts = connection.execute(
         "SELECT e.id FROM extract e JOIN batch b ON b.id = e.batch_id WHERE e.record = %s "
         f"AND e.refused IS NULL AND b.state NOT IN ({listed(TAKEN_BACK)}) AND b.feed <> %s "

@@ -17,12 +17,12 @@ LOST: dict[str, Dtype] = {
     "tenant": pl.Int32(),
     "elsewhere": pl.Boolean(),
 }
-"""The field that refers, the title of what it refers to, the value; the tenant whose record it
-would have to be (null: any), and whether another tenant has one."""
+"""Columns: the field that refers, the title of its target, the value, the tenant whose record it
+would have to be (null for any), and whether another tenant has one."""
 
 
 def lost_references(connection: psycopg.Connection, table: Table) -> pl.DataFrame:
-    """What the records of a kind refer to in vain, each value once; columns as LOST."""
+    """The references of a record kind that lead nowhere, each value once; columns as LOST."""
     lost = [_lost(connection, table, reference) for reference in table.references]
     return pl.concat([pl.DataFrame(schema=LOST), *lost])
 

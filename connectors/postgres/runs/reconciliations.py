@@ -1,7 +1,7 @@
-"""Reconciliations: the runs of a scope, one after the other, and what each left behind.
+"""Reconciliations: the successive runs of a scope, and what each left behind.
 
-A run holds its scope from the moment it reads the run before it until it is saved; its files are
-written before, so that what is saved names files that are there.
+A run holds its scope from reading the run before it until it is saved. Its files are written before
+it is saved, so that a saved run names files that exist.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ from schemas.guards.trail_rules import content_hash
 from schemas.ledger import BREAK_STATE
 
 MANIFEST_NOTED = "manifest_sha256"
-"""What the event of a run keeps of its manifest."""
+"""Key in a run's event: the hash of its manifest."""
 DECISION_SECONDS = 60
-"""How long a decision waits for another one; each takes moments."""
+"""How long a decision waits for another; each takes only moments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """What a run says of itself when it is saved."""
+    """The facts that a run states when it is saved."""
 
     id: int
     scope: str
@@ -43,11 +43,11 @@ class RunFacts:
     chain_hash: str
     previous_id: int | None
     decided_through: int
-    """The last decision it has acted on; 0: none."""
+    """The last decision it has acted on; 0 if none."""
     folder: str
-    """Of its files, under the reports folder."""
+    """Folder of its files, below the reports folder."""
     rules_text: str | None = None
-    """None: of a run of an earlier version, which has them in its totals alone."""
+    """None for a run of an earlier version, which has them only in its totals."""
     version: str | None = None
 
 
@@ -65,24 +65,24 @@ class Reconciliation(RunFacts):
 
 
 def breaks_hash(connection: psycopg.Connection, number: int, table: str = BREAK_STATE.name) -> str:
-    """The hash of everything the ledger keeps of a run's breaks, or is about to keep."""
+    """Hash of everything the ledger keeps, or in a draft is to keep, of a run's breaks."""
     asked = f"SELECT {breaks_digest(table)} WHERE reconciliation_id = %s"
     return str(one_value(connection.execute(asked, [number])))
 
 
 def decisions_hash(lines: Iterable[Sequence[object]]) -> str:
-    """The hash of decisions, a ceiling last; one without is hashed as before there were any."""
+    """Hash of decisions, each with its ceiling last; one without is hashed as before ceilings."""
     return content_hash(line if line[-1] is not None else line[:-1] for line in lines)
 
 
 def scope_hash(scope: str) -> str:
-    """What tells two scopes apart."""
+    """The hash by which scopes are told apart."""
     return hashlib.sha256(scope.encode()).hexdigest()
 
 
 @contextmanager
 def hold_scope(connection: psycopg.Connection, scope: str) -> Iterator[None]:
-    """Reconcile a scope alone; raises ScopeHeldElsewhere. The hold dies with the connection."""
+    """Hold a scope for one run; raises ScopeHeldElsewhere. The hold ends with the connection."""
     whole = scope_hash(scope)
     taken = take(connection, Held.SCOPE, whole)
     if taken is None:
@@ -98,10 +98,10 @@ def hold_scope(connection: psycopg.Connection, scope: str) -> Iterator[None]:
 
 @contextmanager
 def keep_scope(connection: psycopg.Connection, run: Reconciliation) -> Iterator[None]:
-    """A transaction in which nobody else reconciles or decides in a run's scope.
+    """Open a transaction in which nobody else reconciles or decides in a run's scope.
 
-    Raises ScopeHeldElsewhere while a run is under way, because it has read the decisions already,
-    and where this process did nothing for so long that it was ended.
+    Raises ScopeHeldElsewhere during a run, because it has already read the decisions, and if this
+    process idled for so long that its session was ended.
     """
     turn = take(connection, Held.DECISION, run.scope_hash, DECISION_SECONDS)
     if turn is None:
@@ -155,7 +155,7 @@ def run_of_event(connection: psycopg.Connection, event: int) -> Reconciliation:
 
 
 def find_run(connection: psycopg.Connection, number: int | None = None) -> Reconciliation:
-    """The reconciliation of this number, or the latest of all; raises ReconciliationUnknown."""
+    """The reconciliation of this number, or the latest; raises ReconciliationUnknown."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         run = cursor.execute(
             "SELECT * FROM reconciliation WHERE %(id)s::int IS NULL OR id = %(id)s "
@@ -169,7 +169,7 @@ def find_run(connection: psycopg.Connection, number: int | None = None) -> Recon
 
 
 def list_runs(connection: psycopg.Connection) -> list[Reconciliation]:
-    """Every reconciliation, the first one first."""
+    """Every reconciliation, oldest first."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         return cursor.execute("SELECT * FROM reconciliation ORDER BY id").fetchall()
 
@@ -177,7 +177,7 @@ def list_runs(connection: psycopg.Connection) -> list[Reconciliation]:
 def runs_of(
     connection: psycopg.Connection, scope: str, through: int, most: int
 ) -> list[Reconciliation]:
-    """The last runs of a scope up to the one of a number, the first one first."""
+    """The last runs of a scope up to a number, oldest first."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         found = cursor.execute(
             "SELECT * FROM reconciliation WHERE scope_hash = %s AND id <= %s "
@@ -188,7 +188,7 @@ def runs_of(
 
 
 def maker_of(connection: psycopg.Connection, run: Reconciliation) -> tuple[str, str | None]:
-    """Who made a run: the name that was given, and the account that was logged in, if any."""
+    """Who made a run: the stated name, and the account logged in, if any."""
     row = connection.execute(
         "SELECT by, person FROM event WHERE id = %s", [run.event_id]
     ).fetchone()
@@ -196,9 +196,9 @@ def maker_of(connection: psycopg.Connection, run: Reconciliation) -> tuple[str, 
 
 
 def manifest_noted(connection: psycopg.Connection, run: Reconciliation) -> str | None:
-    """The SHA-256 of a run's manifest, as its event says it.
+    """The SHA-256 of a run's manifest according to its event.
 
-    None: of a run of an earlier version, or for an account that does not see the event.
+    None for a run of an earlier version, or if the account does not see the event.
     """
     detail = connection.execute("SELECT detail FROM event WHERE id = %s", [run.event_id])
     noted = read_detail(one_value(detail)).get(MANIFEST_NOTED)
@@ -208,7 +208,7 @@ def manifest_noted(connection: psycopg.Connection, run: Reconciliation) -> str |
 def latest_run(
     connection: psycopg.Connection, scope: str, until: date | None = None
 ) -> Reconciliation | None:
-    """The run of this scope that the next one follows; of those as of a day or before it."""
+    """The run that a scope's next run follows; with `until`, the last as of that day or earlier."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         return cursor.execute(
             "SELECT * FROM reconciliation WHERE scope_hash = %s AND as_of <= %s "
@@ -218,7 +218,7 @@ def latest_run(
 
 
 def latest_runs(connection: psycopg.Connection) -> list[Reconciliation]:
-    """The last run of every scope, the first one first."""
+    """The latest run of every scope, oldest first."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         return cursor.execute(
             "SELECT * FROM reconciliation WHERE id IN "
@@ -227,7 +227,7 @@ def latest_runs(connection: psycopg.Connection) -> list[Reconciliation]:
 
 
 def rules_text_of(connection: psycopg.Connection, rules_hash: str) -> str | None:
-    """The rules with this hash, as any run of this version kept them: a text that has it."""
+    """The text of the rules with this hash, from any run that kept it; the text is checked."""
     row = connection.execute(
         "SELECT rules_text FROM reconciliation WHERE rules_hash = %s "
         "AND encode(sha256(convert_to(rules_text, 'UTF8')), 'hex') = rules_hash LIMIT 1",
@@ -237,7 +237,7 @@ def rules_text_of(connection: psycopg.Connection, rules_hash: str) -> str | None
 
 
 def runs_by_rules(connection: psycopg.Connection, rules_hash: str) -> list[str]:
-    """Folders of the runs that used these rules, the latest first."""
+    """Folders of the runs that used these rules, latest first."""
     rows = connection.execute(
         "SELECT folder FROM reconciliation WHERE rules_hash = %s ORDER BY id DESC", [rules_hash]
     ).fetchall()
@@ -247,7 +247,7 @@ def runs_by_rules(connection: psycopg.Connection, rules_hash: str) -> list[str]:
 def first_run(
     connection: psycopg.Connection, scope: str, before: int | None
 ) -> Reconciliation | None:
-    """The first run of a scope, where it is one before the run of this number."""
+    """The first run of a scope, if it is before the run of this number."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         return cursor.execute(
             "SELECT * FROM reconciliation WHERE scope_hash = %(scope)s "
@@ -257,5 +257,5 @@ def first_run(
 
 
 def next_number(connection: psycopg.Connection) -> int:
-    """A number for a run that is under way, to name its folder; one that dies leaves a gap."""
+    """Draw a number for a run under way, to name its folder; a run that dies leaves a gap."""
     return int(one_value(connection.execute("SELECT next_reconciliation()")))

@@ -1,4 +1,4 @@
-"""What people decided about one delivered row, and what reconciliations told of it."""
+"""What people decided about one delivered row, and what reconciliations said of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ from schemas.tables import EXTRACTS
 
 @dataclass(frozen=True, slots=True)
 class BatchDecision:
-    """What somebody decided about the batch of a row, or about some rows of it."""
+    """A decision about the batch of a row, or about some rows of that batch."""
 
     what: str
     by: str
     at: datetime
     reason: str | None
     person: str | None
-    """Account that was logged in; None: the name is what was said."""
+    """Account that was logged in; None if the name is only what was stated."""
 
     @property
     def word(self) -> WhoseWord:
@@ -38,7 +38,7 @@ class BatchDecision:
 
     @property
     def is_about_sends(self) -> bool:
-        """Whether it is about what was sent of rows."""
+        """Whether it concerns sends of rows."""
         return self.what.startswith(RESOLVE)
 
     def __str__(self) -> str:
@@ -47,13 +47,13 @@ class BatchDecision:
 
 @dataclass(frozen=True, slots=True)
 class BreakInRun:
-    """What one reconciliation left of a break, and who signed its report."""
+    """A break as one reconciliation left it, and who signed that report."""
 
     run: int
     as_of: date
     state: str
     signed: dict[str, str]
-    """By role."""
+    """Name of the signer by role."""
 
     def __str__(self) -> str:
         signed = "".join(f", {role} by {who}" for role, who in self.signed.items())
@@ -75,16 +75,16 @@ class DecidedBreak:
 
 @dataclass(frozen=True, slots=True)
 class RowBreak:
-    """A break whose place is a row, as the last reconciliation that tells it has it."""
+    """A break located at a row, in the state of the last reconciliation that has it."""
 
     break_id: str
     code: str
     scope: str
     state: str
     runs: tuple[BreakInRun, ...]
-    """The last one first."""
+    """Latest first."""
     decisions: tuple[DecidedBreak, ...]
-    """The same."""
+    """Latest first."""
 
     def __str__(self) -> str:
         seen = ", ".join(map(str, self.runs))
@@ -94,7 +94,7 @@ class RowBreak:
 
 
 def verdict_before(connection: psycopg.Connection, row: Any) -> str | None:
-    """What had become of a row when its batch was undone or discarded; None: it was neither."""
+    """The state of a row before its batch was undone or discarded; None if it was not."""
     if row.state not in ENDS:
         return None
     table = EXTRACTS[row.record]
@@ -107,7 +107,7 @@ def verdict_before(connection: psycopg.Connection, row: Any) -> str | None:
 
 
 def may_be_at_service(connection: psycopg.Connection, row: Any) -> bool:
-    """Whether the service has what was sent of a row, or may have it."""
+    """Whether the service has or may have what was sent of a row."""
     found = connection.execute(
         "SELECT carried_out IS NOT NULL OR state IN ('acknowledged', 'differs', 'in_doubt', "
         "'sending') FROM send WHERE extract_id = %s AND record_number = %s",
@@ -117,9 +117,9 @@ def may_be_at_service(connection: psycopg.Connection, row: Any) -> bool:
 
 
 def decisions_of_row(connection: psycopg.Connection, row: Any) -> list[BatchDecision]:
-    """What was decided about the batch of a row, the first decision first.
+    """The decisions about the batch of a row, oldest first.
 
-    Decisions about rows of it that name others are left out.
+    Decisions that name only other rows of the batch are left out.
     """
     name = f"{row.extract_id}:{row.record_number}"
     found = connection.execute(
@@ -136,7 +136,7 @@ def decisions_of_row(connection: psycopg.Connection, row: Any) -> list[BatchDeci
 
 
 def _is_about(detail: dict[str, Any], name: str) -> bool:
-    """Whether a decision is about a row; one that does not name all its rows may be."""
+    """Whether a decision may be about a row; it may if it does not name all of its rows."""
     named, rows = detail.get("named"), detail.get("rows", 0)
     if not isinstance(named, list) or not isinstance(rows, int):
         return True
@@ -144,7 +144,7 @@ def _is_about(detail: dict[str, Any], name: str) -> bool:
 
 
 def breaks_of_row(connection: psycopg.Connection, row: Any, file: str) -> Iterator[RowBreak]:
-    """The breaks whose place is a row, by scope and break; `file` is that of the row."""
+    """The breaks located at a row, by scope and break; `file` is the row's file."""
     found = connection.execute(
         """SELECT DISTINCT ON (r.scope, r.scope_hash, b.break_id)
             r.scope, r.scope_hash, b.break_id, b.code, b.key, b.state, r.id
@@ -157,7 +157,7 @@ def breaks_of_row(connection: psycopg.Connection, row: Any, file: str) -> Iterat
     ).fetchall()
     table, place = EXTRACTS[row.record], RowPlace(row.extract_id, row.record_number)
     for scope, scope_hash, break_id, code, key, state, last in found:
-        # A line may have become several records, and a batch may have two files of a name.
+        # A line may hold several records, and a batch may have two files of one name.
         of = key_values(table, key)
         if row_beginning_at(connection, row.batch_id, file, row.first_line, of) != place:
             continue

@@ -1,4 +1,4 @@
-"""A run of a scope saved with its breaks."""
+"""Saving a run of a scope with its breaks."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -38,9 +38,9 @@ def save_run(
 ) -> Reconciliation:
     """Save a run with its breaks in one transaction; the caller holds the scope.
 
-    `breaks` are frames with the columns of the ledger's break states, without the run's number,
-    `signed_through` is the event up to which page one knows what is signed, `manifest_hash` the
-    SHA-256 of its manifest, `restates` why it restates another.
+    `breaks` are frames with the columns of the ledger's break states except the run's number.
+    `signed_through` is the last event whose signatures page one knows, `manifest_hash` the SHA-256
+    of the manifest, `restates` the reason if the run restates another.
     """
     row = asdict(run) | {"as_of": run.as_of.isoformat(), "scope_hash": scope_hash(run.scope)}
     with connection.transaction():
@@ -63,9 +63,9 @@ def save_run(
 
 
 def copy_breaks(connection: psycopg.Connection, number: int, breaks: Iterable[pl.DataFrame]) -> int:
-    """Draft the breaks of a run, part by part, and say how many they are.
+    """Write the breaks of a run to the draft table, part by part; gives how many.
 
-    The frames have the columns of the ledger but the run's number.
+    The frames have the columns of the ledger except the run's number.
     """
     names = [field.name for field in BREAK_STATE]
     connection.execute("SELECT draft('break_state')")

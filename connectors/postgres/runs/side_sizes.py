@@ -1,6 +1,6 @@
-"""Which record kinds there are, how large their sides are, and some of their numbers.
+"""Which record kinds exist, how large their sides are, and samples of their numbers.
 
-All of it before any of them is read.
+All of this is asked before any side is read.
 """
 
 from collections.abc import Collection
@@ -16,15 +16,15 @@ from schemas.field import Table
 from schemas.tables import EXTRACTS
 
 _SAMPLED = 8 * MIB
-"""Bytes of a table on disk: some 40,000 payments."""
+"""Bytes of a table on disk to sample: some 40,000 payments."""
 
 
 def kinds_there(
     connection: psycopg.Connection, tenants: Collection[int], others: Collection[str]
 ) -> set[str]:
-    """The record kinds beside `others` of which the target has records, whoever brought them.
+    """The record kinds other than `others` that the target has records of, from any batch.
 
-    Where `tenants` are named, those of which a record names one of them.
+    With `tenants`, only kinds of which a record names one of these.
     """
     known = connection.execute(
         f"SELECT relname FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace "
@@ -41,9 +41,9 @@ def kinds_there(
 
 
 def sampled_numbers(connection: psycopg.Connection, table: Table, column: str) -> pl.Series:
-    """Some of the numbers that a column has, of what is staged and of the target alike.
+    """A sample of the numbers in a column, from both staged rows and target.
 
-    All of them where there are few. The server picks pages, and always the same ones.
+    Small tables are read completely. The server samples pages, always the same ones.
     """
     relations = [f"{SCHEMA}.{staged_name(table)}", f"{SCHEMA}.{table.name}"]
     most = max(1, *(_bytes_of(connection, relation) for relation in relations))
@@ -59,9 +59,9 @@ def sampled_numbers(connection: psycopg.Connection, table: Table, column: str) -
 
 
 def bytes_of_sides(connection: psycopg.Connection, table: Table) -> int:
-    """About how many bytes of memory the larger side of a record kind takes.
+    """Estimated bytes of memory for the larger side of a record kind.
 
-    Staged rows take twice as many on disk: their text is beside the values.
+    Staged rows take twice as much on disk, since their text is stored beside the values.
     """
     staged = _bytes_of(connection, f"{SCHEMA}.{staged_name(table)}")
     return max(staged // 2, _bytes_of(connection, f"{SCHEMA}.{table.name}"))

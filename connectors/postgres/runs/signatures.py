@@ -1,6 +1,6 @@
 """Signatures: who prepared and who approved the report of a run, bound to the report's hash.
 
-What an account has opened of a run at the desk is kept by the database, once each.
+The database also keeps, once each, what an account has opened of a run at the desk.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ from schemas.life import Role
 
 ACCEPTED = "accepted_changes"
 ACCEPTED_RULES = "accepted_rules"
-"""What an earlier version kept: the hash of the changed rules alone."""
+"""Key that an earlier version used: the hash of the changed rules alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One row of the signature table; its time is that of its event, which the chain holds."""
+    """One row of the signature table; its time is that of its event, which the chain protects."""
 
     reconciliation_id: int
     role: Role
@@ -37,26 +37,26 @@ class Signature:
     report_hash: str
     event_id: int
     account: str = ""
-    """Who typed it, as the audit trail has it."""
+    """Who typed it, according to the audit trail."""
     accepted_changes: str = ""
-    """Hash of the changes of how the figures are made that were accepted with it."""
+    """Hash of the changes in how the figures are made that were accepted with it."""
     person: str | None = None
-    """The account that was logged in; None: the name is self-declared."""
+    """The account that was logged in; None if the name is self-declared."""
     kept_at: datetime | None = None
-    """The time beside it in its table, which of one of an earlier version is another."""
+    """The time in the signature table, which differs if an earlier version wrote it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
 
 
 def approval_of(signatures: Mapping[Role, Signature]) -> str | None:
-    """What the signatures of a run amount to: `accounts.approval`."""
+    """What the signatures of a run amount to; see `accounts.approval`."""
     return approval({role: one.person for role, one in signatures.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSignature:
-    """A signature that is to be kept, and what its event says beside it."""
+    """A signature to be recorded, and what else its event says."""
 
     role: Role
     by: str
@@ -64,9 +64,9 @@ class NewSignature:
     process: str
     """Who typed it, which the audit trail keeps beside the name."""
     said_by: str | None
-    """A name that was given beside that of the account."""
+    """A name that was stated besides that of the account."""
     accepted_changes: str | None
-    """Hash of what changed of how the figures are made, where it is accepted with it."""
+    """Hash of the changes in how the figures are made, if they are accepted with it."""
     not_opened: Mapping[str, object] | None
     """Figures of what the account had not opened at the desk by then."""
 
@@ -97,7 +97,7 @@ def add_signature(
 
 
 def why_interested(connection: psycopg.Connection, person: str, number: int) -> str | None:
-    """Which rule keeps an account from approving a run, whoever signs otherwise; None: none."""
+    """Which rule keeps an account from approving a run, whoever else signs; None if none does."""
     try:
         connection.execute("SELECT refuse_interested(%s, %s)", [person, number])
     except psycopg.Error as error:
@@ -128,13 +128,13 @@ def _signature(row: dict[str, Any]) -> Signature:
 
 
 def signed_reports(connection: psycopg.Connection) -> set[tuple[str, str, str]]:
-    """Report hash, role and name of every signature there is."""
+    """Report hash, role and name of every signature."""
     rows = connection.execute("SELECT report_hash, role, by FROM signature").fetchall()
     return {(str(hash_), str(role), str(by)) for hash_, role, by in rows}
 
 
 def newest_signature(connection: psycopg.Connection) -> int:
-    """The event of the last signature of all; 0: nobody has signed anything."""
+    """The event of the latest signature of all; 0 if there is none."""
     return int(one_value(connection.execute("SELECT coalesce(max(event_id), 0) FROM signature")))
 
 
@@ -145,10 +145,10 @@ def last_approved(
     before: int | None = None,
     signed_before: int | None = None,
 ) -> Reconciliation | None:
-    """The latest run of a scope whose report was approved, of those as of a day or before it.
+    """The latest run of a scope whose report was approved, as of a day or earlier.
 
-    With `before`, of the runs before this number; with `signed_before`, of those that were
-    approved before this event.
+    `before` limits it to runs before this number, `signed_before` to runs approved before this
+    event.
     """
     runs = approved_runs(connection, scope_hash, until, signed_before)
     earlier = (run for run in runs if before is None or run.id < before)
@@ -158,7 +158,7 @@ def last_approved(
 def last_approved_runs(
     connection: psycopg.Connection, signed_before: int | None = None
 ) -> list[Reconciliation]:
-    """Of every scope the last run whose report was approved, of those before an event."""
+    """For every scope, the last run whose report was approved before an event, if one is given."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         return cursor.execute(
             "SELECT DISTINCT ON (r.scope_hash) r.* FROM reconciliation r "
@@ -175,9 +175,9 @@ def approved_runs(
     until: date | None,
     signed_before: int | None = None,
 ) -> list[Reconciliation]:
-    """The runs of a scope whose reports were approved, the earliest day first.
+    """The runs of a scope whose reports were approved, earliest day first.
 
-    With `signed_before`, those that were approved before this event.
+    `signed_before` limits them to runs approved before this event.
     """
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         return cursor.execute(
@@ -195,9 +195,9 @@ def approved_runs(
 
 
 def look_at(connection: psycopg.Connection, number: int, what: str) -> None:
-    """Keep that whoever is logged in opened this: one of `Look`, or a break by its id.
+    """Record that whoever is logged in opened this: one of `Look`, or a break by its id.
 
-    Where nobody is, or there is no such thing that they see, nothing is kept.
+    Nothing is recorded if nobody is logged in, or there is no such thing that they may see.
     """
     connection.execute(f"SELECT {SCHEMA}.look_at(%s, %s)", [number, what])
 

@@ -1,6 +1,6 @@
-"""The truth sources the database holds, as frames: extract rows, database rows, answers, listings.
+"""The truth sources in the database as frames: extract rows, database rows, answers, listings.
 
-Money arrives as exact decimals; an amount that does not fit them arrives as the text it has.
+Amounts are exact decimals; an amount that does not fit these comes as text.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -32,9 +32,9 @@ from schemas.kinds import OFFSET
 from schemas.reasons import NOT_SHOWN
 
 Rows: TypeAlias = "Generator[pl.DataFrame, None, None]"
-"""Frames in the pieces in which they were read: whoever goes through them often makes one of these.
+"""Frames in the pieces in which they were read; callers that need them often join them into one.
 
-An amount beyond 20 digits before the point or 18 behind it is null there, and its text is beside it
+An amount of more than 20 digits before the point or 18 after it is null, with its text beside it
 (`BEYOND`).
 """
 
@@ -47,12 +47,12 @@ def extract_rows(
     others: Sequence[psycopg.Connection] = (),
     at_once: int | None = None,
 ) -> Rows:
-    """E: the staged rows of some batches with their end states; rejected ones have null fields.
+    """E: the staged rows of these batches with their end states; rejected ones have null fields.
 
-    They come as they lie there, about `at_once` bytes at a time or all of them; `by_row` has them
-    in their order. The connections are not free until all have come, or nobody reads on (`close`).
-    `places` names the files: columns `extract_id` and `file`. `others` see what the connection
-    sees (`one_moment.others_at_it`), and read some of the rows.
+    They come in the order in which they are stored, about `at_once` bytes at a time or all at once;
+    `by_row` sorts them. The connections are busy until all rows have come or the generator is
+    closed. `places` names the files in columns `extract_id` and `file`. `others` share the
+    connection's snapshot (`one_moment.others_at_it`) and read some of the rows.
     """
     by_key = "c.error_data IS NOT NULL"
     place: Columns = {
@@ -83,9 +83,9 @@ def extract_rows(
 
 
 def by_row(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of an extract by extract and record number, each column of one piece.
+    """Sort rows of an extract by extract and record number, each column in one chunk.
 
-    The server would write all of them out to sort them, and here they are sorted some at a time.
+    To sort all rows the server would write them to disk; here a part is sorted at a time.
     """
     extract, row = pl.col("extract_id"), pl.col("row")
     after = extract.diff() > 0, (extract.diff() == 0) & (row.diff() > 0)
@@ -96,10 +96,10 @@ def by_row(rows: pl.DataFrame) -> pl.DataFrame:
 def _staged(
     connection: psycopg.Connection, table: Table, staged: str, wanted: str
 ) -> WantedRows | None:
-    """Some staged rows with what became of them; None where there is no such row.
+    """The staged rows wanted, with their outcomes; None if there are none.
 
-    Mostly they are of one extract, none is in error and one receipt speaks of all: then what it
-    says is known, and the server joins nothing.
+    Mostly they belong to one extract, none is in error and one receipt covers all. Then the state
+    is known from the receipt, and the server joins nothing.
     """
     found = connection.execute(
         "SELECT min(s.extract_id), max(s.extract_id), min(s.batch_id), max(s.batch_id), "
@@ -118,7 +118,7 @@ def _staged(
         known["batch_id"] = pl.lit(least, pl.Int32())
     if low == high:
         known["extract_id"] = pl.lit(low, pl.Int32())
-    # Without it the outcomes of all rows would be gone through for each part that is read.
+    # Without this limit, each part read would go through the outcomes of all rows.
     among = (
         f"{{0}}.extract_id BETWEEN {low} AND {high} "
         f"AND {{0}}.record_number BETWEEN {first} AND {last}"
@@ -134,9 +134,9 @@ def _staged(
 def _one_state(
     connection: psycopg.Connection, table: Table, among: str, extract: int, first: int, last: int
 ) -> str | None:
-    """The end state of all rows of a range that are not in error; None where they may differ.
+    """The end state of all rows of a range that are not in error; None if they may differ.
 
-    Where the batch was undone or discarded it is that of all its rows.
+    If the batch was undone or discarded, that is the state of all its rows.
     """
     found = connection.execute(
         f"SELECT (SELECT b.state FROM {SCHEMA}.extract e JOIN {SCHEMA}.batch b "
@@ -159,9 +159,9 @@ def _one_state(
 def rewritten_rows(
     connection: psycopg.Connection, table: Table, batches: Collection[int]
 ) -> pl.DataFrame:
-    """E: the staged rows that wrote records of some batches which say something else by now.
+    """E: the staged rows that wrote records of these batches which now say something else.
 
-    Few do: nothing of ours changes a record without being named as its writer.
+    There are few: nothing of ours changes a record without becoming its named writer.
     """
     columns, texts = _columns(table, "s"), _texts_beyond(table, "s")
     place: Columns = {
@@ -179,7 +179,7 @@ def rewritten_rows(
 def without_text(
     connection: psycopg.Connection, table: Table, extracts: Collection[int]
 ) -> pl.DataFrame:
-    """The rows of some extracts whose text is in the kept file alone: `extract_id` and `row`."""
+    """The rows of these extracts whose text is only in the kept file: `extract_id` and `row`."""
     columns: Columns = {
         "extract_id": ("extract_id", pl.Int32()),
         "row": ("record_number", pl.Int64()),
@@ -197,7 +197,7 @@ def database_rows(
 ) -> Rows:
     """D: the rows of the target as they are now, with the staged row that last wrote each.
 
-    `others` and `at_once` as for `extract_rows`.
+    `others` and `at_once` are as for `extract_rows`.
     """
     target = f"{SCHEMA}.{table.name}"
 
@@ -208,10 +208,9 @@ def database_rows(
 
 
 def answers(connection: psycopg.Connection, operation: str, batches: Sequence[int]) -> pl.DataFrame:
-    """A: what became of the sends of an operation, one line per staged row.
+    """A: the outcomes of the sends of an operation, one line per staged row.
 
-    A row that was not sent itself, because its record was sent by another row, has the answer that
-    this one got.
+    A row that was not sent itself, because another row sent its record, has that row's answer.
     """
     columns: Columns = {
         "row": ("x.record_number", pl.Int64()),
@@ -227,7 +226,7 @@ def answers(connection: psycopg.Connection, operation: str, batches: Sequence[in
         "carried_out": ("coalesce(x.carried_out, o.carried_out)", WORD),
         "decision": ("coalesce(x.decision, o.decision)", WORD),
     }
-    # Only an operation of the operation table comes here.
+    # Only operations of the operation table get here, so the name is safe in SQL.
     source = f"""{SCHEMA}.send x LEFT JOIN LATERAL (
             SELECT o.status, o.echo, o.error_data, o.carried_out, o.decision
             FROM {SCHEMA}.send o
@@ -260,14 +259,14 @@ def _read(
     place: Columns,
     at_once: int | None,
 ) -> Rows:
-    """The rows that `source` has of some pages of `relation`, of all its pages; once at least.
+    """Read what `source` wants of the pages of `relation`; gives at least one frame.
 
-    They are read by columns, and only those on pages with an amount that no exact column holds, or
-    a time of no year of ours, are read row by row, which is the slower way.
+    Pages are read by columns. Only pages with an amount that no exact column holds, or a time
+    outside the years 1 to 9999, are read row by row, which is slower.
     """
     columns, texts = _columns(table, alias), _texts_beyond(table, alias)
     wanted = {**columns, **place, **texts}
-    # As they are in the database, with the types that frames have.
+    # The values as stored, with the types of the frame.
     whole = {name: (f"{alias}.{quoted(name)}", dtype) for name, (_, dtype) in columns.items()}
     whole |= place
 
@@ -277,7 +276,7 @@ def _read(
 
     connection = connections[0]
     connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
-    # One statement is asked for each part; to compile it takes longer than to do it.
+    # Each part is a statement of its own, whose compilation takes longer than its execution.
     connection.execute("SET LOCAL jit = off")
     nothing = [pl.lit(None, dtype).alias(name) for name, (_, dtype) in texts.items()]
     parts = (
@@ -285,7 +284,7 @@ def _read(
         for part in paged(connections, relation, alias, whole, source, by_rows)
     )
     types = {name: dtype for name, (_, dtype) in wanted.items()}
-    # A loop would hold what it has given away until the next rows are there.
+    # Not a loop, whose variable would hold a frame until the next one is read.
     yield from map(partial(_spelled_beyond, [*texts]), _together(parts, types, at_once))
     connection.execute("SET LOCAL max_parallel_workers_per_gather TO DEFAULT")
     connection.execute("SET LOCAL jit TO DEFAULT")
@@ -294,7 +293,7 @@ def _read(
 def _together(
     parts: Iterable[pl.DataFrame], types: Mapping[str, Dtype], at_once: int | None
 ) -> Iterator[pl.DataFrame]:
-    """The parts of about so many bytes as one frame; one without rows where there are none."""
+    """Join parts up to about `at_once` bytes into frames; an empty frame if there are no parts."""
     waiting: list[pl.DataFrame] = []
     size, number = 0, 0
     for part in parts:
@@ -316,7 +315,7 @@ def _given(waiting: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _spelled_beyond(texts: Sequence[str], rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the texts of what no exact column holds, where there are any."""
+    """The rows with the texts of amounts that no exact column holds, if there are any."""
     rows = _without_empty(rows, texts)
     there = [name for name in texts if name in rows.columns]
     if not there:
@@ -327,7 +326,7 @@ def _spelled_beyond(texts: Sequence[str], rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_empty(rows: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
-    """The rows without those of some columns that have no value."""
+    """The rows without those of these columns that have no value at all."""
     nulls = rows.null_count().row(0, named=True)
     empty = {name for name in names if nulls[name] == rows.height}
     return rows[[name for name in rows.columns if name not in empty]]
@@ -377,9 +376,9 @@ def _field_columns(field: Field, alias: str) -> Columns:
 
 
 def _within_years(column: str, offset: str | None) -> str:
-    """SQL for a time; the nearest that a delivery can say for one of no year from 1 to 9999.
+    """SQL for a time, moved to the nearest that a delivery can express if outside years 1 to 9999.
 
-    Of an instant this is about the clock at its offset too. Nearly all are far within.
+    For an instant this applies to the clock at its offset too. Nearly all times are far within.
     """
     first, last = "'0001-01-01'::timestamp", "'9999-12-31 23:59:59.999999'::timestamp"
     if offset is not None:
@@ -396,7 +395,7 @@ def _fits(name: str, alias: str) -> str:
 
 
 def _texts_beyond(table: Table, alias: str) -> Columns:
-    """Texts of the amounts that no exact column holds."""
+    """SQL for the texts of the amounts that no exact column holds."""
     return {
         name + BEYOND: (
             f"CASE WHEN NOT ({_fits(name, alias)}) THEN {alias}.{quoted(name)}::text END",
@@ -407,10 +406,10 @@ def _texts_beyond(table: Table, alias: str) -> Columns:
 
 
 def _unreadable(field: Field, alias: str) -> str:
-    """SQL for what stands in place of an amount of a row in error, in words; null: a number does.
+    """SQL for what a row in error has in place of an amount, in words; null if it has a number.
 
-    What was delivered is quoted. An amount that need not be there and is not is none, and no
-    number either: it is unreadable only where the row says so of it, or could not be told apart.
+    The delivered text is quoted. An optional amount that is missing is null too: it counts as
+    unreadable only if the row has an error on it, or could not be divided into fields.
     """
     named = "coalesce(e ->> 'FieldName', '')"
     of_field, of_row = f"{named} = '{field.name}'", f"{named} = ''"

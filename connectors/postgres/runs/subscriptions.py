@@ -1,6 +1,6 @@
-"""Subscriptions to the reports of a scope, and which of their messages wait to be sent.
+"""Subscriptions to the reports of a scope, and which messages wait to be sent.
 
-Functions of the database (`schemas.guards.accounts`) write both, and judge who may see what.
+Functions of the database (`schemas.guards.accounts`) write both, and decide who may see what.
 """
 
 from collections.abc import Collection
@@ -13,12 +13,12 @@ from connectors.postgres.accounts import who
 from schemas.derived.sql_names import SCHEMA
 
 DAYS = 7
-"""How long a message is sent by the runs that come after; then only where somebody asks."""
+"""How long later runs still send a waiting message; after that it is sent only on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Where an account is sent the reports of a scope."""
+    """The address at which an account gets the reports of a scope."""
 
     account: str
     scope: str
@@ -35,7 +35,7 @@ def list_subscriptions(connection: psycopg.Connection, account: str) -> list[Sub
 
 
 def scopes_to_follow(connection: psycopg.Connection) -> list[str]:
-    """Scopes of reconciliations that whoever acts here sees."""
+    """Scopes of reconciliations that the acting user may see."""
     rows = connection.execute(
         f"SELECT scope FROM (SELECT DISTINCT scope FROM reconciliation) r "
         f'WHERE {SCHEMA}.sees_scope(scope) ORDER BY scope COLLATE "C"'
@@ -46,7 +46,7 @@ def scopes_to_follow(connection: psycopg.Connection) -> list[str]:
 def keep_subscription(
     connection: psycopg.Connection, account: str, scope: str, address: str | None
 ) -> None:
-    """Send the reports of a scope to this address from now on; None: no longer."""
+    """Send the reports of a scope to this address from now on; None ends this."""
     connection.execute(
         f"SELECT {SCHEMA}.keep_subscription(%s, %s, %s, %s)",
         [account, scope, address, who(connection, None)],
@@ -54,7 +54,7 @@ def keep_subscription(
 
 
 def runs_to_mail(connection: psycopg.Connection) -> list[int]:
-    """Reconciliations of the last days with messages that wait, oldest first."""
+    """Reconciliations of the last `DAYS` days with waiting messages, oldest first."""
     rows = connection.execute(
         "SELECT DISTINCT m.reconciliation_id FROM report_mail m "
         "JOIN reconciliation r ON r.id = m.reconciliation_id WHERE m.sent_at IS NULL "
@@ -67,11 +67,11 @@ def runs_to_mail(connection: psycopg.Connection) -> list[int]:
 def claim_mail(
     connection: psycopg.Connection, number: int, tried: Collection[str]
 ) -> tuple[str, str] | None:
-    """A subscriber whose message waits, and the address; nobody else has it in this transaction.
+    """Claim a waiting message for this transaction; gives its subscriber and address.
 
-    None: there is none but for those tried, of those who may see the run now.
+    None if no subscriber who may see the run now is left, apart from those tried.
     """
-    # A slow mail server is waited for: ended meanwhile, what it took would be sent again.
+    # Wait for a slow mail server: if the session ended meanwhile, the message would be sent again.
     connection.execute(
         "SELECT set_config(name, '0', TRUE) FROM pg_settings "
         "WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')"
@@ -83,5 +83,5 @@ def claim_mail(
 
 
 def mail_sent(connection: psycopg.Connection, number: int, account: str) -> None:
-    """Keep that the message of a run for this account is with the mail server."""
+    """Record that the mail server has accepted the message of a run for this account."""
     connection.execute(f"SELECT {SCHEMA}.mail_sent(%s, %s)", [number, account])

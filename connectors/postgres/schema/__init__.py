@@ -1,1 +1,1 @@
-"""The schema: its revisions, its owner, and the record kinds of one's own in it."""
+"""The schema: its revisions, its owner, and the record kinds of your own in it."""

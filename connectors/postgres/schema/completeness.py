@@ -1,7 +1,7 @@
-"""Whether all of the schema is there: what was restored in part looks whole until it is used.
+"""Whether the schema is complete: one restored in part looks complete until it is used.
 
-`pg_restore` makes tables, views and functions first, fills the tables, and makes keys, indexes and
-triggers last. Cut off before that, a database keeps no rule of its own.
+`pg_restore` creates tables, views and functions first, then fills the tables, and creates keys,
+indexes and triggers last. A database whose restore was cut off before that enforces no rule.
 """
 
 import re
@@ -30,9 +30,9 @@ KEYED = {*(name for name, table in LEDGER.items() if table.key), *TARGET_NAMES}
 SWITCHED_OFF = f"""(SELECT array_agg((SELECT c.relname || '.' || t.tgname FROM pg_class c
     WHERE c.oid = t.tgrelid AND c.relnamespace = to_regnamespace('{SCHEMA}')))
     FROM pg_trigger t WHERE t.tgenabled NOT IN ('O', 'A'))"""
-"""The triggers that are there and do nothing, each behind its table; null is one of elsewhere.
+"""SQL for the triggers that are switched off, each after its table; null for one of another schema.
 
-Every connection asks it: hardly ever is there one whose table has to be looked up.
+Every connection runs it: there is hardly ever such a trigger whose table must be looked up.
 """
 _THERE = f"""SELECT c.relname::text, array_agg(a.attname::text)
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
@@ -56,13 +56,13 @@ _RESTORE = (
 def what_is_there(connection: psycopg.Connection) -> dict[str, Collection[str]]:
     """The columns of each table and view, and the names of functions, triggers and keyed tables.
 
-    As "(off)" the triggers that are switched off, each behind its table.
+    "(off)" has the triggers that are switched off, each after its table.
     """
     return {name: names or () for name, names in connection.execute(_THERE).fetchall()}
 
 
 def refuse_incomplete(there: Mapping[str, Collection[str]]) -> None:
-    """What somebody took away, or did not bring back, is told before any row is touched."""
+    """Raise DatabaseUnusable for anything removed or not restored, before any row is touched."""
     _refuse_lacking([*_missing(there)])
 
 
@@ -84,13 +84,13 @@ def _missing(there: Mapping[str, Collection[str]]) -> Iterator[str]:
 
 
 def switched_off(connection: psycopg.Connection) -> Collection[str | None] | None:
-    """The triggers that are there and do nothing, as `switched_off_message` takes them."""
+    """The triggers that are switched off, as `switched_off_message` takes them."""
     found: Collection[str | None] | None = one_value(connection.execute(f"SELECT {SWITCHED_OFF}"))
     return found
 
 
 def switched_off_message(found: Collection[str | None] | None) -> str | None:
-    """What to do about triggers that are switched off; None: none of ours is."""
+    """What to do about triggers that are switched off; None if none of ours is."""
     places = sorted(one.rpartition(".") for one in found or () if one is not None)
     statements = " ".join(
         f"ALTER TABLE {SCHEMA}.{table} ENABLE TRIGGER {name};"
@@ -106,7 +106,7 @@ def switched_off_message(found: Collection[str | None] | None) -> str | None:
 
 
 def refuse_if_off(found: Collection[str | None] | None) -> None:
-    """No row is written past a rule; raises DatabaseUnusable."""
+    """Raise DatabaseUnusable if a trigger is off, so that no row is written past its rule."""
     if message := switched_off_message(found):
         raise DatabaseUnusable(
             f"In the schema {SCHEMA!r} {message}. After that, `recon audit verify` says whether "
@@ -115,9 +115,9 @@ def refuse_if_off(found: Collection[str | None] | None) -> None:
 
 
 def altered_rules(connection: psycopg.Connection) -> str | None:
-    """Which functions and triggers are others than this version has, and what to do.
+    """Which functions and triggers differ from this version's, and what to do; None if none do.
 
-    What is held against events is held so by functions, and one of them says who acts.
+    Functions compare the ledger with events, and one of them says who acts.
     """
     there = {
         ("function", *one)
@@ -145,7 +145,7 @@ def altered_rules(connection: psycopg.Connection) -> str | None:
 
 
 def rules() -> Iterator[tuple[object, ...]]:
-    """Each function with its text and whether it runs as the owner, each trigger with its words."""
+    """Each function with its text and whether it runs as its owner; each trigger with its words."""
     for statement in TRIGGERS:
         if made := _FUNCTION.fullmatch(statement.strip()):
             name, head, body = made.groups()
@@ -156,19 +156,19 @@ def rules() -> Iterator[tuple[object, ...]]:
 
 
 def _words(definition: str) -> str:
-    """What makes a trigger, in any order: PostgreSQL tells it in an order and form of its own.
+    """The sorted words of a trigger's definition, which PostgreSQL shows in its own order and form.
 
-    It leaves out the name of a schema that a session looks in.
+    It omits the name of a schema in the session's search path.
     """
     words = re.sub(rf" OR REPLACE|::\w+|\b{SCHEMA}\.", "", definition).casefold()
     return " ".join(sorted(re.findall(r"[\w']+", words)))
 
 
 def refuse_remains(connection: psycopg.Connection, current: str | None) -> None:
-    """Keep a schema that was restored in part from being made whole without its rows.
+    """Keep a schema that was restored in part from being completed without its rows.
 
-    `current` is its revision; of one that has none nothing else may be there. Nor is one changed
-    past a rule.
+    `current` is its revision; without one, nothing else of ours may be there. A schema with a
+    trigger switched off is refused as well.
     """
     there = what_is_there(connection)
     ours = {*table_columns()} & there.keys()

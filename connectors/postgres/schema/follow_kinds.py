@@ -1,4 +1,4 @@
-"""A database brought to the record kinds that this machine defines, where nothing is lost by it."""
+"""Bringing a database to the record kinds of this machine, unless that would lose something."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,30 +22,31 @@ from schemas.own_definition import CHANGED, MADE, REMOVED, changes, definition_o
 from schemas.tables import OWN
 
 ROWS = "staged_row"
-"""The one view whose text names the tables of record kinds."""
+"""The only view whose text names the tables of record kinds."""
 DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
-    """Make what the definitions of this machine have and the database has not.
+    """Create or change what the definitions of this machine have and the database has not.
 
-    Call it inside a transaction that keeps the schema. `asked`: somebody wants these definitions,
-    so a kind without one is removed and one of before comes back; else they are taken for those of
-    a machine that is behind. Raises DatabaseUnusable for what would lose something.
+    Call it inside a transaction that locks the schema. `asked` says that somebody wants just these
+    definitions: a kind without one is then removed, and a former one comes back. Otherwise these
+    are taken for definitions of a machine that is behind. Raises DatabaseUnusable if anything would
+    be lost.
     """
     asking = _asking(connection)
     there = kept_of(connection.exec_driver_sql(THERE.replace("%", "%%")).fetchall())
     gone = sorted(there.keys() - OWN.tables.keys())
     defined = {name: definition_of(table) for name, table in OWN.tables.items()}
-    # Nobody who works with another kind is waited for.
+    # Only changed kinds are locked, so nobody who works with another kind delays this.
     changed = [
         name for name, of in defined.items() if name not in there or there[name].definition != of
     ]
-    # Who is refused waits for nobody. Rows that a run is writing are seen once it lets go of them.
+    # Check before locking, so that a refusal waits for nobody, then again for new rows.
     _refuse(all_hindrances(asking, there, asked=asked))
     _lock_changed(connection, there)
     _refuse(all_hindrances(asking, there, asked=asked))
-    # The view would be in the way of what it names; who may read it goes on to.
+    # The view would block changes to the tables that it names. Replacing it keeps its grants.
     _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {DOCUMENTED_VIEWS[ROWS]}")
     for name in (*gone, *changed):
         _run(connection, hidden_again(f"staged_{name}"))
@@ -74,7 +75,7 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
 
 
 def _grant(connection: sa.Connection, changed: Iterable[str]) -> None:
-    """Let the roles have the kinds that changed, and those whose shown rows a migration dropped."""
+    """Grant the roles the changed kinds, and those whose shown rows a migration has dropped."""
     of_schema = f"FROM pg_class WHERE relnamespace = to_regnamespace('{SHOWN_SCHEMA}')"
     shown = {*connection.exec_driver_sql(f"SELECT relname {of_schema}").scalars()}
     there = connection.exec_driver_sql(f"SELECT to_regnamespace('{SHOWN_SCHEMA}')").scalar()
@@ -89,7 +90,7 @@ def _grant(connection: sa.Connection, changed: Iterable[str]) -> None:
 
 
 def _add_event(connection: sa.Connection, name: str, before: str | None, now: str | None) -> None:
-    """Say in the trail what became of a kind: the reports of its records rest on it."""
+    """Note in the trail what became of a kind, since reports of its records depend on it."""
     what = MADE if before is None else REMOVED if now is None else CHANGED
     definitions = {"before": before, "now": now}
     detail: dict[str, object] = {"record": name}
@@ -100,7 +101,7 @@ def _add_event(connection: sa.Connection, name: str, before: str | None, now: st
 
 
 def _asking(connection: sa.Connection) -> psycopg.Connection:
-    """The same connection, for what takes parameters."""
+    """The psycopg connection beneath, for statements with parameters."""
     return cast(psycopg.Connection, connection.connection.driver_connection)
 
 
@@ -110,7 +111,7 @@ def _refuse(hindrances: Iterable[str]) -> None:
 
 
 def _lock_changed(connection: sa.Connection, there: Mapping[str, KeptKind]) -> None:
-    """Keep writers out of the tables of kinds that are gone, or defined otherwise."""
+    """Keep writers out of the tables of kinds that are gone, or defined differently."""
     for name, kept in there.items():
         if name not in OWN.tables or kept.definition != definition_of(OWN.tables[name]):
             tables = f"{SCHEMA}.{name}, {SCHEMA}.staged_{name}"
@@ -140,7 +141,7 @@ def _drop(connection: sa.Connection, name: str) -> None:
 
 
 def _alter(connection: sa.Connection, name: str) -> None:
-    """Add columns, take those away that are gone, and say which of them may be empty."""
+    """Add new columns, remove those that are gone, and set which may be empty."""
     for table in (TARGETS[name], STAGED[name]):
         there = {one["name"]: one for one in sa.inspect(connection).get_columns(table.name, SCHEMA)}
         alter = f"ALTER TABLE {SCHEMA}.{table.name}"
@@ -153,11 +154,11 @@ def _alter(connection: sa.Connection, name: str) -> None:
                 turn = "DROP" if column.nullable else "SET"
                 _run(connection, f"{alter} ALTER {of} {turn} NOT NULL")
         for gone in sorted(there.keys() - {column.name for column in table.columns}):
-            # It may look by this one; those that roles need are made anew behind all kinds.
+            # The policy may use this column; policies for roles are created again after all kinds.
             _run(connection, f"DROP POLICY IF EXISTS seen ON {SCHEMA}.{table.name}")
             _run(connection, f"{alter} DROP COLUMN {quoted(gone)}")
 
 
 def _run(connection: sa.Connection, statement: str) -> None:
-    # A percent sign is taken for a parameter only where there may be any.
+    # Without this, a percent sign would be taken for a parameter.
     connection.exec_driver_sql(statement, execution_options={"no_parameters": True})

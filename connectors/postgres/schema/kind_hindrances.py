@@ -18,7 +18,7 @@ from schemas.own_tables import FOLDER
 from schemas.tables import OWN
 
 _NOTHING_THERE = (Rule.NOT_NULL, Rule.NOT_EMPTY)
-"""Reasons of a row that say that nothing stands in a field."""
+"""Reasons against a row that say that a field has no value."""
 _POSSIBLE = {
     Asks.NO_RECORDS: "that is possible while the database has no record of the kind",
     Asks.UNHELD: "that is possible while no row has a value of it",
@@ -36,7 +36,7 @@ def all_hindrances(
 
 
 def _no_file(connection: psycopg.Connection, name: str, *, asked: bool) -> str:
-    """Why a kind cannot be without a file; empty: it can be removed."""
+    """Why a kind must not be without a file; empty if it can be removed."""
     if is_used(connection, name):
         return (
             f"The database has the record kind {name}, which is not defined here, and batches have "
@@ -56,7 +56,7 @@ def _no_file(connection: psycopg.Connection, name: str, *, asked: bool) -> str:
 def _hindrances(
     connection: psycopg.Connection, name: str, kept: KeptKind, *, asked: bool
 ) -> Iterator[str]:
-    """Why the database cannot follow a definition."""
+    """Yield why the database cannot follow a definition."""
     definition = definition_of(OWN.tables[name])
     if kept.definition == definition:
         return
@@ -75,12 +75,12 @@ def _hindrances(
 
 
 def _in_the_way(connection: psycopg.Connection, before: Table, change: Change) -> str:
-    """What keeps a kind from being changed, and what to do; empty: nothing."""
+    """What keeps a kind from being changed, and what to do; empty if nothing does."""
     name = before.name
     if change.asks is Asks.NOTHING:
         return ""
     if not is_used(connection, name):
-        # The first rows of it may be on their way.
+        # A run may be about to write its first rows.
         return _being_read(connection, name)
     match change.asks:
         case Asks.NONE_WAITING:
@@ -103,7 +103,7 @@ def _in_the_way(connection: psycopg.Connection, before: Table, change: Change) -
 
 
 def _waiting(connection: psycopg.Connection, name: str) -> str:
-    """Which batch has rows of a kind that are to become records, checked as it was defined."""
+    """The batch with rows waiting to become records, checked by the former definition; or empty."""
     found = connection.execute(
         f"SELECT min(b.id) FROM {SCHEMA}.batch b JOIN {SCHEMA}.extract e ON e.batch_id = b.id "
         f"WHERE b.state IN ({listed(NOTHING_APPLIED)}) AND EXISTS (SELECT FROM "
@@ -118,9 +118,9 @@ def _waiting(connection: psycopg.Connection, name: str) -> str:
 
 
 def _being_read(connection: psycopg.Connection, name: str) -> str:
-    """Which batch a run is reading whose files have rows of a kind, or may have them inside.
+    """The batch that a run is reading whose files have, or may contain, rows of a kind; or empty.
 
-    That run began with the definition before, and checks all of its files by it.
+    That run began with the former definition, and checks all of its files by it.
     """
     found = connection.execute(
         f"SELECT min(b.id) FROM {SCHEMA}.batch b JOIN {SCHEMA}.extract e ON e.batch_id = b.id "
@@ -136,9 +136,9 @@ def _being_read(connection: psycopg.Connection, name: str) -> str:
 
 
 def _in_error(connection: psycopg.Connection, name: str, field: str) -> str:
-    """Which row that can be corrected has something in a field that is no value, or may have.
+    """A correctable row in error that has, or may have, an invalid text in a field; or empty.
 
-    A line without cells may, where the header of its file has the field.
+    A line that could not be divided into cells may have one if its file's header has the field.
     """
     row = connection.execute(
         f"""SELECT s.batch_id, e.name, s.record_number FROM {SCHEMA}.staged_{name} s
@@ -167,7 +167,7 @@ def _in_error(connection: psycopg.Connection, name: str, field: str) -> str:
 
 
 def _delivered_as_lines(connection: psycopg.Connection, name: str) -> str:
-    """Which batch has records of a kind as lines without names, if any that was not taken back."""
+    """The batch that has records of a kind as lines without names, unless taken back; or empty."""
     found = connection.execute(
         f"SELECT min(id) FROM {SCHEMA}.batch WHERE profile::json ->> 'inner_record' = '{name}' "
         f"AND state NOT IN ({listed(TAKEN_BACK)})"
@@ -182,11 +182,11 @@ def _delivered_as_lines(connection: psycopg.Connection, name: str) -> str:
 
 
 def _sent(connection: psycopg.Connection, before: Table) -> str:
-    """Which batch with rows of a kind goes to the service, and what to do; empty: none does.
+    """The batch with rows of a kind that goes to the service, and what to do; empty if none does.
 
-    One that was taken back goes nowhere any more, but what was sent of it stays. What was planned
-    and certainly never arrived was not sent, unless somebody has decided about it. Its files may
-    hold records of other kinds, which were sent by operations of theirs.
+    A batch that was taken back goes nowhere any more, but what was sent of it stays. A row that was
+    planned and certainly never arrived does not count as sent, unless somebody has decided about
+    it. Records of other kinds in its files were sent by other operations and do not count.
     """
     name, operation = before.name, before.endpoint.name if before.endpoint else ""
     row = connection.execute(
@@ -217,10 +217,10 @@ def _sent(connection: psycopg.Connection, before: Table) -> str:
 
 
 def _in_work(connection: psycopg.Connection, name: str) -> str:
-    """Which batch with rows of a kind a run has: it goes on by the definition that it began with.
+    """The batch with rows of a kind that a run works on, by its former definition; or empty.
 
-    Whatever goes to the service, it may be about to say so. What is in insert-batch data is known
-    once it is staged.
+    It may be about to note that rows are sent. Which kinds insert-batch data contain is known only
+    once they are staged.
     """
     found = connection.execute(
         f"""SELECT min(e.batch_id) FROM {SCHEMA}.extract e JOIN {SCHEMA}.batch b
@@ -238,7 +238,7 @@ def _in_work(connection: psycopg.Connection, name: str) -> str:
 
 
 def is_used(connection: psycopg.Connection, name: str) -> bool:
-    """Whether anything of a kind was delivered; its rows may be gone, the extract is not."""
+    """Whether anything of a kind was ever delivered; its rows may be gone, its extract stays."""
     return (
         _any(connection, name)
         or _any(connection, f"staged_{name}")

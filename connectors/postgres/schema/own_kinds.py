@@ -1,8 +1,8 @@
-"""Record kinds of our own in a database: their tables, and the definition that it works with.
+"""Our own record kinds in a database: their tables, and the definition that it works with.
 
-The definition stands in the comment of the target table, so it changes with the table in one
-transaction and goes wherever a backup goes. Behind it stand the hashes of those before: a machine
-that has one of these is behind, and leads nothing back.
+The definition is in the comment of the target table, so both change in one transaction, and backups
+have both. The hashes of former definitions follow it: a machine that defines one of these is
+behind, and must not lead the database back.
 """
 
 import hashlib
@@ -28,30 +28,30 @@ THERE = f"""SELECT c.relname::text, obj_description(c.oid, 'pg_class') FROM pg_c
 STATE = f"""(SELECT encode(sha256(convert_to(coalesce(string_agg(
     name || ' ' || comment, E'\\n' ORDER BY name COLLATE "C"), ''), 'UTF8')), 'hex')
     FROM ({THERE}) AS kinds (name, comment))"""
-"""What `state_of` says of the kinds that are there: one question, whose answer is short."""
+"""SQL for `state_of` the kinds in the database, in one short answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptKind:
-    """What a database works with."""
+    """The definition of a kind that a database works with."""
 
     definition: str
     former: tuple[str, ...] = ()
-    """Hashes of the definitions before, the oldest first."""
+    """Hashes of former definitions, oldest first."""
 
     def followed_by(self, definition: str) -> "KeptKind":
-        """The same with another definition in its place."""
+        """The same kind under a new definition, with the present one among the former."""
         return KeptKind(definition, (*self.former, hash_of(self.definition)))
 
     @property
     def comment(self) -> str:
-        """As it stands at the table."""
+        """The comment to put on the table."""
         shape = json.loads(self.definition) | ({FORMER: self.former} if self.former else {})
         return MARK + json.dumps(shape, sort_keys=True)
 
     @classmethod
     def of(cls, comment: str) -> "KeptKind":
-        """What `comment` wrote."""
+        """Parse what `comment` wrote."""
         shape = json.loads(comment.removeprefix(MARK))
         former = tuple(shape.pop(FORMER, ()))
         return cls(json.dumps(shape, sort_keys=True), former)
@@ -62,25 +62,25 @@ def hash_of(definition: str) -> str:
 
 
 def kept_kinds(connection: psycopg.Connection) -> dict[str, Table]:
-    """The record kinds as the database works with them."""
+    """The record kinds as the database defines them."""
     kept = kept_of(connection.execute(THERE.replace("%", "%%")).fetchall())
     return {name: table_of(name, one.definition) for name, one in kept.items()}
 
 
 def defined_so_far(connection: psycopg.Connection, name: str) -> Iterator[Table]:
-    """A record kind in each way that the audit trail says it was defined, the first one first."""
+    """Every definition of a record kind that the audit trail tells of, oldest first."""
     for (detail,) in connection.execute(
         "SELECT detail FROM event WHERE what = ANY(%s) ORDER BY id", [[MADE, CHANGED]]
     ).fetchall():
         kind = read_detail(detail)
         if kind.get("record") == name:
-            # What this program did not write defines nothing.
+            # An event that this program did not write defines nothing.
             with suppress(KeyError, TypeError, ValueError, AttributeError):
                 yield table_of(name, json.dumps(kind["now"]))
 
 
 def state_as_defined(connection: psycopg.Connection) -> str | None:
-    """`state_of` the database, if it works with the definitions of this machine."""
+    """`state_of` the database if it has this machine's definitions, else None."""
     rows = connection.execute(THERE.replace("%", "%%")).fetchall()
     there = {name: one.definition for name, one in kept_of(rows).items()}
     ours = {name: definition_of(table) for name, table in OWN.tables.items()}
@@ -88,7 +88,7 @@ def state_as_defined(connection: psycopg.Connection) -> str | None:
 
 
 def state_of(rows: Sequence[Any]) -> str:
-    """A hash of the kinds of a database, which any change of a definition changes."""
+    """A hash of the kinds of a database; any change of a definition changes it."""
     lines = "\n".join(f"{name} {comment}" for name, comment in sorted(rows))
     return hashlib.sha256(lines.encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""The revisions of the schema: which this version knows, and where a database is."""
+"""The revisions of the schema: those this version knows, and that of a database."""
 
 import re
 from functools import cache
@@ -13,30 +13,30 @@ from schemas.derived.sql_names import SCHEMA
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 TAKEN_OVER, THROUGH = "0018", "2098088"
-"""The last revision before the first of ours, with its tables, and a commit that leads to it."""
+"""The last revision before our first one, with the same tables, and a commit that leads to it."""
 VERSION_TABLE = "alembic_version"
 MARK = "recon derived "
-"""What stands in the comment of that table before the hash of what was derived from its tables."""
+"""Text in the comment of that table before the hash of what was derived from the tables."""
 _DERIVED = re.compile(r'^derived = "([0-9a-f]{64})"$', re.MULTILINE)
 
 Way = Literal["migrate", "follow"]
-"""Ways to bring a schema up to date: to the newest revision, and to the record kinds of our own."""
+"""Ways to update a schema: to the newest revision, or to our own record kinds."""
 
 
 @cache
 def revisions() -> tuple[str, ...]:
-    """The revisions of the schema that this version knows, which are the numbers of their files.
+    """The schema revisions that this version knows; they are the numbers of their files.
 
-    Alembic would run every file of a revision to tell: longer than many a command takes.
+    Alembic would run every revision's file to find out, longer than many a command takes.
     """
     return tuple(path.name.partition("_")[0] for path in _files())
 
 
 @cache
 def newest_derived() -> str:
-    """The hash of the views, functions and triggers of this version, as its last revision has it.
+    """The hash of this version's views, functions and triggers, from its last revision.
 
-    To make it anew would take what makes them: SQLAlchemy, and longer than many a command.
+    Computing it would need SQLAlchemy and take longer than many a command.
     """
     (derived,) = _DERIVED.findall(_files()[-1].read_text(encoding="utf-8"))
     return str(derived)
@@ -56,10 +56,10 @@ def revision_of(connection: psycopg.Connection) -> str | None:
 
 
 def is_behind(connection: psycopg.Connection, current: str | None) -> bool:
-    """Whether a schema has to be brought on from there; raises DatabaseUnusable if it cannot be.
+    """Whether a schema at this revision must be upgraded; raises DatabaseUnusable if it cannot be.
 
-    So has one at the newest whose views, functions and triggers are of another form of it: guards
-    of before would hold for good.
+    So must a schema at the newest revision whose views, functions and triggers are of another form
+    of it: else its outdated guards would stay for good.
     """
     first, newest = revisions()[0], revisions()[-1]
     if current in (None, TAKEN_OVER):
@@ -79,7 +79,7 @@ def is_behind(connection: psycopg.Connection, current: str | None) -> bool:
         )
     if current != newest:
         return True
-    # Whoever connects may read a comment.
+    # A comment can be read by any role that can connect.
     asked = "SELECT obj_description(to_regclass(%s), 'pg_class')"
     comment = one_value(connection.execute(asked, [f"{SCHEMA}.{VERSION_TABLE}"]))
     return not comment or comment.removeprefix(MARK) != newest_derived()

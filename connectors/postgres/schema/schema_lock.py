@@ -1,7 +1,7 @@
-"""A schema that only one session changes at a time, by locks that only its owner can take.
+"""Letting only one session at a time change a schema, by locks that only its owner can take.
 
-Who may read a table can keep a lock on it that lets everybody else read and write. So that is what
-a change of tables may have to wait for, and it does for a bounded time.
+Any role that may read a table can hold a lock on it that blocks only changes of the table, not
+readers and writers. So a change of tables may have to wait for such a lock, for a bounded time.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,12 @@ _BUSY = """SELECT a.pid, a.usename, a.application_name, a.xact_start
 def lock_schema(
     connection: sa.Connection, schema: str, table: sa.Table, wait_seconds: float
 ) -> None:
-    """Let nobody else change a schema until this transaction ends, made if it is not there.
+    """Keep others from changing a schema until this transaction ends; creates it if missing.
 
-    `table` is the one that whoever changes the schema locks first. No lock is waited for longer
-    than `wait_seconds` from now on.
+    `table` is the table that everybody who changes the schema locks first. From now on, no lock is
+    waited for longer than `wait_seconds`.
     """
-    # Zero would be no limit at all.
+    # Zero would mean no limit.
     milliseconds = max(1, min(round(wait_seconds * 1000), 2**31 - 1))
     connection.execute(sa.text(f"SET LOCAL lock_timeout = {milliseconds}"))
     there = connection.scalar(sa.text("SELECT to_regnamespace(:name)::text"), {"name": schema})
@@ -36,14 +36,14 @@ def lock_schema(
     make_table = partial(table.create, connection, checkfirst=True)
     makes: list[Callable[[], object]] = [make_table] if there else [make_schema, make_table]
     for make in makes:
-        # Of two that make the same, one waits for the other and is then told that it is there.
+        # If two sessions create the same, one waits for the other and then learns that it exists.
         with suppress(sa.exc.IntegrityError), connection.begin_nested():
             make()
     connection.execute(sa.text(f"LOCK TABLE {schema}.{table.name} IN EXCLUSIVE MODE"))
 
 
 def busy_schema(engine: sa.Engine, schema: str, wait_seconds: float) -> DatabaseUnusable:
-    """Who has kept the schema for longer than it was waited for, as an error."""
+    """An error that names who has held the schema for longer than the wait."""
     with engine.connect() as connection:
         found = connection.execute(sa.text(_BUSY), {"schema": schema}).fetchall()
     who = "; ".join(

@@ -1,6 +1,7 @@
-"""Whose the schema is: whoever brings it to a version does so as its owner.
+"""Acting as the owner of the schema, whoever upgrades it.
 
-What a superuser made in it would be the superuser's, and its owner could neither use nor change it.
+What a superuser created in it would belong to the superuser, and the schema's owner could neither
+use nor change it.
 """
 
 import re
@@ -21,7 +22,7 @@ OURS = {
     *re.findall(rf"FUNCTION {SCHEMA}\.(\w+)", "\n".join(DERIVED)),
     SHOWN_SCHEMA,
 }
-"""What this version makes in the schema or beside it; whatever else is there may be anybody's."""
+"""What this version creates in the schema or beside it; anything else may be anybody's."""
 _OWNER = """SELECT quote_ident(pg_get_userbyid(nspowner)), nspowner = current_user::regrole,
         CASE WHEN current_setting('server_version_num')::int < 160000
         THEN pg_has_role(nspowner, 'MEMBER') ELSE pg_has_role(nspowner, 'SET') END
@@ -38,10 +39,10 @@ _OF_OTHERS = """SELECT one.name, one.called, quote_ident(pg_get_userbyid(n.nspow
 
 
 def act_as_owner(connection: sa.Connection) -> bool:
-    """Go on as the owner of the schema until this transaction ends; False: this account may not.
+    """Act as the owner of the schema until this transaction ends; False if this account may not.
 
-    What an earlier version made in it as another account, it is given, where this one may.
-    Call it inside a transaction that keeps the schema.
+    The owner is given what an earlier version created as another account, if this one may do so.
+    Call it inside a transaction that locks the schema.
     """
     asked = {"schema": SCHEMA}
     owner, is_owner, may_be = connection.execute(sa.text(_OWNER), asked).one()
@@ -59,7 +60,7 @@ def act_as_owner(connection: sa.Connection) -> bool:
 
 
 def _refuse_shown_of_others(connection: sa.Connection) -> None:
-    """Say whose the schema of shown rows is where the owner of ours may not change it."""
+    """Raise DatabaseUnusable, naming its owner, if ours may not change the schema of shown rows."""
     found = connection.execute(
         sa.text(
             "SELECT quote_ident(pg_get_userbyid(nspowner)), quote_ident(current_user) "

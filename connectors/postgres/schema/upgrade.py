@@ -1,6 +1,6 @@
-"""A schema brought to this version: by Alembic to the newest revision, and to its record kinds.
+"""Bringing a schema to this version: by Alembic to the newest revision, and to its record kinds.
 
-Commands that find it there already, nearly all of them, import nothing of this.
+Nearly all commands find it there already and do not import this module.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ _KINDS_OF_OWNER = (
 def bring_up_to_date(
     url: str, wait_seconds: float, way: Way, *, asked: bool = False, named_by: str = DATABASE
 ) -> None:
-    """The schema in its newest revision, or with all record kinds; raises DatabaseUnusable."""
+    """Bring the schema to its newest revision, or to all record kinds; raises DatabaseUnusable."""
     sessions: list[tuple[Session, str]] = []
     engine = engine_on(url, lambda one: sessions.append((one, one.info.user)))
     try:
@@ -66,7 +66,7 @@ def bring_up_to_date(
 
 
 def _first(error: BaseException) -> psycopg.Error | None:
-    """What the database said, which comes first: undoing what a lost session did fails as well."""
+    """The database's first error; rolling back on a lost session fails as well."""
     found: psycopg.Error | None = None
     one: BaseException | None = error
     while one is not None and (found is None or found.sqlstate is None):
@@ -77,10 +77,10 @@ def _first(error: BaseException) -> psycopg.Error | None:
 
 
 def engine_on(url: str, opened: Callable[[Session], object] | None = None) -> sa.Engine:
-    """An engine whose connections are opened by libpq alone: an address is read in one way.
+    """An engine whose connections libpq alone opens, so that addresses are read in only one way.
 
-    A statement may take as long as it does, whatever a role says: large tables are written anew.
-    What it waits for is bounded by whoever locks. `opened` is told of each session.
+    Statements have no time limit, whatever a role sets, since large tables are rewritten. The
+    code that takes locks limits the wait for them. `opened` is called with each session.
     """
 
     def session() -> Session:
@@ -96,10 +96,10 @@ def engine_on(url: str, opened: Callable[[Session], object] | None = None) -> sa
 def migrate(
     connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS, *, asked: bool = False
 ) -> None:
-    """Bring the schema to the newest form of the newest revision; nothing happens if it is there.
+    """Bring the schema to the newest form of the newest revision; does nothing if it is there.
 
-    No lock is waited for longer than `wait_seconds`. Behind it follow the record kinds of our own
-    (`follow_definitions`, which says what `asked` is).
+    No lock is waited for longer than `wait_seconds`. Our own record kinds follow after it
+    (`follow_definitions`, which explains `asked`).
     """
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
@@ -113,7 +113,7 @@ def migrate(
         lock_schema(connection, SCHEMA, context._version, wait_seconds)
         if not act_as_owner(connection):
             raise _not_the_owner(current)
-        # Somebody else may have brought it there meanwhile.
+        # Somebody else may have upgraded it meanwhile.
         current = revision_of(asking)
         if not is_behind(asking, current):
             return
@@ -130,7 +130,7 @@ def migrate(
 def follow(
     connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS, *, asked: bool = False
 ) -> None:
-    """Bring the tables of our own record kinds to their definitions (`follow_definitions`)."""
+    """Bring the tables of our own record kinds to their definitions; see `follow_definitions`."""
     context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
     try:
         lock_schema(connection, SCHEMA, context._version, wait_seconds)
@@ -144,7 +144,7 @@ def follow(
 
 
 def _over_limit(error: psycopg.Error) -> DatabaseUnusable:
-    """What the database holds, not what anybody gave, is more than a step can do with it."""
+    """The error if existing contents, not input, exceed a limit of the server in a step."""
     return DatabaseUnusable(
         f"The schema {SCHEMA!r} cannot be brought to this version: what it holds meets a limit of "
         f"the database server, {error.diag.message_primary} (SQLSTATE {error.sqlstate}). Nothing "

@@ -1,8 +1,8 @@
 """The embedded PostgreSQL: a real server from a wheel, in a data folder of the project's own.
 
-Nobody but the user of this process reaches it: its folder and socket are private, it listens on no
-address, and it asks the system who connects. Who still needs it is told by locks, which die with
-their holders; no number in a file is ever believed.
+Only the user of this process reaches it: its folder and socket are private, it listens on no
+address, and it asks the system who connects. Locks, which die with their holders, tell who still
+needs it; a process id in a file is never believed.
 """
 
 import atexit
@@ -24,10 +24,10 @@ from connectors.settings import MIB
 
 DATABASE = "recon"
 LEAST_BUFFERS, MOST_BUFFERS = 128 * MIB, 512 * MIB
-"""Memory of the server for pages, an eighth of the machine's: what a million rows take at most."""
-# One server without replicas: what a bulk load writes to a new table need not be logged twice,
-# checkpoints should not interrupt it, and the files of its log are used again rather than made
-# anew. Nothing here weakens durability.
+"""Limits of the server's page cache, an eighth of memory; a million rows need no more."""
+# There is one server without replicas: what a bulk load writes to a new table need not be logged
+# as well, checkpoints should not interrupt it, and log files are reused rather than created anew.
+# Nothing here weakens durability.
 SERVER_SETTINGS = {
     "wal_level": "minimal",
     "max_wal_senders": "0",
@@ -38,14 +38,14 @@ SERVER_SETTINGS = {
 }
 
 START_SECONDS = 180
-"""How long another process may take to start or stop the server, also after a crash."""
+"""How long another process may take to start or stop the server, even after a crash."""
 
 _needed: dict[Path, int] = {}
-"""Servers this process needs: data folder -> descriptor of the lock that says so."""
+"""Servers this process needs: the descriptor of the lock that says so, by data folder."""
 
 
 def embedded_url(folder: Path, database: str = DATABASE) -> str:
-    """URL of a database on the embedded server, started when it is not running.
+    """Give the URL of a database on the embedded server, starting it if it is not running.
 
     The server stops when the last process that asked for it ends. Raises DatabaseUnusable.
     """
@@ -85,7 +85,7 @@ def embedded_url(folder: Path, database: str = DATABASE) -> str:
 
 
 def answers(folder: Path) -> bool:
-    """Whether the embedded server of this folder takes connections."""
+    """Whether the embedded server of this folder accepts connections."""
     return Postmaster(folder.absolute()).listens()
 
 
@@ -95,7 +95,7 @@ def is_made(folder: Path) -> bool:
 
 
 def _set_up(connection: psycopg.Connection) -> None:
-    """Settings nobody has made on this server yet; they count from its next start on."""
+    """Set what nobody has set on this server yet; it takes effect from its next start."""
     buffers = max(LEAST_BUFFERS, min(MOST_BUFFERS, int(psutil.virtual_memory().total) // 8))
     settings = SERVER_SETTINGS | {"shared_buffers": f"{buffers // MIB}MB"}
     made = connection.execute(
@@ -108,7 +108,7 @@ def _set_up(connection: psycopg.Connection) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Two processes must not both set the server up, or one stop what the other starts."""
+    """Let one process at a time set up, start or stop the server."""
     lock, what = folder.with_suffix(".lock"), "Starting or stopping the embedded PostgreSQL"
     with file_alone(lock, START_SECONDS, what):
         yield
@@ -126,7 +126,7 @@ def _need(folder: Path) -> None:
 def _release(folder: Path, process: int) -> None:
     """Stop the server, unless another process needs it."""
     if os.getpid() != process:
-        return  # A copy of the process that asked for it.
+        return  # This is a fork of the process that asked for it.
     users = _needed.pop(folder)
     try:
         with _alone(folder):

@@ -1,7 +1,7 @@
 """The process of an embedded PostgreSQL: prepared, found, started and stopped.
 
-A process is taken for this server's only on the word of the system: it listens on the socket in
-the data folder, or works in that folder as the folder's owner. `postmaster.pid` is never believed.
+A process counts as this server only if the system says so: it listens on the socket in the data
+folder, or works in that folder as the folder's owner. `postmaster.pid` is never believed.
 """
 
 import errno
@@ -38,28 +38,28 @@ from connectors.postgres.server.programs import (
 )
 
 LONGEST_SOCKET = 100
-"""Bytes of a socket's path that every system takes."""
+"""Bytes of a socket's path that every system accepts."""
 PORT = 5432
-"""It is part of the socket's name alone, and the same whatever the environment says."""
+"""Only a part of the socket's name; the same whatever the environment says."""
 TEXTS = ("--encoding=utf8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
-"""Texts are ordered by their signs and have capitals of all letters, whoever runs recon first."""
+"""Order texts by code point and map the case of all letters, whoever runs recon first."""
 _WAYS = (
     "options=&target_session_attrs=any&require_auth=&channel_binding=disable"
     "&sslmode=disable&sslnegotiation=postgres&gssencmode=disable"
 )
-"""How a socket in a folder of ours is come in by."""
+"""Connection parameters for a socket in a folder of ours."""
 START_SECONDS = STOP_SECONDS = 60
 PAUSE_SECONDS = 0.02
 RULE = "local all all peer map=recon"
 _ENTRY = re.compile(r'recon "[^"]*" all')
 _REFUSED = re.compile(r"authentication failed|pg_hba\.conf")
-"""In what the server says to who may not come in, however long it is waited for."""
+"""Matches the server's refusal to let somebody in, which waiting does not change."""
 _SERVICE = re.compile(r"\bservice\b")
-"""In what is said of a PGSERVICE that cannot be read, which no address can make good."""
+"""Matches the error about an unreadable PGSERVICE, which no address can override."""
 
 
 class Postmaster:
-    """The server of one data folder; the caller keeps others from doing the same meanwhile."""
+    """The server of one data folder; the caller keeps other processes from managing it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -69,7 +69,8 @@ class Postmaster:
     def uri(self, database: str = "postgres") -> str:
         """URL of a database, over the socket in the data folder.
 
-        What an address leaves out is taken from the environment, which is meant for other servers.
+        It states every parameter, since libpq takes missing ones from the environment, which is
+        meant for other servers.
         """
         place = f"port={PORT}&hostaddr=&{_WAYS}&host={self._socket_folder()}"
         return f"postgresql://postgres:@/{database}?{place}"
@@ -78,11 +79,11 @@ class Postmaster:
         return (self.folder / "PG_VERSION").exists()
 
     def prepare(self) -> bool:
-        """Make the data folder where there is none; says whether it did. All of it, or nothing."""
+        """Create the data folder, completely or not at all, if missing; gives whether it did."""
         if self.is_made():
             return False
         draft = self.folder.with_suffix(".new")
-        shutil.rmtree(draft, ignore_errors=True)  # Of a process that was killed.
+        shutil.rmtree(draft, ignore_errors=True)  # Left by a process that was killed.
         private_folder(draft)
         if os.geteuid() == 0:
             user = server_user()
@@ -108,12 +109,12 @@ class Postmaster:
         return True
 
     def start(self) -> None:
-        """Start the server unless it runs; what a dead one left behind does not block it."""
+        """Start the server unless it runs; leftovers of a dead one do not block it."""
         if os.geteuid() == 0 and self.folder.stat().st_uid == 0:
-            give(self.folder, server_user())  # A copy that root brought back.
+            give(self.folder, server_user())  # A copy that root has restored.
         if self.listens() and self._answers():
             return
-        # It may also have been ending when it was asked.
+        # It may also have been shutting down when it was asked.
         self._await_end_of_former()
         for path in [self.folder / "postmaster.pid", *self.folder.glob(".s.PGSQL.*")]:
             if path.is_dir() and not path.is_symlink():
@@ -130,7 +131,7 @@ class Postmaster:
             )
 
     def stop(self) -> None:
-        """Stop the server, whoever started it; raises DatabaseUnusable when it does not end."""
+        """Stop the server, whoever started it; raises DatabaseUnusable if it does not end."""
         found = self.listener()
         for pid in [found] if found else [process.pid for process in self._processes()]:
             with suppress(ProcessLookupError):
@@ -141,11 +142,10 @@ class Postmaster:
         return any(_connected(path) is not None for path in self._sockets())
 
     def close_to_others(self) -> bool:
-        """Let in only this folder's owner and root, as the system says who they are.
+        """Let in only this folder's owner and root, as identified by the system.
 
-        Rules that somebody made are kept, unless they trust whoever comes. Those that recon made
-        may be of the machine or the account that the folder was brought from. Says if it did
-        anything.
+        Rules that somebody made are kept, unless they trust everybody. Rules that recon made may
+        be for the machine or account that the folder came from. Gives whether it changed anything.
         """
         rules, people = _rules(self.folder / "pg_hba.conf"), _rules(self.folder / "pg_ident.conf")
         ours = rules == [RULE] and all(map(_ENTRY.fullmatch, people))
@@ -156,7 +156,7 @@ class Postmaster:
         return True
 
     def _entries(self) -> list[str]:
-        """Who may be any role, as the server's map of users says it."""
+        """Entries of the server's user map for those who may be any role."""
         owner = self.folder.stat().st_uid
         names = {name_of(owner), name_of(0), name_of(os.geteuid())}
         return [f'recon "{name}" all' for name in sorted(names)]
@@ -170,7 +170,7 @@ class Postmaster:
             _replace(self.folder / name, content)
 
     def _launch(self) -> None:
-        """Begin the server, as nobody's child: it outlives this process where others need it.
+        """Start the server detached, so that it outlives this process if others need it.
 
         It and each of its processes hold the lock as long as they live.
         """
@@ -192,13 +192,13 @@ class Postmaster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for us, not for it.
+                start_new_session=True,  # Ctrl-C must not reach it.
                 pass_fds=[living.fileno()],
-                check=False,  # Its log says why.
+                check=False,  # The log says why it failed.
             )
 
     def _answers(self) -> bool:
-        """Whether it takes connections, once it is ready; False: it has ended meanwhile."""
+        """Wait until it accepts connections; False if it has ended meanwhile."""
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
@@ -229,9 +229,9 @@ class Postmaster:
             time.sleep(PAUSE_SECONDS)
 
     def _await_end_of_former(self) -> None:
-        """Nothing listens; a server that is ending, or what is left of a killed one, comes first.
+        """Wait for, or end, a server that is shutting down, or what is left of a killed one.
 
-        Two servers in one folder would destroy it.
+        Nothing listens, yet two servers in one folder would destroy it.
         """
         for name, seconds in ((None, 5), (signal.SIGINT, 30), (signal.SIGKILL, 10)):
             for process in self._processes():
@@ -263,7 +263,7 @@ class Postmaster:
         return self.listens() or bool(self._processes())
 
     def listener(self) -> int | None:
-        """The process that listens on our socket, by the word of the system."""
+        """The process that listens on our socket, according to the system."""
         for path in self._sockets():
             if (pid := _connected(path)) and pid > 1:
                 return pid
@@ -294,9 +294,9 @@ class Postmaster:
         return found
 
     def _socket_folder(self) -> str:
-        """The data folder, by another name where its own is too long for a socket, or no address.
+        """The data folder, or a link to it if its path is too long or unfit for an address.
 
-        An address reads a blank, a comma and other signs as its own; a comma cannot be quoted.
+        In an address blanks, commas and other characters have meanings; a comma cannot be quoted.
         """
         own = str(self.folder)
         if len(os.fsencode(own)) + len("/.s.PGSQL.65535") <= LONGEST_SOCKET and _is_plain(own):
@@ -313,12 +313,12 @@ class Postmaster:
 
 
 def _environment() -> Mapping[str, str]:
-    """Without what libpq and the server read of it: that names another server, and its ways."""
+    """The environment without PG variables, which configure libpq for other servers."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
 
 
 def _remove_empty(path: Path) -> None:
-    """Remove a folder in the place of a file, unless something is in it."""
+    """Remove a folder that stands in the place of a file, unless it has contents."""
     try:
         path.rmdir()
     except OSError:
@@ -326,7 +326,7 @@ def _remove_empty(path: Path) -> None:
 
 
 def _connected(path: Path) -> int | None:
-    """The process that listens on a socket, 0 where the system does not tell; None: nobody."""
+    """The process that listens on a socket; 0 if the system does not tell, None if none does."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(START_SECONDS)
         try:
@@ -347,7 +347,7 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
 
 
 def _is_plain(path: str) -> bool:
-    """Whether an address says this path without quoting any of it."""
+    """Whether this path needs no quoting in an address."""
     return quote_from_bytes(os.fsencode(path)) == path
 
 
@@ -380,12 +380,12 @@ def _lines(path: Path) -> list[str]:
 
 
 def _rules(path: Path) -> list[str]:
-    """The lines of a file of the server without comments."""
+    """The lines of a configuration file without comments."""
     return [rule for line in _lines(path) if (rule := line.partition("#")[0].strip())]
 
 
 def _replace(path: Path, text: str) -> None:
-    """Give a file of the server new content; it stays its owner's."""
+    """Give a file of the server new content and keep its owner."""
     owner = path.stat()
     draft = path.with_suffix(".new")
     with open_private(draft) as file:

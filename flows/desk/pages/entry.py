@@ -20,30 +20,30 @@ ENDED = (
 )
 ENDED_EMPTY = "Your login has ended, so nothing was changed. Log in, and do it again."
 SECRETS = ("password", "old", "new", "again", "csrf")
-"""Fields whose texts are on no page."""
+"""Fields whose values appear on no page."""
 UNTYPED = ("digest", "through", "step", "seen", "report_hash", "after", "count")
-"""Fields that say what a page showed: they are sent again, and mean nothing to who reads them."""
+"""Fields that record what a page showed: they are sent again, but mean nothing to people."""
 MOST_FIELDS, MOST_SIGNS = 500, 200_000
-"""Of a form that is kept: a login has to be able to carry it."""
+"""The most fields and characters of a kept form, which a login page has to carry."""
 PREFIX = "unsent."
 
 
 @dataclass(frozen=True, slots=True)
 class UnsentForm:
-    """A form that somebody filled in and whose login ended before it was sent."""
+    """A form that was filled in but whose login ended before it was sent."""
 
     action: str
     fields: Sequence[tuple[str, str]]
 
     @property
     def carried(self) -> list[tuple[str, str]]:
-        """The same as fields of the login."""
+        """The form as fields of the login page."""
         named = [(PREFIX + name, text) for name, text in self.fields]
         return [("unsent", self.action), *named]
 
     @property
     def read(self) -> list[tuple[str, str]]:
-        """What it has, each field once, for people to read."""
+        """Its contents, each field once, for people to read."""
         texts: dict[str, list[str]] = {}
         for name, text in self.fields:
             if text and name not in UNTYPED:
@@ -59,18 +59,18 @@ def ended(visit: Visit) -> Response:
 
 
 def offered(visit: Visit) -> Response | None:
-    """Show a form of an earlier login to who is logged in anew; None: nothing of it is kept.
+    """Show a form of an earlier login after a new login; None if none of it is kept.
 
-    A proxy logs them in with the form itself, and a provider beside the page that has it.
+    A proxy logs the visitor in with the form itself, and a provider beside the page that has it.
     """
     unsent = _unsent(visit) if visit.person else None
     return _offer(visit, unsent, _page_before(visit)) if unsent else None
 
 
 def _unsent(visit: Visit) -> UnsentForm | None:
-    """What was sent, where the browser says that a page of ours sent it.
+    """The form that was sent, if the browser says that a page of ours sent it.
 
-    Nobody else fills in a form that somebody who has just logged in would send.
+    Otherwise another site could fill in a form for somebody who has just logged in.
     """
     fields = _texts(visit)
     if not visit.is_from_here or not 0 < len(fields) <= MOST_FIELDS:
@@ -81,7 +81,7 @@ def _unsent(visit: Visit) -> UnsentForm | None:
 
 
 def _texts(visit: Visit, prefix: str = "") -> list[tuple[str, str]]:
-    """The fields of a form whose names begin so, without what no page shows."""
+    """The fields of a form with this prefix, without those that no page shows."""
     return [
         (name.removeprefix(prefix), text)
         for name, text in visit.form.multi_items()
@@ -92,7 +92,7 @@ def _texts(visit: Visit, prefix: str = "") -> list[tuple[str, str]]:
 
 
 def _page_before(visit: Visit) -> str:
-    """The page of this desk that a form was on."""
+    """The page of this desk that had the form; else the home page."""
     referer = visit.request.headers.get("referer", "")
     if not visit.is_ours(referer):
         return "/"
@@ -103,13 +103,13 @@ def _page_before(visit: Visit) -> str:
 def _ask(
     visit: Visit, why: str, *, name: str = "", there: str = "/", unsent: UnsentForm | None = None
 ) -> Response:
-    """The login, with why it is asked for."""
+    """The login page, with why a login is needed."""
     asked = visit.refusing(why, HTTPStatus.UNAUTHORIZED) if why else visit
     return asked.page("login.html.jinja", name=name, there=there, unsent=unsent)
 
 
 def login(visit: Visit) -> Response:
-    """Ask for name and password; whoever has shown them goes on to where they wanted."""
+    """Ask for name and password; after a login, go on to the wanted page."""
     there = visit.typed("next") or visit.asked.get("next", "/")
     if visit.request.method == "GET":
         if not visit.has_to_log_in:
@@ -131,12 +131,12 @@ def login(visit: Visit) -> Response:
 
 
 def _offer(visit: Visit, unsent: UnsentForm, there: str) -> Response:
-    """Show whoever has logged in what they have not sent yet: they send it, or leave it."""
+    """Show a form that is not sent yet after a login, to be sent or dropped."""
     return visit.page("unsent.html.jinja", unsent=unsent, there=there)
 
 
 def to_provider(visit: Visit) -> Response:
-    """Send whoever asks to the provider, which shows who they are."""
+    """Send the visitor to the provider, which identifies them."""
     there = _ours(visit.asked.get("next", "/"))
     provider: Provider | None = visit.desk.provider
     if provider is None:
@@ -148,7 +148,7 @@ def to_provider(visit: Visit) -> Response:
 
 
 def from_provider(visit: Visit) -> Response:
-    """Take the provider's word for who came back."""
+    """Accept the provider's word for who has come back."""
     provider: Provider | None = visit.desk.provider
     if provider is None:
         return visit.go("/login")
@@ -184,6 +184,6 @@ def logout(visit: Visit) -> Response:
 
 
 def _ours(address: str) -> str:
-    """An address on this desk; any other one is the home page."""
+    """An address on this desk; any other gives the home page."""
     ours = address.startswith("/") and not address.startswith(("//", "/\\"))
     return address if ours and address.isprintable() else "/"

@@ -1,4 +1,4 @@
-"""The files of a report, each proven to be the one that was written before it is given away."""
+"""The files of a report, each proven to be the one that was written before it is sent."""
 
 import mimetypes
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ INSIDE = (
     "sandbox allow-scripts allow-popups; default-src 'none'; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 )
-"""What a report's page may do: show itself. It has an origin of its own, and nobody to ask."""
+"""What a report's page may do: only show itself, with an origin of its own and no requests."""
 IN_BROWSER = (".html",)
-"""Opened in the browser; everything else is saved."""
+"""Files that are opened in the browser; all others are saved."""
 
 
 def give(visit: Visit) -> Response:
-    """One file of a run's report; one that was altered is not given."""
+    """A file of a run's report; an altered one is refused."""
     name = str(visit.path["name"])
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
@@ -44,12 +44,12 @@ def give(visit: Visit) -> Response:
 
 
 def is_given(visit: Visit, name: str) -> bool:
-    """Whether a file of a run's report is for the visitor: corrections are delivered text."""
+    """Whether the visitor may have a file of a run's report; corrections contain delivered text."""
     return shows_text(visit) or not name.startswith(f"{FOLDER}/")
 
 
 def give_of_batch(visit: Visit) -> Response:
-    """One file of a batch's report; one that was altered is not given."""
+    """A file of a batch's report; an altered one is refused."""
     name = str(visit.path["name"])
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
@@ -63,9 +63,9 @@ def give_of_batch(visit: Visit) -> Response:
 
 
 def report_files(visit: Visit, connection: psycopg.Connection, batch_id: int) -> Mapping[str, str]:
-    """Each file of a batch's report and its hash; none where delivered text is not for the visitor.
+    """The files of a batch's report -> hash; empty if the visitor may not see delivered text.
 
-    A report shows rows with errors as they were delivered, of whichever tenant.
+    A report shows rows with errors as delivered, whatever their tenant.
     """
     noted = noted_reports(connection, [batch_id]) if shows_text(visit) else []
     if not noted or noted[0].removed:

@@ -27,7 +27,7 @@ from schemas.life import Choice, Role
 from schemas.show_as import ShowAs
 
 DRAWN, CURRENCIES = 12, 3
-"""Scopes whose money and trend are shown, those with the latest runs; currencies of a trend."""
+"""Scopes with money and trend, those with the latest runs; and the most currencies of a trend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _Scope:
     signatures: dict[Role, Signature]
     review: Review
     may_approve: bool
-    """Whether it is prepared and whoever visits can be the one who approves it."""
+    """Whether it is prepared, and the visitor can be the one who approves it."""
 
     @property
     def approval(self) -> str | None:
@@ -44,16 +44,16 @@ class _Scope:
 
     @property
     def money(self) -> list[Figures]:
-        """What is open, by currency."""
+        """The open money, by currency."""
         return [one for one in self.review.figures if one.pool == "open"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """Something that whoever visits can do."""
+    """Something that the visitor can do."""
 
     what: str
-    """What it is about, as its link says."""
+    """What it is about, as the text of its link."""
     path: str
     text: str
 
@@ -101,7 +101,7 @@ def _scope(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
 def _pictures(
     show: ShowAs, points: list[TrendPoint], one: _Scope, names: dict[str, str]
 ) -> list[Markup]:
-    """One run alone has no trend."""
+    """The pictures of a scope's trend; a single run has none."""
     if len(points) < 2:
         return []
     keys = {of.currency: "" if of.currency == NONE else of.currency for of in one.money}
@@ -120,7 +120,7 @@ def _pictures(
 
 
 def _waiting(visit: Visit, one: _Scope) -> Iterator[_Waiting]:
-    """What whoever visits can do about the last run of a scope; the database has the last word."""
+    """What the visitor can do about the last run of a scope; the database has the last word."""
     number, spell = one.run.id, partial(in_figures, visit.show)
     named = f"Run {number}"
     prepared, person = one.signatures.get(Role.PREPARED), visit.person

@@ -1,4 +1,4 @@
-"""Jobs: what was asked for, how far it is, what came of it; and buttons that ask for more."""
+"""Jobs: what was ordered, its progress and outcome, and buttons to order more."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,11 +22,11 @@ BUTTONS: Mapping[JobKind, tuple[str, ...]] = {
     JobKind.PUSH: ("batch",),
     JobKind.RECONCILE: ("run",),
 }
-"""What a button asks for, and what it names; other work has a page of its own."""
+"""The work of each button, and the arguments it names; other work has a page of its own."""
 
 
 def show(visit: Visit) -> Response:
-    """The jobs that the visit sees, the latest first."""
+    """The jobs that the visitor may see, the latest first."""
     before = visit.asked.get("before", "")
     with visit.place.database.connect() as connection:
         found = list_jobs(connection, ON_A_PAGE + 1, read_whole(before))
@@ -40,7 +40,7 @@ def show(visit: Visit) -> Response:
 
 
 def ask(visit: Visit) -> Response:
-    """Order what a button says."""
+    """Order the work of a button."""
     kind = visit.typed("kind")
     if kind not in BUTTONS:
         raise JobRefused("This work has a page of its own. Nothing was ordered.")
@@ -50,10 +50,10 @@ def ask(visit: Visit) -> Response:
 
 
 def show_one(visit: Visit) -> Response:
-    """One job; its page asks for itself again while it is under way."""
+    """One job; its page reloads itself while the job is under way."""
     with visit.place.database.connect() as connection:
         job = find_job(connection, _number(visit))
-        # Where the desk does no job itself, starting it here would be nothing.
+        # If the desk does no jobs itself, starting one here would have no effect.
         waits = job.state is JobState.ORDERED and may_do_jobs(connection)
     settings = visit.desk.settings
     outcome = job.said or ""
@@ -94,13 +94,13 @@ TITLES: Mapping[JobKind, str] = {
     JobKind.RECONCILE: "Reconcile",
 }
 CORRECTED = "Import corrected rows"
-"""A correction with files; one without takes the rows as they were delivered."""
+"""The title of a correction with files; one without takes the rows as delivered."""
 NOT_LISTED = ("upload", "held")
-"""Arguments that say nothing to people: a token, and the number of an event."""
+"""Arguments that mean nothing to people: a token, and the number of an event."""
 
 
 def about_job(job: Job) -> list[tuple[str, Any]]:
-    """What a job is about, as name and value; rows and uploads by their number alone."""
+    """What a job is about, as names and values; of rows and uploads only their number."""
     corrected = job.kind is JobKind.CORRECT and "upload" in job.arguments
     about = [("Work", CORRECTED if corrected else TITLES[job.kind])]
     for name, value in job.arguments.items():

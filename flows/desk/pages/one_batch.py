@@ -1,4 +1,4 @@
-"""A batch: its files, what became of every row, and what was done with it."""
+"""A batch: its files, the outcome of every row, and what was done with it."""
 
 import re
 from collections.abc import Sequence
@@ -39,16 +39,16 @@ from schemas.derived.views import SEND_ERRORS
 from schemas.jobs import MAY_ORDER, JobKind
 
 FLOW_RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""The form of its id; nothing else becomes part of an address."""
+"""The form of a flow run's id; nothing else becomes part of an address."""
 EVENTS, FILES, REASONS, FIGURES, JOBS = 50, 200, 50, 60, 10
-"""How many of each a page lists; the report and the trail have all."""
+"""The most of each that a page lists; the report and the trail have all."""
 
 UNSENT = ("unsent", "sending")
 DECISIONS = (JobKind.RELEASE, JobKind.DISCARD)
 
 
 def decide(visit: Visit) -> Response:
-    """Order that it is released or discarded; whatever is refused keeps what was typed."""
+    """Order a release or a discard; a refusal keeps what was typed."""
     batch = named_batch(visit)
     return taken(visit, lambda: f"/jobs/{_ordered(visit, batch)}", show)
 
@@ -60,7 +60,7 @@ def _ordered(visit: Visit, batch: Batch) -> int:
     refuse_unless_held(visit.place, batch.id)
     with visit.place.database.connect() as connection:
         held = held_event(connection, batch.id)
-    # The job looks at the event alone, since it takes the batch itself.
+    # The job checks only the event, because it takes the batch itself.
     if visit.typed("seen") != _held_as(batch, held):
         raise seen_before(batch)
     kind = JobKind(visit.typed("what"))
@@ -68,7 +68,7 @@ def _ordered(visit: Visit, batch: Batch) -> int:
 
 
 def _held_as(batch: Batch, held: int) -> str:
-    """What a decision is bound to: who had the batch last, and the event that says it is held."""
+    """What a decision is bound to: who last had the batch, and the event that says it is held."""
     return f"{batch.lease_epoch} {held}"
 
 
@@ -116,7 +116,7 @@ def show(visit: Visit) -> Response:
 
 
 def _work(visit: Visit, line: BatchSummary, rejects: int) -> list[JobKind]:
-    """What an operator can ask for about a batch as it is."""
+    """The work that an operator can order for a batch in its present state."""
     state = State(line.state)
     if not visit.may(*MAY_ORDER) or state in (*TAKEN_BACK, State.HELD):
         return []
@@ -130,14 +130,14 @@ def _work(visit: Visit, line: BatchSummary, rejects: int) -> list[JobKind]:
 
 
 def _flow_runs(events: Sequence[TrailEntry]) -> dict[str, str]:
-    """The runs of Prefect that told of themselves in these events, by id, with their names."""
+    """The Prefect runs that reported themselves in these events: id -> name."""
     begun = (read_detail(one.detail) for one in events if one.what == RUN_BEGAN)
     runs = {str(one.get("run")): str(one.get("name") or one.get("run")) for one in begun}
     return {number: name for number, name in runs.items() if FLOW_RUN.fullmatch(number)}
 
 
 def _chain(report: BatchReport, chain: Chain) -> dict[str, Any]:
-    """A record kind as the page shows it: what was read, and the end states that make it."""
+    """A record kind as the page shows it: the rows read, and the end states that add up to them."""
     states = end_states(chain)
     every = figures(chain)
     return {

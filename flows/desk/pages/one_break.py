@@ -1,4 +1,4 @@
-"""A break: what it is and what to do, its amount, and what was decided about it."""
+"""A break: what it is and what to do, its amount, and the decisions about it."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ MEANS = {
     Money.UNREADABLE: "delivered as something that is no number: it is in no sum",
     Money.NONE: "it is about no money",
 }
-"""What the amount of a break is, for people."""
+"""The meaning of a break's amount, for people."""
 STATE_MEANS: Mapping[str, str] = {**STATES, **WHY_GONE}
 
 

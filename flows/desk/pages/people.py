@@ -1,4 +1,4 @@
-"""Accounts: those of everybody, for administrators, and one's own."""
+"""Accounts: all of them, for administrators, and one's own."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -46,16 +46,16 @@ EXAMPLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {one: number(ShowAs(negatives=one), Decimal("-1.00")) for one in Negatives},
     ),
 }
-"""What there is to choose, each written so: name -> what it is about, and word -> example."""
+"""Each choice with an example: name -> its title, and word -> example."""
 
 
 def keep(visit: Visit) -> Response:
-    """Add an account, or change one: what was typed is kept where it is refused."""
+    """Add or change an account; a refusal keeps what was typed."""
     return taken(visit, lambda: _keep(visit), show)
 
 
 def subscribe(visit: Visit) -> Response:
-    """Have the reports of a scope mailed to oneself, or no longer."""
+    """Begin or stop having the reports of a scope mailed to oneself."""
     if visit.person is None:
         return own(visit)
     name = visit.person.name
@@ -63,7 +63,7 @@ def subscribe(visit: Visit) -> Response:
 
 
 def change_password(visit: Visit) -> Response:
-    """Set one's own password, knowing the one before."""
+    """Set one's own password, given the former one."""
     if visit.person is None:
         return own(visit)
     try:
@@ -88,7 +88,7 @@ def _subscribe(visit: Visit, name: str) -> str:
 
 
 def own(visit: Visit, *, done: bool = False) -> Response:
-    """One's own account, and the reports that it is mailed."""
+    """One's own account, and the reports that are mailed to it."""
     mine, scopes = [], []
     if visit.person is not None:
         with visit.place.database.connect() as connection:
@@ -121,9 +121,9 @@ def show_as(visit: Visit) -> Response:
 
 
 def show(visit: Visit) -> Response:
-    """Every account, and above which amounts an acceptance takes two people.
+    """Every account, and the amounts above which an acceptance takes two people.
 
-    As in the trail, whoever acts for some tenants is told of no account: these name others.
+    Like in the trail, an account bound to tenants sees no accounts, since they name others.
     """
     with visit.place.database.connect() as connection:
         accounts = [] if visit.is_bound else list_accounts(connection)
@@ -139,9 +139,9 @@ def show(visit: Visit) -> Response:
 
 
 def _is_of(visit: Visit, account: Account | None) -> bool:
-    """Whether what was sent is about an account as it is now, or a new one, and so typed there.
+    """Whether the form is about an account in its present version, or a new one, and so refilled.
 
-    What was typed over one that somebody has changed since would take that back when sent again.
+    Sent again, values typed over an account that somebody has changed since would undo that change.
     """
     if account is None:
         return visit.typed("what") == "add"
@@ -151,7 +151,7 @@ def _is_of(visit: Visit, account: Account | None) -> bool:
 
 def _keep(visit: Visit) -> str:
     if visit.person is None:
-        # A desk may run as the owner of the schema, and whoever opens it is not.
+        # A desk may run as the schema's owner, but its visitors are not the owner.
         raise AccountRefused("The first account is added by `recon user add`, not here.")
     name, password = visit.typed("name"), str(visit.form.get("password", ""))
     with visit.place.database.connect() as connection:

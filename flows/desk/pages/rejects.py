@@ -1,4 +1,4 @@
-"""The rows with errors of a batch: each with its text, why, and what to do; and as files."""
+"""The rows with errors of a batch, each with its text, why, and what to do; also as files."""
 
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from flows.stages.rows.rejects import repaired_elsewhere, write_rejects
 
 ON_A_PAGE = 50
 FIRST = 0, 0
-"""What the first row is behind."""
+"""The position before the first row."""
 WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 BLOCK_BYTES = 1 << 18
 WITHHELD = (
@@ -33,7 +33,7 @@ WITHHELD = (
 
 
 def show(visit: Visit) -> Response:
-    """Some of them, in the order they were delivered."""
+    """Some of the rows, in the order of delivery."""
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         _refuse_without_text(visit)
@@ -55,7 +55,7 @@ def show(visit: Visit) -> Response:
 
 
 def download(visit: Visit) -> Response:
-    """The delivery to correct and import again, as `recon rejects` writes it, secrets left out."""
+    """The delivery to correct and import again, as from `recon rejects`, without secrets."""
     batch = named_batch(visit)
     _refuse_without_text(visit)
     packed = tempfile.TemporaryFile()  # noqa: SIM115 -- closed when it is sent; it has no name.
@@ -65,7 +65,7 @@ def download(visit: Visit) -> Response:
             return visit.nothing_here(f"Batch {batch.id} has no rows with errors left to correct.")
         with ZipFile(packed, "w", ZIP_DEFLATED) as into:
             for path in sorted(folder.iterdir()):
-                entry = ZipInfo(path.name)  # Without a time: the same rows make the same file.
+                entry = ZipInfo(path.name)  # Without a time, so that equal rows make equal files.
                 entry.compress_type = ZIP_DEFLATED
                 with path.open("rb") as of, into.open(entry, "w") as to:
                     while block := of.read(BLOCK_BYTES):
@@ -74,14 +74,14 @@ def download(visit: Visit) -> Response:
 
 
 def workbook(visit: Visit) -> Response:
-    """Every one of them as a line of a workbook."""
+    """All of the rows in a workbook, a line each."""
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         _refuse_without_text(visit)
         prove_rows(connection, batch.id)
         elsewhere = later_attempts(connection, batch.id)
         book = tempfile.TemporaryFile()  # noqa: SIM115 -- closed when it is sent.
-        # Ended before the connection is, which is for nothing else as long as rows may come.
+        # Closed before the connection, which has no other use while rows may come.
         with closing(shown_rejects(visit.place, connection, batch.id, elsewhere)) as rows:
             title = f"Rows with errors of batch {batch.id}"
             write_reject_book(book, title, map(_line, rows))

@@ -14,7 +14,7 @@ from flows.steps.reconcile.signed import CODE, LATE
 from schemas.life import BreakState
 
 INPUTS = 200
-"""Files that a page lists; the report has all."""
+"""The most files that a page lists; the report has all."""
 
 
 def show(visit: Visit) -> Response:

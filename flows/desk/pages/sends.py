@@ -1,4 +1,4 @@
-"""Rows of a batch that the service has not settled: the evidence beside each, and a decision."""
+"""Rows of a batch that the service has not settled, with the evidence, and a decision."""
 
 from collections.abc import Collection, Mapping
 from urllib.parse import urlencode
@@ -39,11 +39,11 @@ LOOK: Mapping[str, str] = {
     SendState.ACKNOWLEDGED: "Somebody decided that the service has them. It has not said so.",
     SendState.UNSENT: "They wait for the next push.",
 }
-"""What a state means for whoever decides."""
+"""What a state means, for the person who decides."""
 
 
 def settle(visit: Visit) -> Response:
-    """Have the chosen rows settled; whatever is refused keeps what was typed."""
+    """Have the chosen rows settled; a refusal keeps what was typed."""
     batch = named_batch(visit)
     return taken(visit, lambda: f"/jobs/{_settle(visit, batch)}", show)
 
@@ -84,7 +84,7 @@ def _settle(visit: Visit, batch: Batch) -> int:
 
 
 def _chosen(counted: Collection[tuple[str, str]], operation: str, state: str) -> tuple[str, str]:
-    """The operation and state that are asked for; else the first in this state, or of all."""
+    """The operation and state asked for; else the first one in this state, or the first of all."""
     if (operation, state) in counted:
         return operation, state
     return next((one for one in counted if one[1] == state), next(iter(counted), ("", "")))

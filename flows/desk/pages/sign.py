@@ -1,4 +1,4 @@
-"""Signing: what exactly is signed, what keeps a report from it, and the two signatures."""
+"""Signing: what exactly is signed, what prevents it, and the two signatures."""
 
 import psycopg
 from starlette.responses import Response
@@ -21,7 +21,7 @@ from schemas.life import RESTATED, Role
 
 
 def show(visit: Visit) -> Response:
-    """What would be signed, and by whom it may be, as it is now."""
+    """What would be signed, and who may sign it, as of now."""
     person, kept, place = visit.person, visit.desk.kept, visit.place
     with place.database.connect() as connection:
         run = run_of(visit, connection)
@@ -58,14 +58,14 @@ def show(visit: Visit) -> Response:
 
 
 def send(visit: Visit) -> Response:
-    """Take a signature; whatever is refused keeps what was typed."""
+    """Take a signature; a refusal keeps what was typed."""
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
     return taken(visit, lambda: _sign(visit, run), show)
 
 
 def _sign(visit: Visit, run: Reconciliation) -> str:
-    """Sign as the form says; gives the page to go to."""
+    """Sign as the form says; returns the page to go to."""
     own, role = f"/runs/{run.id}/sign", visit.typed("role")
     if role not in (Role.PREPARED, Role.APPROVED):
         raise FormIncomplete("Say whether you prepare the report or approve it.")
@@ -107,9 +107,9 @@ def _sign(visit: Visit, run: Reconciliation) -> str:
 def _files(
     visit: Visit, connection: psycopg.Connection, run: Reconciliation
 ) -> tuple[list[tuple[str, str, int, bool]], str | None]:
-    """Name, hash and bytes of each file that is signed, and whether the visitor may open it.
+    """Name, hash and bytes of each signed file, and whether the visitor may open it.
 
-    And what is wrong with them, or None.
+    Also what is wrong with the files, or None.
     """
     try:
         folder = check_files(visit.place, connection, run)

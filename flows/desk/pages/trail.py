@@ -26,7 +26,7 @@ EXPORTED = ("position", "id", "at", "what", "batch_id", "by", "person", "account
 
 
 def show(visit: Visit) -> Response:
-    """What fits, the latest first."""
+    """The matching events, the latest first."""
     try:
         search, before = _asked(visit), _number(visit, "before")
     except ValueError as error:
@@ -38,7 +38,7 @@ def show(visit: Visit) -> Response:
 
 
 def prove(visit: Visit) -> Response:
-    """Hold every event against the chain, what is kept because of it, and the witnesses."""
+    """Compare every event with the chain, with the data it is about, and with the witnesses."""
     with visit.place.database.connect() as connection:
         proof = verify(connection)
         witnessed = check_witnesses(visit.place, connection)
@@ -46,14 +46,14 @@ def prove(visit: Visit) -> Response:
 
 
 def export(visit: Visit) -> Response:
-    """What fits, as CSV that a spreadsheet takes for text."""
+    """The matching events, as CSV that a spreadsheet takes for text."""
     try:
         search = _asked(visit)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     lines = _lines(visit, search)
     return StreamingResponse(
-        # The first one before the answer begins: what refuses the rest is still told by a page.
+        # The first line is read before the answer begins, so that a refusal can still be a page.
         chain([next(lines)], lines),
         media_type="text/csv; charset=utf-8",
         headers=saved_as("trail.csv"),
@@ -64,7 +64,7 @@ def _lines(visit: Visit, search: TrailSearch) -> Iterator[str]:
     with visit.place.database.connect() as connection:
         events = search_trail(connection, search, None)
         first = [*islice(events, 1)]
-        # What is found was chosen by now, so what ends later ends nothing of it.
+        # Everything was found by now, so a login that ends later does not cut it short.
         refuse_ended(visit, connection)
         yield _line(EXPORTED)
         for one in chain(first, events):
@@ -85,13 +85,13 @@ def _cell(one: TrailEntry, name: str) -> str:
 
 
 def _rule_of(one: TrailEntry) -> str | None:
-    """The rule by which breaks were accepted, whoever the run was made for; None: by somebody."""
+    """The rule that accepted breaks, whoever its run was made for; None if a person did."""
     rule = read_detail(one.detail).get("rule") if one.what == DECIDED[Choice.ACCEPT] else None
     return None if rule is None else f"rule {rule}"
 
 
 def _asked(visit: Visit) -> TrailSearch:
-    """What is looked for; raises ValueError with what is wrong with it."""
+    """What to search for; raises ValueError with what is wrong in it."""
     asked = visit.asked
     return TrailSearch(
         what=asked.get("what", "").strip(),

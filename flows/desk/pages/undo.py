@@ -1,4 +1,4 @@
-"""Undo: what taking a batch back out of the database would change, and why it is to be done."""
+"""Undo: what taking a batch back out of the database would change, and the reason for it."""
 
 from starlette.responses import Response
 
@@ -17,7 +17,7 @@ from schemas.jobs import JobKind
 
 
 def send(visit: Visit) -> Response:
-    """Order that the batch is undone; whatever is refused keeps what was typed."""
+    """Order an undo of the batch; a refusal keeps what was typed."""
     batch = named_batch(visit)
     return taken(visit, lambda: f"/jobs/{_ordered(visit, batch)}", show)
 
@@ -58,12 +58,12 @@ def show(visit: Visit) -> Response:
 
 
 def _written(chain: Chain) -> tuple[str, list[int]]:
-    """Of a record kind, how many rows its end states say that the batch has written."""
+    """How many rows of a record kind the batch has written, by end state."""
     return chain.title, [chain.states[name].rows if name in chain.states else 0 for name in WRITTEN]
 
 
 def _why_not(visit: Visit, batch: Batch) -> str:
-    """Looks through all rows of the batch, so only when it is asked for."""
+    """Why an undo would be refused; this looks at all rows of the batch, so only on request."""
     note = "The job itself looks, and changes nothing where it must not."
     with visit.place.database.connect() as connection:
         if is_shown_part(connection):

@@ -1,4 +1,4 @@
-"""Upload: files from somebody's own machine are taken in as a delivery, or as a correction."""
+"""Upload: files from somebody's own machine, taken in as a delivery or as a correction."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def send_correction(visit: Visit) -> Response:
 
 
 def _ordered(visit: Visit, batch: Batch | None, kind: JobKind, **arguments: Any) -> Response:
-    """The page of the job, or the form again; what is refused leaves nothing behind."""
+    """The page of the job, or the form again; a refusal leaves nothing behind."""
     upload = visit.upload
     about = {"batch": batch.id} if batch else {}
     try:
@@ -65,7 +65,7 @@ def show(visit: Visit, batch: Batch | None = None) -> Response:
 
 
 def _size(number: int) -> str:
-    """Bytes in the largest unit that they are several of."""
+    """A number of bytes in the largest unit of which it is at least one."""
     for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if number >= unit:
             return f"{number / unit:.4g} {name}"

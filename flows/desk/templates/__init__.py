@@ -1,4 +1,4 @@
-"""The pages' templates: every text escaped, a name that is not given an error."""
+"""The pages' templates: every text is escaped, and an undefined name is an error."""
 
 from collections.abc import Mapping
 from functools import cache, partial
@@ -19,7 +19,7 @@ from schemas.show_as import ShowAs
 
 
 def worded(constant: str | None) -> str:
-    """A state in words: `NOT_LOOKED_AT` as people say it."""
+    """A state in words for people, such as `NOT_LOOKED_AT`."""
     text = GONE.get(constant or "", (constant or "").replace("_", " ").lower())
     return text[:1].upper() + text[1:]
 
@@ -29,7 +29,7 @@ def currency(of: str | int | None, names: Mapping[str, str]) -> str:
 
 
 def value(show: ShowAs, text: str | None, record: str, field: str, most: int) -> str:
-    """What a break says was expected or found, money as all money of the desk."""
+    """What a break says was expected or found; money as everywhere on the desk."""
     amount = stated_amount(record, field or "", text)
     if amount is not None:
         return money(show, amount)
@@ -38,7 +38,7 @@ def value(show: ShowAs, text: str | None, record: str, field: str, most: int) ->
 
 @cache
 def _environment(show: ShowAs) -> Environment:
-    # One for each form, so that macros have it as well, which do not know who is visiting.
+    # One environment for each form, because macros need it and do not know the visitor.
     spell = partial(number, show)
     return environment(
         "flows.desk",
@@ -60,5 +60,5 @@ def _environment(show: ShowAs) -> Environment:
 
 
 def page(name: str, show: ShowAs) -> Template:
-    """The template of this name, its figures in the form that was chosen."""
+    """The template of this name, with figures in the chosen form."""
     return _environment(show).get_template(name)

@@ -1,1 +1,1 @@
-"""Renderings of a reconciliation: a page, a workbook, texts and data files, all pure."""
+"""Pure renderings of a reconciliation: a page, a workbook, texts and data files."""

@@ -1,4 +1,4 @@
-"""Who accepted what, until when and why: the approver stands for all of it."""
+"""Who accepted what, until when and why, since the approver answers for all of it."""
 
 from datetime import date
 
@@ -21,12 +21,12 @@ from schemas.counting import quantity
 from schemas.life import BreakState
 
 ACCEPTANCES = 20
-"""Acceptances that are named, those of most money; the others are one line in each currency."""
+"""Acceptances with most money that are listed; the others are one line per currency."""
 _TERMS = ("accepted_by", "accepted_until", "accepted_reason")
 
 
 def accepted_by(report: ReconciliationReport) -> ReportTable:
-    """The accepted breaks by who accepted them, a person or a rule; their sums are all of them."""
+    """The accepted breaks by who accepted them; the sums cover all accepted breaks."""
     columns = (
         ReportColumn("Accepted by", TEXT, 28),
         ReportColumn("Reason", TEXT, 60),

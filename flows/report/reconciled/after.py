@@ -1,7 +1,7 @@
-"""What is dated after the day of the report: in none of its totals, so it is told apart.
+"""Records dated after the day of the report, shown apart because they are in none of its totals.
 
-Page one has a line per record kind and currency, with its first amount; the annex every side and
-every amount field by itself.
+Page one has a line per record kind and currency, with its first amount; the annex has a line per
+side and amount field.
 """
 
 from collections.abc import Callable
@@ -26,16 +26,16 @@ from flows.steps.reconcile.report import ReconciliationReport
 from schemas.tables import EXTRACTS
 
 SIDES = {"E": "delivered", "D": "in the database", "G": "listed"}
-"""Sides as a line of page one calls them, in order."""
+"""Names of the sides on page one, in order."""
 TITLE = "After the cut-off"
 NONE = "Nothing is dated after the day of this report."
 NOTE = "Delivered counts every row of the extracts, also where one record came several times."
 BARE = "without money"
-"""In place of the currency of a record kind that has no amount."""
+"""Shown as the currency of a record kind without amounts."""
 
 
 def after_text(report: ReconciliationReport) -> str:
-    """How many records are dated after the day, by record kind and side, in one sentence."""
+    """Say how many records are dated after the day, by record kind and side."""
     lines = report.cover.after
     counts: dict[str, dict[str, int]] = {}
     for line in lines:
@@ -48,12 +48,12 @@ def after_text(report: ReconciliationReport) -> str:
     )
     first, last = min(line.first for line in lines), max(line.last for line in lines)
     days = first.isoformat() if first == last else f"{first.isoformat()} to {last.isoformat()}"
-    # A signed record that is dated later now has breaks that say so, and is in none beside them.
+    # A signed record that is dated later now has breaks that say so, but no other breaks.
     return f"{listed}. Dated {days}; in no total, and in no break but of what was signed"
 
 
 def after_cut_off(report: ReconciliationReport) -> ReportTable:
-    """For page one: a line per record kind and currency, its sides next to each other."""
+    """The table for page one: a line per record kind and currency, with sides as columns."""
     lines: dict[tuple[str, str], dict[str, AfterLine]] = {}
     for line in _in_order(report):
         lines.setdefault((line.record, line.currency), {})[line.side] = line
@@ -90,7 +90,7 @@ def after_cut_off(report: ReconciliationReport) -> ReportTable:
 
 
 def after(report: ReconciliationReport) -> ReportTable:
-    """For the annex: every side and amount field by itself."""
+    """The table for the annex: a line per side and amount field."""
     columns = (
         RECORD,
         CURRENCY,
@@ -114,7 +114,7 @@ def after(report: ReconciliationReport) -> ReportTable:
 
 
 def _in_order(report: ReconciliationReport) -> list[AfterLine]:
-    """The lines by record kind as they come, each by currency and side."""
+    """The lines by record kind in their given order, then by currency and side."""
     kinds = list(dict.fromkeys(line.record for line in report.cover.after))
     sides = list(SIDES)
     return sorted(
@@ -135,7 +135,7 @@ def _fields(record: str) -> tuple[str, ...]:
 
 
 def _money(line: AfterLine) -> Decimal | None:
-    """Its first amount, where any row has one that can be read."""
+    """The first amount of a line; None if no row has a readable one."""
     name = next(iter(line.amounts), None)
     return None if name is None else _readable(line, name)
 

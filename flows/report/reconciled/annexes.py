@@ -32,7 +32,7 @@ _L = TypeVar("_L")
 def rates(report: ReconciliationReport) -> ReportTable:
     """Every rate that payments used, a line per currency paid under it.
 
-    What is told of all payments of a rate stands in its first line, so that columns add up.
+    Values about all payments of a rate are in its first line only, so that columns add up.
     """
     columns = (
         ReportColumn("Rate", TEXT, 14),
@@ -123,18 +123,18 @@ ANNEXES: Mapping[str, tuple[str, Mapping[str, ReportColumn], str]] = {
     "batches": ("Insert-batch data", BATCHES, "No insert-batch data was compared."),
     "excluded": ("Excluded records", EXCLUDED, "No record was left out."),
 }
-"""Lists of the report whose lines are shown as they are: title, columns, what an empty one says."""
+"""Lists of the report that are shown as they are: title, columns, text for an empty list."""
 
 
 def annex(report: ReconciliationReport, name: str) -> ReportTable:
-    """One of ANNEXES, those of its lines that have a flag in front."""
+    """One of ANNEXES, with flagged lines first."""
     title, columns, none = ANNEXES[name]
     rows = [TableRow(cells(report, columns, one)) for one in _flagged_first(getattr(report, name))]
     return _table(report, name, title, (*columns.values(),), rows, none)
 
 
 def tolerances(report: ReconciliationReport) -> ReportTable:
-    """What was waved through, against its limits."""
+    """The tolerated differences, against their limits."""
     columns = (*TOLERANCES.values(), ReportColumn("Within", WORD, 12))
     rows = [
         TableRow(
@@ -148,7 +148,7 @@ def tolerances(report: ReconciliationReport) -> ReportTable:
 
 
 def causes(report: ReconciliationReport) -> ReportTable:
-    """Breaks that read as one cause, a line per currency."""
+    """Breaks that look like one cause, a line per currency."""
     columns = (
         ReportColumn("Cause", WORD, 20),
         ReportColumn("What they have in common", TEXT, 60),
@@ -195,7 +195,7 @@ def _table(
 def cells(
     report: ReconciliationReport, columns: Mapping[str, ReportColumn], line: object
 ) -> tuple[Cell, ...]:
-    """The attributes of a line that columns are named after, as people are told them."""
+    """The attributes of a line that the columns are for, in the form shown to people."""
     return tuple(_cell(report, columns[name], getattr(line, name)) for name in columns)
 
 
@@ -209,5 +209,5 @@ def _cell(report: ReconciliationReport, column: ReportColumn, value: Any) -> Cel
 
 
 def _flagged_first(lines: Sequence[_L]) -> list[_L]:
-    """Lines of an annex with those that have a flag in front, otherwise as they were."""
+    """Lines of an annex with flagged ones first, otherwise in their order."""
     return sorted(lines, key=lambda one: not getattr(one, "flags", ()))

@@ -1,4 +1,4 @@
-"""The rows of the sheet of breaks, written as XML by column: a hundred thousand in a second."""
+"""The rows of the sheet of breaks, written as XML column by column: 100,000 rows per second."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -14,22 +14,22 @@ from schemas.counting import quantity
 
 CHUNK = 5_000
 EPOCH = date(1899, 12, 30)
-"""Day 0 of a spreadsheet; days before March 1900 are counted differently by different ones."""
+"""Day 0 of spreadsheets; before March 1900 they count days differently."""
 FIRST_DAY = date(1900, 3, 1)
 LONGEST = 32_000
-"""UTF-16 units of a cell, as they are shown; a spreadsheet takes few more, and counts in these."""
+"""Most UTF-16 units of a cell, in which spreadsheets count; they allow only a few more."""
 
 _UNSEEN = r"[[\p{C}\p{Z}]--[ ]]"
-"""What breaks, hides or reorders a line, or is nothing that XML holds."""
+"""Characters that break, hide or reorder a line, or that XML cannot hold."""
 _NO_CHARACTERS = {0xFFFE: r"\ufffe", 0xFFFF: r"\uffff"}
 _SHORT = rf"^-?[0-9.]{{1,{DIGITS}}}$"
-"""Numbers, as texts, that a cell holds for certain."""
+"""Texts of numbers that a cell certainly holds."""
 _SPECIAL = rf"{_UNSEEN}|[&<>]|_x"
-"""What has to be written another way; most columns have none of it."""
+"""Texts that have to be escaped; most columns have none."""
 
 
 def rows_xml(frame: pl.DataFrame, styles: Sequence[str]) -> Iterator[bytes]:
-    """Rows as `<row>` elements below the head; `styles` are the numbers of the columns' formats.
+    """Yield rows as `<row>` elements below the head; `styles` number the columns' formats.
 
     An amount that no exact column holds (`BEYOND`) is a text in its cell.
     """
@@ -48,7 +48,7 @@ def rows_xml(frame: pl.DataFrame, styles: Sequence[str]) -> Iterator[bytes]:
 
 
 def letter(column: int) -> str:
-    """A, B ... Z, AA: the name of a column."""
+    """The name of a column: A, B ... Z, AA."""
     name = ""
     while column >= 0:
         name = chr(ord("A") + column % 26) + name
@@ -57,7 +57,7 @@ def letter(column: int) -> str:
 
 
 def cell_text(text: str) -> str:
-    """Text that any spreadsheet can hold: what it cannot is spelled out, what is cut is counted."""
+    """Text that any spreadsheet can hold: odd characters spelled out, cut text with its length."""
     printable = visible(text).translate(_NO_CHARACTERS)
     if is_held(printable):
         return printable
@@ -66,7 +66,7 @@ def cell_text(text: str) -> str:
 
 
 def is_held(text: str) -> bool:
-    """Whether a cell has room for a text: one character may be two of what a cell counts."""
+    """Whether a cell has room for a text; a character may take two UTF-16 units."""
     return 2 * len(text) <= LONGEST or len(text.encode("utf-16-le")) <= 2 * LONGEST
 
 
@@ -92,14 +92,14 @@ def _cell(name: str, values: pl.Series, column: str, style: str, beyond: pl.Seri
 
 
 def _held(texts: pl.Series) -> pl.Series:
-    """Which numbers a cell holds; few are long, and only those are looked at one by one."""
+    """Which numbers a cell holds exactly; only the few long ones are checked one by one."""
     short = texts.str.contains(_SHORT)
     long = texts.filter(~short).unique()
     return short | texts.is_in([text for text in long if survives(Decimal(text))])
 
 
 def _escaped(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """The rows with some of their columns of text as XML has them."""
+    """The rows with the named columns of text escaped for XML."""
     texts = [pl.col(name) for name in names if frame.schema[name] == pl.String]
     long, special = (
         frame.select(found).row(0, named=True)

@@ -1,4 +1,4 @@
-"""Put the rows of the sheet of breaks into a workbook that was written without them."""
+"""Insert the rows of the sheet of breaks into a workbook that was written without them."""
 
 import io
 import re
@@ -27,9 +27,9 @@ from schemas.amounts import BEYOND
 from schemas.counting import agree, quantity
 
 MOST = 100_000
-"""Breaks the workbook lists; it says where the rest is."""
+"""Most breaks in the workbook, which says where the rest is."""
 SURE = LONGEST // 8
-"""Characters of a text that a cell has room for, also where each of them is spelled out."""
+"""Characters of a text that always fit a cell, even if every one of them is spelled out."""
 ZIPPED = (1980, 1, 1, 0, 0, 0)
 BREAK_COLUMNS: tuple[tuple[str, ReportColumn], ...] = (
     ("id", ReportColumn("Break", WORD, 18)),
@@ -67,7 +67,7 @@ BREAK_COLUMNS: tuple[tuple[str, ReportColumn], ...] = (
 
 
 def columns_of(report: ReconciliationReport, frame: pl.DataFrame) -> pl.DataFrame:
-    """The columns of the sheet of breaks, and texts beside amounts where there are any."""
+    """The columns of the sheet of breaks, with any texts beside amounts."""
     top = as_texts(frame.head(MOST)).rename({"class": "group"})
     labels = {key: currency_label(report, key) for key in top["currency"].unique()}
     sides = {side: sources(side) for side in top["side"].unique()}
@@ -80,7 +80,7 @@ def columns_of(report: ReconciliationReport, frame: pl.DataFrame) -> pl.DataFram
 
 
 def _with_differing_parts(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows whose values differ only far behind their beginning, with these from there on."""
+    """Rows in which values that differ only far from their beginning start where they differ."""
     expected, found = pl.col("expected"), pl.col("found")
     begin = expected.str.slice(0, SURE) == found.str.slice(0, SURE)
     alike = begin & (expected != found) & (expected.str.len_chars() >= SURE)
@@ -93,9 +93,9 @@ def _with_differing_parts(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_breaks(book: bytes, name: str, frame: pl.DataFrame, left: int) -> bytes:
-    """The book with the rows of its sheet of breaks, its parts all of one day.
+    """The book with the rows of its sheet of breaks; all of its parts have the same date.
 
-    `name` is the part of the sheet; `left` counts the breaks that are not in `frame`.
+    `name` is the part of the sheet; `left` is the number of breaks that are not in `frame`.
     """
     content = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(book)) as old, zipfile.ZipFile(content, "w") as new:
@@ -103,7 +103,7 @@ def with_breaks(book: bytes, name: str, frame: pl.DataFrame, left: int) -> bytes
             info = zipfile.ZipInfo(part.filename, ZIPPED)
             info.compress_type = zipfile.ZIP_DEFLATED
             info.create_system = 3
-            # The level is a property of the archive's compressor, and fast is small enough here.
+            # Set on the entry, as `open` takes no level; the fastest level is small enough here.
             info._compresslevel = 1  # type: ignore[attr-defined]
             with new.open(info, "w", force_zip64=False) as file:
                 text = old.read(part)
@@ -132,7 +132,7 @@ def _measured(sheet: bytes, frame: pl.DataFrame) -> bytes:
 
 
 def _styles(sheet: bytes) -> list[str]:
-    """The numbers of the columns' formats, as the book's own sheet names them."""
+    """The numbers of the columns' formats, as in the book's own sheet."""
     found: dict[int, str] = {}
     for column in re.findall(rb"<col [^>]*/>", sheet):
         attributes = dict(re.findall(rb'(\w+)="([^"]*)"', column))

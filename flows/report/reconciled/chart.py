@@ -1,4 +1,4 @@
-"""Charts as inline SVG: only bars; every figure they show stands beside them as text."""
+"""Charts as inline SVG: bars only, with every figure beside them as text."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from schemas.breaks import Status
 from schemas.life import OPEN
 
 AGES = ("#cfe0ec", "#a9c8dc", "#7fabc8", "#5488ad", "#33678f", "#1f4a6e", "#122f49")
-"""Young to old, apart in lightness."""
+"""Colours of ages from young to old, differing in lightness."""
 TOTAL, UP, DOWN = "#1d3b57", "#b4553f", "#4f8a6b"
 EXPECTED, FOUND, LEFT_OUT, ZERO = "#1f4a6e", "#7fabc8", "#d5dbe1", "#1b232e"
 STATUS_COLOURS: Mapping[str, str] = {
@@ -27,7 +27,7 @@ STATUS_COLOURS: Mapping[str, str] = {
     Status.PENDING: "#d8c48a",
     Status.EXCLUDED: "#b9c0c8",
 }
-"""Everything else is an exception."""
+"""Colours of statuses that are no exception."""
 EXCEPTION = "#b4553f"
 
 
@@ -46,7 +46,7 @@ class Bar(NamedTuple):
 
 
 def svg(pieces: Iterable[Piece]) -> Markup:
-    """A bar that is as long as the room it is given; what it shows is told in text beside it."""
+    """A bar that fills the width it is given; its content is in text beside it."""
     shapes = Markup().join(
         Markup('<rect x="{}" width="{}" height="10" fill="{}"/>').format(*piece)
         for piece in pieces
@@ -66,7 +66,7 @@ def swatch(colour: str) -> Markup:
 
 
 def stacked(counts: Sequence[int], colours: Sequence[str], whole: int) -> Markup:
-    """Counts behind each other on a bar whose length is `whole`."""
+    """Counts side by side on a bar whose length stands for `whole`."""
     pieces, start = [], 0
     for length, colour in zip(lengths(counts, whole), colours, strict=True):
         pieces.append(Piece(start, length, colour))
@@ -75,14 +75,14 @@ def stacked(counts: Sequence[int], colours: Sequence[str], whole: int) -> Markup
 
 
 def by_class(breaks: Breaks) -> list[Bar]:
-    """Open breaks by class, each bar by age; the class with most of them first."""
+    """Open breaks by class, each bar divided by age; the class with most breaks first."""
     counts = ages_by_class(breaks)
     whole = max(map(sum, counts.values()), default=0)
     return [Bar(name, stacked(ages, AGES, whole), sum(ages)) for name, ages in counts.items()]
 
 
 def ages_by_class(breaks: Breaks) -> dict[str, list[int]]:
-    """How many open breaks a class has of each age of BUCKETS; the class with most first."""
+    """Open breaks of each class by age in BUCKETS; the class with most breaks first."""
     counts: dict[str, list[int]] = {}
     found = breaks.where("state", *OPEN).frame.group_by("group", bucket().alias("bucket")).len()
     for name, place, rows in found.iter_rows():
@@ -91,7 +91,7 @@ def ages_by_class(breaks: Breaks) -> dict[str, list[int]]:
 
 
 def waterfall(forward: RollForward) -> list[Markup]:
-    """A bar per line: what was reached stands on the ground, steps hang where they change it."""
+    """A bar per line: totals start at zero, steps start where the previous line ended."""
     spans: list[tuple[Decimal, Decimal, str]] = []
     reached = Decimal(0)
     for line in forward.lines:
@@ -108,16 +108,16 @@ def waterfall(forward: RollForward) -> list[Markup]:
 
 
 def both_sides(proof: Proof) -> tuple[Markup, Markup]:
-    """Total per extract, what is left out of it behind what counts, and what counts in the target.
+    """Two bars: the extract, with what is left out of it behind what counts, and the target.
 
-    Both stand on one zero, which is drawn where a total is below it.
+    Both have the same zero, which is drawn if a total is negative.
     """
     if not proof.lines:
         return svg([]), svg([])
     expected, found = proof.lines[0].amount, proof.target.amount
     ground = Decimal(0)
     low, high = min(ground, expected, found), max(ground, expected, found)
-    # What is left out and adds to the total, or is more than all of it, is no part of its bar.
+    # A left out amount that adds to the total, or exceeds it, cannot be drawn as a part of it.
     is_part = (proof.left_out < 0) == (expected > 0)
     left = min(proof.left_out.copy_abs(), expected.copy_abs()).copy_sign(expected)
     kept = expected - left if is_part else expected
@@ -140,7 +140,7 @@ def status_bar(counts: Mapping[str, int]) -> Markup:
 
 
 def picture(bars: Sequence[tuple[str, Mapping[str, int]]], *, title: str) -> str:
-    """Status bars with their labels as an `image/svg+xml` data address, for pages of others."""
+    """Status bars with labels as an `image/svg+xml` data address, for pages that are not ours."""
     height = 26 * len(bars) + 4
     shapes = []
     for line, (label, counts) in enumerate(bars):

@@ -1,6 +1,6 @@
-"""Figures of the report computed once more from the figures beside them.
+"""Figures of the report recomputed from the figures beside them.
 
-A workbook shows each as a formula with its value; `OK` says that it is the figure that was written.
+A workbook shows each as a formula with its value; `OK` says that it equals the written figure.
 """
 
 import math
@@ -14,11 +14,11 @@ from flows.steps.frames.beyond import exact_sum
 from schemas.amounts import EXACT
 
 DIGITS = 15
-"""Digits every spreadsheet keeps of a number; a longer one is written as text."""
+"""Digits of a number that every spreadsheet keeps; longer numbers are written as text."""
 LEAST, MOST = Decimal("1e-307"), Decimal("9.9e307")
-"""Sizes of numbers that every spreadsheet takes; what is smaller or larger is written as text."""
+"""Limits of numbers in every spreadsheet; smaller and larger ones are written as text."""
 CENTS = 2
-"""Decimals that a sum is compared in at the least; one with more is compared in all of them."""
+"""Fewest decimals in which sums are compared; a number with more is compared in all of them."""
 
 
 class Term(NamedTuple):
@@ -29,21 +29,21 @@ class Term(NamedTuple):
 
 class Check(NamedTuple):
     column: int
-    """Of the figure that was written, in the line of the check."""
+    """Column of the written figure, in the line of the check."""
     terms: tuple[Term, ...]
     value: Decimal
-    """The sum, exact."""
+    """The exact sum of the terms."""
     holds: bool
     limit: Decimal
-    """Half of the last decimal that any of these numbers has: figures less apart are the same."""
+    """Half a unit of the last decimal of any of the numbers; smaller differences are rounding."""
     fits: bool
-    """Whether a spreadsheet holds every number exactly, and adds them up near enough to tell."""
+    """Whether a spreadsheet holds every number exactly and adds them up precisely enough."""
     counts: bool
-    """Whether the figure is a number of things and no money."""
+    """Whether the figure is a count, not money."""
 
 
 def survives(value: int | Decimal) -> bool:
-    """Whether a spreadsheet holds the number, and to its last digit."""
+    """Whether a spreadsheet holds the number to its last digit."""
     number = Decimal(value)
     # Normalising would round to the digits of the context first.
     digits = "".join(map(str, number.as_tuple().digits)).strip("0")
@@ -52,7 +52,7 @@ def survives(value: int | Decimal) -> bool:
 
 
 def checks(table: ReportTable) -> list[tuple[Check, ...]]:
-    """For every line of a table a check of each of its figures that is a sum."""
+    """For every line of a table, a check of each figure that is a sum."""
     recompute = _CHECKS.get(table.name)
     if recompute is None:
         return [()] * len(table.rows)
@@ -67,7 +67,7 @@ def checks(table: ReportTable) -> list[tuple[Check, ...]]:
 
 
 def checked_columns(every: Iterable[tuple[Check, ...]]) -> list[int]:
-    """The columns of which some line has a check, in order."""
+    """The columns that have a check in any line, in order."""
     return sorted({one.column for line in every for one in line})
 
 
@@ -102,7 +102,7 @@ def _decimals(value: Decimal) -> int:
 
 
 def _is_near(values: Iterable[Decimal], most: Decimal) -> bool:
-    """Whether doubles that are added up one by one stay this near to what they stand for."""
+    """Whether adding the values as doubles, one by one, always stays within `most` of the sum."""
     summed, exact = 0.0, Decimal(0)
     for value in values:
         summed, exact = summed + float(value), EXACT.add(exact, value)
@@ -119,7 +119,7 @@ Found = list[tuple[int, list[Term]]]
 
 
 def _chain(rows: Sequence[TableRow], place: int) -> Found:
-    """The change: this stage less the stage before it."""
+    """The change is this stage less the stage before it."""
     cells = rows[place].cells
     if not place or rows[place - 1].cells[:3] != cells[:3] or cells[5] is None:
         return []
@@ -127,7 +127,7 @@ def _chain(rows: Sequence[TableRow], place: int) -> Found:
 
 
 def _controls(rows: Sequence[TableRow], place: int) -> Found:
-    """The difference, target less extract; the residual, what of it is not explained."""
+    """The difference is target less extract; the residual is its unexplained part."""
     difference = [Term(place, 5), Term(place, 4, -1)]
     found = [(6, difference)]
     if rows[place].cells[8] is not None:
@@ -136,7 +136,7 @@ def _controls(rows: Sequence[TableRow], place: int) -> Found:
 
 
 def _above(rows: Sequence[TableRow], place: int, groups: int) -> list[int]:
-    """Lines of the same group above a line."""
+    """The lines of the same group above a line."""
     first = place
     while first and rows[first - 1].cells[:groups] == rows[place].cells[:groups]:
         first -= 1
@@ -150,7 +150,7 @@ def _statuses(rows: Sequence[TableRow], place: int) -> Found:
 
 
 def _proof(rows: Sequence[TableRow], place: int) -> Found:
-    """The total per target adds up what is above it; unexplained is what was counted beyond."""
+    """The total per target adds up the lines above; unexplained is the counted total less that."""
     if not rows[place].total:
         return []
     above = _above(rows, place, 3)
@@ -160,7 +160,7 @@ def _proof(rows: Sequence[TableRow], place: int) -> Found:
 
 
 def _roll_forward(rows: Sequence[TableRow], place: int) -> Found:
-    """Closing adds up what is above it; the residual is what it leaves."""
+    """Closing adds up the lines above it; the residual is what they leave unexplained."""
     if not rows[place].total:
         return []
     above = _above(rows, place, 1)

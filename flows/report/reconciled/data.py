@@ -1,8 +1,8 @@
-"""The breaks as data files, and every total as JSON: the same value, for machines.
+"""The breaks as data files and all totals as JSON: the value of the report for machines.
 
-`breaks.parquet` holds delivered text verbatim. `breaks.csv` is opened in spreadsheets: text that a
-spreadsheet would take for a formula has an apostrophe in front, and the last column, `quoted`,
-names the columns of the line in which there is one, so that it can be taken away again.
+`breaks.parquet` has delivered text verbatim. `breaks.csv` may be opened in a spreadsheet, so a text
+that would be taken for a formula has an apostrophe in front. Its last column, `quoted`, names the
+columns of the line with an added apostrophe, so that it can be removed again.
 """
 
 import io
@@ -29,17 +29,17 @@ from schemas.cells.formula_columns import formulas
 from schemas.frame_types import WORD
 
 _BEYOND = tuple(name + BEYOND for name in MONEY)
-"""The texts of those that no exact column holds, where there are any."""
+"""Columns with the texts of amounts that no exact column holds."""
 CHUNK = 10_000
 GROUP = 100_000
-"""Rows of a group in a Parquet file."""
+"""Rows of a row group in a Parquet file."""
 QUOTED = "quoted"
 
 
 def breaks_frame(report: ReconciliationReport) -> pl.DataFrame:
-    """The breaks, a column per attribute of `BreakLine`; its `group` is called `class`.
+    """The breaks with a column per attribute of `BreakLine`, whose `group` is called `class`.
 
-    Money is an exact decimal; what fits none is a text in a column of its own (`amount_beyond`).
+    Money is an exact decimal; if none fits, it is a text in a column of its own (`amount_beyond`).
     """
     frame = report.breaks.frame
     nulls = frame.select(pl.col(_BEYOND).null_count()).row(0, named=True)
@@ -54,14 +54,14 @@ def breaks_frame(report: ReconciliationReport) -> pl.DataFrame:
 
 
 def breaks_csv(frame: pl.DataFrame) -> bytes:
-    """RFC 4180: CRLF, every text in quotes, nothing at all for what there is not."""
+    """The breaks as CSV (RFC 4180): CRLF, texts in quotes, null as nothing at all."""
     content = io.BytesIO()
     write_breaks_csv(frame, content)
     return content.getvalue()
 
 
 def write_breaks_csv(frame: pl.DataFrame, file: IO[bytes]) -> None:
-    """Write what `breaks_csv` gives, some thousand lines at a time."""
+    """Write the bytes of `breaks_csv`, some thousand lines at a time."""
     file.write((",".join([*_columns(frame), QUOTED]) + "\r\n").encode())
     file.writelines(_csv_lines(as_texts(part)).encode() for part in frame.iter_slices(CHUNK))
 
@@ -82,7 +82,7 @@ def _csv_lines(frame: pl.DataFrame) -> str:
         *(_plain(frame, name) for name in MONEY),
         marked_names.fill_null("").alias(QUOTED),
     )
-    # Texts are quoted, numbers are not, and what is not there is neither: null is no empty text.
+    # Texts are quoted and numbers are not; null is not quoted either, unlike an empty text.
     quoted = [*_texts(frame), QUOTED]
     cells = escaped.select(
         _quoted(name) if name in quoted else pl.col(name).cast(pl.String).fill_null("")
@@ -93,7 +93,7 @@ def _csv_lines(frame: pl.DataFrame) -> str:
 
 
 def _columns(frame: pl.DataFrame) -> list[str]:
-    """In a file of texts an amount has one column, whatever its size."""
+    """The columns of a text file, in which an amount of any size has one column."""
     return [name for name in frame.columns if name not in _BEYOND]
 
 
@@ -115,7 +115,7 @@ def write_parquet(frame: pl.DataFrame, file: IO[bytes]) -> None:
 def write_parts(
     schema: Mapping[str, pl.DataType], parts: Iterable[pl.DataFrame], file: IO[bytes]
 ) -> None:
-    """Write the same file as of all parts in one frame; each but the last has GROUP rows."""
+    """Write parts to the same file as if they were one frame; all but the last need GROUP rows."""
     rows = register_io_source(lambda *_: iter(parts), schema=schema)
     with _full_disk_as_os_error():
         rows.sink_parquet(file, compression="zstd", statistics=True, row_group_size=GROUP)
@@ -126,18 +126,18 @@ def _full_disk_as_os_error() -> Iterator[None]:
     try:
         yield
     except pl.exceptions.ComputeError as error:
-        # A full disk is told in words there.
+        # polars reports a full disk only in the text of the error.
         if number := re.search(r"\(os error (\d+)\)", str(error)):
             raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
         raise
 
 
 HASH_TOTALS = ("keys", "expected_keys", "found_keys")
-"""What a line calls its sums of keys, which are as long as the keys are many."""
+"""Attributes of lines that are sums of keys, which may have very many digits."""
 
 
 def totals_json(report: ReconciliationReport) -> bytes:
-    """Everything but the lines of breaks, canonical: keys sorted, exact numbers as text."""
+    """Everything except the lines of breaks, as canonical JSON: keys sorted, numbers as text."""
     totals: dict[str, Any] = {
         field.name: _jsonable(getattr(report, field.name))
         for field in fields(report)
@@ -159,7 +159,7 @@ def totals_json(report: ReconciliationReport) -> bytes:
 
 
 def _plain(frame: pl.DataFrame, name: str) -> pl.Expr:
-    """A decimal without the zeros at its end, two places at least; one that fits none as it is."""
+    """A decimal without trailing zeros but at least two places, or the text beside it if any."""
     text = pl.col(name).cast(pl.String).str.replace(r"(\.\d{2}\d*?)0+$", "$1")
     return pl.coalesce(pl.lit(beyond_texts(frame, name)), text).alias(name)
 
@@ -167,7 +167,7 @@ def _plain(frame: pl.DataFrame, name: str) -> pl.Expr:
 def _jsonable(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         by_name = {field.name: _jsonable(getattr(value, field.name)) for field in fields(value)}
-        # As in receipts: a reader with doubles rounds a number above 2^53.
+        # As text, like in receipts: readers that use doubles round numbers above 2^53.
         return by_name | {name: str(by_name[name]) for name in HASH_TOTALS if name in by_name}
     if isinstance(value, Mapping):
         return {str(key): _jsonable(one) for key, one in value.items()}

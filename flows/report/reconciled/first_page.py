@@ -1,8 +1,8 @@
-"""Page one: whether it can be signed, what it is about, its money, and what changed since.
+"""Page one: whether the report can be signed, its scope, its money, and the changes since.
 
-Every rendering shows the same parts in the same order: the verdict with what stands in the way,
-scope and run, money per currency, the causes of most money, the changes since the last signed run,
-and the signatures there are.
+Every rendering shows the same parts in the same order: the verdict and what stands in its way,
+scope and run, money per currency, the causes with most money, the changes since the last signed
+run, and the signatures so far.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,9 +37,9 @@ from schemas.counting import agree, quantity
 from schemas.life import BreakState
 
 CAUSES = 5
-"""Causes on page one of open breaks, and of accepted ones."""
+"""Most causes on page one for open breaks, and as many for accepted ones."""
 OUTGROWN = 10
-"""Breaks on page one that are not what was accepted."""
+"""Most breaks on page one that have changed since they were accepted."""
 FIRST_RUN = "This is the first run of its scope: there is nothing to hold it against."
 NOTES = {
     "totals": (
@@ -55,11 +55,11 @@ NOTES = {
         "amount that is not readable, as of a rejected row, is in no sum."
     ),
 }
-"""What is said above a table of page one, by its name."""
+"""Texts above tables of page one, by the table's name."""
 
 
 def to_sign(report: ReconciliationReport) -> list[str]:
-    """Whether the report can be signed, and what it takes; its verdict says what is in the way."""
+    """Say whether the report can be signed, and how; the verdict says what stands in the way."""
     sentences = [
         "It can be approved, by somebody else than the one who prepares it."
         if report.reconciles
@@ -80,9 +80,9 @@ def to_sign(report: ReconciliationReport) -> list[str]:
 
 
 def money(report: ReconciliationReport) -> ReportTable:
-    """Per currency: what is unexplained, open, accepted and set aside.
+    """Per currency, what is unexplained, open, accepted and set aside.
 
-    What has no money is counted without a sum, and a currency without any of it is left out.
+    Breaks without money are counted without a sum; a currency without any line is left out.
     """
     columns = (
         CURRENCY,
@@ -125,16 +125,16 @@ def money(report: ReconciliationReport) -> ReportTable:
 
 
 def _has_money(proof: Proof) -> bool:
-    """Whether any amount of it was added up: unexplained or readable."""
+    """Whether a proof adds up any amount, readable or unexplained."""
     return bool(proof.unexplained) or any(
         line.amount or abs(line.rows) != line.unreadable for line in proof.lines
     )
 
 
 def top_causes(report: ReconciliationReport) -> ReportTable:
-    """The causes of most money in any one currency: of open breaks first, of accepted ones apart.
+    """The causes with most money in any one currency: first of open breaks, then of accepted ones.
 
-    They are never added across currencies. Breaks without a cause stand together by their code.
+    Currencies are never added up. Breaks without a cause are grouped by code.
     """
     columns = (
         ReportColumn("Breaks that are", WORD, 14),
@@ -169,15 +169,15 @@ def top_causes(report: ReconciliationReport) -> ReportTable:
 
 
 def method(report: ReconciliationReport) -> ReportTable:
-    """How the figures are made otherwise than in the last signed run: what is to be accepted."""
+    """Changes since the last signed run in how the figures are made, which have to be accepted."""
     none = "Rules, feed profiles, settings and the version of recon are as they were."
     return _since("method", report, "How the figures are made", _method(report), none)
 
 
 def changed(report: ReconciliationReport) -> ReportTable:
-    """What else is other than in the last signed run: records, breaks, reports of other scopes.
+    """Other changes since the last signed run: records, breaks, reports of other scopes.
 
-    What the signed records say as a whole comes first, whatever else there is to tell.
+    A sentence about the signed records as a whole comes first, where there is one.
     """
     sign, changes = report.sign_off, report.changes
     signed, others = [*_signed(report)], [*_others(report)]
@@ -196,7 +196,7 @@ def changed(report: ReconciliationReport) -> ReportTable:
         rows = [(as_a_whole, "", ""), *rows]
     by_then = ""
     if report.cover.restates and sign is not None and sign.compared is not None:
-        # Later ones may be signed: they decide how figures are made, and not what was there.
+        # Later runs may be signed too; they decide how figures are made, not which records existed.
         by_then = f"{sign.report}, the last one approved up to that day"
     return _since("changes", report, "Records and breaks", rows, as_a_whole, by_then)
 
@@ -209,7 +209,7 @@ def _since(
     none: str,
     of: str = "",
 ) -> ReportTable:
-    """A table of what is other than in the report that changes are held against, or in another."""
+    """A table of changes since the report that this one is compared with, or since `of`."""
     columns = (
         ReportColumn("What", TEXT, 52),
         ReportColumn("Before", TEXT, 30),
@@ -241,7 +241,7 @@ def _aside(one: AsideLine) -> tuple[str, str, str]:
 
 
 def _signed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
-    """Records and acceptances that are other than they were signed."""
+    """Yield records and acceptances that have changed since they were signed."""
     yield from _records(report)
     changes = report.changes
     if changes is None:
@@ -260,7 +260,7 @@ def _signed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
 
 
 def _others(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
-    """Breaks that are set aside, and what else whoever signs has to know."""
+    """Yield breaks that are set aside, and notes for the approver."""
     changes = report.changes
     if changes is None:
         return
@@ -272,7 +272,7 @@ def _others(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
 
 
 def _records(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
-    """Records that are other than they were signed, or were not there to be signed."""
+    """Yield records that have changed since they were signed, or that arrived later."""
     sign = report.sign_off
     if sign is not None and sign.changed_since:
         yield "records that differ from what was signed", "0", str(sign.changed_since)
@@ -286,7 +286,7 @@ def _records(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
 
 
 def _late(report: ReconciliationReport, late: Breaks) -> Iterator[str]:
-    """How many records came late, and their money, in each currency."""
+    """Yield the number of late records and their money in each currency."""
     counts = late.counts("currency")
     for currency in sorted(counts, key=lambda key: (len(key), key)):
         mine = late.where("currency", currency).frame
@@ -297,7 +297,7 @@ def _late(report: ReconciliationReport, late: Breaks) -> Iterator[str]:
 
 
 def as_signed(sign: SignOff) -> str:
-    """Whether the records are as they were signed, as far as they were compared."""
+    """Say whether the compared records are as they were signed."""
     if sign.approved_by is None:
         return ""
     if sign.compared is None:
@@ -320,7 +320,7 @@ def as_signed(sign: SignOff) -> str:
 
 
 def signatures(report: ReconciliationReport) -> ReportTable:
-    """The signatures under the report this one is held against."""
+    """The signatures under the report that this one is compared with."""
     columns = (
         ReportColumn("Signed as", WORD, 14),
         ReportColumn("By", TEXT, 28),
@@ -346,7 +346,7 @@ def signatures(report: ReconciliationReport) -> ReportTable:
 
 
 def moment(at: datetime) -> str:
-    """A moment to the second, in UTC."""
+    """A time to the second, in UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
@@ -364,7 +364,7 @@ def parts(report: ReconciliationReport) -> tuple[ReportTable, ...]:
 
 
 def totals(report: ReconciliationReport) -> ReportTable:
-    """Both sides of each amount field per currency, where there is anything to prove."""
+    """Both sides of each amount field per currency, if there is anything to prove."""
     columns = (
         CURRENCY,
         ReportColumn("Amount", WORD, 34),
@@ -401,7 +401,7 @@ def totals(report: ReconciliationReport) -> ReportTable:
 
 
 def words(report: ReconciliationReport) -> ReportTable:
-    """What the words mean that this report uses, a plain sentence each."""
+    """The meanings of the words used in this report."""
     columns = (ReportColumn("Word", WORD, 24), ReportColumn("Means", WORD, 96))
     there = {
         *(one.status for one in report.statuses),

@@ -1,4 +1,4 @@
-"""Tables laid out for the page: groups told once, statements with a currency a column."""
+"""Tables laid out for the page: groups named once, statements with a column per currency."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -29,22 +29,22 @@ from flows.steps.reconcile.totals import ChainLine, Proof, ProofLine
 from schemas.counting import quantity
 
 MOST = 300
-"""Lines of one annex on the page."""
+"""Most lines of an annex on the page."""
 ACROSS = 5
-"""Currencies side by side in a statement."""
+"""Most currencies side by side in a statement."""
 
 
 ROOM = 22
-"""Characters of a number that stays on one line."""
+"""Most characters of a number that stays on one line."""
 
 
 class GridEntry(NamedTuple):
-    """One cell: its text, and what it is for the eye."""
+    """One cell: its text and its appearance."""
 
     text: str
     label: str = ""
     look: str = ""
-    """Classes of its style: `n` a number, `d` a day; `good` and `bad`."""
+    """Style classes: `n` for a number, `d` for a day; `good` and `bad`."""
     small: str = ""
 
 
@@ -55,24 +55,24 @@ class GridLine(NamedTuple):
 
 
 class GridGroup(NamedTuple):
-    """Lines under one heading; an empty heading is none."""
+    """Lines under one heading, which may be empty for none."""
 
     heading: str
     lines: tuple[GridLine, ...]
 
 
 class Grid(NamedTuple):
-    """A table with its first columns as headings of groups."""
+    """A table whose first columns are headings of groups."""
 
     table: ReportTable
     groups: tuple[GridGroup, ...]
     left: int
-    """Lines that are not on the page."""
+    """Number of lines that are not on the page."""
 
 
 def grid(table: ReportTable) -> Grid:
     groups: dict[str, list[GridLine]] = {}
-    # A line that keeps the report from reconciling is on the page wherever it stands.
+    # A line that keeps the report from reconciling is always on the page.
     rows = [row for place, row in enumerate(table.rows) if place < MOST or row.bad]
     for row in rows:
         heading = " · ".join(
@@ -97,7 +97,7 @@ def _line(row: TableRow, table: ReportTable) -> GridLine:
 
 
 def _entry(cell: Cell, column: ReportColumn, text: str) -> GridEntry:
-    """A cell; a figure that has to be zero says by its colour whether it is."""
+    """A cell; the colour of a figure that has to be zero shows whether it is."""
     tone = "" if cell is None or not column.check else " bad" if cell else " good"
     long = " long" if column.kind in NUMERIC and len(text) > ROOM else ""
     return GridEntry(text, column.name, look(column) + long + tone)
@@ -108,7 +108,7 @@ def look(column: ReportColumn) -> str:
 
 
 class GridStatement(NamedTuple):
-    """Lines down, currencies across."""
+    """A statement with lines down and currencies across."""
 
     title: str
     heads: tuple[str, ...]
@@ -116,7 +116,7 @@ class GridStatement(NamedTuple):
 
 
 def statements(report: ReconciliationReport) -> list[GridStatement]:
-    """The difference proofs that have anything to prove: a record kind's amount field each."""
+    """The difference proofs that have anything to prove, one per record kind and amount field."""
     fields: dict[tuple[str, str], list[Proof]] = {}
     for one in report.proofs:
         if not is_idle(one):
@@ -129,7 +129,7 @@ def statements(report: ReconciliationReport) -> list[GridStatement]:
 
 
 def idle(report: ReconciliationReport) -> list[str]:
-    """Proofs of nothing: both sides hold zero and no line has a record or an amount between."""
+    """Names of proofs with nothing to prove: zero on both sides, no records or amounts between."""
     fields: dict[tuple[str, str], list[str]] = {}
     for one in report.proofs:
         if is_idle(one):
@@ -169,7 +169,7 @@ def _records(line: ProofLine) -> str:
 
 
 def _in_order(lists: Iterable[Sequence[str]]) -> list[str]:
-    """All texts once, each behind those it is behind in every list."""
+    """All texts once, in an order that agrees with every list."""
     merged: list[str] = []
     for texts in lists:
         place = 0
@@ -183,7 +183,7 @@ def _in_order(lists: Iterable[Sequence[str]]) -> list[str]:
 
 
 class ChainGrid(NamedTuple):
-    """The completeness chain of a record kind: figures down, stages across."""
+    """The completeness chain of a record kind, with figures down and stages across."""
 
     title: str
     stages: Sequence[ChainLine]
@@ -269,7 +269,7 @@ def _change(change: int | Decimal, residual: int | Decimal) -> str:
 
 
 def ties(report: ReconciliationReport) -> list[tuple[Proof, GridEntry]]:
-    """The proofs that have anything to prove, each with what it leaves unexplained."""
+    """The proofs that have anything to prove, each with its unexplained amount."""
     column = ReportColumn("Unexplained", ColumnKind.MONEY, check=True)
     return [
         (one, _entry(one.unexplained, column, digits(one.unexplained)))

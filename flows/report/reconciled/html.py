@@ -1,6 +1,6 @@
-"""The reconciliation as one page: opens offline, prints on A4, every delivered text escaped.
+"""The reconciliation as one page that opens offline and prints on A4, delivered text escaped.
 
-The page lets nothing in: its policy names the one style and the one script by their hashes.
+Its content security policy allows only its one style and one script, by their hashes.
 """
 
 import hashlib
@@ -44,9 +44,9 @@ from schemas.breaks import BREAKS, STATUSES
 from schemas.life import OPEN, BreakState
 
 MOST = 1_000
-"""Breaks the page lists; all of them are in the data files."""
+"""Most breaks on the page; all of them are in the data files."""
 VALUE = 200
-"""Characters of one delivered value."""
+"""Most characters of a delivered value."""
 POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; "
     "base-uri 'none'; form-action 'none'"
@@ -58,11 +58,11 @@ class Listed(NamedTuple):
     expected: str | None
     found: str | None
     ranks: str
-    """Its place in every order the list can be sorted in."""
+    """The line's place in every order that the list can be sorted in."""
 
 
 def render_html(report: ReconciliationReport) -> str:
-    """The page as text; equal reports give equal bytes."""
+    """Render the page; equal reports give equal bytes."""
     style, script = _style(report), _text("script.js")
     open_causes = pooled_causes(report)["open"]
     first_breaks, counts = report.breaks[:MOST], report.breaks.counts("state")
@@ -132,7 +132,7 @@ def _text(name: str) -> str:
 
 
 def _style(report: ReconciliationReport) -> str:
-    """The style with what the foot of a printed page says: no delivered text may enter it."""
+    """The style, with the text at the foot of a printed page; no delivered text may enter it."""
     verdict = report.cover.verdict if report.cover.verdict in VERDICTS else "NO VERDICT"
     foot = f"Reconciliation as of {report.cover.as_of.isoformat()}: {verdict.replace('_', ' ')}"
     return _text("style.css").replace("FOOT", foot)
@@ -143,7 +143,7 @@ def _hash(text: str) -> str:
 
 
 def _status_bars(report: ReconciliationReport) -> list[tuple[str, Markup, str]]:
-    """A bar per record kind, and how many of its records match."""
+    """A bar per record kind, with its number of records."""
     bars = []
     for record, counts in report.status_counts.items():
         ordered = {status: counts[status] for status in STATUSES if status in counts} | {**counts}
@@ -152,7 +152,7 @@ def _status_bars(report: ReconciliationReport) -> list[tuple[str, Markup, str]]:
 
 
 def _status_legend(report: ReconciliationReport) -> list[tuple[str, str]]:
-    """Names and colours of the statuses that occur; exceptions share one."""
+    """Names and colours of the statuses that occur; exceptions share one colour."""
     there = {one.status for one in report.statuses}
     colours = [(one, chart.STATUS_COLOURS[one]) for one in STATUSES if one in chart.STATUS_COLOURS]
     legend = [(name, colour) for name, colour in colours if name in there]
@@ -176,7 +176,7 @@ _ORDERS: Mapping[str, tuple[pl.Expr, ...]] = {
     "record and key": tuple(pl.col(name).cast(pl.String) for name in ("record", "key", "field")),
     "file and line": (pl.col("file").cast(pl.String), pl.col("line")),
 }
-"""Orders of the list beside its own, most severe and largest first."""
+"""Orders of the list in addition to its own, which is most severe and largest first."""
 
 
 def _listed(breaks: Breaks) -> list[Listed]:
@@ -192,13 +192,13 @@ def _listed(breaks: Breaks) -> list[Listed]:
 
 
 def _filters(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> dict[str, Any]:
-    """What the list can be narrowed by, from what is in it, and its orders."""
+    """The filters for the listed breaks, and the orders of the list."""
 
     def choices(values: Sequence[str], label: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
         counts = Counter(values)
         return tuple((one, f"{label(one)} ({digits(counts[one])})") for one in sorted(counts))
 
-    # Called as in the table, and the attribute of a line where that is another word.
+    # Names are those of the table; `class` is the attribute `group` of a line.
     labels: dict[str, Callable[[str], str]] = {
         "class": visible,
         "code": visible,
@@ -216,7 +216,7 @@ def _filters(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> dict[
 
 
 def _codes(report: ReconciliationReport) -> list[tuple[str, str, str, int]]:
-    """The codes that occur: title, what to do, how many."""
+    """The codes that occur, with title, action and number of breaks."""
     counts = report.breaks.counts("code")
     return [
         (code, one.title, one.action, counts[code])

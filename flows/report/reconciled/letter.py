@@ -1,4 +1,4 @@
-"""The report as a message by e-mail: where all of it is, what its first page says, the workbook."""
+"""The report as an e-mail: where to find it, its first page, and the workbook."""
 
 import hashlib
 from email.message import EmailMessage
@@ -10,11 +10,11 @@ from flows.report.reconciled.verdicts import word_of
 from flows.report.spelling import shortened, visible
 
 LONGEST_SCOPE = 150
-"""Characters of a scope in a subject."""
+"""Most characters of a scope in a subject."""
 WORKBOOK_TYPE = ("application", "vnd.openxmlformats-officedocument.spreadsheetml.sheet")
 _WRAPPED = "white-space: pre-wrap; overflow-wrap: anywhere"
 _AFTER_FIRST_PAGE = ("\nWORDS USED HERE\n", "\nSTATUSES\n")
-"""What the words mean is in the report, where they can be looked up."""
+"""Headings behind the first page; the meanings of words can be looked up in the report."""
 
 
 def letter(
@@ -31,14 +31,14 @@ def letter(
     link: str | None,
     workbook: bytes | None,
 ) -> EmailMessage:
-    """The message for one subscriber; `report_text` is the report as a terminal shows it.
+    """The message for one subscriber; `report_text` is the report as shown in a terminal.
 
-    Its Message-ID follows from run and account, so that one that comes twice is known by it.
+    Its Message-ID follows from run and account, so that mail programs recognise a repeated message.
     """
     word = word_of(verdict)
     message = EmailMessage(policy=SMTP)
     subject = f"{shortened(scope, LONGEST_SCOPE)}, {day}: {word}"
-    # What looks like an encoded word would be decoded, and so would ends of lines in it.
+    # A text that looks like an encoded word would be decoded, including line ends in it.
     message["Subject"] = subject.replace("=?", "= ?")
     message["From"] = sender
     message["To"] = address

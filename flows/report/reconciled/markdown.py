@@ -28,17 +28,17 @@ from schemas.counting import quantity
 from schemas.life import OPEN, BreakState
 
 BYTES = 40_000
-"""What an artifact may hold; the page leaves out whole blocks at its end rather than more."""
+"""Most bytes of an artifact; the page leaves out whole blocks at its end to stay below."""
 ROWS = 200
 CAUSES = 10
-"""Of open breaks, and of accepted ones."""
+"""Most causes of open breaks, and as many of accepted ones."""
 TOP = 50
-"""Breaks."""
+"""Most breaks on the page."""
 CELL_CHARACTERS = 60
 
 
 def reconciliation_markdown(report: ReconciliationReport) -> str:
-    """Verdict, totals, statuses, causes and the breaks on top, at most `BYTES` long."""
+    """Verdict, totals, statuses, causes and the largest breaks, at most `BYTES` long."""
     blocks: list[str] = []
     left = BYTES - 200
     for block in _blocks(report):
@@ -51,9 +51,9 @@ def reconciliation_markdown(report: ReconciliationReport) -> str:
 
 
 def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
-    """The largest breaks as cells that are safe where the UI reads them as Markdown.
+    """The largest breaks as cells that are safe where the UI renders them as Markdown.
 
-    A page shows four or five columns at once: what it is, of what, how much, where.
+    A page shows four or five columns at once, so code, record, amount and place come first.
     """
     return [
         {
@@ -71,19 +71,19 @@ def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
 
 
 def _largest(report: ReconciliationReport) -> Breaks:
-    """The first breaks whatever their severity: of equal ones as the report has them."""
+    """The largest breaks of any severity; equal ones are in the order of the report."""
     frame = report.breaks.frame
     return Breaks(frame.sort(*largest_first(), nulls_last=True, maintain_order=True).head(ROWS))
 
 
 def _of_what(one: BreakLine) -> str:
-    """The record kind and the key; the key of several records, as of a debt, with its field."""
+    """The record kind and the key; a key of several records, such as a debt, with its field."""
     together = BREAKS[one.code].together and not one.side
     return f"{record_title(one.record)} {one.key} {one.field if together else ''}".strip()
 
 
 def _where(one: BreakLine) -> str:
-    """File, line and batch, as `recon row` asks for them; the file is what may be shortened."""
+    """File, line and batch as needed by `recon row`; only the file name may be shortened."""
     place = place_in_file(one)
     return cell(one.file, CELL_CHARACTERS - len(place)) + place if one.file else ""
 
@@ -162,7 +162,7 @@ def _left(all_of: int, most: int) -> Iterator[str]:
 
 
 def _causes(report: ReconciliationReport) -> Iterator[str]:
-    """As page one of the report names them, and more of them."""
+    """The causes as on page one of the report, but more of them."""
     titles = cause_titles(report)
     for pool, causes in pooled_causes(report).items():
         if causes:
@@ -177,7 +177,7 @@ def _causes(report: ReconciliationReport) -> Iterator[str]:
 
 
 def _money(report: ReconciliationReport, group: CauseGroup) -> str:
-    """The money of a cause in its first currencies, and how many others there are."""
+    """The money of a cause in its first currencies, and the number of other currencies."""
     amounts = [
         f"{escape(currency_label(report, currency))}: {_share(share)}"
         if currency
@@ -202,7 +202,7 @@ def _bars(report: ReconciliationReport) -> list[tuple[str, Mapping[str, int]]]:
 
 
 def _picture_text(report: ReconciliationReport) -> str:
-    """The picture in words, its counts each one number to whoever reads it aloud."""
+    """The picture in words, with ungrouped counts, which screen readers read as one number."""
     return "; ".join(
         f"{title}: {', '.join(f'{status} {rows}' for status, rows in counts.items())}"
         for title, counts in _bars(report)
@@ -220,7 +220,7 @@ def _difference(one: BreakLine) -> str:
 
 
 def _value(text: str | None) -> str:
-    """What a side has: an empty text is there, and is not nothing."""
+    """The value of a side; an empty text differs from none."""
     return EMPTY if text == "" else value_cell(text or "")
 
 

@@ -1,4 +1,4 @@
-"""The causes of breaks by what became of these: the open ones apart from the accepted ones."""
+"""The causes of breaks by pool: open breaks apart from accepted ones."""
 
 import polars as pl
 
@@ -7,9 +7,9 @@ from flows.steps.reconcile.report import ReconciliationReport
 
 
 def pooled_causes(report: ReconciliationReport) -> dict[str, dict[str, CauseGroup]]:
-    """By pool and name, those of most money first; what has no break in a pool is not in it.
+    """The groups by pool and name, most money first; a pool has only groups with breaks in it.
 
-    Of the causes there are those that the report has lines of, among them all of most money.
+    Only causes with a line in the report are included; these include all with most money.
     """
     causes = [one.id for one in report.causes]
     breaks = report.breaks.frame.select(*GROUPED_BY).filter(pl.col("cause").is_in(["", *causes]))
@@ -18,5 +18,5 @@ def pooled_causes(report: ReconciliationReport) -> dict[str, dict[str, CauseGrou
 
 
 def cause_titles(report: ReconciliationReport) -> dict[str, str]:
-    """What the breaks of each cause have in common, by id."""
+    """The title of each cause by id."""
     return {one.id: one.title for one in report.causes}

@@ -1,4 +1,4 @@
-"""What a table of the report is made of: columns of a kind, and lines of values."""
+"""The tables of the report: columns of a kind, and lines of values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ Cell = str | int | Decimal | date | None
 
 class ColumnKind(StrEnum):
     WORD = "word"
-    """Our own words."""
+    """Text of our own."""
     TEXT = "text"
     """Delivered text."""
     NUMBER = "number"
-    """A number that names something: a tenant, a line."""
+    """A number that names something, such as a tenant or a line."""
     COUNT = "count"
     MONEY = "money"
     DATE = "date"
@@ -26,7 +26,7 @@ class ColumnKind(StrEnum):
 
 NUMERIC = (ColumnKind.COUNT, ColumnKind.MONEY)
 ANNEX = 20_000
-"""Lines of a table in the workbook, where it is not that of the breaks."""
+"""Most lines of a table in the workbook, other than that of the breaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class ReportColumn:
     name: str
     kind: ColumnKind = ColumnKind.WORD
     width: int = 14
-    """Characters a workbook gives it."""
+    """Width in characters in a workbook."""
     check: bool = False
-    """A figure that has to be zero."""
+    """Whether its figures have to be zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class TableRow:
     cells: tuple[Cell, ...]
     total: bool = False
     bad: bool = False
-    """A line that keeps the report from reconciling."""
+    """Whether the line keeps the report from reconciling."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """One table: its first `groups` columns are told once for all lines they are the same for."""
+    """A table; values of its first `groups` columns are shown once for all lines with the same."""
 
     name: str
     title: str
@@ -57,24 +57,24 @@ class ReportTable:
     rows: Sequence[TableRow]
     groups: int = 0
     none: str = "None."
-    """What stands in place of a table without lines."""
+    """Text in place of a table without lines."""
     against: int = 0
-    """The column whose texts are held against those of the next one; 0: there is none."""
+    """Column whose texts are compared with those of the next column; 0 for none."""
     left: int = 0
-    """Lines that the report does not have."""
+    """Number of lines that the report does not have."""
     chosen: str = "those with flags, then the largest come first"
-    """How those were chosen that it has."""
+    """How the lines of the report were chosen."""
 
     @property
     def where(self) -> str:
-        """Where the lines are that a page leaves out."""
+        """Where to find the lines that a page leaves out."""
         if len(self.rows) <= ANNEX:
             return "report.xlsx and totals.json"
         return f"totals.json; the first {digits(ANNEX)} of all are in report.xlsx"
 
     @property
     def not_listed(self) -> str:
-        """What is said below the lines of a table that would have more; empty: it has all."""
+        """The note below a table with lines left out; empty if it has all."""
         if not self.left:
             return ""
         more = f"{quantity(self.left, 'more line')} {agree(self.left, 'is', 'are')} not listed"

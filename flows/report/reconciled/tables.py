@@ -1,4 +1,4 @@
-"""The report as plain tables, section by section: what the page, the workbook and the texts show.
+"""The report as plain tables, section by section, for the page, the workbook and the texts.
 
 A cell is a value, never a rendering: an amount is a Decimal, a day a date. Delivered text is passed
 on as it is; every rendering neutralises it in its own way.
@@ -43,14 +43,13 @@ from schemas.breaks import STATUSES, Money
 from schemas.tables import EXTRACTS
 
 NOTHING_BETWEEN = "Zero on both sides, with nothing between"
-"""What is told of proofs that have nothing to prove."""
+"""Text about proofs that have nothing to prove."""
 FORWARDS = (
     ("roll_forward", "open breaks", "No break was open before, and none is now."),
     ("accepted_forward", "accepted breaks", "No break was accepted before, and none is now."),
     ("aside_forward", "breaks set aside", "Every break of the runs before was looked at."),
 )
-"""The pools of breaks: what of the report has each, its words, and what is said where it is empty.
-"""
+"""The pools of breaks: attribute of the report, name in words, and text for an empty pool."""
 INPUTS = {
     "name": ReportColumn("File", TEXT, 40),
     "record": RECORD,
@@ -62,7 +61,7 @@ INPUTS = {
 
 
 def tables(report: ReconciliationReport) -> tuple[ReportTable, ...]:
-    """Every table but that of the breaks, in the order of the sections."""
+    """Every table except that of the breaks, in the order of the sections."""
     return (
         truths(report),
         inputs(report),
@@ -112,7 +111,7 @@ def inputs(report: ReconciliationReport) -> ReportTable:
 
 
 def statuses(report: ReconciliationReport) -> ReportTable:
-    """Every record in exactly one status, with the sum per record kind."""
+    """The number of records in each status, with the sum per record kind."""
     columns = (
         RECORD,
         ReportColumn("Status", WORD, 22),
@@ -163,7 +162,7 @@ def chain(report: ReconciliationReport) -> ReportTable:
             TableRow((*head, name, _stage(one, name), value, change, one.explained, residual))
             for name, value, change, residual in figures
         ]
-    # Rows of one figure next to each other, in the order these come first.
+    # Rows of the same figure are put next to each other, in the order of first occurrence.
     gathered: dict[tuple[Cell, ...], list[TableRow]] = {}
     for row in rows:
         gathered.setdefault(row.cells[:3], []).append(row)
@@ -245,29 +244,29 @@ def proof(report: ReconciliationReport) -> ReportTable:
 
 
 def unexplained(*, unread: bool) -> str:
-    """What the last line of a proof is called: it says nothing of amounts that are not readable."""
+    """The text of the last line of a proof, which cannot account for unreadable amounts."""
     return "unexplained, of the amounts that are readable" if unread else "unexplained"
 
 
 def has_unreadable(one: Proof) -> bool:
-    """Whether amounts of it are in no sum."""
+    """Whether amounts of a proof are in no sum because they are unreadable."""
     return any(line.unreadable for line in one.lines)
 
 
 def idle(one: Proof) -> bool:
-    """Whether a proof has nothing to prove: zero on both sides, and no record between."""
+    """Whether a proof has nothing to prove: zero on both sides, and no records between."""
     between = any(line.rows for line in one.lines[1:-2])
     money = any(line.amount or line.unreadable for line in one.lines)
     return not (one.unexplained or between or money)
 
 
 def nothing_compared(report: ReconciliationReport) -> str:
-    """What is said where no proof has anything to prove."""
+    """The text for a report in which no proof has anything to prove."""
     return f"{NOTHING_BETWEEN}." if report.proofs else "No amount was compared."
 
 
 def forward(report: ReconciliationReport, name: str, about: str, none: str) -> ReportTable:
-    """From the breaks of a pool in the previous run to those of this one."""
+    """The roll-forward of a pool of breaks from the previous run to this one."""
     forwards: Sequence[RollForward] = getattr(report, name)
     columns = (
         CURRENCY,
@@ -291,12 +290,12 @@ def forward(report: ReconciliationReport, name: str, about: str, none: str) -> R
 
 
 def statement_line(line: ProofLine) -> tuple[Cell, ...]:
-    """One line of a statement: its words, how many, how much."""
+    """One line of a statement: text, number of records, amount."""
     return with_unreadable(line.text, line.unreadable), line.rows, amount_of(line)
 
 
 def ageing(report: ReconciliationReport) -> ReportTable:
-    """Open breaks by code, currency and age: how many, and what they add to totals below."""
+    """Open breaks by code, currency and age: their number and, below, what they add to totals."""
     buckets = [ReportColumn(f"{bucket} days", COUNT, 14) for bucket in BUCKETS]
     columns = (
         ReportColumn("Code", WORD, 24),
@@ -316,7 +315,7 @@ def ageing(report: ReconciliationReport) -> ReportTable:
 
 
 def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
-    """The cover's facts: what they are called, and what they are."""
+    """Yield the names and values of the cover's facts."""
     cover = report.cover
     first, last = cover.period
     if cover.restates:
@@ -349,7 +348,7 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
 
 
 def _money_of(report: ReconciliationReport, record: str, currency: str) -> str | None:
-    """The currency of a record kind; one without amounts has none to tell."""
+    """The currency of a line; None for a record kind without amounts."""
     known = EXTRACTS.get(record)
     plain = known is not None and not known.amounts and not currency
     return None if plain else currency_label(report, currency)

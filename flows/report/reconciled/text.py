@@ -1,4 +1,4 @@
-"""The reconciliation for a terminal: verdict, statuses, totals, the causes and breaks on top."""
+"""The reconciliation for a terminal: verdict, statuses, totals, the first causes and breaks."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -46,7 +46,7 @@ from schemas.life import OPEN, BreakState
 CAUSES = 10
 BREAKS = 20
 VALUE = 80
-"""Characters of a value; what the judgements write themselves is shorter."""
+"""Most characters of a value; texts of our own are shorter."""
 _NOTED_STATES = (BreakState.REOPENED, BreakState.EXPIRED, BreakState.ACCEPTED)
 """States whose note says who decided, until when and why."""
 
@@ -66,7 +66,7 @@ def render_text(report: ReconciliationReport) -> str:
 
 
 def display_text(cell: Cell, kind: ColumnKind) -> str:
-    """A value as text: numbers exact and grouped, days as ISO dates, delivered text neutral."""
+    """A value as text: numbers exact and grouped, days in ISO 8601, delivered text neutral."""
     match cell:
         case None:
             return ""
@@ -79,9 +79,9 @@ def display_text(cell: Cell, kind: ColumnKind) -> str:
 
 
 def display_row(table: ReportTable, row: TableRow) -> list[str]:
-    """The cells of a row as texts; where two are held against each other, from where they differ.
+    """The cells of a row as texts; two compared cells start where they differ.
 
-    Else a change far behind the beginning of a long value would be cut off.
+    Otherwise a change far from the beginning of a long value would be cut off.
     """
     texts = [display_text(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
     if at := table.against:
@@ -103,7 +103,7 @@ def _cover(report: ReconciliationReport) -> Iterator[str]:
 
 
 def _table(table: ReportTable) -> Iterator[str]:
-    """A small table as lines: a column after the other, what is empty left out."""
+    """A small table as lines, one column after the other, without empty cells."""
     if not table.rows:
         yield from _wrapped(visible(table.none), "  ")
     if table.rows and table.name in NOTES:
@@ -111,7 +111,7 @@ def _table(table: ReportTable) -> Iterator[str]:
     if table.name == "money":
         yield from _money(table)
         return
-    # What is of several currencies is said once, with a line for each of the first of them.
+    # Rows that differ only by currency share a heading, with a line for each of the first ones.
     for rows in _alike(table).values():
         if len(rows) == 1:
             yield from _wrapped("; ".join(_named_cells(table, rows[0])), "  ")
@@ -131,7 +131,7 @@ def _table(table: ReportTable) -> Iterator[str]:
 
 
 def _money(table: ReportTable) -> Iterator[str]:
-    """A line for each currency, and one for those of which there is nothing to say."""
+    """A line for each currency, and one for all currencies without anything to report."""
     currencies: dict[str, list[str]] = {}
     for row in table.rows:
         currency, pool, *_ = display_row(table, row)
@@ -149,7 +149,7 @@ def _money(table: ReportTable) -> Iterator[str]:
 
 
 def _alike(table: ReportTable) -> dict[tuple[Cell, ...] | int, list[TableRow]]:
-    """Rows that are about one thing in several currencies; else each row by itself."""
+    """Group rows that are about one thing in several currencies; other rows are alone."""
     rows: dict[tuple[Cell, ...] | int, list[TableRow]] = {}
     for number, row in enumerate(table.rows):
         cells = zip(row.cells, table.columns, strict=True)
@@ -166,7 +166,7 @@ def _is_about(column: ReportColumn) -> bool:
 def _named_cells(
     table: ReportTable, row: TableRow, places: Sequence[int] | None = None
 ) -> Iterator[str]:
-    """The cells of a row with the names of their columns; the first one needs none."""
+    """Yield the cells of a row with the names of their columns; the first cell needs none."""
     texts = display_row(table, row)
     if len(texts) == 2:
         yield ": ".join(texts)
@@ -177,7 +177,7 @@ def _named_cells(
 
 
 def _named(column: str, cell: str) -> str:
-    """A cell with the name of its column, where it does not say that itself: `no currency`."""
+    """A cell with the name of its column, unless it contains that, as `no currency` does."""
     return cell if cell.startswith((f"{column} ", f"no {column}")) else f"{column} {cell}"
 
 
@@ -229,7 +229,7 @@ def _breaks(report: ReconciliationReport) -> Iterator[str]:
     for one in todo[:BREAKS]:
         yield from _break(report, one)
     yield from _left(len(todo), BREAKS)
-    # Whoever approves the report stands for these: by whom, until when and why is part of it.
+    # The approver answers for accepted breaks too: by whom, until when and why is shown.
     if accepted:
         yield from ("", "  accepted:")
     for one in accepted[:BREAKS]:
@@ -246,7 +246,7 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
     )
     money = " ".join(filter(None, money_of_break(report, one)))
     details = [money] if money else []
-    # Two tenants may have a debt of one number, and its key says no tenant.
+    # Two tenants may have a debt of the same number, and its key does not name the tenant.
     if one.tenant is not None and not one.key.endswith(f"/{one.tenant}"):
         details.append(f"tenant {one.tenant}")
     if one.expected is not None or one.found is not None:

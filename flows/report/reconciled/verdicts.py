@@ -10,7 +10,7 @@ class VerdictWords(NamedTuple):
     word: str
     meaning: str
     tone: str
-    """good, warn or bad."""
+    """One of good, warn and bad."""
 
 
 VERDICTS: Mapping[str, VerdictWords] = {
@@ -33,6 +33,6 @@ VERDICTS: Mapping[str, VerdictWords] = {
 
 
 def word_of(verdict: str) -> str:
-    """A verdict in a word or two; one nobody knows is told as it is."""
+    """A verdict in a word or two; an unknown verdict is shown as it is."""
     known = VERDICTS.get(verdict)
     return known.word if known else visible(verdict)

@@ -1,4 +1,4 @@
-"""The words a reconciliation report is told in: statuses, states, sources, currencies."""
+"""The vocabulary of a reconciliation report: statuses, states, sources, currencies."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -14,7 +14,7 @@ from schemas.life import GONE, BreakState
 from schemas.tables import EXTRACTS
 
 NOT_READABLE = Money.UNREADABLE.value
-"""What stands where an amount would, if it cannot be read: never a zero."""
+"""Shown in place of an unreadable amount, never a zero."""
 
 STATES: Mapping[str, str] = {
     BreakState.NEW: "found by this run for the first time",
@@ -34,7 +34,7 @@ WHY_GONE: Mapping[str, str] = {
     BreakState.CHANGED_INTO: "gone, and nothing was resolved: another break says now how the field "
     "differs, and an acceptance does not cover it",
 }
-"""The same of the states of `GONE`."""
+"""Meanings of the states in `GONE`."""
 
 ALWAYS: Mapping[str, str] = {
     "break": "one difference or contradiction that somebody has to resolve or to accept",
@@ -48,14 +48,14 @@ ALWAYS: Mapping[str, str] = {
     "recomputed": "in the workbook: a figure once more, by a formula over the cells it is made "
     "of; OK says that both are the same",
 }
-"""Words of every report, a plain sentence each."""
+"""Words explained in every report, a sentence each."""
 GLOSSARY: Mapping[str, str] = {
     **STATUSES,
     **STATES,
     **{GONE[state]: reason for state, reason in WHY_GONE.items()},
     NOT_READABLE: "the amount was delivered as something that is no number; it is in no sum",
 }
-"""Words of those reports that use them."""
+"""Words explained only in reports that use them."""
 
 SOURCES: Mapping[str, str] = {
     "E": "extract",
@@ -68,7 +68,7 @@ SOURCES: Mapping[str, str] = {
 
 
 def verdict_of(report: ReconciliationReport) -> VerdictWords:
-    """The verdict in words; one nobody knows is told as it is, and is never good."""
+    """The verdict in words; an unknown verdict is shown as it is, and is never good."""
     verdict = report.cover.verdict
     unknown = VerdictWords(word_of(verdict), "This verdict is not known.", "bad")
     return VERDICTS.get(verdict) or unknown
@@ -79,47 +79,47 @@ def currency_label(report: ReconciliationReport, currency: str) -> str:
 
 
 def values_of_break(one: BreakLine, most: int) -> tuple[str | None, str | None]:
-    """What was expected and what was found, as a `shortened_pair`."""
+    """The expected and the found value, as a `shortened_pair`."""
     return shortened_pair(value_of_break(one, one.expected), value_of_break(one, one.found), most)
 
 
 def place_in_file(one: BreakLine) -> str:
-    """What comes behind the name of the file of a break; a file as a whole has no line."""
+    """The text behind the file name of a break; a break about a whole file has no line."""
     line = "" if one.line is None else f", line {one.line}"
     return f"{line}, batch {one.batch_id}"
 
 
 def value_of_break(one: BreakLine, text: str | None) -> str | None:
-    """What a break says was expected or found, money as the difference beside it is told."""
+    """An expected or found value of a break, with money written like the difference beside it."""
     number = stated_amount(one.record, one.field, text)
     return text if number is None else ungrouped(number)
 
 
 def stated_amount(record: str, field: str, text: str | None) -> Decimal | None:
-    """The amount that a text of a field says; None where it is no amount, or no number."""
+    """The amount that a text of a field states; None if it is no amount or no number."""
     table = EXTRACTS.get(record)
     return number_of(text) if table is not None and field in table.amounts else None
 
 
 def readable(amount: Decimal, rows: int, unreadable: int) -> Decimal | None:
-    """The money of some rows; None where none of them has an amount that can be read."""
+    """The money of some rows; None if none of them has a readable amount."""
     none = unreadable and unreadable >= abs(rows) and not amount
     return None if none else amount
 
 
 def amount_of(line: ProofLine) -> Decimal | None:
-    """The money of a line of a statement."""
+    """The money of a line of a statement; None if it is not readable."""
     return readable(line.amount, line.rows, line.unreadable)
 
 
 def amount_text(line: ProofLine) -> str:
-    """The same in words and digits."""
+    """The money of a line of a statement as text."""
     amount = amount_of(line)
     return NOT_READABLE if amount is None else digits(amount)
 
 
 def side_text(line: ProofLine) -> str:
-    """One side of a statement, with how many of its amounts cannot be read."""
+    """One side of a statement, with its number of unreadable amounts."""
     text = amount_text(line)
     if not line.unreadable or text == NOT_READABLE:
         return text
@@ -127,12 +127,12 @@ def side_text(line: ProofLine) -> str:
 
 
 def with_unreadable(text: str, rows: int) -> str:
-    """What a line is called, with how many of its rows have no readable amount."""
+    """The name of a line, with its number of rows without a readable amount."""
     return f"{text} ({ungrouped(rows)} {NOT_READABLE})" if rows else text
 
 
 def money_of_break(report: ReconciliationReport, one: BreakLine) -> tuple[str, str]:
-    """What a break is about: a signed difference or gross money, and the currency."""
+    """The money of a break, a signed difference or gross money, and its currency."""
     if one.basis == Money.UNREADABLE:
         return NOT_READABLE, currency_label(report, one.currency) if one.currency else ""
     money = one.amount if one.basis == Money.GROSS or one.delta is None else one.delta
@@ -145,7 +145,7 @@ def money_of_break(report: ReconciliationReport, one: BreakLine) -> tuple[str, s
 
 
 CURRENCIES = 5
-"""Currencies of a cause that a text tells."""
+"""Most currencies of a cause in a text."""
 
 
 def code_title(code: str) -> str:

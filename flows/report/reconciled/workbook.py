@@ -1,7 +1,7 @@
-"""The report as a workbook: a sheet per section, real numbers and days, totals that are checked.
+"""The report as a workbook: a sheet per section, real numbers and days, recomputed totals.
 
-XlsxWriter writes the book; the rows of the sheet of breaks, which may be a hundred thousand, are
-put into it afterwards. Nothing in it is a link, and no delivered text is ever a formula.
+XlsxWriter writes the book; the rows of the sheet of breaks, up to a hundred thousand, are inserted
+afterwards. Nothing in it is a link, and no delivered text is ever a formula.
 """
 
 import io
@@ -36,7 +36,7 @@ BREAKS = "Breaks"
 
 
 def render_workbook(report: ReconciliationReport, frame: pl.DataFrame | None = None) -> bytes:
-    """The workbook's bytes; equal reports give equal bytes. `frame` is `breaks_frame(report)`."""
+    """Render the workbook; equal reports give equal bytes. `frame` is `breaks_frame(report)`."""
     content = io.BytesIO()
     book = new_book(content, report.cover.title)
     book.set_calc_mode("auto")
@@ -117,7 +117,7 @@ def _recomputed(
     found: Iterable[Check],
     formats: Formats,
 ) -> None:
-    """The sums of a line by formula, from column `first` on, and whether all are what they were."""
+    """Write the sums of a line as formulas from column `first` on, and whether all of them hold."""
     same: list[str] = []
     holds = True
     for check in found:

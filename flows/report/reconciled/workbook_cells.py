@@ -1,4 +1,4 @@
-"""Cells of a workbook: their looks, the pages they are printed on, and how high a row is."""
+"""Cells of a workbook: their formats, page layout, and row heights."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,15 +41,15 @@ SHEETS: Mapping[str, str] = {
 }
 Formats = Mapping[str, Format]
 CREATED = datetime(2000, 1, 1)  # noqa: DTZ001 -- Workbooks know no time zone.
-"""Workbooks carry a day; every one carries this, so that equal reports are equal files."""
+"""Creation date of every workbook, so that equal reports give equal files."""
 LINE = 15
-"""Points of a row with one line of text."""
+"""Height in points of a row with one line of text."""
 MOST_LINES = 27
-"""Lines of text in a row that is as high as a spreadsheet makes one: 409 points."""
+"""Lines of text in a row of the greatest height in spreadsheets, 409 points."""
 
 
 def new_book(into: IO[bytes], title: str) -> xlsxwriter.Workbook:
-    """A book under a title that is written line by line; no text in it is a formula or a link."""
+    """A book that is written line by line, in which no text is a formula or a link."""
     never = {"strings_to_formulas": False, "strings_to_numbers": False, "strings_to_urls": False}
     book = xlsxwriter.Workbook(into, {"constant_memory": True, **never})
     book.set_properties({"title": cell_text(title), "created": CREATED})
@@ -57,7 +57,7 @@ def new_book(into: IO[bytes], title: str) -> xlsxwriter.Workbook:
 
 
 def make_formats(book: xlsxwriter.Workbook) -> Formats:
-    """How cells look, by what they are."""
+    """The formats of cells by name or kind."""
     money = "#,##0.00##################"
     wrap = {"text_wrap": True, "valign": "top"}
     head = {"bold": True, "bottom": 1, **wrap, "bg_color": "#EEF1F4"}
@@ -75,13 +75,13 @@ def make_formats(book: xlsxwriter.Workbook) -> Formats:
         "good": {"bold": True, "font_size": 14, "font_color": "#1C6644"},
         "warn": {"bold": True, "font_size": 14, "font_color": "#7D5200"},
         "bad": {"bold": True, "font_size": 14, "font_color": "#9C2B1D"},
-        # The sign that what follows is text also when somebody edits the cell: our own words
-        # begin with + and = too, in a statement.
+        # The prefix keeps a cell text even when it is edited: our own words may begin with + or =
+        # too, in a statement.
         ColumnKind.WORD: {"quote_prefix": True, "indent": 1},
         ColumnKind.TEXT: {"quote_prefix": True, "indent": 1},
         ColumnKind.NUMBER: {"num_format": "0", "align": "left", "indent": 1},
-        # A long figure gets smaller: the digits that a narrow column leaves of a text would be
-        # another one.
+        # A long figure is shrunk, because cut digits in a narrow column would look like another
+        # figure.
         ColumnKind.COUNT: {"num_format": "#,##0", "align": "right", "shrink": True},
         ColumnKind.MONEY: {"num_format": money, "align": "right", "shrink": True},
         "digits": {"quote_prefix": True, "align": "right", "shrink": True},
@@ -101,7 +101,7 @@ def make_formats(book: xlsxwriter.Workbook) -> Formats:
 
 
 def lay_out(sheet: Worksheet, *, heads: bool = True) -> None:
-    """A4 across, as many pages down as it takes, the header on each."""
+    """Lay out for A4 landscape, one page wide, with the header on each page."""
     sheet.set_paper(9)
     sheet.set_landscape()
     sheet.fit_to_pages(1, 0)
@@ -120,7 +120,7 @@ def write_cell(
     *,
     total: bool = False,
 ) -> None:
-    """A figure as one, as far as a cell holds its digits; anything else as text."""
+    """Write a figure as a number if a cell holds its digits, a day as a day, all else as text."""
     total_of = "total " if total else ""
     look = formats[f"{total_of}{kind}"]
     match cell:
@@ -142,7 +142,7 @@ def write_cell(
 
 
 def write_text(sheet: Worksheet, line: int, text: str, width: float, formats: Formats) -> int:
-    """A long text in the second column, over as many rows as it takes; gives the row below."""
+    """Write a long text in the second column, over as many rows as needed; return the row below."""
     for (part,) in over_rows([cell_text(text)], [width]):
         make_high(sheet, line, [(str(part), width)])
         sheet.write_string(line, 1, str(part), formats["wrap"])
@@ -151,13 +151,13 @@ def write_text(sheet: Worksheet, line: int, text: str, width: float, formats: Fo
 
 
 def number_text(value: int | Decimal) -> str:
-    """A number that a cell does not hold, in plain digits as long as these can be read."""
+    """A number that a cell does not hold, in plain digits if these are few enough to read."""
     text = plain(Decimal(value))
     return cell_text(text if len(text) <= MOST_CHARACTERS else ungrouped(value))
 
 
 def write_day(sheet: Worksheet, line: int, place: int, day: date, look: Format) -> None:
-    """A day as one, where workbooks know it."""
+    """Write a day as such, or as text if workbooks do not know it."""
     if day < FIRST_DAY:
         sheet.write_string(line, place, day.isoformat(), look)
     else:
@@ -166,15 +166,15 @@ def write_day(sheet: Worksheet, line: int, place: int, day: date, look: Format) 
 
 
 def whole(text: str) -> str:
-    """Delivered text as it is, but for what is not seen or a spreadsheet cannot hold."""
+    """Delivered text as it is, except for invisible characters and text that a cell cannot hold."""
     return text if text.isprintable() and is_held(text) else cell_text(text)
 
 
 def make_high(sheet: Worksheet, line: int, texts: Iterable[tuple[str, float]]) -> None:
-    """A row as high as its texts need in columns of these widths, or as high as a row can be.
+    """Make a row as high as its texts need in columns of these widths, up to the greatest height.
 
-    Not every program that opens a workbook does it by itself: their lines would cover each other.
-    Call it before anything is written below.
+    Not every program that opens a workbook does so itself, and lines would overlap. Call this
+    before anything is written below.
     """
     lines = max((_lines(text, width) for text, width in texts), default=1)
     if lines > 1:
@@ -182,7 +182,7 @@ def make_high(sheet: Worksheet, line: int, texts: Iterable[tuple[str, float]]) -
 
 
 def over_rows(cells: Sequence[Cell], widths: Iterable[float]) -> Iterator[tuple[Cell, ...]]:
-    """Cells as rows that are high enough for their texts; what does not fit goes on below."""
+    """Cells as rows that are high enough for their texts; longer texts continue in the next row."""
     parts = [
         _parts(cell, width) if isinstance(cell, str) else [cell]
         for cell, width in zip(cells, widths, strict=False)
@@ -191,17 +191,17 @@ def over_rows(cells: Sequence[Cell], widths: Iterable[float]) -> Iterator[tuple[
 
 
 def _parts(text: str, width: float) -> list[str]:
-    """A text in parts that fit into a row each; together they are the text."""
+    """A text in parts, each of which fits into a row."""
     if _lines(text, width) <= MOST_LINES:
         return [text]
-    # Breaking it into lines leaves some of the width of each empty.
+    # Half of the room, because wrapped lines do not fill their width.
     room = int(width) * (MOST_LINES // 2)
     return textwrap.wrap(text, room, drop_whitespace=False, replace_whitespace=False)
 
 
 @lru_cache(maxsize=1024)
 def _lines(text: str, width: float) -> int:
-    # Most texts are short, and of a million lines each is asked about.
+    # A shortcut, because most texts are short and there may be a million lines.
     if len(text) <= width and text.isprintable():
         return 1
     return sum(len(textwrap.wrap(one, int(width))) or 1 for one in text.splitlines())

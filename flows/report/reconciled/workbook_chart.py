@@ -1,4 +1,4 @@
-"""The sheet of charts: the workbook's own, over figures that stand beside them."""
+"""The sheet of charts: native charts of the workbook, over figures beside them."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -21,15 +21,15 @@ from schemas.amounts import EXACT
 NAME = "Charts"
 WIDTH, HEIGHT = 720, 300
 LINES = 16
-"""Rows a chart takes."""
+"""Rows that a chart covers."""
 GRID = {"visible": True, "line": {"color": "#D9DEE4", "width": 0.5}}
 NO_GRID = {"visible": False}
 MOST = 12
-"""Charts of one sort."""
+"""Most charts of one kind."""
 
 
 def add_charts(book: xlsxwriter.Workbook, report: ReconciliationReport, formats: Formats) -> None:
-    """Breaks by class and age, both sides per currency, and a waterfall per currency."""
+    """Add charts of breaks by class and age, of both sides, and a waterfall per currency."""
     sheet = book.add_worksheet(NAME)
     sheet.set_column(0, 0, 34, formats[ColumnKind.WORD])
     sheet.set_column(1, 8, 12)
@@ -81,7 +81,7 @@ def _sides(
 
 
 def _falls(forward: RollForward) -> bool:
-    """Whether a waterfall of columns can show it: there is something, and never below zero."""
+    """Whether a waterfall of columns can show it: it has amounts and never falls below zero."""
     reached = Decimal(0)
     for one in forward.lines:
         reached = one.amount if one.total else EXACT.add(reached, one.amount)
@@ -126,7 +126,7 @@ def _waterfall(
 
 
 def _write(sheet: Worksheet, line: int, name: str, figures: Iterable[Decimal]) -> bool:
-    """A line of figures; gives whether cells hold them all: what is text cannot be drawn."""
+    """Write a line of figures; return whether cells hold all of them, as text cannot be drawn."""
     sheet.write_string(line, 0, name)
     drawn = True
     for place, figure in enumerate(figures, 1):
@@ -144,7 +144,7 @@ def _not_drawn(sheet: Worksheet, line: int) -> int:
 
 
 def _series(place: int, head: int, last: int, colour: str | None) -> dict[str, object]:
-    """A column of figures below its name, to the last line; without a colour it is not seen."""
+    """A series from a column of figures below its name; without a colour it is invisible."""
     return {
         "name": [NAME, head, place],
         "categories": [NAME, head + 1, 0, last, 0],

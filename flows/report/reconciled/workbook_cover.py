@@ -1,4 +1,4 @@
-"""The first sheet of a workbook: the verdict and why, the totals, the rules as used."""
+"""The first sheet of a workbook: the verdict and its reasons, the totals, the rules as used."""
 
 from collections.abc import Iterable, Mapping
 from datetime import date
@@ -35,7 +35,7 @@ def write_cover(
     checked: Mapping[str, list[tuple[Check, ...]]],
     formats: Formats,
 ) -> None:
-    """What the verdict is and why, of what, the totals, and the rules it was made by."""
+    """Write the verdict and its reasons, the facts, the totals, and the rules that were used."""
     for place, width in enumerate(WIDTHS):
         sheet.set_column(place, place, width)
     lay_out(sheet, heads=False)
@@ -75,7 +75,7 @@ def _fact(sheet: Worksheet, line: int, name: str, text: str, formats: Formats) -
 
 
 def _small(sheet: Worksheet, line: int, table: ReportTable, formats: Formats) -> int:
-    """A table among others on one sheet, every figure a number; returns the line behind it."""
+    """Write a table among others on one sheet, with figures as numbers; return the next line."""
     sheet.write_string(line, 0, cell_text(table.title), formats["section"])
     line += 1
     if not table.rows:
@@ -114,7 +114,7 @@ def _overall(
     checked: Mapping[str, list[tuple[Check, ...]]],
     formats: Formats,
 ) -> None:
-    """How many lines have figures that were computed again, and of how many all are OK."""
+    """Write how many lines have recomputed figures, and how many of these lines are OK."""
     done = [(table, _fitting(checked[table.name])) for table in every]
     ranges = [
         f"COUNTIF('{SHEETS[table.name]}'!{_check_column(table, checked[table.name])},\"OK\")"
@@ -134,12 +134,12 @@ def _overall(
 
 
 def _fitting(every: Iterable[tuple[Check, ...]]) -> list[list[Check]]:
-    """The checks that a spreadsheet can compute, of each line that has one."""
+    """The checks of each line that a spreadsheet can compute, without lines that have none."""
     lines = ([one for one in line if one.fits] for line in every)
     return [line for line in lines if line]
 
 
 def _check_column(table: ReportTable, every: Iterable[tuple[Check, ...]]) -> str:
-    """The cells that say OK, as a formula names them."""
+    """The range of the column of checks, for use in a formula."""
     place = letter(len(table.columns) + len(checked_columns(every)))
     return f"{place}:{place}"

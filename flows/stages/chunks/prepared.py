@@ -1,4 +1,4 @@
-"""Prepared: chunks with their verdicts, written with their receipts in one transaction."""
+"""Chunks with their verdicts, written with their receipts in one transaction."""
 
 import hashlib
 from collections import Counter
@@ -34,13 +34,13 @@ from schemas.tables import EXTRACTS
 class Prepared:
     extract: Extract
     number: int
-    """Of the chunk in its extract."""
+    """Number of the chunk in its extract."""
     chunk: Chunk
     sha256: str
     written: WrittenChunk
-    """Its rows and verdicts; without copies: they go with those of other chunks."""
+    """Its rows and verdicts; without copies if its rows are written with those of other chunks."""
     clues: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What its receipt says beside its counts, by record kind."""
+    """What its receipt says besides its counts, by record kind."""
 
     @property
     def at(self) -> At:
@@ -48,12 +48,12 @@ class Prepared:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether so much is wrong with its rows that their reasons are what takes memory."""
+        """Whether so many of its rows are wrong that their reasons take most of the memory."""
         reasons = (one for of in self.written.validated.reasons.values() for one in of)
         return sum(int(one[2]) for one in reasons) * 4 > self.chunk.height
 
     def look(self, key_filter: KeyFilter) -> None:
-        """Gather the clues; chunks have to do so in their order."""
+        """Gather the clues; chunks have to do this in their order."""
         self.tell(
             {
                 record: key_filter.add(EXTRACTS[record], keys, self.at)
@@ -62,7 +62,7 @@ class Prepared:
         )
 
     def tell(self, found: Mapping[str, Clues]) -> None:
-        """Take over the clues of the key filter, by record kind, beside those of its own."""
+        """Take over the key filter's clues, by record kind, and add the chunk's own."""
         validated = self.written.validated
         for record, clues in found.items():
             self.clues[record] = {**clues}
@@ -70,8 +70,8 @@ class Prepared:
                 self.clues[record][LEFT_OUT] = validated.left_out
         for clue, lines in ((VALUELESS, self.chunk.valueless), (COMMENTS, self.chunk.comments)):
             if lines.lines:
-                # They are of the file: where it has several kinds of records, one of them tells,
-                # and where it has no record at all the kind that it is read as.
+                # These lines belong to the file. If it has several kinds of records, one of them
+                # tells; if it has no record at all, the kind that it is read as.
                 assert self.extract.record is not None
                 record = next(iter(found or validated.totals), self.extract.record)
                 self.clues.setdefault(record, {})[clue] = lines
@@ -110,19 +110,19 @@ class ReadChunk(NamedTuple):
     extract: Extract
     header: Header
     number: int
-    """Of the chunk in its extract."""
+    """Number of the chunk in its extract."""
     chunk: Chunk
     names: Names
-    """What the currencies of its records are called."""
+    """The codes of its records' currencies."""
 
 
 def prepare_chunk(
     limits: Limits, profile: Profile, repaired: FindRepaired, read: ReadChunk
 ) -> Prepared:
-    """A chunk validated and written out.
+    """Validate a chunk and write it out.
 
-    Raises ConservationError if a byte of it is in no record, CleanRowsBroken if rows that were
-    found clean are not what the schema of their record says.
+    Raises ConservationError if a byte of the chunk is in no record, and CleanRowsBroken if rows
+    that were found clean break the schema of their record.
     """
     extract, header, number, chunk, names = read
     if not chunk.conserved():
@@ -148,10 +148,10 @@ def sha256_of(chunk: Chunk) -> str:
 
 
 def write_once(settings: Settings, prepared: Prepared, lease: Lease) -> int:
-    """Write a chunk; returns its rows, or 0 when somebody else has written it.
+    """Write a chunk; returns its rows, or 0 if another worker has written it.
 
-    A worker that was taken for dead may have been slow, and its chunks were given to another one:
-    the key of the receipts lets one of the two transactions commit.
+    A worker that was taken for dead may only have been slow, and its chunks went to another one;
+    the key of the receipts lets only one of the two transactions commit.
     """
     extract, number = prepared.extract, prepared.number
     try:
@@ -167,7 +167,7 @@ def write_once(settings: Settings, prepared: Prepared, lease: Lease) -> int:
 def write_chunks(
     settings: Settings, chunks: Sequence[Prepared], copies: Sequence[CopyRows], lease: Lease
 ) -> None:
-    """Write chunks, whose rows are in `copies`, with their receipts; all of it or nothing."""
+    """Write chunks, whose rows are in `copies`, with their receipts; all or nothing."""
     for prepared in chunks:
         if (rows := prepared.written.spool) is not None:
             (clues,) = prepared.clues.values()
@@ -176,8 +176,8 @@ def write_chunks(
             clues["spool"] = write_spool(path, rows)  # The receipt says what is kept there.
             reach("spool")
     with lease.transaction() as connection:
-        # The rows and their receipts are lost together or not at all; the state that follows the
-        # last chunk is committed durably, and with it everything before.
+        # Rows and receipts are lost together or not at all; the commit of the state after the last
+        # chunk is durable, and everything before it with it.
         connection.execute("SET LOCAL synchronous_commit = off")
         for copied in copies:
             copied.send(connection)

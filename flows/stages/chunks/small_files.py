@@ -1,7 +1,7 @@
-"""Small files that are alike, validated together: what a frame costs, all of their rows share.
+"""Small files that are alike, validated together, so that their rows share the cost of a frame.
 
-Only clean files are decided in this way. One with a row that is not is validated by itself, as
-every other file, and so is all that is not plain: every verdict has one place where it is made.
+Only clean files are decided in this way. A file with a row in error is validated by itself like
+every other file, and so is a file that is not plain: every verdict is made in one place.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -23,15 +23,15 @@ from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.tables import INSERT_BATCH_DATA
 
 SMALL_BYTES = 64 * KIB
-"""A larger file is worth a frame of its own."""
+"""A larger file gets a frame of its own."""
 HELD_BYTES = 4 * MIB
-"""Of files that wait for others like them."""
+"""The most bytes of files that wait for others like them."""
 MOST_FILES = 1_000
-"""That wait: however small they are, a run that dies reads no more of them again."""
+"""The most files that wait, however small, since a run that dies has to read them again."""
 
 
 class SmallFile(NamedTuple):
-    """A file that is one chunk of sound records."""
+    """A file that consists of one chunk of sound records."""
 
     number: int
     header: Header
@@ -39,7 +39,7 @@ class SmallFile(NamedTuple):
 
     @property
     def alike(self) -> Hashable:
-        """The same for files whose cells can stand below each other."""
+        """A value that is equal for files whose cells can stand in the same columns."""
         header = self.header
         sources = tuple(header.sources.items())
         return header.table.name, header.fields, header.names, sources, header.dialect
@@ -48,17 +48,17 @@ class SmallFile(NamedTuple):
 class CleanFiles(NamedTuple):
     files: list[SmallFile]
     rows: pl.DataFrame
-    """Staged rows of the clean ones; the number of the file is in place of its extract's."""
+    """Staged rows of the clean files; `extract_id` is the number of the file."""
     left: list[SmallFile]
-    """Those that have to be validated by themselves."""
+    """Files that have to be validated by themselves."""
 
 
 def is_plain(header: Header, profile: Profile) -> bool:
-    """Whether the verdict on a row of a file follows from its cells alone."""
+    """Whether the verdict on a row of a file depends on its cells alone."""
     table = header.table
     by_place = profile.leave_out or profile.keep_only or profile.keys or header.unpivot
     named = header.parent_column is not None or header.quoted_column is not None
-    # The identity of a row whose key lacks a part has its file in it.
+    # If its key lacks a part, the file is part of a row's identity.
     identified = key_columns(table) != (IDENTITY,) or not table.key
     return not (
         by_place
@@ -73,7 +73,7 @@ def is_plain(header: Header, profile: Profile) -> bool:
 
 
 def is_simple(chunk: Chunk) -> bool:
-    """Whether each line of a chunk is one record, whoever reads it."""
+    """Whether each line of a chunk is exactly one record."""
     return (
         not chunk.records.fault.any()
         and is_csv(chunk.dialect)
@@ -85,7 +85,7 @@ def is_simple(chunk: Chunk) -> bool:
 
 @dataclass(slots=True)
 class WaitingFiles:
-    """Small files, waiting for others like them."""
+    """Small files waiting for others like them."""
 
     groups: dict[Hashable, list[SmallFile]] = field(default_factory=dict)
     held: int = 0
@@ -96,11 +96,11 @@ class WaitingFiles:
 
     @property
     def are_many(self) -> bool:
-        """Whether they have to be dealt with before there are more."""
+        """Whether they have to be validated before more are added."""
         return self.held >= HELD_BYTES
 
     def take(self) -> Iterator[list[SmallFile]]:
-        """All of them, group by group; none waits any more."""
+        """Hand over all files, group by group; none waits any more."""
         groups, self.groups, self.held = self.groups, {}, 0
         yield from groups.values()
 
@@ -108,7 +108,7 @@ class WaitingFiles:
 def validate_together(
     files: Sequence[SmallFile], profile: Profile, batch_id: int = 0, *, with_texts: bool = False
 ) -> CleanFiles:
-    """Validate files that are alike; raises SchemaBroken, of which the file is not known."""
+    """Validate files that are alike; raises SchemaBroken, which does not name the file."""
     header, chunks = files[0].header, [one.chunk for one in files]
     cells = joined_cells(chunks, header.width)
     if cells is None:
@@ -141,6 +141,6 @@ def validate_together(
 
 
 def single(chunks: Iterator[Chunk]) -> Chunk | None:
-    """The one chunk of a file; None: there is none, or another behind it."""
+    """The only chunk of a file; None if there is none, or more than one."""
     first = next(chunks, None)
     return None if first is None or next(chunks, None) is not None else first

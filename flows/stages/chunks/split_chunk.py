@@ -1,4 +1,4 @@
-"""Split a chunk: the rows that take the fast path, and all others, which are read one by one."""
+"""Split a chunk into rows that take the fast path, and all others, which are read one by one."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class SplitChunk:
     """The records of a chunk, by how they are read."""
 
     fast: pl.DataFrame | None
-    """Clean rows as SQL stores them, with where they are and whose; doubles are in millionths."""
+    """Clean rows as SQL stores them, with their places and ids; doubles are in millionths."""
     rest: Chunk
 
 
@@ -35,9 +35,9 @@ def split_chunk(
     extract_id: int,
     names: Names = NO_NAMES,
 ) -> SplitChunk:
-    """Split a chunk that `is_compact`; `names` are what the currencies of records are called.
+    """Split a chunk that `is_compact`; `names` are the codes of its records' currencies.
 
-    Raises SchemaBroken when rows that were found clean are not what their record's schema says.
+    Raises SchemaBroken if rows that were found clean break their record's schema.
     """
     fast = fast_rows(chunk, header, profile)
     if fast is None:
@@ -51,7 +51,7 @@ def split_chunk(
 def _in_their_currency(
     fast: FastRows, chunk: Chunk, header: Header, profile: Profile, names: Names
 ) -> FastRows:
-    """The rows but for those whose cells name another currency than that of their record."""
+    """The rows, without those whose cells name another currency than their record's."""
     of = header.table.currency
     if of is None or chunk.currencies is None or not names:
         return fast
@@ -65,7 +65,7 @@ def _in_their_currency(
 
 
 def is_compact(chunk: Chunk, header: Header) -> bool:
-    """Whether the text of a clean row is its bytes and all its values are of a fixed size."""
+    """Whether a clean row's text is its bytes, and all its values have a fixed size."""
     return (
         has_fixed_width(header.table)
         and header.parent_column is None
@@ -76,12 +76,12 @@ def is_compact(chunk: Chunk, header: Header) -> bool:
 
 
 def keeps_texts(chunk: Chunk, header: Header, profile: Profile) -> bool:
-    """Whether the database keeps the texts of clean rows, or their places in the file alone."""
+    """Whether the database keeps texts of clean rows, or only their places in the file."""
     return profile.keep != "reference" or not is_compact(chunk, header)
 
 
 def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None:
-    """The rows of a chunk that take the fast path, if it has enough of them."""
+    """The rows of a chunk that take the fast path; None if they are too few."""
     dialect, utf8, known = chunk.dialect, chunk.utf8, chunk.plainly_delimited
     assert utf8 is not None
     if not known.any():
@@ -107,7 +107,7 @@ def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None
 
 
 def _placed(fast: FastRows, chunk: Chunk, batch_id: int, extract_id: int) -> pl.DataFrame:
-    """Rows of the fast path, with where they are and whose they are."""
+    """Rows of the fast path, with their places and the ids of batch and extract."""
     places = chunk.places()
     if not fast.rows.all():
         places = places.filter(pl.Series(fast.rows))

@@ -1,7 +1,7 @@
-"""Stage together: small extracts that follow each other, as many as go into one transaction.
+"""Stage together: small extracts in sequence, as many as go into one transaction.
 
-What a transaction, a COPY and a frame cost, they share. Each has the verdicts, the receipts and the
-rows that it has when it is staged by itself, and one with an error is validated by itself.
+They share the cost of a transaction, a COPY and a frame. Each gets the same verdicts, receipts and
+rows as when it is staged by itself; an extract with an error is validated by itself.
 """
 
 from collections import defaultdict
@@ -54,21 +54,21 @@ from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.tables import EXTRACTS
 
 _CHUNK = "place"
-"""Column of the place of a row's chunk among those that are written together."""
+"""Column with the place of a row's chunk among those that are written together."""
 
 
 def small_bytes(limits: Limits) -> int:
-    """Up to this size an extract goes together with others."""
+    """The largest size of an extract that is staged together with others."""
     return min(SMALL_BYTES, limits.block_bytes, limits.strict_bytes)
 
 
 def in_groups(
     extracts: Iterable[Extract], begun: Collection[int], staged: Collection[int], limits: Limits
 ) -> Iterator[list[Extract]]:
-    """Extracts in their order: small ones that follow each other together, all others alone.
+    """Group extracts in their order: consecutive small ones together, all others alone.
 
-    So is what a run before has `begun` and not `staged` to its end: where it goes on has to be
-    found.
+    An extract that an earlier run has `begun` but not `staged` to its end is alone too, because the
+    place to continue has to be found.
     """
     small = small_bytes(limits)
     group: list[Extract] = []
@@ -94,9 +94,9 @@ def staged_whole(
     begun: Mapping[int, int | None],
     profile: Profile,
 ) -> set[int]:
-    """The extracts whose only receipt, as a run before left it, ends where their bytes end.
+    """The extracts whose only receipt, from an earlier run, ends where their bytes end.
 
-    Of a text that is read in another encoding, and of a workbook, a receipt counts other bytes.
+    Receipts of transcoded texts and of workbooks count other bytes, so these are never included.
     """
     return {
         extract.id
@@ -114,9 +114,9 @@ def stage_together(
     profile: Profile,
     key_filter: KeyFilter,
 ) -> dict[int, ExtractRefused]:
-    """Stage those of a group that a run before has not; raises what staging each of them raises.
+    """Stage the extracts of a group that are not staged yet; raises what staging each would raise.
 
-    Returns why some are refused, whose rows before the line that says so are staged.
+    Returns why some are refused; their rows before the refused line are staged.
     """
     keep_arrays()
     limits = workspace.settings.limits
@@ -154,7 +154,7 @@ class _Together:
     held: int = 0
 
     def add(self, read: ReadChunk) -> None:
-        """Let one wait; a small workbook may be a large text."""
+        """Add a chunk; write if there is much, since a small workbook may be a large text."""
         self.waiting.append(read)
         self.held += len(read.chunk.block)
         if self.held >= 2 * HELD_BYTES:
@@ -175,7 +175,7 @@ class _Together:
         try:
             write_chunks(self.settings, chunks, copies, self.lease)
         except psycopg.errors.UniqueViolation:
-            # A worker that was taken for dead has written some of them.
+            # A worker that was taken for dead has already written some of them.
             for read, one in zip(waiting, chunks, strict=True):
                 alone = replace(prepare(read), clues=one.clues)
                 write_once(self.settings, alone, self.lease)
@@ -186,28 +186,28 @@ class _Clean:
     """Chunks without an error, validated as one frame with others like them."""
 
     chunks: dict[int, Prepared] = field(default_factory=dict)
-    """By their place among those that are written together."""
+    """By their place among the chunks that are written together."""
     copies: list[CopyRows] = field(default_factory=list)
     keys: dict[str, list[pl.DataFrame]] = field(default_factory=lambda: defaultdict(list))
-    """What `KeyFilter` looks at, with _CHUNK, by record kind."""
+    """The columns `KeyFilter` looks at and _CHUNK, by record kind."""
 
 
 def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clean:
-    """What can be validated together of some chunks and is clean; the rest decides by itself."""
+    """The clean chunks that can be validated together; all others are validated by themselves."""
     alike: dict[Hashable, list[SmallFile]] = defaultdict(list)
     for place, (_, header, _, chunk, _) in enumerate(waiting):
-        # What a row with secrets leaves out may be in the row that it repairs.
+        # A row with a secret left out may take it from the row that it repairs.
         if is_plain(header, profile) and not header.table.unquotable and is_simple(chunk):
             small = SmallFile(place, header, chunk)
             alike[small.alike].append(small)
     clean = _Clean()
     for files in alike.values():
         if not joined_conserved([one.chunk for one in files]):
-            continue  # By itself, its file is named.
+            continue  # Validated by itself, the error names its file.
         try:
             found = validate_together(files, profile, waiting[0].extract.batch_id, with_texts=True)
         except SchemaBroken:
-            continue  # The same.
+            continue  # As above.
         if not found.files:
             continue
         table, places = files[0].header.table, found.rows["extract_id"].alias(_CHUNK)

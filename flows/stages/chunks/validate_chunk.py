@@ -1,4 +1,4 @@
-"""Validate a chunk: the records of a chunk by the profile of their feed."""
+"""Validate the records of a chunk by the profile of their feed."""
 
 import numpy as np
 import polars as pl
@@ -32,7 +32,7 @@ def validate_chunk(
 ) -> Validated:
     """The rows of a chunk with their verdicts, by the record kind they are staged under.
 
-    `names`: what the currencies of records are called, as `currency_names` gives it.
+    `names`: the codes of its records' currencies, from `currency_names`.
     """
     cells = as_delivered(chunk.cells(header.width), header)
     return validate_rows(
@@ -68,7 +68,7 @@ def _details(chunk: Chunk, header: Header) -> pl.Series | None:
 
 
 def _repaired(header: Header, cells: pl.DataFrame, find: FindRepaired | None) -> Repaired | None:
-    """What the rows of a correction repair, where they may leave out a secret of it."""
+    """The rows that a correction repairs, if its rows may take secrets from them; else None."""
     if find is None or not header.table.unquotable:
         return None
     names: list[str] = []
@@ -93,7 +93,7 @@ def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFr
 
 
 def _parents(cells: pl.DataFrame, column: int) -> pl.Series:
-    """The names of the rows that others repair, each as everything behind looks for it."""
+    """The names of the repaired rows, in the form in which they are looked up."""
     names = cells[str(column)].str.replace(ROW_NAME, "$1:$2")
-    # A name of blanks is none, as whoever quotes every cell writes an empty one.
+    # A blank name is none: writers that quote every cell write empty ones like this.
     return pl.select(pl.when(names.str.strip_chars() != "").then(names)).to_series()

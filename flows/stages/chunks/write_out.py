@@ -1,7 +1,7 @@
-"""Write out: the rows of a chunk with their verdicts, as COPY and the later stages take them.
+"""Write out the rows of a chunk with their verdicts, for COPY and the later stages.
 
-Rows of the fast path are typed from their bytes and go in binary. So do other clean rows, where all
-values of their record kind are of a fixed size; whatever else there is goes as text.
+Rows of the fast path are typed from their bytes and sent in binary. So are other clean rows if all
+values of their record kind have a fixed size; everything else is sent as text.
 """
 
 from collections.abc import Collection
@@ -39,12 +39,12 @@ class WrittenChunk:
     """A chunk's rows, ready to be sent."""
 
     validated: Validated
-    """What is known of its rows, which are written out."""
+    """The verdicts on its rows, which are written out."""
     copies: list[CopyRows] = field(default_factory=list)
     keys: dict[str, pl.DataFrame] = field(default_factory=dict)
-    """What `KeyFilter` looks at, by record kind."""
+    """The columns `KeyFilter` looks at, by record kind."""
     spool: list[pl.DataFrame] | None = None
-    """All clean rows as the target takes them, where they could be written out in binary."""
+    """All clean rows in the target's form, if they could be written out in binary; else None."""
 
 
 def write_out(
@@ -57,11 +57,11 @@ def write_out(
     strict_bytes: int,
     names: Names = NO_NAMES,
 ) -> WrittenChunk:
-    """A chunk validated and written out; one of up to `strict_bytes` by nothing compiled.
+    """Validate and write out a chunk; one of up to `strict_bytes` without compiled loops.
 
-    `names`: what the currencies of records are called, as `currency_names` gives it.
+    `names`: the codes of its records' currencies, from `currency_names`.
 
-    Raises SchemaBroken when rows that were found clean are not what their record's schema says.
+    Raises SchemaBroken if rows that were found clean break their record's schema.
     """
     table, ids = header.table, (extract.batch_id, extract.id)
     binary = chunk.size > strict_bytes and is_compact(chunk, header)
@@ -73,7 +73,7 @@ def write_out(
         )
     written = WrittenChunk(validated)
     kept = keeps_texts(chunk, header, profile)
-    exact: list[pl.DataFrame] = []  # Clean rows in millionths, which go in binary.
+    exact: list[pl.DataFrame] = []  # Clean rows in millionths, which are sent in binary.
     if split.fast is not None:
         exact.append(split.fast)
         states = validated.totals.setdefault(table.name, {})
@@ -111,7 +111,7 @@ def write_out(
 
 
 def _without_texts(staged: StagedRows, excluded: Collection[int]) -> pl.DataFrame:
-    """Staged rows of which those that are clean and taken have no text."""
+    """Staged rows, with no text for those that are clean and not left out."""
     rows = staged.frame
     kept = ~staged.clean | rows["record_number"].is_in(excluded)
     return rows.with_columns(pl.when(kept).then("data").alias("data"))

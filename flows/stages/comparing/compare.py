@@ -1,8 +1,8 @@
 """Compare: two sides, row by row and column by column, exactly, in bounded memory.
 
-Keys are matched first; then every column is read once on both sides, compared and let go. What
-differs is written as it is found. Sides that are larger than may be compared at once are shared out
-by their keys before, and one partition of both is compared after the other: it finds the same.
+Keys are matched first. Then every column is read once on both sides, compared and released;
+differences are written as they are found. If the sides are too large, both are split by their keys
+and compared partition by partition, with the same result.
 """
 
 import re
@@ -27,15 +27,15 @@ from schemas.cells.readings import NUMBERS, TIMES, Column, remark
 from schemas.toml_text import suggestion
 
 UNREADABLE_SHOWN = 20
-"""Records that cannot be read: how many of a side are told by line."""
+"""How many unreadable records of a side are listed by line."""
 SLICE_ROWS = 250_000
 """Pairs whose cells are compared at a time."""
 BLOCK_ROWS, BLOCK_BYTES = 250_000, 16 << 20
-"""Rows of a side that are shared out at a time, and how large they are at the most."""
+"""The most rows, and bytes, of a side that are partitioned at a time."""
 _DIFFERENT, _TOLERATED = 2, 1
 _ROWS = ("left_row", "right_row")
 _PATTERN = re.compile(r"\*|\^.*\$", re.DOTALL)
-"""Names that polars takes for those of other columns."""
+"""Names that polars would take for patterns of column names."""
 _STATUSES = (
     Status.MATCHED_EXACT,
     Status.MATCHED_TOLERANCE,
@@ -45,7 +45,7 @@ _STATUSES = (
     Status.DUPLICATE,
     Status.UNKNOWN,
 )
-"""In the order they are told in."""
+"""In the order of reports."""
 Verdicts = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 
@@ -61,9 +61,9 @@ class Question:
 @dataclass
 class _Column:
     counts: Counter[bool] = field(default_factory=Counter)
-    """By whether a difference is tolerated."""
+    """Differences by whether they are tolerated."""
     largest: tuple[Decimal, int, str] | None = None
-    """Of the delta that is furthest from zero: how far, minus its row, and the delta itself."""
+    """The delta furthest from zero: its distance, minus its row, and the delta itself."""
 
 
 @dataclass
@@ -88,8 +88,8 @@ def compare_sides(
 ) -> Comparison:
     """Compare two sides; every difference goes to `found`.
 
-    They are compared in `count` partitions, which are written into `scratch`. `equal` rows were
-    found to be the same on both sides before, and are not in them.
+    Both are compared in `count` partitions, which are written into `scratch`. `equal` rows were
+    found the same on both sides before, and are not in the sides.
     """
     names = compared_columns(left, right, question)
     tally = _Tally({name: _Column() for name in names}, pairs=equal)
@@ -133,7 +133,7 @@ def _shared_out(
     count: int,
     scratch: Path | None,
 ) -> Iterator[tuple[Side, Side]]:
-    """Both sides, or partitions of both such that equal keys are in the same one."""
+    """Both sides, or partitions of both in which equal keys stay together."""
     if count == 1 or scratch is None:
         yield left, right
         return
@@ -155,7 +155,7 @@ def _shared_out(
 
 
 def compared_columns(left: SideSource, right: SideSource, question: Question) -> list[str]:
-    """The columns both sides have, beside the key; raises SidesRefused for what nobody has."""
+    """The columns of both sides besides the key; raises SidesRefused for names neither has."""
     mine, theirs = left.columns, right.columns
     for name in question.key:
         for side, columns in ((left, mine), (right, theirs)):
@@ -189,9 +189,9 @@ def compared_columns(left: SideSource, right: SideSource, question: Question) ->
 
 
 def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> None:
-    """Seconds between numbers, or a number between times, would tolerate nothing, silently.
+    """Refuse seconds for numbers, or a number for times, which would silently tolerate nothing.
 
-    A column that never has a value is of any kind.
+    A column without any value fits either.
     """
     columns = [one for one in columns if one.dtype != pl.Null]
     numbers = [one for one in columns if one.reading not in TIMES or one.dtype.is_integer()]
@@ -206,7 +206,7 @@ def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> 
 
 
 def side_result(side: Side, other: Side, question: Question, equal: int) -> SideResult:
-    """One side as reports tell of it, with the rows that were found equal before."""
+    """One side for reports, including the rows that were found equal before."""
     only = [name for name in side.columns if name not in other.columns]
     lines = [f"line {line}: {reason}" for line, reason in unreadable.first(side, UNREADABLE_SHOWN)]
     if more := side.broken_count - len(lines):
@@ -255,7 +255,7 @@ def _partition(
 
 
 def _numbered(lines: pl.DataFrame, numbers: Mapping[str, pl.Series | None]) -> pl.DataFrame:
-    """Differences of a partition with the numbers that its rows have in the whole side."""
+    """Differences of a partition, with the numbers of their rows in the whole side."""
     return lines.with_columns(
         whole.gather(lines[row]).alias(row)
         for row, whole in numbers.items()
@@ -268,7 +268,7 @@ def _sums(before: tuple[int, int], left: pl.Series, right: pl.Series) -> tuple[i
 
 
 def _whole_rows(pairs: Partners) -> list[tuple[Status, str, pl.Series]]:
-    """The rows that are compared with none: their status, the side they are of, and which."""
+    """Rows that have no partner: their status, their side, and which they are."""
     left, right = _ROWS
     return [
         (Status.MISSING_IN_TARGET, left, pairs.only_left),
@@ -283,7 +283,7 @@ def _whole_rows(pairs: Partners) -> list[tuple[Status, str, pl.Series]]:
 def _differing(
     left: Side, right: Side, name: str, pairs: Partners, leeway: Leeway | None, verdict: Verdicts
 ) -> Iterator[pl.DataFrame]:
-    """The differing cells of a column; `verdict` keeps the worst of what was found of each pair."""
+    """The differing cells of a column; `verdict` keeps the worst finding for each pair."""
     if pairs.left.is_empty():
         return
     readings = left.columns[name].reading, right.columns[name].reading
@@ -311,7 +311,7 @@ def _differing(
 
 
 def _values(side: Side, name: str, rows: pl.Series) -> pl.Series:
-    """The values of ascending rows, read from the first to the last of them."""
+    """The values of ascending rows, read from the first of them to the last."""
     begin, stop = int(rows[0]), int(rows[-1]) + 1
     values = side.rows_of(name, begin, stop)
     return values if values.len() == rows.len() else values.gather(rows - begin)
@@ -319,7 +319,7 @@ def _values(side: Side, name: str, rows: pl.Series) -> pl.Series:
 
 def _picked(values: pl.Series, rows: pl.Series) -> pl.Series:
     begin = int(rows[0])
-    # The rows of sides in the same order are picked without looking each of them up.
+    # If both sides have the same order, the rows are sliced instead of looked up one by one.
     if (
         int(rows[-1]) - begin + 1 == rows.len()
         and (rows.cast(pl.Int64).diff().drop_nulls() == 1).all()

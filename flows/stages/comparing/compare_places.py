@@ -1,4 +1,4 @@
-"""What the two sides of a comparison are called by: files, folders and addresses of tables."""
+"""The places of the two sides of a comparison: files, folders and addresses of tables."""
 
 import hashlib
 import os
@@ -27,14 +27,14 @@ _LIKE_ADDRESS = re.compile(
 
 
 def is_table(place: str) -> bool:
-    """Whether it is the address of a table, and no path."""
+    """Whether a place is the address of a table rather than a path."""
     return _TABLE.match(place) is not None
 
 
 def refuse_no_place(title: str, place: str) -> None:
-    """Refuse an empty path, and what is no file and looks like an address that is none of a table.
+    """Refuse an empty path, and what looks like an address but is neither a file nor a table.
 
-    The latter may hold a password, so that nothing of it is shown.
+    Such an address may contain a password, so no part of it is shown.
     """
     if not place.strip():
         raise SidesRefused(
@@ -57,7 +57,7 @@ def open_source(
     limits: Limits,
     open_tables: ExitStack,
 ) -> SideSource:
-    """What is called so; a table is open until `open_tables` ends."""
+    """Open the side at a place; a table stays open until `open_tables` ends."""
     if is_table(place):
         return TableSource(open_tables.enter_context(opened(place, key)), scratch)
     path = Path(place)
@@ -72,7 +72,7 @@ def open_source(
 
 
 def refuse_over(folder: Path, place: str) -> None:
-    """Refuse a folder for results where one would take the place of a side, or be a part of it."""
+    """Refuse a results folder in which a result would overwrite a side or become part of it."""
     side, mode = Path(place), _mode_of(place)
     over = (
         folder.resolve().is_relative_to(side.resolve())
@@ -87,23 +87,23 @@ def refuse_over(folder: Path, place: str) -> None:
 
 
 def _is_same(path: Path, other: Path) -> bool:
-    # Whoever writes there is told of what cannot be read.
+    # An unreadable path is reported when the results are written.
     with suppress(OSError):
         return path.samefile(other)
     return False
 
 
 class SideFile(NamedTuple):
-    """A file or a folder that is compared, as it was before."""
+    """A compared file or folder, as it was before the comparison."""
 
     path: Path
     sha256: str
-    """Empty for a folder."""
+    """The file's hash; empty for a folder."""
     stood: tuple[int, ...] | None
 
 
 def hashed(place: str) -> SideFile | None:
-    """What is called so; None for a table, and for what is no side."""
+    """The file or folder at a place; None for a table, and for anything else."""
     path, mode = Path(place), _mode_of(place)
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         return None
@@ -116,12 +116,12 @@ def hashed(place: str) -> SideFile | None:
 
 
 def _mode_of(place: str) -> int:
-    """What a side is, as the system tells it; 0 for a table, and for what is not there."""
+    """The mode of a side's file; 0 for a table, and if nothing is there."""
     return 0 if is_table(place) else _mode(Path(place)) or 0
 
 
 def _mode(path: Path) -> int | None:
-    """What it is, as the system tells it; None: nothing has this name."""
+    """The mode of a path; None if nothing has this name."""
     with _refusing_unreadable(path), suppress(FileNotFoundError, NotADirectoryError, ValueError):
         return path.stat().st_mode
     return None
@@ -145,7 +145,7 @@ def _stands(path: Path) -> tuple[int, ...] | None:
 
 
 def of_files(comparison: Comparison, *files: SideFile | None) -> Comparison:
-    """With the hashes of the files; raises SidesRefused where a side was written to meanwhile."""
+    """Add the hashes of the files; raises SidesRefused if a side was written to meanwhile."""
     for file in files:
         if file and _stands(file.path) != file.stood:
             raise SidesRefused(f"{file.path} changed while it was compared. Compare it again.")

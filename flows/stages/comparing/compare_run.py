@@ -1,4 +1,4 @@
-"""A whole comparison: what the sides are, what is asked, and where the results go."""
+"""A whole comparison: the sides, the question, and where the results go."""
 
 import json
 import re
@@ -39,7 +39,7 @@ SHOWN = 10
 MOST_PARTITIONS = 1 << 10
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MOST = 10**20
-"""What no tolerance reaches: differences are compared with 20 digits before the point."""
+"""Beyond any tolerance: differences are compared with 20 digits before the point."""
 _LEEWAY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([%smhd]?)")
 
 
@@ -55,10 +55,10 @@ def run_comparison(
     limits: Limits | None = None,
     partitions: int | None = None,
 ) -> Comparison:
-    """Compare two sides and write the results; raises SidesRefused for what cannot be compared.
+    """Compare two sides and write the results; raises SidesRefused if that is impossible.
 
-    `limits` hold for CSV, as in an import; default: those of this process. `partitions`: how many
-    the sides are compared in; None: as many as the limits ask for.
+    `limits` apply to CSV, as in an import; None: those of this process. `partitions`: the number of
+    partitions; None: as many as the limits require.
     """
     limits = limits or read_settings().limits
     question = asked(key, tolerances, ignore)
@@ -90,7 +90,7 @@ def run_comparison(
             summary = json.dumps(as_json(comparison), ensure_ascii=False, indent=2) + "\n"
             pages = {"summary.json": summary, REPORT: render_html(comparison)}
             for name, text in pages.items():
-                # A name that is no UTF-8 is told by its bytes.
+                # Bytes of a name that is not UTF-8 are shown escaped.
                 (scratch / name).write_bytes(text.encode(errors="backslashreplace"))
             written = {name: scratch / name for name in pages}
             written |= unreadable.write({"left": pair.left, "right": pair.right}, scratch)
@@ -106,7 +106,7 @@ def _partitions(pair: TablePair, question: Question, limits: Limits) -> int:
 
 @contextmanager
 def _scratch(folder: Path | None) -> Iterator[Path]:
-    """A folder for what does not fit memory; beside the results, where there is room for them."""
+    """A folder for data that does not fit in memory; beside the results, where there is room."""
     try:
         if folder is not None:
             check_names(folder)
@@ -132,7 +132,7 @@ def _sides(
     delimiter: str | None,
     limits: Limits,
 ) -> TablePair:
-    # Taking CSV apart keeps one core busy; there are two sides.
+    # Splitting CSV keeps one core busy, and there are two sides.
     with ExitStack() as open_tables:
         opening = [
             partial(
@@ -151,7 +151,7 @@ def _sides(
 
 
 def asked(key: str, tolerances: Sequence[str], ignore: Sequence[str]) -> Question:
-    """The question in the words of the command line."""
+    """The question, from the arguments of the command line."""
     names = tuple(dict.fromkeys(name.strip() for name in key.split(",") if name.strip()))
     if not names:
         raise SidesRefused("--key names no column. Name what tells rows apart: --key Id,TenantsId.")
@@ -180,7 +180,7 @@ def leeway(column: str, text: str) -> Leeway:
             "(0.1%) or a time (2s, 5m, 1h, 1d); it cannot be negative."
         )
     number, unit = Decimal(match[1]), match[2]
-    # Exact, however many digits there are.
+    # Enough digits for an exact result.
     with localcontext(prec=len(text) + 9):
         number *= _SECONDS.get(unit, 1)
         share = number / 100

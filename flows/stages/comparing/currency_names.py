@@ -1,4 +1,4 @@
-"""What the currencies of records are called, to be held against what the cells of a sheet name."""
+"""The codes of records' currencies, to compare with those that a sheet's cells name."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,15 +13,15 @@ from flows.steps.validate.other_currency import NOT_NAMED, NamedCurrencies
 from schemas.currency_codes import CODES
 
 Names = Mapping[int, Sequence[str]]
-"""The codes of a currency by its number; most have one."""
+"""The codes of a currency, by its number; most have one."""
 NO_NAMES: Names = {}
 
 
 def currency_names(settings: Settings, header: Header, profile: Profile) -> Names:
-    """What RECON_CURRENCIES and the profile say of the currencies of a sheet; of a text nothing.
+    """What RECON_CURRENCIES and the profile say of a sheet's currencies; nothing for a text.
 
-    The table is the one that the batch was opened with. Raises SettingsError for one that was not
-    kept, and cannot be used now.
+    The table is the one the batch was opened with. Raises SettingsError if it was not kept and
+    cannot be used now.
     """
     if not needs_currencies(header):
         return NO_NAMES
@@ -41,7 +41,7 @@ def currency_names(settings: Settings, header: Header, profile: Profile) -> Name
 def named_currencies(
     chunk: Chunk, header: Header, profile: Profile, names: Names
 ) -> NamedCurrencies:
-    """What the cells of the sound records of a chunk name."""
+    """The currencies that the cells of a chunk's sound records name."""
     if chunk.currencies is None or not names:
         return NOT_NAMED
     return NamedCurrencies(names, amount_currencies(chunk, header, profile))

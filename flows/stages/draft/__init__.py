@@ -1,1 +1,1 @@
-"""A feed profile drafted from a file: what its lines say of each column, sign and time."""
+"""A feed profile drafted from a file: what its lines say about each column, sign and time."""

@@ -19,32 +19,32 @@ _SECRETS = {*map(folded, SECRETS)}
 
 @dataclass(frozen=True, slots=True)
 class DraftCells:
-    """What a draft says of columns and their cells."""
+    """How a draft refers to columns and their cells."""
 
     shape: Shape
     hidden: bool = False
-    """Whether any of them may hold a secret, so that none is shown."""
+    """Whether any cell may hold a secret, so that no cell is shown."""
     is_named: bool = True
-    """Whether the names of its columns are shown."""
+    """Whether the names of the columns are shown."""
 
     @classmethod
     def of(cls, shape: Shape, table: Table | None) -> "DraftCells":
-        """Of a file of a record kind; None: its header alone tells what is in it."""
+        """The cells of a file; for table None, the header alone tells whether there are secrets."""
         theirs = {*map(folded, shape.names)}
         if not (table and table.unquotable) and theirs.isdisjoint(_SECRETS):
             return cls(shape)
-        # A line without the name of any field may be a record.
+        # A first line that names no field may be a record.
         own = {folded(name) for name in table.columns} if table else _SECRETS
         if shape.headed and not theirs.isdisjoint(own):
             return cls(shape, hidden=True)
         return cls(replace(shape, names=numbered(len(shape.names))), hidden=True, is_named=False)
 
     def display(self, text: str, most: int) -> str:
-        """A cell, a line or a part of one, as everything of them that a draft quotes is shown."""
+        """A cell, a line or a part of one, as a draft may quote it."""
         return NOT_SHOWN if self.hidden else shown(text, most)
 
     def values(self, place: int) -> list[str]:
-        """The cells of a column that say something."""
+        """The cells of a column that have a value."""
         return [cell for cell in self.shape.column(place) if not NOTHING.fullmatch(cell)]
 
     def name(self, place: int) -> str:
@@ -55,11 +55,11 @@ class DraftCells:
         return ", ".join(map(self.name, places))
 
     def such(self, found: Found) -> str:
-        """Cells that are alike: how many, and one of them."""
+        """A number of similar cells, and one of them as an example."""
         return f"{quantity(found.cells, 'cell', grouped)} such as {self.display(found.example, 20)}"
 
     def but(self, place: int, found: Found, one: str, several: str) -> str:
-        """What is said of the cells of a column that are not written as the others are."""
+        """The line about cells of a column that are not written like the others."""
         cells = quantity(len(self.values(place)), "cell", grouped)
         is_none = f"is {one}" if found.cells == 1 else f"are {several}"
         return (
@@ -69,10 +69,10 @@ class DraftCells:
 
 
 def quoted(text: str) -> str:
-    """A text as TOML has it."""
+    """A text as TOML writes it."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def unescaped(pattern: str) -> str:
-    """A pattern as TOML has it, without escapes as far as it can be."""
+    """A pattern as TOML writes it, with as few escapes as possible."""
     return f"'{pattern}'" if "'" not in pattern and pattern.isprintable() else quoted(pattern)

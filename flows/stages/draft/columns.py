@@ -1,4 +1,4 @@
-"""Lines of a drafted profile about its columns: which fields they may be, and what is constant."""
+"""Lines of a drafted profile about its columns: possible fields, and constants."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,58 +19,58 @@ from schemas.field import INTEGERS, TIMES, Field, Kind, Rule, Table
 from schemas.tables import EXTRACTS
 
 LIKE = 0.5
-"""How alike the names of a column and a field are, at the least, to be named together."""
+"""The least likeness of a column's and a field's name to mention them together."""
 NAMED = 3
-"""Fields that are named beside a column."""
+"""The most fields mentioned beside a column."""
 SURE_DIGITS = {Kind.INTEGER: 9, Kind.INTEGER64: 18}
-"""Of so many digits each number is one of the kind."""
+"""Every number with at most this number of digits is valid for the kind."""
 _SOME = re.compile(r"[1-9]")
-"""What a number has that is not zero."""
+"""A digit that makes a number other than zero."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _AMOUNT = re.compile(
     r"(amount|betrag|umsatz|montant|importe?|importo|bedrag|kwota|belopp|beløb|valor)(?![^\W_])",
     re.IGNORECASE,
 )
-"""What a column of amounts is called."""
+"""Names of columns of amounts."""
 _CALLED_SO = 0.3
-"""How much liker the first amount of a record such a column is: less than by a name that fits."""
+"""Added to the likeness of a record's first amount and such a column; less than a fitting name."""
 _UNITS = r"\d+"
 _DECIMALS = re.compile(r"[0-9][.,][0-9]")
 CENTS = (
     "implied_decimals = 2 of the field if that counts cents; per where some currencies have none"
 )
 _POWER = re.compile("10*")
-"""Of how many units a rate or an amount may be."""
+"""How many units a rate or an amount may be for."""
 _FLAGS = (
     *({"s", "h"}, {"d", "k"}, {"d", "c", "rd", "rc"}, {"dr", "cr"}, {"dbit", "crdt"}),
     *({"debit", "credit"}, {"soll", "haben"}, {"af", "bij"}),
 )
-"""What says beside an amount whether it goes in or out; `rd` and `rc` take such a one back."""
+"""Marks of debit and credit beside an amount; `rd` and `rc` reverse one."""
 KEY_WORDS = {"id", "no", "nr", "num", "number", "key"}
-"""Last words of the names of columns that tell one record from another."""
+"""Last words in the names of columns that identify records."""
 
 
 class CellKinds(NamedTuple):
     sure: Collection[Kind]
-    """As they stand, in the form that the draft states or asks for."""
+    """Kinds that the cells are as they stand, in the form the draft states or asks for."""
     maybe: Collection[Kind] = ()
-    """By a part of them, or by a map."""
+    """Kinds that a part of the cells, or a map, could give."""
 
 
 class Offer(NamedTuple):
     """The fields that a column may be."""
 
     field: Field | None
-    """The likely one, which no other column is offered; None: its name is like none."""
+    """The likely field, offered to no other column; None if its name resembles none."""
     others: Sequence[Field]
     made: Sequence[Field]
-    """Those that are made of its cells, by a part of them or by a map."""
+    """Fields that a part of its cells, or a map, could give."""
 
 
 def kinds_of(
     cells: DraftCells, times: Collection[int], numbers: Mapping[int, NumberSigns]
 ) -> dict[int, CellKinds]:
-    """What the cells of each column are, in any form that a profile can state."""
+    """The kinds that the cells of each column are, in any form a profile can state."""
     kinds: dict[int, CellKinds] = {}
     for place in range(len(cells.shape.names)):
         values = {*cells.values(place)}
@@ -86,7 +86,7 @@ def kinds_of(
 
 
 def _of_numbers(signs: NumberSigns, cells: Collection[str]) -> CellKinds:
-    """What numbers are: digits a text or a flag as well, and some of all numbers times."""
+    """The kinds of numbers: digits are also texts or flags, and some numbers are also times."""
     longest = max(sum(map(str.isdecimal, cell)) for cell in cells)
     whole = [] if signs.decimal else [kind for kind in INTEGERS if longest <= SURE_DIGITS[kind]]
     sure = [Kind.DOUBLE, *([] if signs.either else whole)]
@@ -100,7 +100,7 @@ def _of_numbers(signs: NumberSigns, cells: Collection[str]) -> CellKinds:
 
 
 def _of_texts(cells: Collection[str]) -> CellKinds:
-    """What texts are: whole numbers by a map alone, and amounts by a part that has digits."""
+    """The kinds of texts: integers only by a map, amounts only by a part that has digits."""
     sure = [Kind.STRING]
     if {*map(str.casefold, cells)} <= {"true", "false"}:
         sure.append(Kind.BOOLEAN)
@@ -117,11 +117,11 @@ def offers_of(
     guess: TableGuess | None,
     sides: Collection[int],
 ) -> dict[int, Offer]:
-    """The fields that each column may be which has no field's own name; those of `sides` none."""
+    """The fields that each column not named like one may be; columns in `sides` may be none."""
     names = drafted.shape.names
     left = _left(table, names)
     if guess:
-        # One beside the cells would be that of each record of a line.
+        # A column beside the cells would be the value of every record of its line.
         value = _of_cells(guess, left).field
         left = [of for of in left if of != value]
     own = {name.casefold() for name in _fields(table)}
@@ -135,8 +135,8 @@ def offers_of(
         place: [of for of in left if place not in sides and _fits(of, values[place], kinds[place])]
         for place in open_ones
     }
-    # Of a table the numbers beside its cells are their sums, and no value that is left for them;
-    # beside debits and credits they are balances.
+    # Numbers beside a table's cells are their sums, and beside debits and credits they are
+    # balances, so none of them is the one remaining field.
     amounts_known = guess or sides
     deducible = [at for at in open_ones if not (amounts_known and Kind.DOUBLE in kinds[at].sure)]
     chosen = _chosen(names, table, fitting, values, deducible)
@@ -157,9 +157,9 @@ def offers_of(
 def sides_of(
     cells: DraftCells, numbers: Mapping[int, NumberSigns], typed: Collection[int]
 ) -> tuple[int, ...]:
-    """The two columns of numbers of which each row has one, as debits and credits are written.
+    """The two number columns of which each row has exactly one, as debits and credits are written.
 
-    None: there are no two, or others as well. `typed` are columns with a field's own name.
+    Empty if there are no two such columns, or several pairs. `typed` have a field's own name.
     """
     open_ones = [at for at, of in numbers.items() if at not in typed and not of.maybe]
     rows = [{at for at in open_ones if _SOME.search(row[at])} for row in cells.shape.rows]
@@ -174,7 +174,7 @@ def sides_of(
 def side_lines(
     cells: DraftCells, numbers: Mapping[int, NumberSigns], sides: Sequence[int], field: str
 ) -> Iterator[str]:
-    """The section of an amount that two columns may make, one of them in each row."""
+    """The section of an amount made from two columns, of which each row has one."""
     yield f"# If the columns {cells.names(sides)} are one amount, it is instead:"
     yield f"# ? [fields.{field}]"
     if any(numbers[at].negative for at in sides):
@@ -200,9 +200,9 @@ def _chosen(
     values: Mapping[int, Sequence[str]],
     deducible: Collection[int],
 ) -> dict[int, Field]:
-    """The likely field of each column: the key, then by their names, each of them once.
+    """The likely field of each column, each field once: first the key, then by likeness of names.
 
-    Those of `deducible` may be a field that is left alone of those that they may be.
+    Columns in `deducible` may also be a field if it is the only one that fits.
     """
     rows = max(map(len, values.values()), default=0)
     pairs = [
@@ -223,10 +223,10 @@ def _chosen(
 
 
 def _likeness(name: str, of: Field, cells: Sequence[str], table: Table | None, rows: int) -> float:
-    """How alike a column and a field are by their names; a key, by its cells, above all others.
+    """How alike a column and a field are by name; a key, judged by its cells, beats all others.
 
-    What is called an amount, has decimals as one and is there in each of the rows is rather one
-    than a number of something.
+    A column named like an amount, with decimals and a value in every row, is an amount rather than
+    a count.
     """
     if _keys(name, table, [of]) and cells and len({*cells}) == len(cells):
         words = {*map(str.casefold, _WORD.findall(name))}
@@ -240,7 +240,7 @@ def _likeness(name: str, of: Field, cells: Sequence[str], table: Table | None, r
 
 
 def _keys(name: str, table: Table | None, fields: Sequence[Field]) -> list[Field]:
-    """The key of the record among fields, where a column is called like one."""
+    """The record's key among the fields, if the column is named like a key."""
     words = [word.casefold() for word in _WORD.findall(name)]
     if table is None or not words or words[-1] not in KEY_WORDS:
         return []
@@ -249,17 +249,17 @@ def _keys(name: str, table: Table | None, fields: Sequence[Field]) -> list[Field
 
 
 def _are_many(cells: Sequence[str]) -> bool:
-    """Whether most cells are of one row each, as those that number records are."""
+    """Whether most cells occur in one row only, as numbers of records do."""
     return len({*cells}) * 2 > len(cells) or not cells
 
 
 def _amounts(name: str, fields: Sequence[Field]) -> list[Field]:
-    """The amounts among fields, where a column is called like one."""
+    """The amounts among the fields, if the column is named like an amount."""
     return [of for of in fields if of.amount and _AMOUNT.search(name)]
 
 
 def _only_one(fields: Sequence[Field]) -> list[Field]:
-    """The field that is left alone of those that a column may be."""
+    """The field, if only one is left that the column may be."""
     return [*fields] if len(fields) == 1 else []
 
 
@@ -269,7 +269,7 @@ def _fields(table: Table | None) -> dict[str, Field]:
 
 
 def _left(table: Table | None, names: Iterable[str]) -> list[Field]:
-    """The fields that no column is called like."""
+    """The fields whose name no column has."""
     theirs = {*map(folded, names)}
     return [field for name, field in _fields(table).items() if name.casefold() not in theirs]
 
@@ -281,7 +281,7 @@ def column_lines(
     guess: TableGuess | None,
     numbers: Mapping[int, NumberSigns],
 ) -> Iterator[str]:
-    """The section of columns, and that of constants where the record kind is known."""
+    """The section of columns, and that of constants if the record kind is known."""
     shape = drafted.shape
     theirs = {folded(name) for name in shape.names}
     if not offers and not guess and "" not in theirs:
@@ -323,15 +323,15 @@ def may_count_cents(cells: Sequence[str]) -> bool:
 
 
 def may_be_flags(cells: Sequence[str]) -> bool:
-    """Whether cells may say of amounts beside them which ones are debits."""
+    """Whether cells may mark which amounts beside them are debits."""
     distinct = {*map(str.casefold, cells)}
-    # A letter alone may say anything.
+    # A single letter may mean anything.
     sure = len(distinct) > 1 or any(len(one) > 1 for one in distinct)
     return sure and any(distinct <= flags for flags in _FLAGS)
 
 
 def may_be_units(cells: Sequence[str]) -> bool:
-    """Whether cells may say for how many units amounts beside them are."""
+    """Whether cells may say how many units the amounts beside them are for."""
     distinct = {*cells}
     return len(distinct) > 1 and all(map(_POWER.fullmatch, distinct))
 
@@ -353,7 +353,7 @@ def _table_lines(shape: Shape, guess: TableGuess) -> Iterator[str]:
 
 
 def _part_lines(guess: TableGuess) -> Iterator[str]:
-    """How the names of columns have a currency in them, and its number of units."""
+    """How column names contain a currency, and its number of units."""
     before, behind = (literal(text).replace(UNITS, _UNITS) for text in guess.around)
     if not before and not behind:
         return
@@ -366,7 +366,7 @@ def _part_lines(guess: TableGuess) -> Iterator[str]:
 
 
 def _named(name: str, left: Sequence[Field], kinds: CellKinds) -> Offer:
-    """What a column that unpivot makes may be."""
+    """The fields that a column made by unpivot may be."""
     fitting = [of for of in left if of.kind in kinds.sure]
     likely = _alike(name, fitting) or _only_one(fitting)
     made = _alike(name, [of for of in left if of.kind in kinds.maybe])
@@ -374,7 +374,7 @@ def _named(name: str, left: Sequence[Field], kinds: CellKinds) -> Offer:
 
 
 def _of_cells(guess: TableGuess, left: Sequence[Field]) -> Offer:
-    """What the cells that make a record each may be."""
+    """The fields that the cells, each of which makes a record, may be."""
     return _named(guess.value, left, CellKinds((Kind.DOUBLE,)))
 
 
@@ -400,7 +400,7 @@ def _example(field: Field) -> str:
 
 
 def _alike(name: str, fields: Sequence[Field]) -> list[Field]:
-    """The fields whose names are like that of a column."""
+    """The fields whose names resemble a column's."""
     names = {field.name.casefold(): field for field in fields}
     return [names[one] for one in get_close_matches(_bare(name), names, n=NAMED, cutoff=LIKE)]
 

@@ -1,4 +1,4 @@
-"""The encoding of a text, as a draft of a profile says it."""
+"""The encoding of a text, as the draft of a profile states it."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -13,29 +13,29 @@ UTF_8 = "utf-8"
 
 
 class Mixed(NamedTuple):
-    """The lines beyond ASCII of a text of which some are UTF-8, and others are not."""
+    """The lines beyond ASCII of a text of which some are UTF-8 and some are not."""
 
     good: bytes
-    """The end of the first one that is."""
+    """The end of the first line that is UTF-8."""
     broken: bytes
-    """The end of the first one that is not."""
+    """The end of the first line that is not."""
     place: int
     """The number of that line."""
     lines: int
-    """How many there are."""
+    """How many lines go beyond ASCII."""
     are_broken: int
-    """How many of them are not."""
+    """How many of those are not UTF-8."""
 
 
 class EncodingFound(NamedTuple):
-    """What a text may be written in."""
+    """The encodings that a text may have."""
 
     encoding: str
-    """By which it is drafted."""
+    """The encoding used for the draft."""
     others: tuple[str, ...] = ()
-    """In which it may be as well."""
+    """Other possible encodings."""
     line: bytes = b""
-    """The end of its first line that tells; none: the encoding goes without saying."""
+    """The end of the first line that tells; empty if the encoding goes without saying."""
     is_wide: bool = False
     """Whether it looks like UTF-16 without a byte-order mark."""
     mixed: Mixed | None = None
@@ -65,7 +65,7 @@ class EncodingFound(NamedTuple):
 
 
 def encoding_of(head: bytes) -> EncodingFound:
-    """What a text that begins so is written in."""
+    """The encoding of a text that begins with these bytes."""
     _, marked = byte_order_mark(head)
     if marked:
         return EncodingFound(marked)
@@ -85,7 +85,7 @@ def encoding_of(head: bytes) -> EncodingFound:
 
 
 def _telling(text: bytes, encodings: Sequence[str]) -> bytes:
-    """The end of the first line that is another text in most of these encodings, and not UTF-8."""
+    """The end of the first non-UTF-8 line whose text differs most among these encodings."""
     lines = [line for line in text.splitlines() if not decodes(line, UTF_8)][:LOOKED_AT]
     ends = (
         line[: run.end() + 10]
@@ -96,7 +96,7 @@ def _telling(text: bytes, encodings: Sequence[str]) -> bytes:
 
 
 def _mixed(text: bytes) -> Mixed | None:
-    """What its lines say, each by itself; None: none of those beyond ASCII is UTF-8."""
+    """What the lines say one by one; None if no line beyond ASCII is UTF-8."""
     lines = [(place, line) for place, line in enumerate(text.split(b"\n"), 1) if not line.isascii()]
     good = [line for _, line in lines if decodes(line, UTF_8)]
     if not good:
@@ -106,7 +106,7 @@ def _mixed(text: bytes) -> Mixed | None:
 
 
 def _end(line: bytes) -> bytes:
-    """A line up to a little behind its first sign beyond ASCII."""
+    """A line up to a few bytes after its first non-ASCII characters."""
     found = FOREIGN.search(line)
     return line[: found.end() + 10] if found else line
 

@@ -1,7 +1,7 @@
-"""Draft a feed profile from a file: what can be told is stated, what cannot is marked.
+"""Draft a feed profile from a file: state what is certain, and mark what is not.
 
-Nothing is guessed: where two readings fit all that was looked at, both are named in a comment that
-begins with `# ?`, and the key is left out until somebody decides.
+Nothing is guessed: if two readings fit everything that was looked at, a comment beginning with `#
+?` names both, and the key is left out until somebody decides.
 """
 
 import re
@@ -58,9 +58,9 @@ from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS
 
 LOOKED_AT = 1 << 20
-"""Bytes at the beginning of a file that a draft is made from, and as many at its end."""
+"""Bytes at the beginning of a file, and at its end, that a draft is made from."""
 DAY_DIGITS = 8
-"""Of a day in digits alone, whose column needs no name that tells it."""
+"""Digits of a day without separators, which is recognised whatever its column is called."""
 WORDS = (Kind.BOOLEAN,)
 BOOLEANS = {"true", "false", "1", "0"}
 _WIDE_DIGIT = re.compile("[\uff10-\uff19]")
@@ -71,10 +71,10 @@ _PLAIN = re.compile(r"[-+]?[0-9][0-9.,]*")
 def draft_profile(
     settings: Settings, path: str, feed: str, record: str | None, sheet: str | None = None
 ) -> str:
-    """The text of a profile for files like this one, of a workbook for this sheet of it.
+    """The text of a profile for files like this one, or for this sheet of workbooks like this one.
 
-    Raises DeliveryError where the path is not one file, ExtractRefused where that is no text, and
-    ProfileError where the feed's name is none.
+    Raises DeliveryError if the path is not one file, ExtractRefused if that is no text, and
+    ProfileError if the feed's name is invalid.
     """
     read_profile({"feed": feed})
     source = find_extract(path, settings.limits)
@@ -105,15 +105,15 @@ def draft_profile(
 
 
 def _text(part: bytes, encoding: str) -> str:
-    """The text of a part of a file; decoding is never refused."""
+    """The text of a part of a file; bytes that cannot be decoded are replaced."""
     mark, _ = byte_order_mark(part)
     return part[len(mark) :].decode(encoding, "replace")
 
 
 def _shape(begin: str, end: str | None, *, of_workbook: bool) -> Shape:
-    """How a text is divided: with escapes where some seem to be, and no more rows are odd.
+    """How a text is divided: with escapes if some seem to be there and no more rows are odd then.
 
-    And with cells between apostrophes where some seem to be, and fewer are, or all names are so.
+    Likewise with cells between apostrophes, if fewer rows are odd or all names stand between them.
     """
     shape = shape_of(begin, end, of_workbook=of_workbook)
     if of_workbook:
@@ -133,13 +133,13 @@ def _shape(begin: str, end: str | None, *, of_workbook: bool) -> Shape:
 class _Draft:
     feed: str
     cells: DraftCells
-    """Its columns and their cells, as they are shown."""
+    """The file's columns and cells, as they are shown."""
     table: Table | None
     sheet: str | None
     in_doubt: str
-    """Why formulas of a workbook may come to other values than they were saved with."""
+    """Why a workbook's formulas may give other values than were saved with it."""
     separators: tuple[str, ...]
-    """What is said of the signs of a text; a workbook has none."""
+    """The lines about a text's separators; a workbook has none."""
 
     @property
     def shape(self) -> Shape:
@@ -150,7 +150,7 @@ class _Draft:
         looked_at = quantity(len(shape.rows), "row", grouped)
         yield f"# Drafted from {shown(name, 100)}, the first {looked_at} of it."
         yield "# Decide what begins with `# ?`, then see:"
-        # An address may hold what nobody else is to read.
+        # An address may contain what others must not read.
         given = shown(name if "://" in path else path, len(path))
         yield f"# {advised('profile try', [given], {'profile': 'THIS_FILE'})}"
         yield f"feed = {quoted(self.feed)}"
@@ -193,7 +193,7 @@ class _Draft:
             if place in numbers and (days or not named.isdisjoint(TIMES)):
                 yield from self._digit_lines(place)
         yield from column_lines(self.cells, self.table, offers, table, numbers)
-        # Behind all keys that stand in no section.
+        # After all keys that are in no section.
         if joined:
             yield ""
             yield from joined_lines(joined, self._free(lambda of: of.kind in TIMES), self.cells)
@@ -203,7 +203,7 @@ class _Draft:
         yield from _nothing_sections(values, typed, self.cells)
 
     def _width_lines(self) -> Iterator[str]:
-        """That numbers and times may be written in full-width digits."""
+        """The line about full-width digits in numbers and times."""
         cells = [cell for row in self.shape.rows for cell in row if _WIDE_DIGIT.search(cell)]
         if cells:
             have = f"{quantity(len(cells), 'cell', grouped)} {agree(len(cells), 'has', 'have')}"
@@ -213,7 +213,7 @@ class _Draft:
             )
 
     def _overpunched_lines(self) -> Iterator[str]:
-        """That a letter at the end of numbers may be a digit: a part without it loses that."""
+        """The lines about a letter at the end of numbers, which may be a digit."""
         for place in range(len(self.shape.names)):
             cells = self.cells.values(place)
             if may_be_overpunched(cells):
@@ -224,7 +224,7 @@ class _Draft:
                 )
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
-        """The columns of times, of numbers, and of nothing, by their places."""
+        """The columns of times, of numbers, and without values, by their places."""
         times, numbers, empty = {}, {}, []
         for place in range(len(self.shape.names)):
             texts = self.cells.values(place)
@@ -240,7 +240,7 @@ class _Draft:
     def _worded(
         self, times: Mapping[int, TimesFound], numbers: Collection[int]
     ) -> dict[int, WordedDays]:
-        """The columns of days with months in another language, by their places."""
+        """The columns of days with month names of another language, by their places."""
         worded = {}
         for place in range(len(self.shape.names)):
             is_read = place in numbers or (place in times and not times[place].others)
@@ -250,7 +250,7 @@ class _Draft:
         return worded
 
     def _joined(self, times: Mapping[int, TimesFound]) -> JoinedTime | None:
-        """The first time that seems to stand in several columns."""
+        """The first time that seems to be spread over several columns."""
         texts = {
             place: cells
             for place in range(len(self.shape.names))
@@ -265,13 +265,13 @@ class _Draft:
         return joined_time(self.shape.names, texts, days)
 
     def _free(self, is_wanted: Callable[[Field], bool]) -> str:
-        """The first such field that no column is called like, where the record kind is known."""
+        """The first wanted field whose name no column has; NAME if the record kind is unknown."""
         theirs = {folded(name) for name in self.shape.names}
         wanted = [of.name for of in self.table.delivered if is_wanted(of)] if self.table else []
         return next((name for name in wanted if folded(name) not in theirs), "NAME")
 
     def _typed(self) -> dict[int, Field]:
-        """The fields whose own names columns have, by place, as far as they are no texts."""
+        """The fields that columns have as their name, by place, except fields that are texts."""
         tables = [self.table] if self.table else EXTRACTS.values()
         fields = {field.name.casefold(): field for one in tables for field in one.delivered}
         named = ((place, fields.get(folded(name))) for place, name in enumerate(self.shape.names))
@@ -280,7 +280,7 @@ class _Draft:
     def _unread_lines(
         self, times: Collection[int], numbers: Mapping[int, NumberSigns]
     ) -> Iterator[str]:
-        """The columns with a field's own name whose cells are not what the field is."""
+        """Lines about columns with a field's own name whose cells do not fit the field."""
         for place, of in self._typed().items():
             cells = self.cells.values(place)
             if not cells or (place in times and of.kind in TIMES):
@@ -304,7 +304,7 @@ class _Draft:
                 yield f"# ? true and false: what the words of {name} mean: {mean}"
 
     def _digit_lines(self, place: int) -> Iterator[str]:
-        """How the numbers of a column may be times; none: they are none."""
+        """Lines on how a column's numbers may be times; none if they cannot be."""
         cells = self.cells.values(place)
         if forms := digit_times({*cells}):
             either, such = " or ".join(map(quoted, forms)), self.cells.display(cells[0], 40)
@@ -313,7 +313,7 @@ class _Draft:
 
 
 def _nothing_lines(places: Collection[int], cells: DraftCells) -> Iterator[str]:
-    """What stands in numbers and times where there is none, unless texts are written so too."""
+    """What stands for no value in numbers and times, unless texts contain it too."""
     nothing = _counted(places, cells)
     if not nothing:
         return
@@ -331,9 +331,9 @@ def _nothing_lines(places: Collection[int], cells: DraftCells) -> Iterator[str]:
 def _nothing_sections(
     places: Collection[int], names: Mapping[int, str], cells: DraftCells
 ) -> Iterator[str]:
-    """Sections of numbers and times with such texts, where other columns may have them as texts.
+    """Sections for numbers and times with such texts, if other columns may have them as texts.
 
-    `names` are the fields of columns that are called like one.
+    `names` are the fields of columns that are named like one.
     """
     if not _in_texts(_counted(places, cells), places, cells):
         return

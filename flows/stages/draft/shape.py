@@ -1,4 +1,4 @@
-"""What a draft says of the shape of a file: what divides it, its header, and what is no record."""
+"""Lines of a draft about the shape of a file: its separators, its header, and its non-records."""
 
 import re
 from collections import Counter
@@ -13,16 +13,16 @@ from flows.stages.draft.cells import DraftCells, quoted, unescaped
 from schemas.counting import agree, grouped, quantity
 
 APOSTROPHE = "'"
-"""What some write around cells."""
+"""The mark that some writers put around cells."""
 _BETWEEN = re.compile(r"(?:^|[,;|\t])(['\"])(?:(?!\1).)*\1(?=[,;|\t]|$)")
 _ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')
-"""What MySQL and PostgreSQL write where they escape."""
+"""Escapes that MySQL and PostgreSQL write."""
 FEW = 10
-"""Where no more than one in so many cells has blanks around it, they are of its text."""
+"""If at most one in this many cells has blanks around it, the blanks belong to its text."""
 _AS_LONG = 2 / 3
-"""The share of lines as long as each other of which columns of a fixed width are likely."""
+"""The share of equally long lines from which on fixed-width columns are likely."""
 OTHERS = 3
-"""Lines that are named beside the header."""
+"""The most lines that are named beside the header."""
 
 
 def header_lines(cells: DraftCells) -> Iterator[str]:
@@ -72,7 +72,7 @@ def header_lines(cells: DraftCells) -> Iterator[str]:
 
 
 def _name_lines(shape: Shape) -> Iterator[str]:
-    """Which names of a header say of no column which one it is."""
+    """Lines about names of a header that do not identify a column."""
     own = shape.names[: len(shape.names) - max(shape.unnamed, 0)]
     counts = Counter(map(folded, own))
     twice = [name for name in dict.fromkeys(own) if name and counts[folded(name)] > 1]
@@ -93,11 +93,11 @@ def _name_lines(shape: Shape) -> Iterator[str]:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Names for columns, none of which is that of another one."""
+    """Names for columns, each different from all others."""
     found: dict[str, str] = {}
     for place, name in enumerate(names, 1):
         called, number = name or f"Column {place}", 1
-        # The first of several keeps its name, and no other one takes that of a column.
+        # The first of several equal names is kept, and no made-up name may equal a column's.
         while folded(called) in found or (number > 1 and folded(called) in map(folded, names)):
             number += 1
             called = f"{name or f'Column {place}'} {number}"
@@ -106,7 +106,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def odd_lines(cells: DraftCells) -> Iterator[str]:
-    """The rows that would be rejected, because their cells cannot be told apart."""
+    """Lines about rows that would be rejected because their cells cannot be told apart."""
     if not (odd := cells.shape.odd):
         return
     first = odd[0]
@@ -124,7 +124,7 @@ def odd_lines(cells: DraftCells) -> Iterator[str]:
 
 
 def _other_table(shape: Shape) -> Iterator[str]:
-    """Where other records are about as many, and alike: they may be those that are meant."""
+    """Lines about other records, if they are alike and nearly as many: they may be those meant."""
     widths = Counter(len(one.cells) for one in shape.odd if one.sound)
     ((width, count),) = widths.most_common(1) or [(0, 0)]
     first = next((one for one in shape.odd if len(one.cells) == width), None)
@@ -136,7 +136,7 @@ def _other_table(shape: Shape) -> Iterator[str]:
 
 
 def sum_lines(cells: DraftCells) -> Iterator[str]:
-    """The rows that may be sums of others, whose money would count once more."""
+    """Lines about rows that may be sums of others, whose money would count twice."""
     if not (sums := cells.shape.sums):
         return
     yield (
@@ -144,7 +144,7 @@ def sum_lines(cells: DraftCells) -> Iterator[str]:
         "others, whose money would count twice:"
     )
     yield "#   look at them; skip_lines, of a sheet leave_out, or footer at the end takes them out"
-    # The last one is the total of the file.
+    # The last row is the total of the file.
     for one in [*sums[: OTHERS - 1], *sums[OTHERS - 1 :][-1:]]:
         rows = f"{quantity(one.rows, 'row', grouped)} above in {cells.name(one.place)}"
         what = f", the sum of {rows}" if one.rows else ""
@@ -152,7 +152,7 @@ def sum_lines(cells: DraftCells) -> Iterator[str]:
 
 
 def _fixed_width(text: str, delimiter: str) -> str:
-    """Why its columns may be of a fixed width, and what seems to divide them of their texts."""
+    """Why columns seem to have a fixed width rather than this delimiter; empty if not."""
     lines = [line for line in LINE_END.split(first_lines(text)) if line]
     ((signs, count),) = Counter(map(len, lines)).most_common(1)
     alike = [line for line in lines if len(line) == signs]
@@ -165,7 +165,7 @@ def _fixed_width(text: str, delimiter: str) -> str:
 
 
 def _skipped_lines(cells: DraftCells) -> Iterator[str]:
-    """What can be no records between the others; a pattern has the text of such lines in it."""
+    """Lines about non-records between the others; patterns contain the text of such lines."""
     shape = cells.shape
     if not shape.kinds:
         return
@@ -197,7 +197,7 @@ def is_between(name: str) -> bool:
 
 
 def between_apostrophes(text: str) -> int:
-    """How many lines have cells between apostrophes; 0: few, or other lines between quotes."""
+    """How many lines have cells between apostrophes; 0 if few, or if other lines use quotes."""
     lines = [line for line in LINE_END.split(text) if line]
     signs = [{found[1] for found in _BETWEEN.finditer(line)} for line in lines]
     count = sum(APOSTROPHE in one for one in signs)
@@ -205,7 +205,7 @@ def between_apostrophes(text: str) -> int:
 
 
 def text_lines(text: str, cells: DraftCells) -> Iterator[str]:
-    """What divides a text into cells, or may, and which of its lines are no records."""
+    """Lines about what divides a text into cells, or may, and which lines are no records."""
     shape = cells.shape
     if not shape.divided:
         sign = quoted(shape.delimiter)

@@ -14,20 +14,20 @@ from schemas.counting import grouped, quantity
 from schemas.reasons import NOT_SHOWN
 
 _FEW = 10
-"""An example of fewer than one in so many cells may be a mistake."""
+"""An example in fewer than one in this many cells may be a mistake."""
 _RECENT = 10
-"""The last of the times of a file is of about these years."""
+"""The last time in a file is expected within this number of years."""
 _OF_BUDDHA = 2400
 _NO_SIGN = re.compile(f"[1.{BLANKS}]")
-"""What two examples of one sign of a currency may differ in."""
+"""What two examples of the same currency sign may differ in."""
 Columns = Mapping[int, NumberSigns]
-"""What the columns of numbers are written with, by their places."""
+"""The signs of the columns of numbers, by their places."""
 Times = Mapping[int, TimesFound]
-"""How the columns of times are written, by their places."""
+"""The forms of the columns of times, by their places."""
 
 
 def number_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
-    """What all numbers are written with, and of which columns nobody can tell."""
+    """Lines about how all numbers are written, and about columns that do not tell."""
     signs = NumberSigns.of(columns.values())
     several = max(len(signs.decimal), len(signs.thousands)) > 1
     if several or signs.decimal & signs.thousands:
@@ -53,7 +53,7 @@ def number_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
 
 
 def _between(signs: NumberSigns) -> Iterator[str]:
-    """What stands between the digits of the columns that tell it themselves."""
+    """The separators between digits, of columns that tell them by themselves."""
     if signs.decimal == {","} or (not signs.decimal and signs.thousands == {"."}):
         yield 'decimal = ","'
     if signs.thousands:
@@ -64,9 +64,9 @@ def _between(signs: NumberSigns) -> Iterator[str]:
 
 
 def _either(columns: Columns, cells: DraftCells) -> Iterator[str]:
-    """The signs that may be one or the other, and no other cell of their column says which.
+    """Signs that may be either separator, if no other cell of their column tells which.
 
-    What another column is written with is no evidence: of one that nobody imports, least of all.
+    How another column is written is no evidence, least of all if nobody imports that column.
     """
     signs = NumberSigns.of(columns.values())
     alone = sorted({sign for of in columns.values() for sign in of.unsure})
@@ -89,7 +89,7 @@ def _either(columns: Columns, cells: DraftCells) -> Iterator[str]:
 
 
 def _percent_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
-    """What is asked of columns with percent signs; without one a number would be rejected."""
+    """The question about columns with percent signs; unanswered, their numbers are rejected."""
     percents = {place: of for place, of in columns.items() if of.percent.cells}
     where = "" if len(percents) == len(columns) else "; in [fields.NAME], as others have none"
     for place, of in percents.items():
@@ -101,7 +101,7 @@ def _percent_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
 
 
 def _differing(columns: Columns, cells: DraftCells) -> Iterator[str]:
-    """What the numbers of columns are written with that do not agree."""
+    """How the numbers of columns are written, if columns do not agree."""
     alone = all(
         max(len(of.decimal), len(of.thousands)) <= 1 and not of.decimal & of.thousands
         for of in columns.values()
@@ -116,9 +116,9 @@ def _differing(columns: Columns, cells: DraftCells) -> Iterator[str]:
 def _example_lines(
     key: str, found: Mapping[str, Found], cells: DraftCells, usual: Collection[str] = ()
 ) -> Iterator[str]:
-    """The key with the examples that were found; those of few cells may be mistakes.
+    """The key with the examples found; an example in few cells may be a mistake.
 
-    Where all that is stated is `usual`, it goes without saying.
+    If only `usual` examples would be stated, the key is left out.
     """
     total = sum(count for count, _ in found.values())
     stated = [one for one, (count, _) in found.items() if count * _FEW >= total]
@@ -140,9 +140,9 @@ def _currency_lines(
     without: Mapping[int, Found],
     cells: DraftCells,
 ) -> Iterator[str]:
-    """The key with the currencies that were found, and with what may be one.
+    """The key with the currencies found, and with texts that may be currencies.
 
-    `without` are the numbers beside none, of columns where others have one.
+    `without` are numbers without a currency, in columns where others have one.
     """
     yield from _known_currencies(found, without, cells)
     for sign, such in maybe.items():
@@ -155,7 +155,7 @@ def _currency_lines(
 def _known_currencies(
     found: Mapping[str, Found], without: Mapping[int, Found], cells: DraftCells
 ) -> Iterator[str]:
-    """The key with its examples; of several currencies, which a row has would be lost."""
+    """The key with its examples; a question if there are several, as a row's own would be lost."""
     if len({_NO_SIGN.sub("", one) for one in found}) > 1:
         why = "only if a column says which it is"
     elif any(one.replace(".1", "1") in found for one in found if ".1" in one):
@@ -178,7 +178,7 @@ def _known_currencies(
 def time_lines(
     times: Times, worded: Mapping[int, WordedDays], joined: JoinedTime | None, cells: DraftCells
 ) -> Iterator[str]:
-    """How all times are written, and of which columns nobody can tell."""
+    """Lines about how all times are written, and about columns that do not tell."""
     zones = sorted({zone for of in times.values() for zone in of.zones})
     yield from _form_lines(times, cells, is_zoned=bool(zones))
     for place, of in times.items():
@@ -196,7 +196,7 @@ def time_lines(
 
 
 def _form_lines(times: Times, cells: DraftCells, *, is_zoned: bool) -> Iterator[str]:
-    """The form of all times, stated only where a column tells it itself."""
+    """The form of all times, stated only if a column tells it by itself."""
     written = {of.forms for of in times.values()}
     agreed = tuple(form for form in min(written, default=()) if all(form in one for one in written))
     if len(written) > 1 and not agreed:
@@ -221,7 +221,7 @@ def _form_lines(times: Times, cells: DraftCells, *, is_zoned: bool) -> Iterator[
 
 
 def year_lines(place: int, forms: Iterable[str], cells: DraftCells) -> Iterator[str]:
-    """What years would be of a column whose times may be of another century, or calendar."""
+    """Questions about a column whose times may be of another century or calendar."""
     of_forms = [*forms]
     short = [form for form in of_forms if "%y" in form]
     if found := latest(short, cells.values(place)):
@@ -242,7 +242,7 @@ def year_lines(place: int, forms: Iterable[str], cells: DraftCells) -> Iterator[
 def _month_lines(
     times: Collection[int], worded: Mapping[int, WordedDays], cells: DraftCells
 ) -> Iterator[str]:
-    """What is asked of months in another language; their order is that of no file."""
+    """Questions about months of another language, whose order a file does not tell."""
     for place, of in worded.items():
         if place not in times:
             such = f"{cells.name(place)}, such as {cells.display(cells.shape.column(place)[0], 40)}"
@@ -255,7 +255,7 @@ def _month_lines(
 
 
 def joined_lines(joined: JoinedTime, field: str, cells: DraftCells) -> Iterator[str]:
-    """The section of a field that may be made of several columns."""
+    """The section of a field that may be made from several columns."""
     names = cells.names(joined.places)
     yield f"# If the columns {names} are one time, it is instead:"
     yield f"# ? [fields.{field}]"
@@ -276,6 +276,6 @@ def _forms(of: TimesFound) -> str:
 
 
 def _stated(forms: Sequence[str]) -> str:
-    """A form as a profile states it, or several of which each cell has one."""
+    """A form as a profile states it, or several, of which each cell has one."""
     listed = ", ".join(map(quoted, forms))
     return listed if len(forms) == 1 else f"[{listed}]"

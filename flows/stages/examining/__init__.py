@@ -1,1 +1,1 @@
-"""Files examined without any database."""
+"""Files examined without a database."""

@@ -1,7 +1,7 @@
-"""The clean rows of a delivery that is only examined, as far as keys and references go.
+"""The clean rows of a delivery that is only examined, as far as keys and references need them.
 
-A few dozen bytes of each are put aside. What rows mean to each other is settled for as many of them
-at once as a setting says: those with one key are together, and those with one value of a reference.
+A few dozen bytes of each row are put aside. Rows with the same key, or the same value of a
+reference, are compared together, as many rows at once as a setting allows.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from schemas.field import Reference, Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA, by_dependency
 
 _IN_MEMORY = 8 * MIB
-"""Of the rows that are put aside; from there on they go to a file."""
+"""Bytes of rows put aside in memory; beyond that they go to a file."""
 
 
 class Dangling(NamedTuple):
@@ -41,18 +41,18 @@ class Dangling(NamedTuple):
     rows: pl.DataFrame
     """PLACE, VALUE and CODE."""
     values: pl.DataFrame
-    """extract_id and VALUE: those that none of these before had."""
+    """extract_id and VALUE, only values that no earlier Dangling had."""
 
 
 @dataclass(slots=True)
 class _Kept:
-    """The rows of one record kind: place, key, content, version, and what references need."""
+    """The rows of one record kind: place, key, content, version, and the columns of references."""
 
     keys: list[str]
     rows: FrameFile = field(default_factory=lambda: FrameFile(_IN_MEMORY))
     highest: int | None = None
     rising: bool = True
-    """Whether each key is above all before it: then none is there twice."""
+    """Whether each key is higher than all before it, so that none occurs twice."""
 
     def add(self, rows: pl.DataFrame) -> None:
         self.rows.add(rows)
@@ -65,9 +65,9 @@ class _Kept:
 
 @dataclass(slots=True)
 class DeliveryRows:
-    """Clean rows, of which about `bytes_at_once` are settled at once.
+    """Clean rows, of which about `bytes_at_once` are compared at once.
 
-    All are added, then come `conflicts`, then what is `dangling`, each to its end.
+    Call `add` for all rows, then `conflicts`, then `dangling`, each to its end.
     """
 
     last_wins: bool
@@ -76,21 +76,21 @@ class DeliveryRows:
     bytes_at_once: int
     _kept: dict[str, _Kept] = field(default_factory=dict)
     _counting: dict[str, FrameFile] = field(default_factory=dict)
-    """Those that references lead from and to: of a key the one that counts, if none conflict."""
+    """Rows that references lead from and to: for each key the row that counts, if any."""
     _refused: list[int] = field(default_factory=list)
     superseded: Counter[int] = field(default_factory=Counter)
-    """By extract: rows in no conflict that do not count, as another one with their key does.
+    """By extract: rows in no conflict that do not count, because another with their key does.
 
-    It is known once all `conflicts` are.
+    Known once all `conflicts` are read.
     """
 
     @property
     def _in_memory(self) -> int:
-        """How much of what is parted is in memory."""
+        """How many bytes of partitioned rows are in memory."""
         return min(_IN_MEMORY, self.bytes_at_once)
 
     def add(self, table: Table, clean: pl.DataFrame) -> None:
-        """Take in staged rows without an error; their doubles are texts, or in millionths."""
+        """Add staged rows without errors; their doubles are texts, or in millionths."""
         wanted, keys = reference_columns(table), key_of(table)
         if clean.is_empty() or table is INSERT_BATCH_DATA:
             return
@@ -101,10 +101,10 @@ class DeliveryRows:
         self._kept.setdefault(table.name, _Kept([*keys])).add(rows)
 
     def conflicts(self, refused: Sequence[int]) -> Iterator[pl.DataFrame]:
-        """The places of all rows whose key another row of the delivery has, where they conflict.
+        """The places of all rows that conflict with another row of the delivery over their key.
 
-        CONFLICT says whether their contents differ. They have to be settled by whoever delivered
-        them. Rows of files `refused` do not count.
+        CONFLICT says whether their contents differ. The sender has to settle them. Rows of files in
+        `refused` do not count.
         """
         self._refused = list(refused)
         for name, kept in self._kept.items():
@@ -133,14 +133,14 @@ class DeliveryRows:
     def _counted(
         self, rows: pl.DataFrame, several: pl.DataFrame, keys: Sequence[str], conflicts: pl.Expr
     ) -> pl.DataFrame:
-        """Rows without those that do not count, as the import has it."""
+        """Rows without those that do not count, as in the import."""
         if several.is_empty():
             return rows
         counts = pl.col(FIRST).is_null() | (self._wins() & ~conflicts)
         return rows.join(several, on=keys, how="left").filter(counts)
 
     def _wins(self) -> pl.Expr:
-        """Whether a row counts of those with one key, where they do not conflict."""
+        """Whether a row is the one that counts of its key, if there is no conflict."""
         return pl.col(PLACE) == pl.col(LAST if self.last_wins else FIRST)
 
     def _conflicts(self, table: Table) -> pl.Expr:
@@ -152,8 +152,8 @@ class DeliveryRows:
     def dangling(self, *, rejected: bool) -> Iterator[Dangling]:
         """The rows with a reference that the delivery does not answer, one reference at a time.
 
-        Rows in conflict neither refer nor are referred to. Nor do those of files that are refused,
-        nor, where they would be `rejected`, those found.
+        Rows in conflict, and rows of refused files, neither refer nor are referred to. The same
+        goes for dangling rows themselves if they would be `rejected`.
         """
         for table in by_dependency():
             for reference in table.references:
@@ -186,7 +186,7 @@ class DeliveryRows:
             self._counting[table.name] = left
 
     def _answers(self, others: FrameFile, part: int, reference: Reference) -> pl.DataFrame | None:
-        """What the rows of a part answer, with as much memory as there are different answers."""
+        """The references that rows of a part answer; only different answers take memory."""
         found: pl.DataFrame | None = None
         for frame in self._taken(others, part):
             answered = answers(frame, reference)
@@ -194,10 +194,10 @@ class DeliveryRows:
         return found
 
     def _taken(self, file: FrameFile, part: int) -> Iterator[pl.DataFrame]:
-        """The rows of a part, without those of files that are refused."""
+        """The rows of a part, without those of refused files."""
         for rows in file.frames(part, self.bytes_at_once):
             yield rows.filter(~extract_of().is_in(self._refused)) if self._refused else rows
 
     def _parts(self, *files: FrameFile) -> int:
-        """In how many parts these are settled."""
+        """The number of parts in which these files are compared."""
         return max(1, *(-(-file.bytes // self.bytes_at_once) for file in files))

@@ -47,10 +47,10 @@ from schemas.field import Reference, Table
 from schemas.tables import EXTRACTS
 
 WORTH_LOADED, WORTH_MADE = 8, 1024
-"""Times `Limits.strict_bytes`: less is validated before compiled loops would be loaded; or made,
-where none were made yet, as in each run of a producer's own CI."""
+"""Multiples of `Limits.strict_bytes`. Less than that is validated before compiled loops would be
+loaded, or made where there are none yet, as in each CI run of a producer."""
 AT_ONCE = 2048
-"""Rejects of a chunk that are shown at a time, each as all of its reasons."""
+"""Rejects of a chunk that are shown at a time, each with all its reasons."""
 
 
 def examine(
@@ -65,10 +65,10 @@ def examine(
 ) -> list[FileVerdict]:
     """The verdict on every file of a delivery; nothing is kept and no database is asked.
 
-    Repeated and conflicting keys are found over the whole delivery. References that it does not
-    answer itself may lead to what a database knows, so they are counted as unsettled; of a feed
-    whose deliveries are complete in themselves they are errors. `look` is given every file while
-    its content is there. All rejects are counted; of each file the first `most` are kept, or all.
+    Repeated and conflicting keys are found across the whole delivery. References that the delivery
+    does not answer may lead to records in a database, so they count as unsettled; they are errors
+    in a feed whose deliveries are complete. `look` is called with every file while its content is
+    there. All rejects are counted; the first `most` of each file are kept, or all if None.
     """
     delivery = find_extracts(paths, settings.limits)
     with scratch_folder() as folder:
@@ -97,13 +97,13 @@ def examine(
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a row is wrong in the delivery as a whole."""
+    """A way in which a row is wrong within the delivery as a whole."""
 
     code: str
     reference: Reference | None = None
 
     def error_data(self, record: str, rows: pl.DataFrame) -> pl.Series:
-        """ErrorData of staged rows that are, as the import tells it."""
+        """ErrorData of staged rows that are wrong in this way, as an import words it."""
         if self.reference is None:
             return conflict_errors(EXTRACTS[record], self.code, rows)
         assert self.reference in EXTRACTS[record].references
@@ -120,14 +120,14 @@ class _Examination:
     verdicts: list[FileVerdict] = field(default_factory=list)
     waiting: WaitingFiles = field(default_factory=WaitingFiles)
     bytes_read: int = 0
-    """Of the files up to the one that is read."""
+    """Bytes of the files up to the one being read."""
     numbers: dict[int, int] = field(default_factory=dict)
-    """By file: a number that none of its records has, and none above."""
+    """By file: a number above those of all its records."""
     wrong: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
-    """By file and record number, from 0 on: which of `ways` a row is wrong in, counted from 1."""
+    """By file and record number, from 0 on: the number in `ways`, from 1 on, of a row's fault."""
     ways: list[Way] = field(default_factory=list)
     names: dict[int, Names] = field(default_factory=dict)
-    """By file: what the currencies of its records are called."""
+    """By file: the codes of its records' currencies."""
 
     def take(self, opened: Opened) -> None:
         """Validate one file, rows and manifest."""
@@ -152,7 +152,7 @@ class _Examination:
             self.read_waiting()
 
     def _small(self, number: int) -> SmallFile | None:
-        """The file, where it is small and plain and nothing is stated of its rows."""
+        """The file as a small one, if it is small and plain and no manifest describes its rows."""
         opened = self.opened[number]
         assert opened.stored is not None
         if opened.entry is not None or opened.stored.bytes > SMALL_BYTES:
@@ -171,7 +171,7 @@ class _Examination:
             try:
                 clean, rows, left = validate_together(files, self.profile)
             except SchemaBroken:
-                clean, rows, left = [], pl.DataFrame(), files  # By itself, its file is named.
+                clean, rows, left = [], pl.DataFrame(), files  # By itself, an error names its file.
             for one in clean:
                 self.verdicts[one.number].rows_in = one.chunk.height
                 self.numbers[one.number] = one.chunk.end.record
@@ -181,7 +181,7 @@ class _Examination:
                 self._read(one.number)
 
     def _read(self, number: int) -> None:
-        """Validate the rows of one file, and hold them against what is stated of them."""
+        """Validate the rows of one file, and compare them with its manifest."""
         opened, verdict = self.opened[number], self.verdicts[number]
         assert opened.stored is not None
         table = self._header(number).table
@@ -227,8 +227,8 @@ class _Examination:
                 verdict.message = f"{opened.name}: {reason}. An import of it is held."
 
     def settle(self) -> None:
-        """Add the rows whose keys conflict, or with a reference that leads nowhere."""
-        # Files that are not taken, some of which are known to be once they were read.
+        """Reject rows whose keys conflict, or whose reference leads nowhere."""
+        # Files that are not taken; for some that is known only after reading them.
         refused = [number for number, one in enumerate(self.verdicts) if one.refused]
         for rows in self.rows.conflicts(refused):
             for (differ,), of in rows.group_by(CONFLICT):
@@ -260,7 +260,7 @@ class _Examination:
         return header
 
     def _note(self, rows: pl.DataFrame, way: Way) -> None:
-        """Note the way in which rows are wrong, which are in no other yet."""
+        """Note how rows are wrong, unless they are already noted as wrong in another way."""
         if way not in self.ways:
             self.ways.append(way)
         mark = self.ways.index(way) + 1
@@ -271,7 +271,7 @@ class _Examination:
             wrong[numbers[wrong[numbers] == 0]] = mark
 
     def _reject(self, number: int, wrong: NDArray[np.uint8]) -> None:
-        """Add rows of a file that are wrong in the delivery as a whole; they are read again."""
+        """Add rows of a file that are wrong in the delivery as a whole, by reading them again."""
         rejects = self.verdicts[number].rejects
         rejects.count(int(np.count_nonzero(wrong)))
         for chunk in self._chunks(number):
@@ -321,7 +321,7 @@ class _Examination:
 
     @contextmanager
     def _named(self, number: int) -> Iterator[None]:
-        """Raise CleanRowsBroken, which names the file, for clean rows that break their schema."""
+        """Raise CleanRowsBroken, which names the file, if clean rows break their schema."""
         try:
             yield
         except SchemaBroken as broken:
@@ -332,7 +332,7 @@ class _Examination:
 
 
 def _keep_rejects(rejects: Rejects, validated: Validated) -> None:
-    """Count the rejects of a chunk, and keep those that are wanted in the order of the file."""
+    """Count the rejects of a chunk, and keep those that are wanted, in the file's order."""
     bad = {
         name: staged.only(~staged.clean) for name, staged in validated.rows.items() if staged.errors
     }

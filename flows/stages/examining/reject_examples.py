@@ -1,4 +1,4 @@
-"""The rejects of a file as a person reads them: the first, and what else is wrong behind those."""
+"""The rejects of a file for people: the first ones, and reasons that only later ones have."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from schemas.counting import grouped, quantity
 
 
 class _Fault(NamedTuple):
-    """What is said once of a line, however many of its records it is true of."""
+    """A fault of a line, reported once for all its records."""
 
     line: int
     field: str
@@ -19,18 +19,18 @@ class _Fault(NamedTuple):
 
 @dataclass(slots=True)
 class RejectExamples:
-    """What is listed of rejects: all faults of the first `most` that have others than those before.
+    """The rejects to list: with all their faults until `most` of them had a new fault.
 
-    Of rejects behind, only the reasons that none of these has.
+    Of later rejects only the reasons are kept that none of these has.
     """
 
     most: int
     rows: int = 0
-    """Rejects whose faults are listed."""
+    """The number of rejects whose faults are listed."""
     faults: dict[_Fault, list[int]] = field(default_factory=dict)
-    """With the numbers of their records: the first, and how many there are."""
+    """For each fault its first record number, and how many records have it."""
     behind: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    """By field and code, of the others: the line of the first, and how many there are."""
+    """By field and code, for later rejects: the first one's line, and how many there are."""
     _differing: int = 0
 
     @classmethod
@@ -41,7 +41,7 @@ class RejectExamples:
         return found
 
     def add(self, reject: Reject) -> None:
-        """Add one more, behind those before."""
+        """Add the next reject."""
         faults = [
             _Fault(reject.line, one["FieldName"], one["ErrorCode"], one["Message"])
             for one in reject.errors
@@ -57,14 +57,14 @@ class RejectExamples:
             self.faults.setdefault(one, [reject.record_number, 0])[1] += 1
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Where each fault is, with its code, and what it is."""
+        """The place of each fault with its code, and its message."""
         for one, (first, count) in self.faults.items():
             several = f"{quantity(count, 'record', grouped)} from {first} on"
             records = several if count > 1 else f"record {first}"
             yield f"line {one.line}, {records}: {one.code}", one.message
 
     def also(self) -> Iterator[str]:
-        """The reasons of the others that no fault listed has."""
+        """The reasons of later rejects that no listed fault has."""
         for (name, code), (line, count) in self._unseen().items():
             of = f" of {name}" if name else ""
             yield f"{code}{of} in {quantity(count, 'row', grouped)}, the first on line {line}"

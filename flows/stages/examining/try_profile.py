@@ -40,17 +40,17 @@ class FieldSource:
 
 @dataclass(frozen=True, slots=True)
 class TriedRow:
-    """One row as it was delivered, and the record it becomes."""
+    """A row as delivered, and the record that it becomes."""
 
     record_number: int
     line: int
     text: str
     values: dict[str, tuple[str | None, str | None]]
-    """Per field the cell and the value, as `recon row` has them; of a row that is broken or left
-    out there are none."""
+    """Per field the cell and the value, as in `recon row`; empty for a row that is broken or left
+    out."""
     errors: list[dict[str, Any]]
     left_out: str | None = None
-    """Which cell leaves it out, if one does."""
+    """The cell that leaves the row out, if one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,15 @@ class Tried:
     header: Header | None = None
     fields: tuple[FieldSource, ...] = ()
     unused: tuple[str, ...] = ()
-    """Columns that become nothing."""
+    """Columns that no field uses."""
     rows: tuple[TriedRow, ...] = ()
     held_because: str | None = None
-    """Why an import of the file is held, if it is."""
+    """Why an import of the file would be held, or None."""
     written: str = ""
     """How the file is written: its encoding, or that it is a sheet."""
 
     def rejected(self) -> list[tuple[str, str, int, int]]:
-        """Rows per field and reason, most first, with the line of the first of them."""
+        """Rows by field and reason, most frequent first, with the line of the first of them."""
         found: dict[tuple[str, str], list[int]] = defaultdict(list)
         for reject in self.verdict.rejects:
             for error in reject.errors:
@@ -103,9 +103,9 @@ class Tried:
 def try_profile(
     settings: Settings, path: str, profile: Profile, *, record: str | None, rows: int
 ) -> Tried:
-    """What a profile makes of a file; nothing is kept and no database is asked.
+    """Apply a profile to a file; nothing is kept and no database is asked.
 
-    Raises DeliveryError where the path is not one file.
+    Raises DeliveryError if the path is not one file.
     """
     find_extract(path, settings.limits)
     looked: list[Tried] = []
@@ -114,7 +114,7 @@ def try_profile(
         looked.append(_tried(opened, profile, settings, rows))
 
     verdicts = examine(settings, [path], profile, record=record, look=look)
-    tried = looked[0]  # Others are named by a manifest in the same archive, and not there.
+    tried = looked[0]  # Any others are named by a manifest in the same archive, but missing.
     verdict = next(one for one in verdicts if one.name == tried.verdict.name)
     return replace(
         tried,
@@ -125,7 +125,7 @@ def try_profile(
 
 
 def _with_reasons(rows: Sequence[TriedRow], verdict: FileVerdict) -> Iterator[TriedRow]:
-    """The rows with the reasons that only the other rows of the delivery give as well."""
+    """The rows, with reasons that only follow from other rows of the delivery."""
     last = max((row.record_number for row in rows), default=-1)
     displayed = takewhile(lambda reject: reject.record_number <= last, verdict.rejects)
     found = {reject.record_number: reject.errors for reject in displayed}
@@ -133,7 +133,7 @@ def _with_reasons(rows: Sequence[TriedRow], verdict: FileVerdict) -> Iterator[Tr
 
 
 def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> Tried:
-    """What is seen of a file but for the verdict on it."""
+    """What can be seen of a file, without its verdict."""
     nothing_yet, header = FileVerdict(opened.name), opened.header
     if header is None:
         return Tried(nothing_yet)
@@ -167,7 +167,7 @@ def _rows(
     chunk = next(read_chunks(content, header, first_place(header), size), None)
     if chunk is None or not chunk.height:
         return
-    # Not what is inside of insert-batch data: the columns of the file are those of the rows around.
+    # Do not look inside insert-batch data: the file's columns are those of the rows around.
     outer = replace(profile, compare_only=True)
     names = currency_names(settings, header, profile)
     validated = validate_chunk(chunk, header, outer, 0, 1, names=names)
@@ -206,7 +206,7 @@ def _rows(
 
 
 def _left_out(header: Header, cells: Sequence[str], profile: Profile) -> str:
-    """Which cell of a row leaves it out."""
+    """The cell that leaves a row out."""
     columns = {str(place): [cell] for place, cell in enumerate(cells)}
     rules = Exclusions(profile.leave_out, profile.keep_only)
     found = rules.of(pl.DataFrame(columns), header.names)

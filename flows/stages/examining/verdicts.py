@@ -1,4 +1,4 @@
-"""What became of examined files; their rejects are on disk, as many as there may be."""
+"""The verdicts on examined files; their rejects are on disk, however many there are."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -15,11 +15,11 @@ from flows.steps.validate.references import Unsettled
 
 ROW = ("record_number", "first_line", "last_line", "data", "error_data")
 IN_MEMORY = 1 << 20
-"""Bytes of rejects from which on they go to a file."""
+"""Bytes of rejects beyond which they go to a file."""
 
 
 class Reject(NamedTuple):
-    """One row that would carry HasError."""
+    """A row that would have HasError."""
 
     record_number: int
     line: int
@@ -29,9 +29,9 @@ class Reject(NamedTuple):
 
 
 class Rejects:
-    """The rows of a file that would carry HasError, in the order of their record numbers.
+    """The rows of a file that would have HasError, in the order of their record numbers.
 
-    All are counted; of a file the first `most` can be asked for, or all of them.
+    All are counted; the first `most` of a file are available, or all if it is None.
     """
 
     def __init__(self, most: int | None = None, *, in_memory: int = IN_MEMORY) -> None:
@@ -49,24 +49,24 @@ class Rejects:
                 yield Reject(number, line, last_line, data, json.loads(error_data))
 
     def wanted(self, rows: int, *, settled: bool) -> int:
-        """How many of so many more rows are to be given."""
+        """How many of the next `rows` rejects are to be added."""
         return rows if self.most is None else min(rows, self.most - self._kept[settled])
 
     def count(self, rows: int) -> None:
-        """Count rejects, whether they are given or not."""
+        """Count rejects, whether or not they are added."""
         self._count += rows
 
     def add(self, rows: pl.DataFrame, *, settled: bool) -> None:
-        """Keep rejects by their `ROW`, or those that are `settled` when all files were read.
+        """Keep rejects as `ROW` frames; `settled`: rejects found after all files were read.
 
-        Either come in the order of their record numbers.
+        Each of the two comes in the order of its record numbers.
         """
         if rows.height:
             self._kept[settled] += rows.height
             self._batches[settled].add(rows)
 
     def frames(self) -> Iterator[pl.DataFrame]:
-        """All that are kept, or the first `most`, a part at a time."""
+        """All rejects that are kept, or the first `most`, a part at a time."""
         left = self._count if self.most is None else self.most
         for rows in _merged(*(batches.frames() for batches in self._batches)):
             if left > 0 and rows.height:
@@ -75,7 +75,7 @@ class Rejects:
 
 
 def _merged(one: Iterator[pl.DataFrame], other: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The rows of both by their record numbers; each has them in order."""
+    """Merge the rows of both by record number; each side is in order."""
     number = pl.col("record_number")
     left, right = next(one, None), next(other, None)
     while left is not None and right is not None:
@@ -100,36 +100,36 @@ class FileVerdict:
     excluded: int = 0
     """Rows that the feed profile leaves out."""
     superseded: int = 0
-    """Rows without an error for which another one of the delivery with the same key counts."""
+    """Rows without an error that do not count, because another with the same key does."""
     merged: int = 0
-    """Rows of insert-batch data that say of themselves that they were merged before."""
+    """Rows of insert-batch data that say they were merged before."""
     valueless: SkippedLines = NO_LINES
-    """Lines that become no row, because none of their cells that is one holds a value."""
+    """Lines that become no row, because no cell that counts has a value."""
     comments: SkippedLines = NO_LINES
-    """Lines that are no row, as the feed says of them."""
+    """Lines that are no row according to the profile."""
     refused: str | None = None
     message: str | None = None
     headed: bool = False
-    """Whether its rows have what lines above them say."""
+    """Whether its rows take values from lines above them."""
     left_blank: int = 0
     """Rows that `keep_only` leaves out by an empty cell."""
     unproven: str | None = None
-    """Why it may be the file that is stated, and an import of it is held."""
+    """Why it cannot be proven to be the stated file, so that an import would be held."""
     remarks: tuple[str, ...] = ()
-    """What an import says of the file as well: merged cells, columns without a name."""
+    """Remarks that an import makes too: merged cells, columns without a name."""
     rejects: Rejects = field(default_factory=Rejects)
     unsettled: list[Unsettled] = field(default_factory=list)
     """References that only a database could answer."""
 
     def refuse(self, refusal: ExtractRefused) -> None:
-        """The file as a whole cannot be taken; what was read of it does not count."""
+        """Refuse the file as a whole; nothing that was read of it counts."""
         self.refused, self.message = refusal.code, str(refusal)
         self.rows_in = self.excluded = self.superseded = self.merged = 0
         self.valueless, self.comments = NO_LINES, NO_LINES
         self.rejects, self.unsettled = Rejects(self.rejects.most), []
 
     def as_json(self) -> dict[str, Any]:
-        """The shape `recon check --json` prints, but for the rejects, which are its last part."""
+        """The shape that `recon check --json` prints, without the rejects, which come last."""
         return {
             "name": self.name,
             "record": self.record,

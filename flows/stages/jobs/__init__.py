@@ -1,1 +1,1 @@
-"""What is done for a job: work that somebody asked for at the desk."""
+"""The work of jobs, which people order at the desk."""

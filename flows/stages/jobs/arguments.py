@@ -1,6 +1,6 @@
-"""What a job is to do, as its row keeps it: checked where it is ordered, and where it is done.
+"""The arguments of a job as its row keeps them, checked when it is ordered and when it is done.
 
-Nothing in it is a path: files are named by the token of an upload, a profile by its name.
+They contain no paths: files are named by the token of an upload, a profile by its name.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,8 @@ PROFILE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 def _one_of(known: frozenset[str]) -> AfterValidator:
     def check(text: str) -> str:
-        # Where a file of a kind has a fault none is known, and whoever does it says what it is.
+        # If a file of own kinds has a fault, no kind of its is known; doing the job reports the
+        # fault.
         if text not in known and not OWN.fault:
             raise ValueError(f"has to be one of {', '.join(sorted(known))}")
         return text
@@ -36,9 +37,9 @@ def _one_of(known: frozenset[str]) -> AfterValidator:
 
 
 Number = Annotated[int, Field(ge=1, lt=2**31)]
-"""Of a batch, an extract, a run."""
+"""The number of a batch, an extract or a run."""
 Rows = Annotated[int, Field(ge=1, lt=2**63)]
-"""How many of them, or the number of one in its file."""
+"""A number of rows, or the number of a row in its file."""
 Tenant = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 Token = Annotated[str, StringConstraints(pattern=UPLOAD_NAMED)]
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
@@ -56,11 +57,11 @@ WRONG: Mapping[str, str] = {
     "string_too_short": "is empty",
     "value_error": "{error}",
 }
-"""What is wrong with an argument, by the name that its check has for it."""
+"""What is wrong with an argument, by pydantic's name of the error."""
 
 
 class Arguments(BaseModel):
-    """What one kind of job takes."""
+    """The arguments of one kind of job."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -76,7 +77,7 @@ class ImportArguments(Arguments):
 
 
 class CorrectArguments(Arguments):
-    """Take the rows with errors of a batch in again; without an upload as they were delivered."""
+    """Take a batch's rows with errors in again; without an upload as they were delivered."""
 
     batch: Number
     upload: Token | None = None
@@ -84,7 +85,7 @@ class CorrectArguments(Arguments):
 
 
 class RerunArguments(Arguments):
-    """Go on with a batch; from the start its kept files are read anew, while nothing is applied."""
+    """Go on with a batch; `from_start` reads its kept files anew, if nothing is applied yet."""
 
     batch: Number
     from_start: bool = False
@@ -96,15 +97,15 @@ class HeldArguments(Arguments):
     batch: Number
     reason: Reason
     held: Annotated[int, Field(ge=0, lt=2**63)]
-    """The event that says it is held, as it was seen; behind a later one nothing is decided."""
+    """The event that says the batch is held, as it was seen; a later one prevents the decision."""
 
 
 class ReleaseArguments(HeldArguments):
-    """Let it go on with its clean rows."""
+    """Let the batch go on with its clean rows."""
 
 
 class DiscardArguments(HeldArguments):
-    """End it without applying anything."""
+    """End the batch without applying anything."""
 
 
 class UndoArguments(Arguments):
@@ -116,28 +117,28 @@ class UndoArguments(Arguments):
 
 
 class ResolveArguments(Arguments):
-    """Settle rows at the service: those that are named, or all that fit."""
+    """Settle rows at the service: the named ones, or all that match."""
 
     batch: Number
     decision: SendDecision
     reason: Reason
     rows: tuple[str, ...] = ()
     places: Annotated[tuple[tuple[Number, Rows], ...], Field(max_length=MOST_PLACES)] = ()
-    """Extract and record number of each, as a page has them."""
+    """Extract and record number of each row, as pages have them."""
     operation: Operation | None = None
     states: tuple[SendState, ...] = ()
     expected: Rows | None = None
-    """How many rows were looked at; where it would be others, none is settled."""
+    """How many rows were looked at; if the number differs, none is settled."""
 
 
 class PushArguments(Arguments):
-    """Send what is unsent, of one batch or of all."""
+    """Send unsent rows, of one batch or of all."""
 
     batch: Number | None = None
 
 
 class ReconcileArguments(Arguments):
-    """Compare as of today: the scope of a run, by its rules, or all there is."""
+    """Compare as of today: the scope and rules of a run, or everything by the default rules."""
 
     run: Number | None = None
 
@@ -156,7 +157,7 @@ ARGUMENTS: Mapping[JobKind, type[Arguments]] = {
 
 
 def check_arguments(kind: JobKind, given: Mapping[str, Any]) -> Arguments:
-    """The arguments of a job as it takes them; raises JobRefused, which names the wrong one."""
+    """Check a job's arguments; raises JobRefused, which names the wrong one."""
     try:
         arguments = ARGUMENTS[kind].model_validate(given)
     except Invalid as error:
@@ -179,18 +180,18 @@ def check_arguments(kind: JobKind, given: Mapping[str, Any]) -> Arguments:
 
 
 def profiles_folder(settings: Settings) -> Path:
-    """Where the feed profiles are that jobs can name."""
+    """The folder of the feed profiles that jobs can name."""
     return settings.home / "profiles"
 
 
 def profile_names(settings: Settings) -> list[str]:
-    """The feed profiles that there are, by name."""
+    """The names of the existing feed profiles."""
     found = profiles_folder(settings).glob("*.toml")
     return sorted(path.stem for path in found if path.is_file())
 
 
 def profile_path(settings: Settings, name: str | None) -> Path | None:
-    """The file of a feed profile; raises JobRefused for a name that none has."""
+    """The file of a feed profile; raises JobRefused if there is none of this name."""
     if name is None:
         return None
     if name not in profile_names(settings):
@@ -202,6 +203,6 @@ def profile_path(settings: Settings, name: str | None) -> Path | None:
 
 
 def profile_of(settings: Settings, name: str | None) -> Profile:
-    """The feed profile of this name; none is the form of the service document."""
+    """The feed profile of this name; None gives the form of the service document."""
     path = profile_path(settings, name)
     return load_profile(path) if path else DEFAULT

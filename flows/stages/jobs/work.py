@@ -1,7 +1,7 @@
-"""Do a job: the stages of its command, in the name of who ordered it last, and what came of it.
+"""Do a job by the stages of its command, in the name of the last person who ordered it.
 
-A process that was killed leaves a job that can be started again. What commands do twice without
-harm is done again; what they would refuse, or do once more, is looked for in the trail first.
+A job whose process was killed can be started again. Work that commands can do twice without harm is
+repeated; work that would be refused, or done once more, is first looked for in the trail.
 """
 
 from collections.abc import Callable
@@ -75,13 +75,13 @@ BEFORE = "It was done before the job stopped, and is not done twice."
 @dataclass(frozen=True, slots=True)
 class Done:
     exit_code: int
-    """As of the command that does the same."""
+    """The exit code of the command that does the same."""
     message: str
     batches: tuple[int, ...] = ()
-    """Those that it is about, whether or not anything was done in them."""
+    """The batches it is about, whether or not anything was done in them."""
     reconciliation: int | None = None
     verdict: str | None = None
-    """Of the reconciliation."""
+    """The verdict of the reconciliation."""
     held: bool = False
     """Whether a batch waits for somebody to decide."""
 
@@ -92,11 +92,11 @@ Work = Callable[[Workspace, Job], Done]
 def do_job(
     workspace: Workspace, number: int, work: Work | None = None, flow_run: str | None = None
 ) -> Done:
-    """Do one job, alone, and write down what came of it; raises JobUnknown and JobHeldElsewhere.
+    """Do one job, alone, and note the outcome; raises JobUnknown and JobHeldElsewhere.
 
-    Raises StatementRefused where the account of the database may not do it: the job waits for one
-    that may. What its work refuses is what came of it. Anything else is a fault of the program, and
-    raised.
+    Raises StatementRefused if the database account may not do it; the job then waits for one that
+    may. A refusal by the work itself is an outcome. Any other error is a fault of the program and
+    is raised.
     """
     with workspace.database.connect() as connection:
         refuse_without_right(connection, command_of(find_job(connection, number).kind))
@@ -122,7 +122,7 @@ def _do_held(workspace: Workspace, held: psycopg.Connection, job: Job, work: Wor
 
 
 def _end(workspace: Workspace, held: psycopg.Connection, number: int, done: Done) -> None:
-    """Write it down by the session that holds the job or, where that was lost, by another."""
+    """Note the outcome in the session that holds the job, or in another one if that was lost."""
     values = (number, done.exit_code, done.message, done.batches, done.reconciliation)
 
     def end() -> None:
@@ -141,7 +141,7 @@ def _end(workspace: Workspace, held: psycopg.Connection, number: int, done: Done
 
 
 def do_as_asked(workspace: Workspace, job: Job) -> Done:
-    """The work of a job by the stages themselves."""
+    """Do the work of a job by the stages themselves."""
     match check_arguments(job.kind, job.arguments):
         case ImportArguments() as asked:
             return _import(workspace, asked)
@@ -180,9 +180,9 @@ def _correct(workspace: Workspace, asked: CorrectArguments) -> Done:
         terms = replace(DEFAULT, change_records=asked.change_records)
         return done_of(import_delivery(workspace, paths, terms, corrects=asked.batch))
     with scratch_folder(workspace.settings.scratch) as folder:
-        # The rows are taken in from here, and they need what they were delivered with.
+        # The rows are taken in from this folder, and need the secrets they were delivered with.
         if not write_rejects(workspace, asked.batch, folder, with_secrets=True):
-            # They may wait in a batch that this job opened before its process was gone.
+            # A batch that this job opened before its process was gone may have them.
             waiting = waiting_correction(workspace, asked.batch)
             if waiting is not None:
                 return done_of(run_batch(workspace, waiting))
@@ -201,13 +201,13 @@ def _rerun(workspace: Workspace, asked: RerunArguments, job: Job) -> Done:
 
 
 def has_rewound(workspace: Workspace, job: Job) -> bool:
-    """Whether a job has forgotten the rows of its batch before its process was gone."""
+    """Whether the job had its batch's rows forgotten before its process was gone."""
     with workspace.database.connect() as connection:
         return done_for(connection, job, REWOUND) is not None
 
 
 def release_as_asked(workspace: Workspace, asked: ReleaseArguments, job: Job) -> None:
-    """Decide that a batch goes on; a job that did it before its process was gone has done it."""
+    """Release a held batch, unless the job did so before its process was gone."""
     _decide(workspace, asked, job, "released", release_held)
 
 
@@ -302,7 +302,7 @@ def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Don
 
 
 def _mail_text(number: int, not_mailed: bool) -> str:
-    """Without names and addresses, which not everybody who orders a job may see."""
+    """The line about unsent mail, without names and addresses, which not every user may see."""
     if not not_mailed:
         return ""
     return f"\nSubscribers wait for it: `recon report mail {number}` sends it, or says why not."
@@ -311,7 +311,7 @@ def _mail_text(number: int, not_mailed: bool) -> str:
 def _terms(
     workspace: Workspace, connection: psycopg.Connection, asked: ReconcileArguments
 ) -> tuple[Scope, Rules]:
-    """What is compared, and by which rules; raises JobRefused where a run cannot be repeated."""
+    """What to compare, and by which rules; raises JobRefused if the run cannot be repeated."""
     if asked.run is None:
         return Scope(), Rules()
     run = find_run(connection, asked.run)

@@ -1,1 +1,1 @@
-"""What was delivered becomes a batch: opened, known, kept, with its terms."""
+"""A delivery becomes a batch: opened, recognised if known, kept, with its terms."""

@@ -29,11 +29,11 @@ log = logging.getLogger("recon.push")
 
 
 def ask_for_service(workspace: Workspace, lease: Lease, *, named: bool = True) -> None:
-    """Name the service a batch goes to, and go on with it where something of it is unsent.
+    """Name the service of a batch, and continue with it if some of its rows are unsent.
 
-    So does one that somebody `named` where it goes to another service now, and ended at the former
-    one by what others had told. Raises SettingsError where no service is set, BatchStateError for
-    a batch that is not applied.
+    A batch that has ended and that somebody `named` also continues if it goes to another service
+    now and has rows that are not settled. Raises SettingsError if no service is set, and
+    BatchStateError for a batch that is not applied.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state not in IN_DATABASE:
@@ -59,14 +59,14 @@ def ask_for_service(workspace: Workspace, lease: Lease, *, named: bool = True) -
 
 
 def _name_service(connection: psycopg.Connection, batch: Batch, service: str) -> None:
-    """Write down where a batch goes, and instead of where."""
+    """Note the service that a batch goes to, and the one that it replaces."""
     instead = {} if batch.service is None else {INSTEAD_OF: batch.service}
     add_event(connection, ASKED_FOR, batch_id=batch.id, detail={SERVICE: service, **instead})
     connection.execute("UPDATE batch SET service = %s WHERE id = %s", [service, batch.id])
 
 
 def _ends_elsewhere(workspace: Workspace, lease: Lease, batch: Batch) -> bool:
-    """Whether a batch that has ended goes to another service with rows that are not settled."""
+    """Whether a batch that has ended goes to another service with unsettled rows."""
     if _other_service(workspace, lease, batch) is None:
         return False
     states = {state for of in count_states(lease.connection, batch.id).values() for state in of}
@@ -74,7 +74,7 @@ def _ends_elsewhere(workspace: Workspace, lease: Lease, batch: Batch) -> bool:
 
 
 def _other_service(workspace: Workspace, lease: Lease, batch: Batch) -> str | None:
-    """The service that is set, if it is another one and nothing of a batch may be at its own."""
+    """The service that is set, if it differs and no row of the batch may be at the batch's own."""
     service = workspace.settings.service
     if batch.service is None or service.url is None:
         return None
@@ -85,7 +85,7 @@ def _other_service(workspace: Workspace, lease: Lease, batch: Batch) -> str | No
 
 
 def go_over(workspace: Workspace, lease: Lease, batch: Batch, tables: Sequence[Table]) -> Batch:
-    """The batch as it goes to the service that is set, if nothing of it may be at another one."""
+    """Move a batch to the service that is set, if none of its rows may be elsewhere."""
     settings, named = workspace.settings, _other_service(workspace, lease, batch)
     if named is None:
         return batch
@@ -100,9 +100,9 @@ def go_over(workspace: Workspace, lease: Lease, batch: Batch, tables: Sequence[T
 
 
 def open_for(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -> Service:
-    """The service of a batch, until what was opened is closed; raises BatchStateError for another.
+    """The service of a batch, closed with `opened`; raises BatchStateError if another is set.
 
-    Whoever may not be sent to yet waits at the gate.
+    If the service may not be sent to yet, this waits at the gate.
     """
     settings = workspace.settings
     service = named_service(settings.service)

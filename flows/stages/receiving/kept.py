@@ -1,7 +1,7 @@
-"""Kept content of a batch: opened with its proof, and proven whole where a batch is gone on with.
+"""Kept content of a batch: opened with its proof, and proven whole when a batch continues.
 
-A content is gone only where housekeeping says that it removed it. Anything else that is not what
-was delivered stops the batch: removed, cut, altered, swapped, a link or a folder in its place.
+A content may be missing only if housekeeping says it removed it. Any other content that is not as
+delivered stops the batch: removed, cut, altered, swapped, a link or a folder in its place.
 """
 
 import os
@@ -49,13 +49,13 @@ IMPORT_AGAIN = (
 )
 
 FAULTS_NAMED = 3
-"""Of what was altered, an error tells so many; it counts the others."""
+"""The number of alterations that an error describes; it counts the others."""
 PUT_BACK = "Put back what stood there; or undo the batch and import its files again."
-"""What whoever altered something of a batch in the database can do."""
+"""The way out for somebody who altered a batch in the database."""
 
 
 def evidence_of(workspace: Workspace, extract: Extract) -> Evidence:
-    """What the ledger says of the kept content of an extract."""
+    """What the ledger says about the kept content of an extract."""
     assert extract.sha256 is not None
     assert extract.bytes is not None
     return Evidence(
@@ -69,7 +69,7 @@ def evidence_of(workspace: Workspace, extract: Extract) -> Evidence:
 
 
 def removed_remedy(extract: Extract) -> str:
-    """What to do where the content of an extract is needed that housekeeping removed."""
+    """What to do if an extract's content is needed that housekeeping removed."""
     assert extract.cleared_at is not None
     return (
         f"{removed_on(extract.cleared_at)} Import the file again where "
@@ -78,17 +78,17 @@ def removed_remedy(extract: Extract) -> str:
 
 
 def removed_on(day: date) -> str:
-    """What became of a content that is gone as it should be."""
+    """The sentence about a content that is missing as it should be."""
     return f"Housekeeping removed the kept file on {day:%Y-%m-%d}."
 
 
 def is_cleared(workspace: Workspace, extract: Extract) -> bool:
-    """Whether housekeeping removed the content of an extract, and nobody delivered it again."""
+    """Whether housekeeping removed an extract's content, and nobody delivered it again."""
     return extract.sha256 in cleared_of(workspace, [extract])
 
 
 def cleared_of(workspace: Workspace, extracts: Iterable[Extract]) -> Collection[str]:
-    """Hashes of the contents of extracts that housekeeping removed, by what the trail says."""
+    """Hashes of extracts' contents that housekeeping removed, according to the trail."""
     gone = {
         one.sha256
         for one in extracts
@@ -103,7 +103,7 @@ def cleared_of(workspace: Workspace, extracts: Iterable[Extract]) -> Collection[
 
 
 def open_extract_kept(workspace: Workspace, extract: Extract, profile: Profile) -> Content:
-    """The kept content of an extract; raises EvidenceBroken for what is not what was delivered."""
+    """The kept content of an extract; raises EvidenceBroken if it is not as delivered."""
     return open_kept(
         evidence_of(workspace, extract),
         profile.encoding,
@@ -114,7 +114,7 @@ def open_extract_kept(workspace: Workspace, extract: Extract, profile: Profile) 
 
 
 def headers_of(profile: Profile, settings: Settings, *, taken: bool = False) -> KnownHeaders:
-    """Reads headers of stored extracts by their feed's profile; of those `taken` in, unjudged."""
+    """A reader of stored headers by their feed's profile; `taken`: without judging them."""
     limits = replace(settings.limits, **profile.kept_settings.get(LIMITS, {}))
     return KnownHeaders(profile, limits, taken=taken)
 
@@ -124,7 +124,7 @@ def open_archived(
 ) -> tuple[Content, Header]:
     """The kept content of an extract that was taken in, and its header.
 
-    Its record kind may be defined otherwise since: what it has no field for is a column without.
+    If its record kind was redefined since, a column whose field is gone has no field.
     """
     content = open_extract_kept(workspace, extract, profile)
     record = EXTRACTS[extract.record] if extract.record else None
@@ -135,7 +135,7 @@ def open_archived(
 def open_to_stage(
     workspace: Workspace, extract: Extract, profile: Profile, headers: KnownHeaders | None = None
 ) -> tuple[Content, Header]:
-    """The same of one whose rows are to be read, by the definition of now; raises BatchStateError.
+    """Like `open_archived`, to read rows by the present definition; raises BatchStateError.
 
     `headers` are those of this profile.
     """
@@ -153,13 +153,13 @@ def open_to_stage(
 
 
 def prove_batch(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
-    """Hash everything that is kept of a batch; raises EvidenceBroken for the first that differs."""
+    """Hash all kept content of a batch; raises EvidenceBroken for the first that differs."""
     prove_profile(connection, batch_id)
     prove_extracts(workspace, ledger.list_extracts(connection, batch_id))
 
 
 def prove_profile(connection: psycopg.Connection, batch_id: int) -> None:
-    """Raise EvidenceBroken where a batch is to be read otherwise than it was received."""
+    """Raise EvidenceBroken if a batch's profile is not the one it was received with."""
     if is_profile_altered(connection, batch_id):
         raise EvidenceBroken(
             f"The feed profile of batch {batch_id} (table batch, column profile) is not the one "
@@ -170,7 +170,7 @@ def prove_profile(connection: psycopg.Connection, batch_id: int) -> None:
 
 
 def prove_held(connection: psycopg.Connection, batch_id: int) -> None:
-    """Raise EvidenceBroken where a batch is to be released as another one than was held."""
+    """Raise EvidenceBroken if a batch was altered since it was held."""
     altered = altered_since_held(connection, batch_id)
     if altered:
         raise EvidenceBroken(
@@ -181,9 +181,9 @@ def prove_held(connection: psycopg.Connection, batch_id: int) -> None:
 
 
 def prove_staged(connection: psycopg.Connection, batch_id: int) -> None:
-    """Raise EvidenceBroken where the rows to be applied or sent are not those that were staged.
+    """Raise EvidenceBroken if the rows to be applied or sent are not those that were staged.
 
-    What an earlier version staged without hashing it is taken as it is.
+    Rows that an earlier version staged without hashing them are accepted as they are.
     """
     recorded_digests = recorded(connection, [batch_id])
     if recorded_digests[batch_id] is None:
@@ -192,7 +192,7 @@ def prove_staged(connection: psycopg.Connection, batch_id: int) -> None:
     records = {record for _, record in kept}
     for receipt in ledger.list_receipts(connection, batch_id, STAGE, with_clues=False):
         records |= receipt.totals.keys()
-    # Whoever is not shown secrets cannot hash the rows that may hold one.
+    # An account that is not shown secrets cannot hash rows that may hold one.
     records = {one for one in records if reads_staged(connection, staged_name(EXTRACTS[one]))}
     then = {of: digest for of, digest in kept.items() if of[1] in records}
     now = {
@@ -216,7 +216,7 @@ def prove_staged(connection: psycopg.Connection, batch_id: int) -> None:
 
 
 def prove_to_send(connection: psycopg.Connection, batch_id: int) -> None:
-    """Raise EvidenceBroken where the rows to be sent are not those that were staged and applied."""
+    """Raise EvidenceBroken if the rows to be sent are not those that were staged and applied."""
     prove_staged(connection, batch_id)
     altered = [*altered_since_applied(connection, batch_id), *unrepaired(connection, [batch_id])]
     if altered:
@@ -228,7 +228,7 @@ def prove_to_send(connection: psycopg.Connection, batch_id: int) -> None:
 
 
 def prove_extracts(workspace: Workspace, extracts: Iterable[Extract]) -> None:
-    """The same for extracts; one content of several is hashed once."""
+    """Hash extracts' contents, each once; raises EvidenceBroken for the first that differs."""
     for _, fault in unproven(workspace, extracts):
         raise fault
 
@@ -238,7 +238,7 @@ def unproven(
 ) -> Iterator[tuple[Extract, EvidenceBroken]]:
     """The extracts whose kept contents do not match, with the error of each.
 
-    `remedy` is what to do where it is not to import the same file again.
+    `remedy` says what to do; None: import the same file again.
     """
     extracts = list(extracts)
     proven: set[str] = set()

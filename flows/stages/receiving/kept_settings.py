@@ -1,8 +1,8 @@
-"""Kept settings: what the settings of a process say that decides verdicts, kept with a batch once.
+"""Kept settings: those settings of a process that decide verdicts, kept with each batch.
 
-The rows of a batch are read in several runs, on several machines, and years later again; each of
-them goes by what its batch was opened with. A batch that was opened before this was kept goes by
-the settings of whoever reads it.
+The rows of a batch are read in several runs, on several machines, and again years later, always by
+the settings the batch was opened with. A batch from before settings were kept is read by the
+settings of the reading process.
 """
 
 import json
@@ -17,14 +17,14 @@ from connectors.settings import Settings, is_limit
 
 CURRENCIES, LIMITS = "currencies", "limits"
 DECIDING = ("columns", "field_bytes", "look_ahead_bytes", "record_bytes")
-"""Limits that decide each time a kept file is read; those of receiving it are past by then."""
+"""Limits that matter each time a kept file is read; those for receiving it no longer do."""
 
 
 def with_settings(profile: Profile, settings: Settings, headers: Iterable[Header]) -> Profile:
-    """A profile with what is kept of the settings for a batch of files with these headers.
+    """Add to a profile the settings to keep for a batch of files with these headers.
 
-    What it has already stays, as a correction has it from the batch it corrects. Raises
-    SettingsError for a table of currencies that a sheet needs and that cannot be used.
+    Settings that it has already stay, such as those a correction has from the batch it corrects.
+    Raises SettingsError if a sheet needs a table of currencies that cannot be used.
     """
     limits = {name: getattr(settings.limits, name) for name in DECIDING}
     kept: dict[str, Any] = {LIMITS: limits, **profile.kept_settings}
@@ -34,21 +34,21 @@ def with_settings(profile: Profile, settings: Settings, headers: Iterable[Header
 
 
 def needs_currencies(header: Header) -> bool:
-    """Whether the cells of a file may name currencies, which no text does."""
+    """Whether the cells of a file may name currencies; only sheets do."""
     return header.of_workbook and header.table.currency is not None
 
 
 def currencies_of(profile: Profile, settings: Settings) -> Mapping[str, str]:
-    """What currencies are called, by number, for the rows of a batch with this profile.
+    """The codes of currencies by number, for the rows of a batch with this profile.
 
-    Raises SettingsError for a table that is read now and cannot be used.
+    Raises SettingsError if the table has to be read now and cannot be used.
     """
     kept: Mapping[str, str] | None = profile.kept_settings.get(CURRENCIES)
     return read_currencies(settings.currencies) if kept is None else kept
 
 
 def broken_settings(kept: object) -> str:
-    """What of kept settings is none that was ever kept; empty: nothing."""
+    """The part of kept settings that could never have been kept; empty if there is none."""
     if not isinstance(kept, dict):
         return f"kept_settings = {json.dumps(kept)}"
     for name, is_sound in _SOUND.items():
@@ -62,28 +62,29 @@ def broken_settings(kept: object) -> str:
 
 _SOUND: Mapping[str, Callable[[str, object], bool]] = {
     CURRENCIES: lambda _, code: isinstance(code, str),
-    # One that this version does not know stops it elsewhere.
+    # A limit that this version does not know is refused elsewhere.
     LIMITS: lambda name, value: name not in DECIDING or is_limit(name, value),
 }
-"""What is kept of settings -> whether a value of it is one that they may have."""
+"""Kept setting -> whether one of its values is valid."""
 
 
 def unknown_settings(kept: Mapping[str, Any]) -> list[str]:
-    """Kept settings that this version does not know, so that it would not go by them."""
+    """Kept settings that this version does not know, and so could not follow."""
     names = {*kept} - {*_SOUND} | {*kept.get(LIMITS, {})} - {*DECIDING}
     return sorted(names)
 
 
 def inherited(profile: Profile) -> Mapping[str, Any]:
-    """What a correction has of the kept settings of the batch it corrects.
+    """The kept settings that a correction inherits from the batch it corrects.
 
-    Not its limits: higher ones are why a row that was over them may be delivered again.
+    Limits are not inherited: a row that exceeded them may be delivered again because they were
+    raised.
     """
     return {name: of for name, of in profile.kept_settings.items() if name == CURRENCIES}
 
 
 def other_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """The settings that two batches were opened with otherwise, as far as both have kept them."""
+    """The settings in which two batches differ, as far as both have kept them."""
     if CURRENCIES in then.keys() & now.keys() and then[CURRENCIES] != now[CURRENCIES]:
         yield "RECON_CURRENCIES"
     one, other = then.get(LIMITS, {}), now.get(LIMITS, {})

@@ -1,4 +1,4 @@
-"""Known: which batch took the bytes of a delivery, and what is said of it."""
+"""Known: which batch took the bytes of a delivery, and the messages about it."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from schemas.derived.views import LISTING_FEED
 from schemas.reasons import NOT_SHOWN
 
 FOR_OTHERS = f"taken before, in {OF_OTHERS}"
-"""What is said of bytes to whoever sees nothing of the batch that has them."""
+"""The message about bytes for a reader who sees nothing of the batch that has them."""
 ASK_WHOSE = "Ask somebody who sees every batch whose rows they are."
 
 
@@ -31,10 +31,10 @@ def contents_of(opened: Iterable[Opened]) -> list[str]:
 def known_batch(
     connection: psycopg.Connection, feed: str, opened: Sequence[Opened]
 ) -> tuple[str | None, ledger.Batch | None, str]:
-    """What a delivery is known by, the batch that took it, and what that has not taken of it.
+    """A delivery's content id, the batch that took it, and what that batch refused of it.
 
-    Bytes that were taken are known, whatever they are refused for by now. Those that were refused
-    for what a manifest said are not where another one comes with them.
+    Taken bytes are known, whatever they would be refused for now. Bytes that were refused because
+    of a manifest are not known if they come with another one.
     """
     taken = taken_by(connection, feed, opened)
     content_id = content_id_of(feed, opened, taken)
@@ -46,21 +46,21 @@ def known_batch(
 def taken_by(
     connection: psycopg.Connection, feed: str, opened: Iterable[Opened]
 ) -> dict[str, Extract]:
-    """By SHA-256 the extract that brought the bytes of a file before."""
+    """By SHA-256, the extract that brought the bytes of a file before."""
     return ledger.find_extracts(connection, feed, contents_of(opened))
 
 
 def taken_elsewhere(
     connection: psycopg.Connection, profile: Profile, opened: Iterable[Opened]
 ) -> list[str]:
-    """What is said of files whose bytes another feed has taken, as records of the same kind.
+    """Messages about files whose bytes another feed has taken as records of the same kind.
 
-    They may be meant for both. Where a file is imported for the wrong tenant first, or by a copy of
-    a profile, its money is there twice, and neither feed knows of the other. Who is bound to a
-    tenant is told nothing of batches that are not.
+    They may be meant for both. But if a file was first imported for the wrong tenant, or with a
+    copy of a profile, its money is there twice, and neither feed knows of the other. An account
+    bound to a tenant is told nothing about batches that are not.
     """
     if profile.compare_only:
-        return []  # None of it becomes a record.
+        return []  # No row of it becomes a record.
     files = [
         (one.name, one.stored.sha256, one.header.table.name)
         for one in opened
@@ -106,7 +106,7 @@ def batch_of(
 ) -> ledger.Batch | None:
     """The batch that took this very content.
 
-    What no batch has now, as it was refused or its batch was undone, has to be among its files.
+    Files that no batch has now, because they were refused or their batch undone, have to be in it.
     """
     if content_id is None:
         return None
@@ -127,7 +127,7 @@ def refused_then(
     opened: Iterable[Opened],
     taken: Collection[str],
 ) -> str:
-    """Of a batch that has ended: which files of this content it refused, and what to do."""
+    """Which files of this content a batch that has ended refused, and what to do; else empty."""
     names = {
         one.stored.sha256: one.name
         for one in opened
@@ -171,7 +171,7 @@ def refuse_taken_otherwise(
     batches: Mapping[int, ledger.Batch],
     visible: Collection[int],
 ) -> None:
-    """Raise CorrectionError for a correction of which a file was taken in as something else.
+    """Raise CorrectionError if a file of a correction was taken in as something else.
 
     `visible` are the batches that may be named.
     """
@@ -206,7 +206,7 @@ def read_otherwise(batch: ledger.Batch, given: Profile, extracts: Iterable[Extra
 
 
 def taken_otherwise(batch: ledger.Batch, given: Profile) -> str:
-    """What is said of a batch that was opened on other terms than are stated now."""
+    """The message about a batch that was opened on other terms than are stated now."""
     terms = stated_otherwise(batch, given)
     if not terms:
         return ""
@@ -217,9 +217,9 @@ def taken_otherwise(batch: ledger.Batch, given: Profile) -> str:
 
 
 def made_otherwise(connection: psycopg.Connection, given: Profile) -> list[str]:
-    """What is said of numbers that a feed makes of other keys than in its last batch with rows.
+    """Messages about numbers made from other keys than in the feed's last batch with applied rows.
 
-    What was delivered before and comes again has another number then, and is no update.
+    A record delivered before gets another number then, so that it is no update when it comes again.
     """
     if not given.keys:
         return []
@@ -247,7 +247,7 @@ def made_otherwise(connection: psycopg.Connection, given: Profile) -> list[str]:
 
 
 def refuse_other_terms(batch: ledger.Batch, given: Profile) -> None:
-    """Raise BatchStateError where a batch would be gone on with on other terms than are stated."""
+    """Raise BatchStateError if a batch would continue on other terms than are stated."""
     if batch.state not in ledger.ENDED and (differences := taken_otherwise(batch, given)):
         raise BatchStateError(
             f"This delivery was taken in batch {batch.id}, which is "
@@ -257,9 +257,9 @@ def refuse_other_terms(batch: ledger.Batch, given: Profile) -> None:
 
 
 def content_id_of(feed: str, opened: Iterable[Opened], taken: Collection[str]) -> str | None:
-    """Hash of what was delivered, whatever the names; None when no file can be read.
+    """Hash of what was delivered, whatever the names; None if no file can be read.
 
-    A file that is refused counts only where its bytes are among those that were `taken`.
+    A refused file only counts if its bytes are among those that were `taken`.
     """
     hashes = sorted(
         one.stored.sha256

@@ -1,4 +1,4 @@
-"""Open: the files of a delivery are archived, and their headers are read."""
+"""Open a delivery: archive its files, and read their headers."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,26 +30,26 @@ log = logging.getLogger("recon.receive")
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """One file of a delivery as far as it could be opened."""
+    """A file of a delivery, as far as it could be opened."""
 
     name: str
     stored: Stored | None = None
     header: Header | None = None
     refusal: ExtractRefused | None = None
     entry: ManifestEntry | None = None
-    """What a control manifest says of the file."""
+    """The entry of the file in a control manifest."""
     remarks: tuple[str, ...] = ()
-    """What a person who looks into the file sees otherwise, such as merged cells, in sentences."""
+    """Sentences on what a person sees differently in the file, such as merged cells."""
     same_as: str | None = None
-    """The file of the delivery that brings the same bytes, and is taken instead of this one."""
+    """The file of the delivery with the same bytes, which is taken instead of this one."""
 
     @property
     def same_bytes_message(self) -> str:
-        """What is said of a file that is not taken for that."""
+        """The message about a file that is not taken because of `same_as`."""
         return f"{self.name}: the same bytes as {self.same_as} in this delivery; nothing to do."
 
     def content(self, profile: Profile) -> Content:
-        """What is archived of it, as its feed writes files."""
+        """Its archived content, read in the way its feed writes files."""
         assert self.stored is not None
         return open_content(
             self.stored.path,
@@ -69,8 +69,8 @@ def open_delivery(
 ) -> list[Opened]:
     """Archive the files of a delivery and read their headers, as far as they can be opened.
 
-    Each file is of the kind `record`; None: of the kind `likely`, such as that of the batch which
-    is corrected, if its header allows that, else of the one that its header says.
+    Each file is of the kind `record`. If that is None, it is of the kind `likely` (such as the kind
+    of the corrected batch) if its header allows that, else of the kind that its header says.
     """
     opened = []
     for one in each_opened(
@@ -97,11 +97,11 @@ def each_opened(
     lasting: bool = True,
     progress: Callable[[int, int | None], None],
 ) -> Iterator[Opened]:
-    """The files of a delivery in the order of their names, then what is listed and not delivered.
+    """The files of a delivery by name, then those that are listed but were not delivered.
 
-    Each is of the first of `kinds` that its header allows; None: of the one that its header says.
-    Its content is in the folder `archive`, where it has to be `lasting` once this comes to its end.
-    Of files with the same bytes only the first one that can be read is to be taken.
+    Each is of the first of `kinds` that its header allows; None: the kind that its header says. Its
+    content is in the folder `archive`, and `lasting` requires it to be there durably at the end. Of
+    files with the same bytes, only the first readable one is to be taken.
     """
     statement = read_manifests(delivery)
     unlike_manifest = {gap.name: gap for gap in statement.gaps}
@@ -126,9 +126,9 @@ def each_opened(
 
 
 def _once(one: Opened, contents: dict[str, str], stated: Mapping[str, ManifestEntry]) -> Opened:
-    """A file, or that it brings what another one does; `contents` are names by SHA-256.
+    """A file, or that another brings the same bytes; `contents` are names by SHA-256.
 
-    Of one content two things that are stated are not both held against it: such a file is refused.
+    If two different statements are made about one content, the second file is refused.
     """
     if one.stored is None or one.refusal is not None:
         return one
@@ -164,7 +164,7 @@ def _open_stored(
     *,
     entry: ManifestEntry | None,
 ) -> Opened:
-    """Read the header of a stored file; one that cannot be used is a value with its reason."""
+    """Read the header of a stored file; an unusable file is returned with its refusal."""
     if isinstance(stored, ExtractRefused):
         return Opened(name, refusal=stored)
     try:
@@ -183,7 +183,7 @@ def _open_stored(
         if header.footer is not None:
             entry = with_footer(entry, header.footer, name)
         remarks = [f"{'; '.join(sheets)}. All cells are read as they are."] if sheets else []
-        own = slice(header.line_width)  # Not those carried from lines above the records.
+        own = slice(header.line_width)  # Not the names carried from lines above the records.
         remarks += remarks_on_unnamed(header.names[own], header.fields[own], profile)
         return Opened(name, stored, header, entry=entry, remarks=tuple(remarks))
     except ExtractRefused as refusal:

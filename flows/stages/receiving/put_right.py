@@ -1,4 +1,4 @@
-"""What storing a delivery has put right of what is kept, written down before it is forgotten."""
+"""Notes on what storing a delivery repaired in the archive."""
 
 import logging
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ log = logging.getLogger("recon.receive")
 
 
 def note_back(connection: psycopg.Connection, archive: Path, opened: Sequence[Opened]) -> None:
-    """Write down that contents which housekeeping removed are kept again."""
+    """Note that contents which housekeeping removed are kept again."""
     contents = contents_of(opened)
-    # A restored database may not know that the home has one listed as removed.
+    # A restored database may not know that the home lists a content as removed.
     back = {*contents_are_back(connection, contents), *listed_among(archive, contents)}
     for sha256 in sorted(back):
         list_removed(archive, sha256, datetime.now(UTC), kept=True)
 
 
 class PutRight:
-    """What was wrong with kept copies, found before the ledger knows of the delivery."""
+    """Faults of kept copies, found before the ledger knows of the delivery."""
 
     def __init__(self, connection: psycopg.Connection, opened: Sequence[Opened]) -> None:
         fresh = [(one.name, one.stored) for one in opened if one.stored and not one.stored.known]
@@ -41,7 +41,7 @@ class PutRight:
         self._event = last_event(connection) if self._wrong else 0
 
     def note(self, connection: psycopg.Connection, batch_id: int | None) -> tuple[str, ...]:
-        """Write down what was put right, once; gives it in words. None: no batch has it yet."""
+        """Note the repairs, once, and return them in words; None: no batch has them yet."""
         noted = 0 if batch_id is None else last_of_batch(connection, PUT_BACK, batch_id)
         if self._wrong and noted <= self._event:
             for name, sha256, why in self._wrong:

@@ -1,4 +1,4 @@
-"""What is stated of a file, by its footer or a manifest, against what was read of it."""
+"""What a footer or a manifest states about a file, compared with what was read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -19,15 +19,15 @@ from schemas.tables import EXTRACTS
 
 
 class Tied(NamedTuple):
-    """How a file agrees with what is stated of it."""
+    """How a file agrees with what is stated about it."""
 
     differences: Sequence[Difference]
-    """None: all tie."""
+    """Empty if everything ties."""
     unread: Mapping[str, int]
-    """By what is added up: rows whose part of it was delivered and cannot be read."""
+    """By summed field: rows whose value was delivered but cannot be read."""
     no_currency: Mapping[str, Decimal] = MappingProxyType({})
-    """By field that is stated by currency, and ties over all of them: the sum of rows whose
-    currency cannot be read, which may be of any."""
+    """By field that is stated by currency, and ties over all currencies: the sum of rows whose
+    currency cannot be read and so may be any."""
 
     @property
     def details(self) -> list[str]:
@@ -36,14 +36,14 @@ class Tied(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        """Whether it is not the file that was stated: no unread cell can be the difference."""
+        """Whether it is not the stated file, because no unread cell can explain the difference."""
         return any(
             not (self.unread.get(one.of) or one.of in self.no_currency) for one in self.differences
         )
 
     @property
     def unproven(self) -> str | None:
-        """Why it may be the file that was stated, which cannot be told."""
+        """Why it may be the stated file although that cannot be told; None if it is or is not."""
         if not self.differences or self.is_refused:
             return None
         return "; ".join(
@@ -61,11 +61,11 @@ class Tied(NamedTuple):
 
 
 TotalsRead = Mapping[str, Mapping[str, Totals]]
-"""What rows add up to, by record kind and state."""
+"""Sums of rows, by record kind and state."""
 
 
 def tied(entry: ManifestEntry, parts: Sequence[TotalsRead], profile: Profile, record: str) -> Tied:
-    """How what was read agrees with what is stated; `record` is the kind of the file."""
+    """Compare what was read with what is stated; `record` is the kind of the file."""
     every = profile.totals == "all"
     by_state = chain.from_iterable(states.items() for part in parts for states in part.values())
     read = add(totals for state, totals in by_state if every or state != EXCLUDED)
@@ -85,7 +85,7 @@ def tied(entry: ManifestEntry, parts: Sequence[TotalsRead], profile: Profile, re
 
 
 def tied_in_batch(extract: Extract, profile: Profile, receipts: Iterable[Receipt]) -> Tied | None:
-    """The same of a file that is staged, with these receipts; None: nothing is stated of it."""
+    """The same for a staged file with these receipts; None if nothing is stated about it."""
     if extract.manifest is None:
         return None
     parts = [

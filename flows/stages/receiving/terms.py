@@ -1,7 +1,7 @@
 """Terms: what a batch was opened with, and what a correction inherits from the batch it corrects.
 
-A correction is part of the delivery it repairs: it belongs to the same feed, may write the same
-tenant only, has the same budget, reads its files the same way and goes to the same service.
+A correction is part of the delivery it repairs: it belongs to the same feed, may only write the
+same tenant, has the same budget, reads files the same way and goes to the same service.
 """
 
 import json
@@ -28,19 +28,19 @@ from schemas.tables import EXTRACTS, SECRETS
 
 KEPT = "(kept in secret_constant)"
 STATED = ("tenant", "budget_errors", "budget_rate", "push")
-"""What may be stated of one delivery beside how its feed writes files."""
+"""What may be stated for one delivery, besides how its feed writes files."""
 _LIMITS = {"tenant": "tenant", "budget_errors": "max-errors", "budget_rate": "max-error-rate"}
-"""Those of them that let a row, or a batch, into a target -> as whoever imports states it."""
+"""Terms among them that let a row, or a batch, into a target -> their names on import."""
 VALIDATED_BY = ("duplicate", "reference", "complete")
-"""By what the rows of one delivery are judged together, its corrections among them."""
+"""Terms by which rows of a delivery are compared, including rows of its corrections."""
 
 CHANGE_RECORDS = "change_records"
-"""What is said of one correction alone, and not of those that correct it."""
+"""Stated for one correction only, and not for those that correct it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatedTerms:
-    """On which terms a delivery is taken, as they are stated for it."""
+    """The terms stated for a delivery."""
 
     profile: Profile = DEFAULT
     record: str | None = None
@@ -51,17 +51,17 @@ class StatedTerms:
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """What a delivery is taken on, which a correction inherits for the most part."""
+    """The terms on which a delivery is taken; a correction inherits most of them."""
 
     profile: Profile
     record: str | None
-    """The kind of its rows, where their header does not speak against it."""
+    """The kind of its rows, unless their header contradicts."""
     service: str | None
-    """Where the batch it corrects goes to, and so it does."""
+    """The service of the batch it corrects, to which it goes too."""
 
 
 def restored_profile(batch: Batch) -> Profile:
-    """The profile a batch was opened with; raises BatchStateError for one of another version."""
+    """The profile a batch was opened with; raises BatchStateError if another version wrote it."""
     values = stored_terms(batch)
     unknown = sorted(values.keys() - Profile.__dataclass_fields__.keys())
     unknown += unknown_settings(values.get("kept_settings", {}))
@@ -88,10 +88,9 @@ def restored_profile(batch: Batch) -> Profile:
 
 
 def terms_taken(workspace: Workspace, stated: StatedTerms) -> Inherited:
-    """What a delivery is opened on; raises BatchUnknown and CorrectionError.
+    """The terms a delivery is opened on; raises BatchUnknown and CorrectionError.
 
-    Where a profile is stated for a correction, it says how this file is written; it has to be one
-    of the same feed.
+    A profile stated for a correction says how this file is written, and has to be of the same feed.
     """
     batch_id, given = stated.corrects, stated.profile
     if batch_id is None:
@@ -109,7 +108,7 @@ def terms_taken(workspace: Workspace, stated: StatedTerms) -> Inherited:
     }
     terms |= {name: getattr(theirs, name) for name in VALIDATED_BY}
     if terms["repeats"] == BY_KEY and _divides(theirs) and not _divides(form):
-        terms["repeats"] = "conflict"  # Of rows that are numbered here, as of those they repair.
+        terms["repeats"] = "conflict"  # Rows are numbered here like those they repair.
     terms |= {CHANGE_RECORDS: given.change_records, "kept_settings": inherited(theirs)}
     constants = {**secret_constants(theirs), **form.constants}
     profile = replace(form, **terms, constants=constants, feed=theirs.feed)
@@ -117,13 +116,13 @@ def terms_taken(workspace: Workspace, stated: StatedTerms) -> Inherited:
 
 
 def _divides(profile: Profile) -> bool:
-    """Whether equal rows are several things in a kind that the files of a profile may be of."""
+    """Whether equal rows are several things in a kind that files of this profile may have."""
     known = EXTRACTS.get(profile.record or "")
     return not all(map(profile.merges, [known] if known else EXTRACTS.values()))
 
 
 def _record_of(connection: psycopg.Connection, batch: Batch) -> str | None:
-    """The kind that was stated of a batch, or of the one it corrects."""
+    """The kind stated for a batch, or for the batch it corrects."""
     stated = restored_profile(batch).record
     if stated is None and batch.corrects is not None:
         return _record_of(connection, ledger.find_batch(connection, batch.corrects))
@@ -131,15 +130,16 @@ def _record_of(connection: psycopg.Connection, batch: Batch) -> str | None:
 
 
 def stored_profile(profile: Profile) -> str:
-    """The profile as the ledger keeps it for all to read: of a secret only that there is one."""
+    """The profile as the ledger keeps it for all to read; a secret is only marked as present."""
     kept = {name: KEPT if name in SECRETS else text for name, text in profile.constants.items()}
     return json.dumps(asdict(profile) | {"constants": kept}, sort_keys=True)
 
 
 def stored_terms(batch: Batch) -> dict[str, Any]:
-    """What the ledger keeps of a batch's profile, as this version would have written it.
+    """The profile of a batch from the ledger, in the form this version writes.
 
-    Raises BatchStateError where its kept settings are none: only who owns the database can do that.
+    Raises BatchStateError if its kept settings are invalid, as only the database's owner can make
+    them.
     """
     values: dict[str, Any] = json.loads(batch.profile)
     if broken := broken_settings(values.get("kept_settings", {})):
@@ -148,21 +148,21 @@ def stored_terms(batch: Batch) -> dict[str, Any]:
             f"profile: {shown(broken)} in its kept_settings is nothing that recon writes. Put back "
             "what stood there; or undo the batch and import its files again. Nothing was changed."
         )
-    if not values.get("repeats"):  # Of an earlier version, to which such rows were one.
+    if not values.get("repeats"):  # An earlier version took equal rows for one.
         stated = {
             name: values[name] for name in ("record", "fields", "duplicate") if name in values
         }
         values["repeats"] = "superseded" if _divides(Profile(**stated)) else BY_KEY
     comment = values.get("comment", [])
-    if not isinstance(comment, list):  # Of an earlier version: one text, or none.
+    if not isinstance(comment, list):  # An earlier version had one text, or none.
         values["comment"] = [comment] if comment else []
     return values
 
 
 def other_terms(batch: Batch, given: Profile) -> list[str]:
-    """What reads files otherwise than a batch was opened with: keys of its profile, and settings.
+    """Terms that read files differently than a batch was opened with: profile keys and settings.
 
-    A key that another version did not know then is as if it was not stated.
+    A key that an earlier version did not know counts as not stated.
     """
     usual, now = (json.loads(stored_profile(one)) for one in (DEFAULT, given))
     then = usual | stored_terms(batch)
@@ -172,9 +172,9 @@ def other_terms(batch: Batch, given: Profile) -> list[str]:
 
 
 def stated_otherwise(batch: Batch, given: Profile) -> str:
-    """What is stated of a delivery otherwise than its batch was opened with; empty: nothing.
+    """Terms stated differently than the batch was opened with; empty if there are none.
 
-    What is not stated is taken as the batch has it.
+    A term that is not stated is taken from the batch.
     """
     then = stored_terms(batch)
     return ", ".join(
@@ -185,9 +185,9 @@ def stated_otherwise(batch: Batch, given: Profile) -> str:
 
 
 def with_secrets(connection: psycopg.Connection, batch_id: int, profile: Profile) -> Profile:
-    """The profile of a batch with the secret constants that are kept apart from it.
+    """Add to a batch's profile its secret constants, which are kept apart from it.
 
-    Raises EvidenceBroken where they are not those that it was received with.
+    Raises EvidenceBroken if they are not those that the batch was received with.
     """
     if not secret_constants(profile):
         return profile
@@ -197,7 +197,7 @@ def with_secrets(connection: psycopg.Connection, batch_id: int, profile: Profile
 
 
 def prove_constants(connection: psycopg.Connection, batch_id: int) -> None:
-    """Raise EvidenceBroken where records of a batch would get other secrets than were stated."""
+    """Raise EvidenceBroken if a batch's secret constants are not those it was received with."""
     if are_constants_altered(connection, batch_id):
         raise EvidenceBroken(
             f"The secret constants of batch {batch_id} (table secret_constant) are not those that "
@@ -213,9 +213,9 @@ def secret_constants(profile: Profile) -> dict[str, str]:
 
 
 def refuse_unapplied(batch: Batch) -> None:
-    """Raise CorrectionError for a batch of which no row is applied, or not every one yet.
+    """Raise CorrectionError for a batch whose rows are not, or not all, applied.
 
-    Of one that is applied afterwards, rows would go over those that repaired them.
+    Rows applied afterwards would overwrite their own repairs.
     """
     if batch.state in TAKEN_BACK:
         raise CorrectionError(

@@ -1,6 +1,6 @@
-"""Contents in the archive that no batch knows: what a restored database has lost shows by them.
+"""Contents in the archive that no batch knows, by which a restored database's losses show.
 
-So do imports that stopped before they had a batch, and those that are under way.
+Imports that stopped before they had a batch, or are under way, leave such contents too.
 """
 
 import hashlib
@@ -21,19 +21,19 @@ from schemas.counting import grouped, quantity
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """One content that no batch brought."""
+    """A content that no batch brought."""
 
     path: str
-    """Below RECON_HOME."""
+    """Path below RECON_HOME."""
     bytes: int
     at: str
-    """When it was delivered last."""
+    """When it was last delivered."""
     delivered: tuple[str, ...] = ()
-    """The same bytes in the archive of the inbox, below RECON_HOME; none where it came packed."""
+    """Files with the same bytes in the inbox's archive, below RECON_HOME; none if packed."""
 
     @property
     def text(self) -> str:
-        """The same in one line."""
+        """The content in one line."""
         where = f": {', '.join(self.delivered)}" if self.delivered else ""
         return f"{self.path}, {quantity(self.bytes, 'byte', grouped)}, {self.at}{where}"
 
@@ -43,7 +43,7 @@ def unknown_contents(
 ) -> tuple[Unknown, ...]:
     """Those of these contents, by their hash, that no batch knows.
 
-    None for whoever sees a part of the batches: the contents of others are unknown to them.
+    Empty for an account that sees only a part of the batches, as it does not know other contents.
     """
     if not contents or sees_part(connection):
         return ()
@@ -60,7 +60,7 @@ def unknown_contents(
 
 
 def _in_inbox(home: Path, lost: Mapping[str, Unknown]) -> Mapping[str, tuple[str, ...]]:
-    """Where the archive of the inbox has the same bytes; only files as long as one are read."""
+    """Where the inbox's archive has the same bytes; reads only files with a lost content's size."""
     found: dict[str, tuple[str, ...]] = dict.fromkeys(lost, ())
     sizes = {one.bytes for one in lost.values()}
     for path in sorted((home / "inbox" / "archive").glob("??/*/*")) if lost else ():

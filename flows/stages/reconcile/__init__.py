@@ -1,1 +1,1 @@
-"""A reconciliation and what people decide about it."""
+"""A reconciliation, and people's decisions about it."""

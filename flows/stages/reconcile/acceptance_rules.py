@@ -1,4 +1,4 @@
-"""Rules of acceptance: proposed by one, approved by another; a run's breaks accepted by them."""
+"""Rules of acceptance: one person proposes, another approves; runs then accept breaks by them."""
 
 import logging
 from dataclasses import replace
@@ -30,7 +30,7 @@ log = logging.getLogger("recon.reconcile")
 def propose_rule(workspace: Workspace, run: int | None, terms: RuleTerms, by: str | None) -> int:
     """Propose a rule for the scope of a run, by default the latest; gives its number.
 
-    The scope of `terms` is not looked at. Raises DecisionRefused, AccountRefused.
+    The scope in `terms` is ignored. Raises DecisionRefused and AccountRefused.
     """
     with workspace.database.connect() as connection:
         last = run_meant(connection, run)
@@ -42,7 +42,7 @@ def propose_rule(workspace: Workspace, run: int | None, terms: RuleTerms, by: st
 
 
 def approve_rule(workspace: Workspace, number: int, *, by: str | None, reason: str) -> None:
-    """Put a rule in force that somebody else has proposed: the next run accepts by it."""
+    """Put a rule in force that somebody else proposed; the next run accepts by it."""
     with workspace.database.connect() as connection:
         acceptance_rules.approve_rule(connection, number, by, reason)
         witness_trail(workspace, connection)
@@ -56,15 +56,15 @@ def withdraw_rule(workspace: Workspace, number: int, *, by: str | None, reason: 
 
 
 def list_rules(workspace: Workspace) -> list[AcceptanceRule]:
-    """Every rule that whoever acts may see, the latest first."""
+    """Every rule that the acting account may see, the latest first."""
     with workspace.database.connect() as connection:
         return acceptance_rules.list_rules(connection)
 
 
 def accept_by_rules(connection: psycopg.Connection, run: Reconciliation) -> list[RuleOutcome]:
-    """Accept what the rules of its scope cover of a run that was just saved; says what came of it.
+    """Accept breaks of a just-saved run that its scope's rules cover; gives the outcomes.
 
-    The next run acts on it, as on every decision.
+    The next run acts on these as on any decision.
     """
     outcomes = acceptance_rules.accept_by_rules(connection, run.id)
     for one in outcomes:

@@ -1,7 +1,7 @@
-"""What a run goes on from, and what is signed, held against the audit trail.
+"""Compare what a run builds on, and what is signed, with the audit trail.
 
-Breaks, decisions, signatures and accounts are rows that the owner of the database can change. What
-was changed is not carried into another report, which would have it as its own from then on.
+Breaks, decisions, signatures and accounts are rows that the database's owner can change. An altered
+row must not enter another report, where it would count as genuine from then on.
 """
 
 import psycopg
@@ -14,9 +14,9 @@ from schemas.counting import first_of
 
 
 def refuse_altered(connection: psycopg.Connection, scope: str, run: Reconciliation | None) -> None:
-    """Raise EvidenceBroken where the ledger has a run of a scope otherwise than the trail.
+    """Raise EvidenceBroken if the ledger has a run of a scope differently than the trail.
 
-    `run` is the last one, or one that is signed; None: the scope has none.
+    `run` is the last run, or a signed one; None if the scope has none.
     """
     faults = [*altered_run(connection, scope, run)]
     if faults:

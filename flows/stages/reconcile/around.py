@@ -1,4 +1,4 @@
-"""What the database has beside the records of a scope, which joins hold them against."""
+"""Database records outside a scope that joins compare with the scope's records."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
@@ -24,7 +24,7 @@ _BELONGS_BY = {
     INVOICE_FILE: _DEBT,
     CURRENCY_RATE: ("TenantsId",),
 }
-"""Fields of records that say, beside their identity, what they belong with."""
+"""Fields of records that say, besides their identity, what they belong with."""
 
 
 def records_around(
@@ -33,14 +33,14 @@ def records_around(
     *,
     narrow: bool,
 ) -> dict[str, pl.DataFrame]:
-    """Records of the database that those of the scope (`database`) belong with, whosever they are.
+    """Records of the database that belong with those of the scope (`database`), whoever owns them.
 
-    The plans of its payments and details, with all that is planned for what they name, and what
-    details name; the rates that its payments name. Of a scope that is `narrow` also the rates of
-    its tenants, what else was paid for the debts of its payments and invoice files, with the plans
-    of all these, and the files of these debts. A scope of tenants has all that is theirs: of their
-    debts without a file, and files without a payment, it is asked what other tenants have.
-    `rows_of_all` reads a million rows some at a time, and few of them are kept.
+    These are the plans of the scope's payments and details, everything planned for what those name,
+    what details name, and the rates that payments name. For a `narrow` scope, also the rates of its
+    tenants, whatever else was paid for the debts of its payments and invoice files, with all their
+    plans, and the files of these debts. A scope of tenants already has everything of theirs; for
+    its debts without a file, and files without a payment, other tenants' records are added.
+    `rows_of_all` yields a million rows in portions, of which few are kept.
     """
     own = {table.name: _links_of(table, database.get(table.name)) for table in _BELONGS_BY}
 
@@ -53,7 +53,7 @@ def records_around(
         ]
         related += more
         if table is PAYMENT:
-            # A detail may name one by a number that was cut.
+            # A detail may name a payment by a truncated number.
             related += [is_wide() & cut.is_in(asked["Id"].implode()) for cut in cut_numbers()]
         parts = [texts_last(rows.filter(pl.any_horizontal(related))) for rows in rows_of_all(table)]
         found = pl.concat(parts, how="diagonal")
@@ -89,10 +89,10 @@ def records_around(
 def _linked(
     rows_of_all: Callable[[Table], Iterable[pl.DataFrame]], names: pl.Series, plans: pl.Series
 ) -> tuple[pl.Series, pl.Series]:
-    """The payments and plans that all plan details lead to from some; none where no detail does.
+    """The payments and plans that plan details lead to from the given ones; empty if none does.
 
-    A payment falls to all details that name it, and what a detail means by a number that several
-    tenants have is told by the rest of its plan.
+    A payment is shared among all details that name it, and which record a detail means by a number
+    that several tenants have follows from the rest of its plan.
     """
     if names.null_count() == names.len() and plans.null_count() == plans.len():
         return names.clear(), plans.clear()
@@ -117,7 +117,7 @@ def _linked(
 
 
 def _while_unpaid(files: pl.DataFrame, paid: pl.DataFrame) -> tuple[pl.Expr, ...]:
-    """Which payments are of the debt of an invoice file before the file's own tenant pays it."""
+    """Which payments are of an invoice file's debt before the file's own tenant pays it."""
     if files.is_empty():
         return ()
     first = paid.group_by(_DEBT).agg(day_paid().min().alias("until"))
@@ -133,9 +133,9 @@ def _while_unpaid(files: pl.DataFrame, paid: pl.DataFrame) -> tuple[pl.Expr, ...
 def rows_of(
     connection: psycopg.Connection, around: Mapping[str, pl.DataFrame]
 ) -> dict[str, pl.DataFrame]:
-    """The rows that delivered records around, where these say something else by now.
+    """The rows that delivered the records around, if those rows have other values by now.
 
-    Records without a key are what they say.
+    Records without a key cannot differ from their rows.
     """
     found = {}
     for table in (PAYMENT, INVOICE_FILE, CURRENCY_RATE):

@@ -1,4 +1,4 @@
-"""What has to be known of all rows of a side, of which there are some at a time."""
+"""Facts about all rows of a side, gathered while its rows arrive in portions."""
 
 import polars as pl
 
@@ -29,10 +29,10 @@ class Arrived:
 
     @property
     def in_parts(self) -> bool:
-        """Whether nothing of the side has to be looked at as a whole.
+        """Whether the side need never be looked at as a whole.
 
-        Its amounts can be added up, and with those of any others of which that is so; no two of
-        its records can share a second key, which ranges would part.
+        That is so if its amounts can be added up, even with those of other such sides, and no two
+        of its records can share a second key, which ranges would separate.
         """
         hashes = pl.concat([pl.Series([], dtype=pl.UInt64()), *self._second_keys])
         return all(map(add_up, self._sums.values())) and hashes.n_unique() == hashes.len()

@@ -1,8 +1,8 @@
-"""The day of a reconciliation: today or before it, and not before the last run of the scope.
+"""The day of a reconciliation: today or earlier, and not before the last run of the scope.
 
 Today is the day in RECON_TIME_ZONE, for the command line, schedules and the Prefect form alike. A
-day before the last run of the scope is a restatement: it needs a reason, and is a scope of its own,
-so that nothing that is decided or signed there stands for the runs that it restates.
+day before the scope's last run makes a restatement: it needs a reason, and is a scope of its own,
+so that decisions and signatures there do not apply to the runs it restates.
 """
 
 from datetime import UTC, date, datetime, time
@@ -22,24 +22,24 @@ from connectors.postgres.runs.signatures import approved_runs
 from schemas.life import RESTATED
 
 MOST_REASON = 300
-"""Characters of a reason: with what is said beside it, it is told whole (`spelling.neutral`)."""
+"""The most characters of a reason, so that reports show it uncut (`spelling.neutral`)."""
 
 
 class Names(NamedTuple):
-    """How whoever asks for a run sets its day, and why it is a restatement."""
+    """How the caller sets the day of a run, and the reason for a restatement."""
 
     as_of: str
     restate: str
     because: str
-    """How a reason is given, with one for an example."""
+    """How a reason is given, with an example."""
 
 
 OPTIONS = Names("--as-of", "--restate", '--restate "the March file came late"')
-"""On the command line."""
+"""The names on the command line."""
 PARAMETERS = Names(
     "parameter as_of", "parameter restate", "parameter restate, such as: the March file came late"
 )
-"""Of a deployment."""
+"""The names in a deployment."""
 
 
 def today(zone: ZoneInfo) -> date:
@@ -62,10 +62,10 @@ def refuse_day(
     zone: ZoneInfo,
     names: Names,
 ) -> str:
-    """What a run of `scope` restates, for its first page; empty where it is none.
+    """What a run of `scope` restates, for its first page; empty if it restates nothing.
 
-    Raises DayRefused for a day in the future, one before the last run that nobody called a
-    restatement, and a restatement of nothing.
+    Raises DayRefused for a day in the future, for a day before the last run unless it is called a
+    restatement, and for a restatement of nothing.
     """
     now = today(zone)
     if as_of > now:
@@ -111,7 +111,7 @@ def refuse_day(
     if signed:
         day = "" if which and same and same.id == signed[-1].id else f" as of {signed[-1].as_of}"
         whose = f"; reconciliation {signed[-1].id}{day} stays signed"
-    # The reason comes last: where a text is cut, what is said of the report itself is there.
+    # The reason comes last, so that cutting the text keeps what is said of the report itself.
     return (
         f"This is a restatement as of {as_of}{which}, after reconciliation {last.id} as of "
         f"{last.as_of}. Its signature replaces no other{whose}. Reason: {reason}"
@@ -119,15 +119,16 @@ def refuse_day(
 
 
 def later_run(connection: psycopg.Connection, scope: str, as_of: date) -> int | None:
-    """The run that has told of a later day already, so that a late one has nothing to add."""
+    """The run that already reports a later day, so that a late one adds nothing; else None."""
     last = latest_run(connection, scope)
     return last.id if last is not None and as_of < last.as_of else None
 
 
 def run_meant(connection: psycopg.Connection, number: int | None) -> Reconciliation:
-    """The run of this number, or the latest of all; raises DecisionRefused where none is sure.
+    """The run with this number, or the latest of all; raises DecisionRefused if that is unclear.
 
-    A restatement has breaks of the same ids as the run that it restates, which is likelier meant.
+    A restatement's breaks have the same ids as those of the restated run, which may be meant
+    instead.
     """
     run = find_run(connection, number)
     if number is None and RESTATED in run.scope:

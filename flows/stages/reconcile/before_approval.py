@@ -1,4 +1,4 @@
-"""What keeps a report from being approved by anybody, and what to do about it."""
+"""What prevents a report from being approved by anybody, and what to do about it."""
 
 from dataclasses import replace
 
@@ -27,9 +27,9 @@ _WHO = f"an {' or '.join(MAY_ORDER)}"
 def what_waits(
     connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> str | None:
-    """What keeps a report from being approved by anybody, for a page that leads to the rest.
+    """What prevents a report's approval by anybody, for a page that links to details; else None.
 
-    None: nothing. `breaks` are those of `breaks_now`.
+    `breaks` are those of `breaks_now`.
     """
     left = breaks.filter(is_open()).height
     if left:
@@ -57,7 +57,7 @@ def what_waits(
 def waits_in_full(
     workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> str | None:
-    """The same with the gravest breaks by name, and the commands that go on."""
+    """The same with the gravest breaks by name, and the commands to continue with."""
     if what_waits(connection, run, breaks) is None:
         return None
     left = breaks.filter(is_open()).height
@@ -84,7 +84,7 @@ def waits_in_full(
 def _withdrawn_message(
     workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> str:
-    """Which acceptances of a report nobody stands for any more, and where to go on."""
+    """Which acceptances in a report were taken back since, and how to continue."""
     back = taken_back(connection, run, breaks)
     last = latest_run(connection, run.scope)
     assert last is not None, "a later run that they were reopened on"
@@ -104,7 +104,7 @@ def _withdrawn_message(
 
 
 def _again(run: Reconciliation, rules: Rules | None) -> str:
-    """The command that reconciles the scope of a run as of its day once more, by its rules."""
+    """The command that reconciles the scope of a run again, as of its day and by its rules."""
     text, restated, _ = run.scope.partition(RESTATED)
     scope = Scope.read(text)
     return " ".join(

@@ -1,4 +1,4 @@
-"""One break, and what is behind it: both sides, the row as delivered, its send and its past."""
+"""The evidence of a break: both sides, the row as delivered, its send and its history."""
 
 import json
 import re
@@ -54,11 +54,11 @@ WITHHELD = (
     "rows of others."
 )
 NO_TEXT = ("ErrorCode", "FieldName")
-"""Of an error, what quotes nothing of its row."""
+"""The parts of an error that quote nothing of its row."""
 ID = "[0-9a-f]{16}"
-"""What an id of a break looks like."""
+"""The form of a break's id."""
 OTHERS = 50
-"""Other breaks of the same record that are looked up."""
+"""The most other breaks of the same record that are looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +68,18 @@ class OneBreak:
     """The columns of `breaks_now`, with `outgrown`, `accepted_as` and `is_now`."""
     code: BreakCode
     followed_by: Reconciliation | None
-    """The run of the scope that decisions are taken on, where it is a later one."""
+    """The scope's later run, on which decisions have to be taken; None if there is none."""
     possible: frozenset[Choice]
-    """What a decision could change about it."""
+    """Decisions that would change something about the break."""
     decisions: Sequence[PastDecision]
-    """Of all runs of the scope, the last one first."""
+    """Decisions of all runs of the scope, latest first."""
     states: Sequence[PastState]
     others: Sequence[Mapping[str, Any]]
     """Other breaks of the same record in the same run."""
 
     @property
     def undoes(self) -> PastDecision | None:
-        """The acceptance that reopening would take back."""
+        """The acceptance that reopening would take back; None if there is none."""
         if Choice.REOPEN not in self.possible:
             return None
         taken = (one for one in self.decisions if one.what in (Choice.ACCEPT, Choice.REOPEN))
@@ -90,7 +90,7 @@ class OneBreak:
 def find_break(
     connection: psycopg.Connection, run: Reconciliation, break_id: str, names: Mapping[str, str]
 ) -> OneBreak:
-    """A break of a run by its id, its currencies by their `names`; raises BreakUnknown."""
+    """A break of a run by its id, with `names` of currencies; raises BreakUnknown."""
     unknown = BreakUnknown(
         f"Reconciliation {run.id} has no break {break_id}. Its page lists those that it has."
     )
@@ -121,20 +121,20 @@ def find_break(
 
 
 def amount_of(facts: Mapping[str, Any], name: str) -> Decimal | str | None:
-    """An amount of a break, whichever of its two columns has it; one that is no number as text."""
+    """An amount of a break from either of its columns; as a text if it is no number."""
     text = facts[name + BEYOND]
     return facts[name] if text is None else (number_of(text) or str(text))
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPair:
-    """One field of a record as it was delivered and as it is in the database."""
+    """A field of a record, as delivered and as in the database."""
 
     name: str
     delivered: str | None
     there: str | None
     difference: Decimal | None
-    """What is there minus what was delivered, of numbers that differ."""
+    """The database's value minus the delivered one, if both are numbers and differ."""
 
     @property
     def differs(self) -> bool:
@@ -144,35 +144,35 @@ class FieldPair:
 @dataclass(frozen=True, slots=True)
 class RowAsDelivered:
     facts: Mapping[str, Any]
-    """As `shown_row` has it, with the name of its file."""
+    """The columns of `shown_row`, with the name of the file."""
     text: str | None
-    """Verbatim, unless it can hold a secret."""
+    """The text verbatim, unless it may contain a secret."""
     about_text: str
-    """What proves it; without a text, why there is none."""
+    """What proves the text, or why there is none."""
     errors: Sequence[Mapping[str, Any]]
-    """What is wrong with it; messages quote it, so there are none where its text is withheld."""
+    """Its errors; empty if the text is withheld, since their messages quote it."""
     command: str
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The evidence of one break; what is None is not there."""
+    """The evidence of one break; a part that does not exist is None."""
 
     table: Table | None
     target: TargetRow | None
     writer: Mapping[str, Any] | None
-    """The delivered row that last wrote the row of the target."""
+    """The delivered row that last wrote the target's row."""
     delivered: RowAsDelivered | None
     pairs: Sequence[FieldPair]
     send: SendOfRow | None
     sent: Sent | None
-    """What was sent and answered; None where the role may not read it."""
+    """What was sent and answered; None also if the role may not read it."""
     past: Sequence[Mapping[str, Any]] | None
-    """Delivered rows that wrote the record before; None where the role may not read it."""
+    """Delivered rows that wrote the record before; None if the role may not read them."""
     looked_up: bool = True
-    """Whether it is known which row of the target it is about."""
+    """Whether it is known which row of the target the break is about."""
     with_text: bool = True
-    """Whether what was delivered, sent and answered is part of it."""
+    """Whether the evidence includes the contents of what was delivered, sent and answered."""
 
     @property
     def compared(self) -> bool:
@@ -187,9 +187,9 @@ def look_behind(
     *,
     with_text: bool = True,
 ) -> Behind:
-    """The evidence of a break, given as a line of `breaks_now`, in batches that are seen.
+    """The evidence of a break, given as a row of `breaks_now`, in batches the account may see.
 
-    Without text it says where rows are and what is wrong with them, and not what they say.
+    Without text it says where rows are and which errors they have, but not what they contain.
     """
     table = EXTRACTS.get(facts["record"])
     if table is None:
@@ -217,7 +217,7 @@ def look_behind(
 
 
 def _seen_row(connection: psycopg.Connection, place: RowPlace) -> Mapping[str, Any] | None:
-    """A delivered row, where whoever acts on the connection sees its batch."""
+    """A delivered row, if the acting account may see its batch."""
     row = delivered_row(connection, place)
     return row if row and is_batch_seen(connection, row["batch_id"]) else None
 
@@ -252,7 +252,7 @@ def _delivered(
 def _kept_text(
     workspace: Workspace, connection: psycopg.Connection, facts: Mapping[str, Any]
 ) -> tuple[str | None, str]:
-    """The text of a row and what proves it, or why there is none."""
+    """The text of a row and its proof, or None and why there is no text."""
     batch, number = facts["batch_id"], facts["record_number"]
     found = locate(workspace, connection, batch, facts["file"], Spot(record=number))
     (row,) = (one for one in found if one.extract_id == facts["extract_id"])

@@ -1,4 +1,4 @@
-"""Breaks between two runs: as they stand now, and what people decide about them."""
+"""Breaks between two runs: their present state, and people's decisions about them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,23 +46,23 @@ from schemas.life import ASIDE, OPEN, RESOLVED, UNRESOLVED, BreakState, Choice
 from schemas.tables import EXTRACTS
 
 _THEN = "then_"
-"""Prefix of what a break was when it was accepted anew."""
+"""Prefix of a break's values at the time it was accepted again."""
 _ANY = 2**63 - 1
-"""No decision has a higher number."""
+"""Higher than any decision's number."""
 GRAVEST = {one.value: place for place, one in enumerate(Severity)}
-"""Severity -> its place among them."""
+"""Severity -> its rank."""
 STATES = {"open": OPEN, "aside": ASIDE, "resolved": RESOLVED}
-"""Words for several states: asking for action, not looked at or waived, gone."""
+"""Words for groups of states: requiring action, not looked at or waived, gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which breaks are meant: by id, or all that fit every filter given."""
+    """A choice of breaks: by id, or all that match every given filter."""
 
     ids: Sequence[str] = ()
     code: str | None = None
     state: str | None = None
-    """As it stands now; or one of the words of `STATES`, as `open`."""
+    """The present state; or a word of `STATES`, such as `open`."""
     record: str | None = None
     tenant: int | None = None
     currency: int | None = None
@@ -71,7 +71,7 @@ class Chosen:
 
     @property
     def filtered(self) -> bool:
-        """Whether anything but ids is given."""
+        """Whether any filter is given besides ids."""
         return replace(self, ids=()) != Chosen()
 
 
@@ -81,37 +81,37 @@ class Decided:
     decision: Decision
     ids: tuple[str, ...]
     money: dict[str, Sums]
-    """CurrenciesId as text -> what the breaks are in totals, differences and gross apart."""
+    """CurrenciesId as text -> the breaks' money in totals, differences and gross apart."""
     elsewhere: int
     """Breaks whose money is counted with another break of the same record."""
     event_id: int
-    """What the trail has of it."""
+    """The event of the decision in the trail."""
 
     @property
     def amounts(self) -> dict[str, Decimal]:
-        """The differences by currency; a currency without any is left out."""
+        """The differences by currency, without currencies that have none."""
         return {key: of.difference for key, of in self.money.items() if of.difference}
 
     @property
     def unreadable(self) -> int:
-        """Breaks whose amount cannot be read: it is in no sum."""
+        """Breaks whose amount cannot be read, so that it is in no sum."""
         return sum(of.unreadable for of in self.money.values())
 
     @property
     def gross(self) -> dict[str, Decimal]:
-        """The gross money by currency, likewise."""
+        """The gross money by currency, without currencies that have none."""
         return {key: of.gross for key, of in self.money.items() if of.gross}
 
 
 def breaks_left(
     connection: psycopg.Connection, scope: str, previous: Reconciliation | None, ids: pl.Series
 ) -> pl.DataFrame:
-    """What the next run of a scope starts from, CARRIED, of the breaks with these ids."""
+    """What the next run of a scope starts from, CARRIED, for breaks with these ids."""
     if previous is None:
         return nothing_before()
     whose = reconciliations.scope_hash(scope)
     before = from_saved(breaks_before(connection, whose, previous.id, ids))
-    # Breaks of an earlier version do not say by which terms they were found: those of their run.
+    # Breaks of an earlier version lack the terms they were found by: their run's terms apply.
     before = before.with_columns(
         pl.col("looked_rules").fill_null(pl.lit(previous.rules_hash)),
         pl.col("looked_as_of").fill_null(pl.lit(previous.as_of)),
@@ -129,7 +129,7 @@ def breaks_left_by(
 ) -> pl.DataFrame:
     """Breaks as a run left them, with their `cause` and what each adds to totals (`COUNTED`).
 
-    Nothing changes these. `ids`: these alone, and what they add is as if there were no others.
+    They never change. With `ids`, only those, counted as if there were no others.
     """
     return counted_alone(with_causes(breaks_of(connection, run.id, ids)))
 
@@ -140,10 +140,10 @@ def breaks_now(
     ids: Sequence[str] | None = None,
     left: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """The breaks of a run with what was decided on it since, and what each adds to totals.
+    """The breaks of a run with the decisions since, and what each adds to totals.
 
-    See `lifecycle.current_breaks` and `counted.counted_alone`. `ids`: these alone. `left` is what
-    `breaks_left_by` gave before, of the same breaks; columns beyond those are kept.
+    See `lifecycle.current_breaks` and `counted.counted_alone`. `ids` limits the breaks. `left` is
+    an earlier result of `breaks_left_by` for the same breaks; its additional columns are kept.
     """
     decisions = decisions_since(connection, run.scope_hash, run.decided_through, ids)
     ours = decisions.filter(pl.col("reconciliation_id") == run.id)
@@ -154,13 +154,13 @@ def breaks_now(
 def taken_back(
     connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> pl.DataFrame:
-    """The breaks that a run shows as accepted and that were reopened since, by their id.
+    """The breaks that a run shows as accepted and that were reopened since, by id.
 
-    With what they are called (`what`), on which run (`on`), `by` whom and why (`reason`). What a
-    break became on a later run says nothing of the day of this one, and that somebody reopened it
-    does. One that was accepted again, as what the run says of it, is none, if it was by the person
-    whom the run shows: anybody else stands in the report of a later run alone. `breaks` are those
-    of `breaks_now`.
+    With the break's name (`what`), the run (`on`), `by` whom and why (`reason`). What a break
+    became on a later run says nothing about this run's day, but its being reopened does. A break
+    that the person shown in the run accepted again, with the values the run shows, is left out;
+    anybody else's acceptance only appears in the later run's report. `breaks` are those of
+    `breaks_now`.
     """
     accepted = breaks.filter(pl.col("state") == BreakState.ACCEPTED).select("id", name_of())
     since = decisions_since(
@@ -190,7 +190,8 @@ def list_breaks(
 ) -> tuple[Reconciliation, pl.DataFrame]:
     """The chosen breaks of a run (default: the latest), the largest first.
 
-    With `outgrown`: accepted once, and other now; `accepted_as` and `is_now` tell both in a line.
+    With `outgrown` for breaks that differ from what was accepted; `accepted_as` and `is_now` tell
+    both.
     """
     with workspace.database.connect() as connection:
         run = reconciliations.find_run(connection, number)
@@ -212,8 +213,7 @@ def list_breaks(
 def what_is_open(breaks: pl.DataFrame, severity: pl.Series, currencies: Mapping[str, str]) -> str:
     """Open breaks: how many of each severity and code, and the gravest by name.
 
-    The severest first, and of one severity those with the largest amounts. `currencies` are the
-    names of currencies.
+    Sorted by severity, then by amount. `currencies` are the names of currencies.
     """
     left = breaks.with_columns(severity.alias("severity")).filter(is_open())
     ordered = left.with_columns(
@@ -245,8 +245,8 @@ def decide_breaks(
 ) -> Decided:
     """Take one decision for all chosen breaks, or for none; raises DecisionRefused.
 
-    `seen` is what whoever decides has looked at, with what it comes to: what is other now is
-    refused, and the money told is that of the breaks as if there were no others.
+    `seen` is what the person deciding looked at. If it has changed, the decision is refused; the
+    money reported with `seen` is that of these breaks as if there were no others.
     """
     with workspace.database.connect() as connection:
         run = run_meant(connection, number)
@@ -272,14 +272,14 @@ def decide_breaks(
 
 
 def counted_elsewhere(breaks: pl.DataFrame) -> int:
-    """How many breaks have their money counted with another one of the same record."""
+    """How many breaks have their money counted with another break of the same record."""
     return breaks.filter(amount_size() != 0, pl.col(COUNTED) == 0).height
 
 
 def meant_by(
     breaks: pl.DataFrame, run: Reconciliation, chosen: Chosen, what: Choice
 ) -> pl.DataFrame:
-    """Of all breaks of a run those that a decision is for; raises DecisionRefused."""
+    """The breaks of a run that a decision is for; raises DecisionRefused."""
     if not chosen.ids and not chosen.filtered:
         raise DecisionRefused("Name the breaks: ids, or {a_filter}. {the_list} has both.")
     fitting = _fitting(breaks, chosen)
@@ -311,14 +311,14 @@ def meant_by(
 
 
 def can_be_decided(what: Choice, *, by_id: bool) -> pl.Expr:
-    """For which breaks a decision makes a difference; a filter means fewer than ids do."""
+    """Breaks for which a decision makes a difference; fewer for a filter than for ids."""
     state, claimed = pl.col("state"), pl.col("claimed")
     match what:
         case Choice.REOPEN:
             kept = state.is_in(ASIDE) & pl.col("accepted_by").is_not_null()
             return (state == BreakState.ACCEPTED) | kept | claimed.is_not_null()
         case Choice.ACCEPT | Choice.PROPOSE if not by_id:
-            # A filter means what is open; an acceptance is prolonged one by one.
+            # A filter only means open breaks; acceptances are prolonged one by one.
             return state.is_in(OPEN)
         case _:
             return state.is_in(UNRESOLVED)
@@ -327,7 +327,7 @@ def can_be_decided(what: Choice, *, by_id: bool) -> pl.Expr:
 def _seen(
     connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> pl.DataFrame:
-    """Of all breaks of a run those that whoever acts sees, also where no policy holds who reads."""
+    """The breaks that the acting account may see, also when the connection reads more."""
     if sees_breaks(connection, run.id):
         return breaks
     person = acting(connection)
@@ -335,17 +335,17 @@ def _seen(
 
 
 def _not_among(breaks: pl.DataFrame, ids: Sequence[str]) -> str:
-    """Those that none of the breaks has."""
+    """The ids that none of the breaks has, as text."""
     return first_of(sorted({*ids} - {*breaks["id"]}), NAMED)
 
 
 def _fitting(breaks: pl.DataFrame, chosen: Chosen) -> pl.DataFrame:
-    """Those that fit every filter; raises BreakUnknown for a code or kind that none can have."""
+    """The breaks that match every filter; raises BreakUnknown for an unknown code or kind."""
     for what, value, known, of in (
         ("break code", chosen.code, BREAKS, "code"),
         ("record kind", chosen.record, sorted(EXTRACTS), "record"),
     ):
-        if value is not None and value not in {*known, *breaks[of]}:  # Also those of before.
+        if value is not None and value not in {*known, *breaks[of]}:  # Breaks may have old codes.
             raise BreakUnknown(f"There is no {what} {value!r}. Known: {', '.join(known)}.")
     wanted: list[pl.Expr] = [
         pl.col(name) == value
@@ -362,7 +362,7 @@ def _last_of(decisions: pl.DataFrame, what: Choice) -> pl.DataFrame:
 
 
 def in_state(name: str) -> pl.Expr:
-    """Which breaks are in a state, or in one of those of a word: `open`, `aside`, `resolved`."""
+    """Which breaks are in a state, or in one of a group: `open`, `aside`, `resolved`."""
     if name in STATES:
         return pl.col("state").is_in(STATES[name])
     if name.upper() not in BreakState.__members__:

@@ -1,7 +1,7 @@
 """Corrections: the delivered rows behind open breaks as CSV files, to be edited and delivered.
 
-A row keeps its own header and text. In front of it are ReconRow, the row it stands for, and
-BreakId, the breaks it is to close. A file holds rows of one batch, the one that `--corrects` names.
+A row keeps its own header and text. Two columns precede it: ReconRow, the row it replaces, and
+BreakId, the breaks it is meant to close. A file has rows of one batch, which `--corrects` names.
 """
 
 import logging
@@ -55,13 +55,13 @@ CORRECTABLE = (
     "KEY_MISSING",
     *(code for code, one in BREAKS.items() if one.of_class.in_rows),
 )
-"""Breaks that another text in the delivered row may close."""
+"""Codes of breaks that another text in the delivered row may close."""
 
 
 def corrections(
     workspace: Workspace, connection: psycopg.Connection, carried: PartedRows, gathered: Gathered
 ) -> dict[str, Write]:
-    """Files by their name below the report's folder; none where no row can close a break."""
+    """Files by name below the report's folder; empty if no row can close a break."""
     extracts = {extract.id: extract for extract in gathered.extracts}
     of = {extract.batch_id for extract in gathered.extracts}
     batches = {batch.id: batch for batch in ledger.batches_of(connection, of)}
@@ -83,7 +83,7 @@ def corrections(
             pieces[record, batch, more] = _Rows(
                 connection, table, batch, mine, headers, texts
             ).write
-    # `payment.csv`; where rows are of several batches, or of a correction, it says which.
+    # `payment.csv`; if there are several batches or a correction, the name says which it is.
     count = Counter(record for record, *_ in pieces)
     return {
         f"{FOLDER}/{record}.csv"
@@ -113,7 +113,7 @@ class _Rows:
         write_lines(next(iter(headers)), own, self._lines, file, self._frames if plain else None)
 
     def _frames(self) -> Iterator[pl.DataFrame]:
-        """What `_lines` gives, of rows most of which are written as they were delivered."""
+        """The lines of `_lines` as frames, for rows that are mostly written as delivered."""
         place, text = ["extract_id", "row"], pl.col("data")
         kept = ~may_stay_open(text, next(iter(self.headers.values())))
         for part in self.rows:
@@ -145,7 +145,7 @@ class _Rows:
                 yield RewrittenLine(own, text)
 
     def _rewritten(self, places: pl.DataFrame) -> Iterator[tuple[RejectedRow, str]]:
-        """Rows by their `extract_id` and `row`, each with the text that is written of it."""
+        """Rows by their `extract_id` and `row`, each with the text to write."""
         extracts, numbers = places["extract_id"].to_list(), places["row"].to_list()
         rows = rows_at(self.connection, self.table, self.batch, extracts, numbers)
         for row in self.texts.filled(rows):
@@ -156,8 +156,8 @@ class _Rows:
 def _wanted(
     carried: PartedRows, gathered: Gathered
 ) -> Iterator[tuple[tuple[str, int], pl.DataFrame]]:
-    """By record kind and batch: the rows behind breaks (extract_id, row) and the breaks' ids."""
-    # What cannot be proven is not written out as what was delivered.
+    """By record kind and batch: the rows behind breaks (extract_id, row), and the breaks' ids."""
+    # Rows that cannot be proven must not be written out as delivered ones.
     proven = ~pl.col("extract_id").is_in([*gathered.unproven, *gathered.altered])
     correctable = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE))
     asked = correctable.select("id", "record", "file", "line", "batch_id", "key").with_columns(
@@ -180,7 +180,7 @@ def _wanted(
 
 
 def _behind(load: Load, breaks: pl.DataFrame, proven: pl.Expr) -> pl.DataFrame:
-    """The rows of a part that some breaks name the place of, and their number there (`at`)."""
+    """The rows of a part at a place that a break names, and their number there (`at`)."""
     place = ["file", "line", "batch_id"]
     rows = columns_of(load, [*place, "extract_id", "row"])
     there = rows.with_row_index("at").filter(proven)
@@ -188,7 +188,7 @@ def _behind(load: Load, breaks: pl.DataFrame, proven: pl.Expr) -> pl.DataFrame:
 
 
 def _of_records(table: Table, loads: Sequence[Load], rows: pl.DataFrame) -> pl.DataFrame:
-    """Of rows that a line became, those of the record that the break is about."""
+    """Of several rows made from one line, those of the record that the break is about."""
     parts = []
     for (part,), some in rows.group_by("part"):
         of = line_key(table, loads[int(str(part))]()[some["at"]])
@@ -199,7 +199,7 @@ def _of_records(table: Table, loads: Sequence[Load], rows: pl.DataFrame) -> pl.D
 
 
 def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
-    """One line for each row, with the ids of its breaks; most have one, which is no list of any."""
+    """One line for each row, with its breaks' ids; most rows have one, which needs no list."""
     of_row = ["batch_id", "extract_id", "row"]
     again = rows.select(of_row).is_duplicated()
     several = rows.filter(again).group_by(of_row)
@@ -214,7 +214,7 @@ def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
 def _headings(
     workspace: Workspace, batches: Mapping[int, Batch], extracts: list[Extract]
 ) -> Mapping[int, Header]:
-    """The headers of extracts; one whose content was cleared away has none any more."""
+    """The headers of extracts, without those whose content was removed."""
     found = {}
     cleared = cleared_of(workspace, extracts)
     for extract in sorted(extracts, key=lambda one: one.id):

@@ -1,4 +1,4 @@
-"""The cover of a reconciliation: its inputs, the sources that were there, and what is missing."""
+"""The cover of a reconciliation: its inputs, its sources, and what is missing."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -43,9 +43,9 @@ def gather_facts(
     *,
     restates: str,
 ) -> Facts:
-    """What the cover tells of a run beside its verdict.
+    """The facts on a run's cover besides its verdict.
 
-    `cut` is what stands apart from the report's day; `restates` what it restates.
+    `cut` is what is dated apart from the report's day; `restates` is what the run restates.
     """
     scope = asked.scope
     signed = last_sign_off(connection, scope.text, asked.as_of)
@@ -101,7 +101,7 @@ def _since(signed: SignOff | None, joined: JoinResult) -> SignOff | None:
 
 
 def _inputs(gathered: Gathered) -> tuple[InputLine, ...]:
-    """The files of the extracts and the listings, with how many of their rows are compared."""
+    """The files of extracts and listings, with the number of their rows that are compared."""
     sides = (
         (gathered.extracts, _rows_of(gathered.sources.extract)),
         (gathered.listings, _rows_of(gathered.sources.listings)),
@@ -121,7 +121,7 @@ def _inputs(gathered: Gathered) -> tuple[InputLine, ...]:
 
 
 def _rows_of(side: Mapping[str, pl.DataFrame]) -> Counter[tuple[str, int]]:
-    """How many rows of a record kind come from an extract."""
+    """How many rows of a record kind come from each extract."""
     rows: Counter[tuple[str, int]] = Counter()
     for record in side:
         for load in parts_of(side, record):
@@ -132,7 +132,7 @@ def _rows_of(side: Mapping[str, pl.DataFrame]) -> Counter[tuple[str, int]]:
 
 
 def _source_lines(gathered: Gathered) -> tuple[SourceLine, ...]:
-    """Per record kind: the sources that were compared, and those that could have been."""
+    """For each record kind, the sources that were compared and those that could have been."""
     sources = gathered.sources
     lines = []
     for record in EXTRACTS:
@@ -160,7 +160,7 @@ def _source_lines(gathered: Gathered) -> tuple[SourceLine, ...]:
 
 
 def _is_delivered(gathered: Gathered, record: str) -> bool:
-    """Whether anything of a record kind was; of one inside insert-batch data there are rows."""
+    """Whether any of a record kind was delivered; inside insert-batch data only rows show it."""
     loads = parts_of(gathered.sources.extract, record)
     return any(one.record == record for one in gathered.extracts) or any(
         columns_of(load, ["extract_id"]).height for load in loads
@@ -168,7 +168,7 @@ def _is_delivered(gathered: Gathered, record: str) -> bool:
 
 
 def _not_there(connection: psycopg.Connection, scope: Scope) -> Iterator[str]:
-    """What the scope names and does not have: feeds, and batches of other feeds."""
+    """Feeds and batches that the scope names but does not have."""
     feeds = feeds_with_batches(connection)
     for feed in scope.feeds:
         if feed not in feeds:
@@ -186,7 +186,7 @@ def _not_there(connection: psycopg.Connection, scope: Scope) -> Iterator[str]:
 
 
 def _of_nobody(connection: psycopg.Connection, scope: Scope, gathered: Gathered) -> Iterator[str]:
-    """Tenants of the scope that nothing is of: nothing need be missing, and a name may be wrong."""
+    """Tenants of the scope without any record: perhaps nothing is missing, or a name is wrong."""
     if not scope.tenants or scope.narrow:
         return
     bound_to = {batch.tenant for batch in batches_of(connection, gathered.batches)}
@@ -195,7 +195,7 @@ def _of_nobody(connection: psycopg.Connection, scope: Scope, gathered: Gathered)
 
 
 def _nameless(gathered: Gathered, currencies: Mapping[str, str]) -> Iterator[str]:
-    """Rows of which nobody can tell whose they are: they may be of the tenants of the scope."""
+    """Rows that name no tenant, and so may belong to the tenants of the scope."""
     found: dict[str, Totals] = {}
     for (_, record), (totals, _) in gathered.nameless.items():
         found[record] = found.get(record, Totals()) + totals
@@ -213,7 +213,7 @@ def _nameless(gathered: Gathered, currencies: Mapping[str, str]) -> Iterator[str
 
 
 def _refused(gathered: Gathered) -> Iterator[str]:
-    """Files that were delivered and refused, and not taken since: no figure has their rows."""
+    """Files that were refused and not taken since, whose rows are in no figure."""
     files = gathered.sources.refused.select("file", "batch_id", "refused")
     names = [f"{name} of batch {batch} ({code})" for name, batch, code in files.iter_rows()]
     if names:
@@ -242,7 +242,7 @@ def _money_of(table: Table, totals: Totals, currencies: Mapping[str, str]) -> st
 
 
 def _unnamed(tenants: set[int], gathered: Gathered) -> set[int]:
-    """Those of some tenants that no row and no record of the target names."""
+    """The tenants that neither a row nor a record of the target names."""
     for side in (gathered.sources.extract, gathered.sources.database):
         for record in side:
             for load in parts_of(side, record) if tenants else ():
@@ -253,7 +253,7 @@ def _unnamed(tenants: set[int], gathered: Gathered) -> set[int]:
 def _incomplete(
     gathered: Gathered, rules: Rules, unread: Mapping[str, str], currencies: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """What keeps the run from a verdict, in the reader's words."""
+    """What prevents a verdict, in the reader's words."""
     missing = [
         f"batch {batch.id} is {batch.state.replace('_', ' ')}: what it brings is not all there"
         for batch in gathered.waiting
@@ -283,7 +283,7 @@ def _incomplete(
 
 
 def _unshown(gathered: Gathered, currencies: Mapping[str, str]) -> Iterator[str]:
-    """Extracts whose rows are no evidence, and what they come to."""
+    """Extracts whose rows are no evidence, and their totals."""
     names = {one.id: f"{one.name} of batch {one.batch_id}" for one in gathered.extracts}
     for (extract, record), (totals, _) in sorted(gathered.unshown.items()):
         table = EXTRACTS[record]
@@ -295,7 +295,7 @@ def _unshown(gathered: Gathered, currencies: Mapping[str, str]) -> Iterator[str]
 
 
 def _without_listing(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> Iterator[str]:
-    """The record kinds that lack a listing to be held against, one sentence each."""
+    """The record kinds that lack a listing to compare with, one sentence each."""
     for record in sorted(PULLED.keys() & {*gathered.sources.extract, *unread}):
         name = f"the service's listing of {EXTRACTS[record].title.lower()}"
         pull = f"recon pull {PULLED[record]}, or a run of pull-listings/pull; then reconcile again"
@@ -314,6 +314,6 @@ def _without_listing(gathered: Gathered, rules: Rules, unread: Mapping[str, str]
 
 
 def _to_be_sent(gathered: Gathered) -> bool:
-    """Whether insert-batch data of the scope was to reach the service."""
+    """Whether some insert-batch data of the scope was to reach the service."""
     rows = gathered.sources.extract.get(INSERT_BATCH_DATA.name)
     return rows is not None and not gathered.sources.database_alone.issuperset(rows["batch_id"])

@@ -1,6 +1,6 @@
-"""What a decision about breaks has to hold to: its terms, its ceiling, and what was seen of them.
+"""Requirements for a decision about breaks: its terms, its ceiling, and what the person saw.
 
-The texts name terms as whoever asks calls them (`DecisionRefused`).
+The texts name terms as the caller calls them (`DecisionRefused`).
 """
 
 import hashlib
@@ -22,29 +22,29 @@ from schemas.counting import first_of, quantity
 from schemas.life import DONE, OPEN, SIDES, Choice
 
 NAMED = 5
-"""Breaks a refusal names; it counts the others."""
+"""The most breaks that a refusal names; it counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What somebody has looked at before they decide."""
+    """What somebody looked at before deciding."""
 
     digest: str
-    """Of the breaks that were meant and the values an acceptance is bound to (`digest_of`)."""
+    """Digest of the chosen breaks, with the values an acceptance is bound to (`digest_of`)."""
     through: int
-    """The last decision on the run that they stood by."""
+    """The last decision on the run that was taken into account."""
     about: Sequence[str]
-    """Ids of the breaks it is about, whatever state they are in by now."""
+    """Ids of the breaks in question, whatever state they are in by now."""
 
 
 def digest_of(meant: pl.DataFrame) -> str:
-    """What tells breaks from others, or from themselves with other values."""
+    """A digest that changes with the breaks or their values."""
     lines = meant.select("id", *BOUND).sort("id").write_json()
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def refuse_if_decided(connection: psycopg.Connection, run: Reconciliation, seen: Looked) -> None:
-    """Refuse where somebody has decided about any of the breaks since they were seen."""
+    """Refuse if somebody has decided about any of the breaks since they were seen."""
     since = decisions_since(connection, run.scope_hash, seen.through)
     ours = since.filter(
         pl.col("break_id").is_in(list(seen.about)), pl.col("what") != Choice.COMMENT
@@ -63,7 +63,7 @@ def refuse_if_decided(connection: psycopg.Connection, run: Reconciliation, seen:
 
 
 def refuse_if_other(meant: pl.DataFrame, seen: Looked) -> None:
-    """Refuse where breaks are meant that are not those that were seen."""
+    """Refuse if the breaks are not those that were seen."""
     if digest_of(meant) != seen.digest:
         raise DecisionsMoved(
             "The breaks that are meant are other than those that you looked at: there are {number} "
@@ -73,7 +73,7 @@ def refuse_if_other(meant: pl.DataFrame, seen: Looked) -> None:
 
 
 def refuse_if_followed(connection: psycopg.Connection, run: Reconciliation) -> None:
-    """A run that was followed is history: decisions are taken on the last one of its scope."""
+    """Refuse decisions on a run that was followed; they belong to the last run of its scope."""
     last = reconciliations.latest_run(connection, run.scope)
     if last is not None and last.id != run.id:
         raise DecisionsMoved(
@@ -84,7 +84,7 @@ def refuse_if_followed(connection: psycopg.Connection, run: Reconciliation) -> N
 
 
 def refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
-    """A ceiling has to be one for every break that is meant, and none may be above it already."""
+    """Refuse a ceiling that does not suit every break, or that a break already exceeds."""
     if decision.up_to is None:
         return
     sized = meant.with_columns(size().alias("size"))
@@ -118,11 +118,10 @@ def refuse_unseen(
     *,
     by_id: bool,
 ) -> None:
-    """Whoever names no run may have seen the one before: what is other since needs its number.
+    """Refuse changes since the previous run, if the decision names no run: it may have been seen.
 
-    So does what is new since, or open again, where a filter chose it: an id is known to whoever
-    names it.
-    `currencies` are the names of currencies.
+    Breaks chosen by a filter are also refused if they are new or open again since; with an id the
+    caller shows that the break is known. `currencies` are the names of currencies.
     """
     if run.previous_id is None:
         return
@@ -157,7 +156,7 @@ def refuse_unseen(
 
 
 def refuse_terms(run: Reconciliation, decision: Decision) -> None:
-    """Each kind of decision has terms that it cannot be without."""
+    """Refuse a decision that lacks a term its kind requires."""
     if not decision.reason.strip():
         raise DecisionRefused("A decision needs a reason: {give_reason}.")
     if decision.by is not None and not decision.by.strip():

@@ -1,10 +1,10 @@
-"""What is known of breaks that a run did not find again, and which side they are gone by.
+"""What is known about breaks that a run did not find again, and which side resolved them.
 
-What was delivered, what it is compared with, or neither. Of a break about one record that follows
-from the batches that brought it. A break of a record that is held against others may be gone
-because another record was delivered, was changed in the target, or was there all the time and is no
-longer dated after the day of the report. That is tried: without the rows of the batches that came
-since, it would still be there; or as of the day before.
+The side is what was delivered, what that is compared with, or neither. For a break about a single
+record, the batches that brought the record tell. A break between records may be gone because
+another record was delivered, or changed in the target, or was there all along and is no longer
+dated after the report's day. That is tried out: whether the break would still be there without the
+rows of the batches that came since, or as of the day before.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ _IN_ERROR = (*ERRORS, CORRECTED, BY_KEY, AGAIN)
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """What a run has looked at, by which rules, and the run before it."""
+    """What a run has looked at, its rules, and the run before it."""
 
     workspace: Workspace
     connection: psycopg.Connection
@@ -62,7 +62,7 @@ class LookedAt:
 
 
 def known_of(gone: pl.DataFrame, run: LookedAt) -> Gone:
-    """What the ledger and the sources know of breaks that were not found again."""
+    """What the ledger and the sources know about breaks that were not found again."""
     if gone.is_empty():
         return Gone(gone)
     newest = _newest_batches(run.gathered.sources.extract, gone["record"])
@@ -80,7 +80,7 @@ def known_of(gone: pl.DataFrame, run: LookedAt) -> Gone:
 
 
 def _found_by_other_terms(gone: pl.DataFrame, run: LookedAt) -> dict[str, list[str]]:
-    """Ids of the breaks there would be by the rules, and as of the day, of the runs before."""
+    """Ids of the breaks that the rules and days of earlier runs would still show."""
     found = {}
     for hashed, day in other_terms(gone, rules_hash(run.rules), run.as_of):
         earlier = rules_of(run.workspace, run.connection, hashed)
@@ -95,7 +95,7 @@ def _found_by_other_terms(gone: pl.DataFrame, run: LookedAt) -> dict[str, list[s
 
 
 def _out_of_reach(gone: pl.DataFrame, earlier: Rules) -> pl.Series:
-    """Ids of breaks of references that cannot be followed any more: nobody knows they are gone."""
+    """Ids of reference breaks that can no longer be followed, so that they may not be gone."""
     lost = pl.DataFrame(list(out_of_reach(earlier)), schema=_FIELD, orient="row")
     codes = [code for code, of in BREAKS.items() if of.group is BreakClass.REFERENCE]
     about = gone.filter(pl.col("code").is_in(codes)).select("id", *_FIELD)
@@ -103,7 +103,7 @@ def _out_of_reach(gone: pl.DataFrame, earlier: Rules) -> pl.Series:
 
 
 def _referring(run: LookedAt, earlier: Rules) -> Sources:
-    """The sources with what the record kinds of earlier rules refer to in vain."""
+    """The sources, with references that lead nowhere by the record kinds of earlier rules."""
     sources = run.gathered.sources
     other = {
         name: lost_references(run.connection, table)
@@ -116,7 +116,7 @@ def _referring(run: LookedAt, earlier: Rules) -> Sources:
 def _doubted(gone: pl.DataFrame, gathered: Gathered) -> pl.Series:
     """Ids of breaks that may only seem gone, because a kept content cannot be proven.
 
-    Those about its own records, and those of records that are held against other records.
+    These are breaks about the content's own records, and those between records.
     """
     broken = list(gathered.unproven)
     if not broken:
@@ -141,7 +141,7 @@ def _doubted(gone: pl.DataFrame, gathered: Gathered) -> pl.Series:
 def _newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> pl.DataFrame:
     """The youngest batch that brought each record of some kinds, by the key breaks name it by.
 
-    Of those that were not taken back, with the `state` of their rows.
+    Only batches that were not taken back, with the `state` of their rows.
     """
     asked = set(records)
     parts = [
@@ -160,9 +160,9 @@ def _newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> p
 
 
 def _changed_sides(gone: pl.DataFrame, newest: pl.DataFrame, run: LookedAt) -> pl.DataFrame:
-    """`resolved_sides`, with what is tried of breaks between records and of what was signed.
+    """`resolved_sides`, with trials for breaks between records and about what was signed.
 
-    A row in error puts nothing right, and what is beside a target only a row that counts.
+    A row in error resolves nothing, and beside a target only a row that counts does.
     """
     settling = newest.filter(~in_state(_IN_ERROR))
     counting = newest.filter(~in_state(OWN))
@@ -195,16 +195,16 @@ def _changed_sides(gone: pl.DataFrame, newest: pl.DataFrame, run: LookedAt) -> p
 
 
 def _taken_back(gone: pl.DataFrame, run: LookedAt) -> Mapping[int, str]:
-    """What became of the batches of breaks that are no longer in the run: undone or discarded."""
+    """What became of breaks' batches that are no longer in the run: undone or discarded."""
     away = set(gone["batch_id"].drop_nulls()) - run.gathered.batches
     states = {one.id: one.state for one in batches_of(run.connection, away)}
     return {number: state.value for number, state in states.items() if state in TAKEN_BACK}
 
 
 def _again(gone: pl.DataFrame, run: LookedAt) -> pl.Series:
-    """Ids of breaks of refused files whose batch was taken back, and which a batch of the run has.
+    """Ids of breaks of refused files whose batch was taken back, and which the run has again.
 
-    It has taken the file, or has refused it in its turn.
+    A batch of the run has taken the file, or refused it in its turn.
     """
     files = gone.filter(pl.col("code") == REFUSED_FILE).select("batch_id", "file", "id")
     away = files.filter(~pl.col("batch_id").is_in(list(run.gathered.batches)))
@@ -216,9 +216,9 @@ def _again(gone: pl.DataFrame, run: LookedAt) -> pl.Series:
 
 
 def _signed_since(run: LookedAt) -> bool:
-    """Whether a report was approved after the run before began that this one is held against.
+    """Whether the report this run is compared with was approved after the previous run began.
 
-    A restatement is held against those of the scope that it restates, up to its day.
+    A restatement is compared with reports of the restated scope, up to its day.
     """
     scope = run.previous.scope.split(RESTATED, maxsplit=1)[0]
     last = last_approved(run.connection, scope_hash(scope), run.as_of)
@@ -228,9 +228,9 @@ def _signed_since(run: LookedAt) -> bool:
 
 
 def _delivered_since(gone: pl.DataFrame, newest: pl.DataFrame, run: LookedAt) -> pl.Series:
-    """Which breaks are about records that a batch brought which came after the run before.
+    """Breaks about records that a batch brought which came after the previous run.
 
-    Those of what was signed do not say which batch had brought it when they were found.
+    Breaks of what was signed do not say which batch had brought the record when they were found.
     """
     new = taken_in_after(run.connection, newest["batch_id"].unique(), run.previous.opened_at)
     brought = newest.filter(pl.col("batch_id").is_in(list(new))).rename({"key": "own"})
@@ -252,14 +252,14 @@ def _tried(unsure: pl.DataFrame, run: LookedAt) -> dict[str, str]:
 
 
 def _still(sources: Sources, breaks: pl.DataFrame, rules: Rules, as_of: date) -> list[str]:
-    """Which of the breaks some sources would show as of a day."""
+    """The breaks that the sources would show as of a day."""
     cut = cut_off(sources, as_of)
     there = joined_break_ids(cut.kept, rules, as_of, cut)
     return breaks.filter(pl.col("id").is_in(there.implode()))["id"].to_list()
 
 
 def _without(sources: Sources, batches: set[int]) -> Sources:
-    """The sources without the rows that some batches brought."""
+    """The sources without the rows of these batches."""
 
     def others(frame: pl.DataFrame) -> pl.DataFrame:
         return frame.filter(~pl.col("batch_id").is_in(list(batches)))

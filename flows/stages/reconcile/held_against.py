@@ -1,4 +1,4 @@
-"""What a run is held against: the last approved report of its scope, or else the nearest to it."""
+"""The report a run is compared with: the last approved one of its scope, or the nearest to it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,16 +19,16 @@ from schemas.life import RESTATED
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A run that another one is held against."""
+    """A run that another one is compared with."""
 
     run: Reconciliation
     approved: bool
     own: bool
-    """Whether it is of the same scope."""
+    """Whether it has the same scope."""
 
     @property
     def signed(self) -> bool:
-        """Whether two people stand for it as a report of this scope."""
+        """Whether two people have signed it as a report of this scope."""
         return self.approved and self.own
 
     @property
@@ -48,14 +48,14 @@ def baseline(
     before: int | None = None,
     signed_before: int | None = None,
 ) -> Base | None:
-    """What the next run of a scope, or the one of this number, is held against.
+    """The run that the next run of a scope, or the run with number `before`, is compared with.
 
-    The last approved run of the scope. Where none was approved, the last approved one of another
-    scope that has records of this one: a scope that nobody signed for yet is no way around what
-    was signed. Else the first run of the scope, because nobody signed for what became of it since.
+    That is the last approved run of the scope. If none was approved, the last approved run of
+    another scope with the same records: an unsigned scope is no way around what was signed. Else
+    the first run of the scope, because nobody signed for what became of it since.
 
-    A run that is approved was held against what was `signed_before` that event, and not against
-    itself or what came later.
+    An approved run was compared with what was `signed_before` that event, not with itself or with
+    anything later.
     """
     scope = scope.split(RESTATED, maxsplit=1)[0]
     own = last_approved(connection, scope_hash(scope), before=before, signed_before=signed_before)
@@ -63,7 +63,7 @@ def baseline(
         return Base(own, approved=True, own=True)
     asked = Scope.read(scope)
     if asked is not None:
-        # Of any number: what was signed since that run is signed.
+        # Runs with any number, because reports signed after that run are signed too.
         runs = last_approved_runs(connection, signed_before)
         asked = replace(asked, kept=scope)
         others = [run for run, _ in of_same_records(connection, asked, runs)]
@@ -76,10 +76,10 @@ def baseline(
 def of_same_records(
     connection: psycopg.Connection, scope: Scope, runs: list[Reconciliation] | None = None
 ) -> Iterator[tuple[Reconciliation, bool]]:
-    """Runs of other scopes that records of this one belong to, and whether that scope is wider.
+    """Runs of other scopes that this one's records belong to, and whether that scope is wider.
 
-    Of each scope the last run, where none are given. A narrower scope is not among them, for all
-    that it is about is looked at here; neither is a restatement.
+    By default the last run of each scope. Narrower scopes are left out, because this one looks at
+    all they are about; so are restatements.
     """
     mine = _with_feeds(connection, scope)
     for run in latest_runs(connection) if runs is None else runs:
@@ -92,7 +92,7 @@ def of_same_records(
 
 
 def _with_feeds(connection: psycopg.Connection, scope: Scope) -> Scope:
-    """The scope with the feeds its batches are of, which scopes of these feeds cover."""
+    """The scope with its batches' feeds added, so that scopes of these feeds cover it."""
     if scope.feeds or not scope.batches:
         return scope
     feeds = {ledger.find_batch(connection, number).feed for number in scope.batches}

@@ -1,7 +1,7 @@
-"""Signatures kept beside the reports they are under, too.
+"""Signatures that are also kept beside the reports they belong to.
 
-A database that is restored to before a signature does not know it. The report's folder does, so the
-next run of the scope says so on page one instead of going on as if nobody had signed.
+A database restored to a time before a signature does not know it, but the report's folder does. The
+next run of the scope says so on page one instead of continuing as if nobody had signed.
 """
 
 import json
@@ -27,18 +27,18 @@ log = logging.getLogger("recon.sign")
 
 FOLDER = "reconciliation-"
 SIGNATURES = "signatures.json"
-"""No part of the report: what is signed cannot hold its own signatures."""
+"""Not part of the report: signed files cannot contain their own signatures."""
 
 
 def folder_of(number: int) -> str:
-    """The folder of a run's files, under the reports."""
+    """The folder of a run's files, below the reports."""
     return f"{FOLDER}{number}"
 
 
 def keep_signatures(
     workspace: Workspace, run: Reconciliation, signatures: Iterable[Signature]
 ) -> None:
-    """Write the signatures of a run into its folder; they are in the database already."""
+    """Write a run's signatures, which are in the database already, into its folder."""
     path = workspace.settings.reports / run.folder / SIGNATURES
     text = json.dumps(_document(run, signatures), indent=1, ensure_ascii=False) + "\n"
     try:
@@ -69,9 +69,9 @@ def _document(run: Reconciliation, signatures: Iterable[Signature]) -> dict[str,
 def altered_signatures(
     workspace: Workspace, connection: psycopg.Connection, run: Reconciliation
 ) -> str | None:
-    """What is wrong with the signatures beside the report of a run; None: the ledger has the same.
+    """What is wrong with the signatures beside a run's report; None if they match the ledger.
 
-    Runs of an earlier version may have none beside them.
+    Runs of an earlier version may have none.
     """
     signatures = signatures_of(connection, run.id).values()
     try:
@@ -89,17 +89,17 @@ def altered_signatures(
 
 
 def _in_order(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The same whoever signed first, and whichever version wrote it."""
+    """The document in one form, whoever signed first and whichever version wrote it."""
     signed = document.get("signatures")
     texts = map(_in_one_form, signed) if isinstance(signed, list) else ()
     return {**document, "signatures": sorted(texts)}
 
 
 def _in_one_form(signature: Any) -> str:
-    """A signature as this version writes it.
+    """A signature in the form of this version.
 
-    An earlier one knew no accounts, so every name was self-declared, and wrote the time of the
-    signature's own row, in the zone of the server.
+    An earlier version knew no accounts, so every name was self-declared; it wrote the time of the
+    signature's row in the server's zone.
     """
     if not isinstance(signature, dict):
         return json.dumps(signature)
@@ -112,7 +112,7 @@ def _in_one_form(signature: Any) -> str:
 def lost_signatures(
     workspace: Workspace, connection: psycopg.Connection, scope: str
 ) -> Iterator[str]:
-    """What folders of reports of a scope say was signed, and the database knows nothing of."""
+    """Signatures in report folders of a scope that the database does not know, in words."""
     known = signed_reports(connection)
     for path in sorted(workspace.settings.reports.glob(f"{FOLDER}*/{SIGNATURES}"), key=str):
         try:

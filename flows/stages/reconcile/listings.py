@@ -1,7 +1,7 @@
-"""What a scope is held against at the service: the newest complete listing, as far as it counts.
+"""The service's listings that a scope is compared with: the newest complete ones that count.
 
-A listing of the service that is set is evidence for every scope, whatever batch it became, and for
-what was sent before the service was asked for it. What was sent later may be missing in it for that
+A listing of the service that is set is evidence for every scope, whatever batch it became, about
+what was sent before the service was asked for it. Records sent later may be missing in it for that
 reason alone, so a kind with such records is not compared with a listing at all; the run says so and
 is incomplete.
 """
@@ -30,11 +30,11 @@ PULLED = {one.response: one.path.strip("/") for one in OPERATIONS if one.returns
 class Counting:
     extracts: tuple[Extract, ...]
     older: frozenset[str]
-    """Record kinds whose newest listing is older than what was sent, and is not used."""
+    """Record kinds whose newest listing is older than what was sent, and so is not used."""
     spoiled: frozenset[str]
-    """Record kinds whose newest listing has rows that were rejected, and is not used."""
+    """Record kinds whose newest listing has rejected rows, and so is not used."""
     zones: Mapping[str, str]
-    """Time zone of the server by record kind."""
+    """Time zone of the server, by record kind."""
 
 
 def counting_listings(
@@ -44,9 +44,9 @@ def counting_listings(
     *,
     narrow: bool,
 ) -> Counting:
-    """The listings that the extracts of a scope are held against, of the service that is set.
+    """The listings of the service that the extracts of a scope are compared with.
 
-    A scope that is `narrow`, of some batches or feeds, speaks of no kind that it did not bring.
+    A `narrow` scope (of batches or feeds) is not compared for kinds that it did not bring.
     """
     newest = newest_listings(connection, service)
     if narrow:
@@ -74,11 +74,12 @@ def of_scope(
     batches: Sequence[int],
     zone: str,
 ) -> pl.DataFrame:
-    """The rows of a listing that a narrow scope speaks of; `sides` are its own records.
+    """The rows of a listing that concern a narrow scope; `sides` are its own records.
 
-    The service lists what others brought as well. Of insert-batch data those are the rows with a
-    BatchId of the scope; of other kinds, which have no key, those with a content of the scope. What
-    was taken back is no more of it: the report of everything says that it is listed still.
+    The service also lists what others brought. The scope's rows of insert-batch data have one of
+    its BatchIds; those of other kinds, which have no key, have the content of one of its records.
+    What was taken back no longer belongs to it; the report of everything says that it is still
+    listed.
     """
     sides = [side.filter(~in_state(ENDS)) if "state" in side.columns else side for side in sides]
     if table is not INSERT_BATCH_DATA:

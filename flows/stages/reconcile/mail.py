@@ -1,8 +1,8 @@
 """Reports by e-mail: each subscriber of a run's scope is sent one message.
 
-A message is marked as sent in the transaction that has claimed it, so two senders send it once. A
-message whose answer is lost, or whose process dies between the answer and the commit, is sent
-again under the same Message-ID.
+A message is marked as sent in the transaction that claimed it, so that two senders send it once. If
+its answer is lost, or the process dies between answer and commit, it is sent again under the same
+Message-ID.
 """
 
 import logging
@@ -27,9 +27,9 @@ from flows.stages.workspace import Workspace
 from schemas.counting import agree, quantity
 
 MOST_ATTACHED = 7 * MIB
-"""Of a workbook; encoded it is below the 10,240,000 bytes that many servers take at most."""
+"""The largest workbook to attach; encoded it is below the 10,240,000 bytes many servers allow."""
 MOST_SECONDS = 60.0
-"""After which a run that was saved begins to mail no other one."""
+"""After this time a saved run does not begin to mail another run."""
 
 log = logging.getLogger("recon.mail")
 
@@ -37,23 +37,23 @@ log = logging.getLogger("recon.mail")
 @dataclass(frozen=True, slots=True)
 class Mailed:
     sent: tuple[str, ...]
-    """Accounts."""
+    """Accounts that were sent a message."""
     failed: tuple[str, ...]
-    """Why a message waits still, a sentence each."""
+    """Why messages still wait, a sentence each."""
     refused: tuple[str, ...] = ()
-    """Accounts whose message, or address, the server does not take."""
+    """Accounts whose message or address the server does not accept."""
     unusable: bool = False
-    """Whether the mail server, or what is set of it, takes no message at all."""
+    """Whether the mail server, or its settings, allow no message at all."""
 
 
 def mail_reports(workspace: Workspace, saved: int) -> bool:
-    """Send what waits of the last days' runs, first of the one just saved; never raises for it.
+    """Send waiting messages of recent runs, first of the run just saved; never raises for that.
 
-    Says whether the one just saved could not be sent to somebody.
+    Returns whether the run just saved could not be sent to somebody.
 
-    What goes wrong is a warning, and the next run tries again. A server that takes nothing is asked
-    once, and so is one that refuses an account; after MOST_SECONDS no run is begun: whoever
-    reconciles waits for it.
+    Failures are warnings, and the next run tries again. A server that takes nothing is asked once,
+    and so is one that refuses an account. After MOST_SECONDS no further run is begun, because the
+    caller waits.
     """
     refused: set[str] = set()
     failed = False
@@ -82,7 +82,7 @@ def mail_reports(workspace: Workspace, saved: int) -> bool:
 def _tried(
     workspace: Workspace, connection: psycopg.Connection, number: int, but: Collection[str]
 ) -> Mailed:
-    """Why messages of a run wait still; what is wrong with one run keeps no other from going."""
+    """Send a run's messages, turning an error into its outcome, so that other runs go on."""
     try:
         return _mail(workspace, connection, number, but)
     except (ReconError, OSError) as error:
@@ -92,7 +92,7 @@ def _tried(
 
 
 def mail_report(workspace: Workspace, number: int | None) -> tuple[Reconciliation, Mailed]:
-    """Send what waits of one run, the latest where none is named; raises ReconError."""
+    """Send waiting messages of one run, by default the latest; raises ReconError."""
     with workspace.database.connect() as connection:
         run = find_run(connection, number)
         return run, _mail(workspace, connection, run.id)

@@ -1,4 +1,4 @@
-"""How the figures of a run are made: its rules, what its feeds were read by, settings, version."""
+"""How a run's figures are made: its rules, its feeds' profiles, its settings and version."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,21 +27,21 @@ NOT_STATED = "not told"
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """All that decides about the figures of a run beside its records."""
+    """Everything that decides a run's figures besides its records."""
 
     rules_hash: str
     rules_text: str | None
-    """Canonical; None: they are not kept."""
+    """The canonical text; None if it is not kept."""
     version: str = ""
-    """`_version`; empty: not told, as by a run of an earlier version."""
+    """As `_version` gives it; empty if not known, as for runs of an earlier version."""
     zone: str = ""
-    """Whose day it is; empty: not told."""
+    """The time zone of its day; empty if not known."""
     currencies: Mapping[str, str] | None = None
-    """Names by CurrenciesId; None: not told."""
+    """Names by CurrenciesId; None if not known."""
     batches: frozenset[int] | None = None
-    """The batches it read, whose profiles the ledger keeps; None: not told."""
+    """The batches it read, whose profiles the ledger keeps; None if not known."""
     source: str = ""
-    """The file that tells all this; empty: the run is under way."""
+    """The file that says all this; empty while the run is under way."""
 
 
 def method_now(workspace: Workspace, rules: Rules, gathered: Gathered) -> Method:
@@ -57,15 +57,15 @@ def method_now(workspace: Workspace, rules: Rules, gathered: Gathered) -> Method
 
 
 def _version(rules: Rules) -> str:
-    """Of recon, and where the rules name a calendar, of the library that has its holidays."""
+    """The version of recon and, if the rules name a calendar, of the library with its holidays."""
     calendar = f", holidays {version('holidays')}" if rules.calendar else ""
     return f"{version('recon')}{calendar}"
 
 
 def method_of(workspace: Workspace, connection: psycopg.Connection, run: Reconciliation) -> Method:
-    """How the figures of an earlier run were made, as far as its totals tell.
+    """How the figures of an earlier run were made, as far as its totals say.
 
-    Totals that somebody changed tell nothing: what is other since could look the same by them.
+    Altered totals count for nothing, because they could hide a change.
     """
     text = text_of(workspace, connection, run.rules_hash)
     path = f"{run.folder}/{TOTALS}"
@@ -90,7 +90,7 @@ def method_of(workspace: Workspace, connection: psycopg.Connection, run: Reconci
 
 
 def setting_changes(before: Method, now: Method) -> Iterator[RuleChange]:
-    """How the settings of a run, and the version it was made by, differ from an earlier one's."""
+    """How the settings and version of a run differ from an earlier one's."""
     if before.currencies is None:
         yield RuleChange(f"{NAMES} and time zone", f"{NOT_STATED} by {before.source}", "")
     else:
@@ -103,7 +103,7 @@ def setting_changes(before: Method, now: Method) -> Iterator[RuleChange]:
 
 def _names(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[RuleChange]:
     if not (before and now):
-        # All of them are named now, or none any more: numbers and names cannot be mixed up.
+        # All were named or all unnamed since: numbers and names cannot be mixed up.
         if before or now:
             yield RuleChange(NAMES, _count(before), _count(now))
         return
@@ -113,7 +113,7 @@ def _names(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[RuleCh
         if before.get(key) != now.get(key)
     ]
     for key in other:
-        # Each of them: whoever approves accepts what is told here, by its hash.
+        # Each one is listed, because approval accepts this list by its hash.
         yield RuleChange(f"name of currency {key}", before.get(key, ""), now.get(key, ""))
 
 

@@ -1,6 +1,6 @@
-"""What somebody who signs a report has not opened of it at the desk.
+"""What the signer of a report has not opened of it at the desk.
 
-It keeps nobody from signing. Whoever signs is told before, and the signature tells the auditor.
+This prevents no signature: the signer is told before, and the signature tells the auditor.
 """
 
 from dataclasses import dataclass
@@ -19,25 +19,25 @@ from flows.steps.rules.rules import Rules
 from schemas.life import RESOLVED, BreakState, Look
 
 NAMED = 10
-"""Breaks that are named, the largest; the others are counted."""
+"""The number of breaks that are named, largest first; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotOpened:
-    """What of a run an account has not opened, where it might."""
+    """What an account has not opened of a run although it might have."""
 
     at_least: Decimal
-    """The amount from which on a break is of high severity by the rules, in its currency."""
+    """The amount, in its currency, from which the rules give a break high severity."""
     of: int
-    """Breaks of such an amount that are not resolved."""
+    """Unresolved breaks of such an amount."""
     breaks: int
-    """Those of them that were not opened."""
+    """The number of those that were not opened."""
     largest: tuple[str, ...]
     """Ids of the largest of these."""
     accepted: int
-    """Breaks that others accepted, where their list was not opened; else 0."""
+    """Breaks accepted by others, if their list was not opened; else 0."""
     report: bool
-    """Whether no form of the report was."""
+    """Whether no form of the report was opened."""
 
     @property
     def anything(self) -> bool:
@@ -45,7 +45,7 @@ class NotOpened:
 
     @property
     def figures(self) -> dict[str, object]:
-        """The same for the trail."""
+        """The figures for the trail."""
         return {
             "breaks": self.breaks,
             "of": self.of,

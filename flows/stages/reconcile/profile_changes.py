@@ -1,9 +1,9 @@
-"""How the feeds of a run were read otherwise than in the run it is held against.
+"""How the feeds of a run were read differently than in the run it is compared with.
 
-What was signed is what the last delivery of a feed was read by that the earlier run is about. Every
-batch that came after it is held against that, so one that was read otherwise is told, also where
-later ones are read as before. A correction may be written in a form of its own: it is held against
-that as well, and is no measure for what is delivered after it.
+The measure is how the last delivery of a feed in the earlier run was read. Every batch after it is
+compared with that, so a batch that was read differently is reported even if later ones are read as
+before. A correction may have a form of its own: it is compared too, but is no measure for later
+deliveries.
 """
 
 import json
@@ -24,22 +24,22 @@ from schemas.counting import quantity
 from schemas.derived.views import LISTING_FEED
 
 SECTIONS = ("columns", "constants")
-"""Keys of a profile that are told name by name."""
+"""Keys of a profile that are compared name by name."""
 FEED, RECORD, SERVICE = "feed", "record", "service"
 BESIDE = (FEED, "kept_settings", "change_records")
-"""What is no key that a feed is read by; of settings a run tells what they are itself."""
+"""Keys that do not affect how a feed is read, or that are reported as settings."""
 
 Keys = dict[str, str]
-"""What a batch was read by, key by key; what is not set is not there."""
+"""How a batch was read, key by key; keys that are not set are missing."""
 
 
 def profile_changes(
     connection: psycopg.Connection, base: Base, before: Method, now: Method
 ) -> Iterator[RuleChange]:
-    """Every key by which batches of a run were read otherwise, feed by feed.
+    """Every key by which batches of a run were read differently, feed by feed.
 
-    A feed that is new, or of which no batch is left, is told of a report of the same scope alone:
-    another scope has other feeds.
+    A new feed, or one without any batch left, is only reported against a report of the same scope,
+    because another scope has other feeds.
     """
     mine = now.batches or frozenset()
     every = ledger.batches_of(connection, mine | (before.batches or frozenset()))
@@ -58,14 +58,14 @@ def profile_changes(
 
 
 def _was_there(batch: Batch, base: Base, before: Method) -> bool:
-    """Whether the earlier run read a batch; where it does not tell, by when that was opened."""
+    """Whether the earlier run read a batch; if unknown, whether the batch was opened before it."""
     if before.batches is None:
         return batch.opened_at <= base.run.opened_at
     return batch.id in before.batches
 
 
 def _changed(feed: str, then: Keys, since: list[Batch]) -> Iterator[RuleChange]:
-    """What batches were read by, in runs of the same keys, against what was signed."""
+    """How batches differ from what was signed, grouped while consecutive ones have equal keys."""
     for now, batches in groupby(since, lambda one: _keys(one, then)):
         numbers = [one.id for one in batches]
         for key in sorted(then.keys() | now.keys()):
@@ -75,7 +75,7 @@ def _changed(feed: str, then: Keys, since: list[Batch]) -> Iterator[RuleChange]:
 
 
 def _new(feed: str, first: Batch, signed: list[Batch]) -> Iterator[RuleChange]:
-    """A feed that no signed report is about: whose form it has, or each key that it sets."""
+    """A feed that no signed report covers: the feed whose form it has, or each key it sets."""
     name, keys = f"{feed}, new from batch {first.id} on", _keys(first)
     same = next((one.feed for one in reversed(signed) if _keys(one) == keys), None)
     if same is not None:
@@ -96,10 +96,10 @@ def _batch_range(numbers: list[int], *, last: int) -> str:
 
 
 def _keys(batch: Batch, then: Keys | None = None) -> Keys:
-    """What a batch was read by and goes to; a key that its version did not know has its default.
+    """How a batch was read and where it goes; a key its version did not know has its default.
 
-    Of a secret constant it says only that there is one. The record kind of a correction is by its
-    header, where nobody stated one: it is no other than that of what it is held against, `then`.
+    A secret constant is only shown as present. If nobody stated a correction's record kind, its
+    header decides; it is then taken as the kind in `then`, with which it is compared.
     """
     keys = _flat(asdict(DEFAULT) | stored_terms(batch))
     if batch.service is not None:
@@ -111,7 +111,7 @@ def _keys(batch: Batch, then: Keys | None = None) -> Keys:
 
 def _flat(values: dict[str, object]) -> Keys:
     flat: dict[str, object] = {}
-    if values["repeats"] == BY_KEY:  # No profile says that: it is what one means that says nothing.
+    if values["repeats"] == BY_KEY:  # Profiles do not state this value; it is the unstated default.
         values = values | {"repeats": None}
     for key, value in values.items():
         if isinstance(value, dict) and key in SECTIONS:

@@ -1,7 +1,7 @@
-"""Large sides put aside: in parts by ranges of the key, in files without a name.
+"""Large sides put aside in parts by ranges of the key, in nameless files.
 
-Ranges, not hashes: numbers that lie close together are paired without a join
-(`near_keys.near_partners`), and parts that follow each other by the key are records in order
+Ranges rather than hashes: numbers that lie close together are paired without a join
+(`near_keys.near_partners`), and parts that follow each other by key give ordered records
 (`signed.packed_parts`).
 """
 
@@ -21,20 +21,20 @@ from schemas.field import INTEGERS, Table
 from schemas.tables import INSERT_BATCH_DATA
 
 _NONE = 1
-"""Byte: of what is large nothing stays."""
+"""The byte limit by which nothing stays in memory."""
 _MOST = 1024
-"""Ranges: each takes a piece of some kilobytes of each part of a side that is read."""
+"""The most ranges: each takes some kilobytes of every part of a side that is read."""
 _OWN_FILES = 64
-"""Frames with a file of their own, read in a third of the time; fewer where few may be open."""
+"""Frames with a file of their own, which read three times as fast; fewer if few may be open."""
 _SMALL = MIB
-"""Bytes of small frames that may stay in memory, where they are there sooner."""
+"""Bytes of small frames that may stay in memory, where reading them is faster."""
 
 
 def has_ranges(table: Table) -> bool:
-    """Whether the records of a kind can be parted.
+    """Whether the records of a kind can be split into ranges.
 
-    Not those of kinds whose key does not begin with a number, and of which a row in error is told
-    by its place alone.
+    Not if the kind's key does not begin with a number, or if its rows in error are known by their
+    place alone.
     """
     first = table.delivered[0]
     return (
@@ -46,7 +46,7 @@ def has_ranges(table: Table) -> bool:
 
 
 def ranges(table: Table, numbers: pl.Series, parts: int) -> Ranges | None:
-    """Ranges that part records about evenly, by their first numbers; None where they stay whole."""
+    """Even ranges over the numbers of the first key column; None if records stay whole."""
     if parts < 2 or not has_ranges(table):
         return None
     of_key = even_ranges(table.identity[0], numbers, min(parts, _MOST))
@@ -56,10 +56,10 @@ def ranges(table: Table, numbers: pl.Series, parts: int) -> Ranges | None:
 def put_aside(
     ranges: Ranges, frames: Iterable[pl.DataFrame], arranged: Change = pl.DataFrame.rechunk
 ) -> Sequence[Load]:
-    """Put the rows of a side into files, those of each range `arranged`; what reads each range.
+    """Put the rows of a side into files, each range `arranged`; returns a reader for each range.
 
-    Of one piece each: what is gathered from it later takes half the time. Rows that come as several
-    frames go through a file of their own first, and are never there together.
+    Every range is one piece, which halves the time for gathering from it later. Rows that come as
+    several frames go through a file first, and are never in memory together.
     """
     nothing, parted = _parted(ranges, iter(frames))
     keep = keeper(0)
@@ -70,7 +70,7 @@ def put_aside(
 def _parted(
     ranges: Ranges, frames: Iterator[pl.DataFrame]
 ) -> tuple[pl.DataFrame, Iterator[tuple[int, pl.DataFrame]]]:
-    """A frame without rows, and those of each range that has some, all with the same columns."""
+    """A frame without rows, and the rows of each range that has some, with equal columns."""
     begun = [*islice(frames, 2)]
     nothing = begun[0].clear()
     if len(begun) == 1:
@@ -88,9 +88,9 @@ def _parted(
 
 
 def keeper(in_memory: int = _SMALL) -> Keep:
-    """Puts frames into files: some into one of its own each, the others all into one.
+    """Puts frames into files: some into one each, all others into a shared one.
 
-    Those that are no more than so many bytes together stay in memory.
+    Frames that together have at most `in_memory` bytes stay in memory.
     """
     shared, numbers, left = FrameFile(_NONE), count(), in_memory
 
@@ -110,7 +110,7 @@ def keeper(in_memory: int = _SMALL) -> Keep:
 
 
 def kept_parts(parts: Iterable[pl.DataFrame]) -> PartedRows:
-    """The rows of frames with the same columns, put into a file at once where there are several."""
+    """The rows of frames with the same columns, in a file unless there is only one frame."""
     first, *others = islice(parts := iter(parts), 2)
     if not others:
         return held_rows(first)

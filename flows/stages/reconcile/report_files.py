@@ -1,4 +1,4 @@
-"""The files of a report: which were written, and that they are the ones that are there."""
+"""The files of a report: which were written, and the proof that they are unchanged."""
 
 import hashlib
 import json
@@ -19,12 +19,12 @@ from schemas.guards.trail_rules import report_hash
 
 PAGE, WORKBOOK, TEXT = READ_BY_PEOPLE = "report.html", "report.xlsx", "report.txt"
 RECORDS = "records.parquet"
-"""The records of the database as a run found them; what a signature is later held against."""
+"""The database records as a run found them, with which a signature is later compared."""
 BREAKS_CSV, BREAKS_PARQUET = "breaks.csv", "breaks.parquet"
 TOTALS = "totals.json"
 MANIFEST = "manifest.json"
 PASSING = (".", "~$")
-"""How names of files begin that are gone when nobody writes or opens one."""
+"""Prefixes of temporary files, which exist while somebody writes or opens a file."""
 ANOTHER = (
     "Bring the folder back as it was written, or reconcile again for a report that can be signed."
 )
@@ -38,10 +38,10 @@ def check_files(
     *,
     alone: bool = True,
 ) -> Path:
-    """The folder of a run, its files proven to be those it was saved with.
+    """The folder of a run, with proof that its files are those it was saved with.
 
-    So is what its manifest says of the run. With `alone`, that no other file is there, which a
-    reader would take for one of the report.
+    The manifest's facts about the run are proven too. With `alone`, the folder must have no other
+    file, which a reader would take for part of the report.
     """
     folder = workspace.settings.reports / run.folder
     listed = listed_files(folder, run, way_out)
@@ -65,7 +65,7 @@ def check_files(
 
 
 def listed_files(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> dict[str, str]:
-    """File -> sha256, as the manifest of a run has them; raises SignatureRefused."""
+    """File -> sha256 according to a run's manifest; raises SignatureRefused."""
     try:
         manifest: Any = json.loads((folder / MANIFEST).read_bytes())
         return {str(name): str(value) for name, value in manifest["sha256"].items()}
@@ -76,10 +76,9 @@ def listed_files(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> d
 
 
 def read_totals(workspace: Workspace, run: Reconciliation) -> Any:
-    """What the totals of a run tell; raises SignatureRefused where they are not as written.
+    """The totals of a run; raises SignatureRefused if they are not as written.
 
-    Raises ValueError where they are no JSON, or nested without end. Its other files are not hashed
-    for it.
+    Raises ValueError if they are not JSON, or nested too deeply. Other files are not hashed.
     """
     folder = workspace.settings.reports / run.folder
     listed, content = listed_files(folder, run), b""
@@ -91,12 +90,12 @@ def read_totals(workspace: Workspace, run: Reconciliation) -> Any:
     try:
         return json.loads(content)
     except RecursionError as error:
-        # Nested deeper than anyone means it.
+        # Nested deeper than any report.
         raise ValueError(str(error)) from None
 
 
 def _altered_in_manifest(connection: psycopg.Connection, run: Reconciliation, folder: Path) -> str:
-    """What the manifest of a run says otherwise than the ledger and the audit trail."""
+    """What the manifest of a run says differently from the ledger and the audit trail."""
     manifest: Any = json.loads((folder / MANIFEST).read_bytes())
     facts = {
         "reconciliation": run.id,
@@ -113,9 +112,9 @@ def _altered_in_manifest(connection: psycopg.Connection, run: Reconciliation, fo
 
 
 def _strange(folder: Path, known: Collection[str]) -> list[str]:
-    """Files in a folder beside those; but drafts, and what marks a file that somebody has open.
+    """Files in a folder that are not `known`, without drafts and markers of open files.
 
-    A folder in it that cannot be looked into is one of them, whatever it holds.
+    A folder that cannot be looked into counts as such a file.
     """
     there: list[Path] = []
     closed: list[OSError] = []
@@ -134,7 +133,7 @@ def _not_as_written(run: Reconciliation, what: str, way_out: str) -> SignatureRe
 
 
 def sha256_of(path: Path) -> str:
-    """The hash of a file; `missing` where it cannot be read."""
+    """The hash of a file; `missing` if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

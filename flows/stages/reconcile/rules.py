@@ -1,4 +1,4 @@
-"""The rules of a run, read from a file; a file that cannot be used is refused with its line."""
+"""The rules of a run, read from a file; an unusable file is refused with the line at fault."""
 
 import hashlib
 import json
@@ -27,9 +27,9 @@ def read_rules(path: Path | None) -> Rules:
 
 
 def rules_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) -> Rules | None:
-    """The rules with this hash, from the runs that used them; None where no run tells them.
+    """The rules with this hash, from the runs that used them; None if no run has them.
 
-    Runs of an earlier version have them in their totals alone.
+    Runs of an earlier version have them only in their totals.
     """
     text = text_of(workspace, connection, hash_)
     if text is None:
@@ -41,7 +41,7 @@ def rules_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) -
 
 
 def text_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) -> str | None:
-    """The canonical text with this hash, of the database or a report; None: neither has it."""
+    """The canonical text with this hash, from the database or a report; None if neither has it."""
     text = rules_text_of(connection, hash_)
     if text is not None:
         return text

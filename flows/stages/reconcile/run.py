@@ -1,7 +1,7 @@
 """Reconcile: gather the sources of a scope, reconcile them, carry breaks forward, write the report.
 
-The run holds its scope from reading the run before it until it is saved. Its files are written
-before it is saved, so what the ledger names is there; a run that dies leaves a folder without a
+The run holds its scope from reading the previous run until it is saved. Its files are written
+before that, so that everything the ledger names exists; a run that dies leaves a folder without a
 run, and the next one starts anew.
 """
 
@@ -80,7 +80,7 @@ class Reconciled:
     report: ReconciliationReport
     written: Written
     not_mailed: bool = False
-    """Whether a subscriber waits for it; a warning said why."""
+    """Whether a subscriber still waits for it; a warning said why."""
 
     @property
     def exit_code(self) -> int:
@@ -89,18 +89,18 @@ class Reconciled:
 
     @property
     def open_breaks(self) -> int:
-        """Breaks that ask for action."""
+        """Breaks that require action."""
         return len(self.report.breaks.where("state", *OPEN))
 
     @property
     def sentence(self) -> str:
-        """The run in one sentence, and what an incomplete one lacks."""
+        """The run in one sentence, with what an incomplete one lacks."""
         because = "; ".join(self.report.cover.because)
         verdict = word_of(self.run.verdict)
         return f"Reconciliation {self.run.id} of {self.run.scope}: {verdict}. {because}"
 
     def text(self) -> str:
-        """The report for a terminal, and where all of it is."""
+        """The report for a terminal, and where its files are."""
         return f"{render_text(self.report)}\n{where_text(self.run, self.written.folder)}"
 
     def as_json(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Reconciled:
 
 
 def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:
-    """Reconcile a scope; what was signed before is held against what is there now."""
+    """Reconcile a scope, and compare what was signed before with what is there now."""
     give_arrays_back()
     written: dict[int, _Unsaved] = {}
 
@@ -124,17 +124,16 @@ def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:
 
 
 def finish(workspace: Workspace, run: Reconciliation) -> bool:
-    """Do what follows a run that was saved, where its process may have been gone before that.
+    """Do what follows the saving of a run, in case its process was gone before that.
 
-    As often as wanted: what was done is not done twice. Says whether it could not be mailed to
-    somebody.
+    It can be repeated: nothing is done twice. Returns whether it could not be mailed to somebody.
     """
     resumed(workspace.database, lambda: _follow_alone(workspace, run))
     return mail_reports(workspace, run.id)
 
 
 def _follow_alone(workspace: Workspace, run: Reconciliation) -> None:
-    """Do it once nobody else has the scope; another run that has it accepts by the rules itself."""
+    """Follow up once the scope is free; a later run that holds it accepts by rules itself."""
 
     def follow() -> None:
         with workspace.database.connect() as connection, hold_scope(connection, run.scope):
@@ -151,7 +150,7 @@ def _follow_alone(workspace: Workspace, run: Reconciliation) -> None:
 
 
 def _follow(workspace: Workspace, connection: psycopg.Connection, run: Reconciliation) -> None:
-    """What follows a run that was saved, while its scope is held."""
+    """Do what follows the saving of a run, while its scope is held."""
     latest = latest_run(connection, run.scope)
     if latest is not None and latest.id == run.id:
         accept_by_rules(connection, run)
@@ -159,11 +158,11 @@ def _follow(workspace: Workspace, connection: psycopg.Connection, run: Reconcili
 
 
 _Unsaved = tuple[ReconciliationReport, Written]
-"""Of a run whose files are written: it may have been saved, or not."""
+"""Report and files of a run that may have been saved or not."""
 
 
 def _saved(workspace: Workspace, written: Mapping[int, _Unsaved]) -> Reconciled | None:
-    """The run that lost its connection while it was saved, if it was."""
+    """The run that lost its connection while being saved, if it was saved."""
     if not written:
         return None
     with workspace.database.connect() as connection:
@@ -175,7 +174,7 @@ def _saved(workspace: Workspace, written: Mapping[int, _Unsaved]) -> Reconciled 
 
 @contextmanager
 def _held(connection: psycopg.Connection, named: Asked) -> Iterator[Asked]:
-    """What is asked for, with its scope and rules as they are kept; the scope is held meanwhile."""
+    """What is asked for, with scope and rules in their kept form; holds the scope meanwhile."""
     rules = with_own_kinds(named.rules)
     kept = replace(named, scope=as_kept(connection, named.scope), rules=rules)
     with hold_scope(connection, kept.scope_text):
@@ -219,18 +218,18 @@ class _Compared:
     cut: Cut
     """The sources as of the day of the run, and what is dated after it."""
     result: JoinResult
-    """Without its breaks."""
+    """The result without its breaks."""
     breaks: PartedRows
 
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """The breaks of a run and those before it, with their states and causes."""
+    """The breaks of a run and the earlier ones, with their states and causes."""
 
     breaks: PartedRows
     causes: Causes
     decided_through: int
-    """The last decision that counts in them."""
+    """The last decision that they take into account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,14 +249,14 @@ class _Run:
         return gather_sources(self.workspace, self.connection, scope, signed, days)
 
     def compare(self, gathered: Gathered, cut: Cut) -> _Compared:
-        """Hold the sources against each other; breaks wait in a file from then on."""
+        """Compare the sources; breaks are in a file from then on."""
         rules, day, service = self.asked.rules, self.asked.as_of, gathered.service
         result = reconcile_sources(cut.kept, rules, day, service=service, cut=cut, keep=keeper())
         breaks = kept_parts(parts(result.breaks))
         return _Compared(gathered, cut, replace(result, breaks=no_breaks()), breaks)
 
     def carry_forward(self, compared: _Compared) -> _Carried:
-        """Give breaks their states by those of the run before and by decisions; find causes."""
+        """Give breaks their states by the previous run and by decisions; find causes."""
         through = self.previous.decided_through if self.previous else 0
         decisions = decisions_since(self.connection, scope_hash(self.asked.scope_text), through)
         states = carry_forward(
@@ -281,7 +280,7 @@ class _Run:
         return _Carried(kept_parts(breaks), causes, max((through, *decisions["id"])))
 
     def next_number(self) -> int:
-        """A number that no folder has: of a run that died, or of before a restored database."""
+        """A number without a folder; dead runs, and runs a restore lost, leave folders behind."""
         number = next_number(self.connection)
         while (self.workspace.settings.reports / folder_of(number)).exists():
             number = next_number(self.connection)
@@ -331,7 +330,7 @@ class _Run:
         carried: _Carried,
         signed_through: int,
     ) -> Reconciliation:
-        """Save the run with its breaks: from here on it is there."""
+        """Save the run with its breaks; from then on it exists."""
         asked = self.asked
         run = RunFacts(
             id=number,
@@ -358,11 +357,11 @@ class _Run:
         )
 
     def _left(self, ids: pl.Series) -> pl.DataFrame:
-        """Breaks as the runs before left them."""
+        """Breaks as earlier runs left them."""
         return breaks_left(self.connection, self.asked.scope_text, self.previous, ids)
 
     def _gone(self, compared: _Compared) -> Gone:
-        """Breaks that were not found again, and what ledger and sources know of them."""
+        """Breaks that were not found again, and what ledger and sources know about them."""
         if self.previous is None:
             return Gone(nothing_before())
         before, now = unresolved(self.connection, self.previous.id), compared.breaks.select("id")

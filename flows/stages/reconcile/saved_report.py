@@ -1,4 +1,4 @@
-"""A reconciliation looked at again, from the files that its run wrote."""
+"""A reconciliation shown again from the files that its run wrote."""
 
 import json
 from dataclasses import dataclass
@@ -45,9 +45,9 @@ def saved_report(workspace: Workspace, number: int | None) -> SavedReport:
 
 
 def refuse_other_scope(connection: psycopg.Connection, run: Reconciliation) -> None:
-    """Raise AccountRefused where whoever acts is bound to tenants and a run is about others too.
+    """Raise AccountRefused if the account is bound to tenants and a run covers others too.
 
-    They see that there is such a run, and what of it is about their tenants; its files have all.
+    Such an account sees the run, and its breaks about these tenants; the files have everything.
     """
     if not scopes_seen(connection, [run.scope]):
         person = acting(connection)
@@ -59,7 +59,7 @@ def refuse_other_scope(connection: psycopg.Connection, run: Reconciliation) -> N
 
 
 def latest_seen(connection: psycopg.Connection) -> Reconciliation | None:
-    """The latest run whose report whoever acts sees; None: there is none."""
+    """The latest run whose report the acting account may see; None if there is none."""
     latest = sorted(latest_runs(connection), key=lambda run: run.id)
     seen = scopes_seen(connection, [run.scope for run in latest])
     return next((run for run in reversed(latest) if run.scope in seen), None)

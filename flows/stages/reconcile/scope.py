@@ -30,10 +30,10 @@ _SCOPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a reconciliation is about; runs of one scope follow each other.
+    """What a reconciliation is about; runs of one scope form a sequence.
 
-    In whatever order and however often a batch, feed or tenant is named, it is one scope with one
-    text. Raises SettingsError for a feed that no profile could name.
+    The order and number of times a batch, feed or tenant is named do not matter: it is one scope
+    with one text. Raises SettingsError for a feed that no profile could name.
     """
 
     batches: tuple[int, ...] = ()
@@ -43,7 +43,7 @@ class Scope:
     tenants: tuple[int, ...] = ()
     """Empty: every tenant."""
     kept: str = field(default="", compare=False)
-    """What its runs are kept as where that is another text, of an earlier version: `as_kept`."""
+    """The text under which an earlier version kept its runs, if that differs: see `as_kept`."""
 
     def __post_init__(self) -> None:
         for feed in self.feeds:
@@ -73,18 +73,18 @@ class Scope:
 
     @property
     def narrow(self) -> bool:
-        """Whether it is about some batches alone, and not about all that the service has."""
+        """Whether it covers only some batches, and not all that the service has."""
         return bool(self.batches or self.feeds)
 
     def may_have(self, batch: Batch) -> bool:
-        """Whether a batch may have rows of the scope, by its feed and the tenant it is bound to."""
+        """Whether a batch may have rows of the scope, judging by its feed and its tenant."""
         return (not self.feeds or batch.feed in self.feeds) and (
             not self.tenants or batch.tenant is None or batch.tenant in self.tenants
         )
 
     @classmethod
     def read(cls, text: str) -> "Scope | None":
-        """The scope that `text` names; None: it names none, as that of a restatement."""
+        """The scope that `text` names; None if it names none, such as a restatement's."""
         if text == EVERYTHING:
             return cls()
         found = _SCOPE.fullmatch(text)
@@ -100,7 +100,7 @@ class Scope:
         )
 
     def overlaps(self, other: "Scope") -> bool:
-        """Whether a record may belong to both; of batches the feeds are to be named as well."""
+        """Whether a record may belong to both; scopes of batches need their feeds named as well."""
         return all(
             not mine or not theirs or {*mine} & {*theirs} for mine, theirs in self._pairs(other)
         )
@@ -110,26 +110,26 @@ class Scope:
 
 
 def scope_title(text: str) -> str:
-    """The text of a scope as titles have it: `batch 2`, where it is about one alone."""
+    """The text of a scope for titles: `batch 2` if it is about a single one."""
     return _OF_ONE.sub(lambda found: found[1] + _ONE[found[2]], text)
 
 
 def scope_meant(title: str) -> str:
-    """The text of the scope that somebody names as titles do: `tenant 7` is `tenants 7`."""
+    """The text of the scope that a title names: `tenant 7` gives `tenants 7`."""
     return _TITLED.sub(lambda found: found[1] + _MANY[found[2]], title)
 
 
 def is_one_scope(text: str, other: str) -> bool:
-    """Whether two texts name one scope: an earlier version had what was named in its order."""
+    """Whether two texts name the same scope; an earlier version kept the order of names."""
     named = Scope.read(text)
     return text == other or (named is not None and named == Scope.read(other))
 
 
 def as_kept(connection: psycopg.Connection, scope: Scope) -> Scope:
-    """A scope with the text that its runs are kept under, so that the next one follows them.
+    """A scope with the text that its runs are kept under, so that the next run follows them.
 
-    An earlier version kept what was named in the order in which it was named, as scopes of their
-    own. The one of the latest day goes on.
+    An earlier version kept names in the given order, and so several texts for one scope. The one
+    with the latest day is continued.
     """
     kept = [run for run in latest_runs(connection) if Scope.read(run.scope) == scope]
     last = max(kept, key=lambda run: (run.as_of, run.id), default=None)
@@ -147,15 +147,15 @@ class Asked:
     restate: str | None = None
     """Why a day before the last run of the scope is reconciled again."""
     unread: Mapping[str, str] = field(default_factory=dict)
-    """Record kinds whose listings were to be pulled for this run and could not be, and why."""
+    """Record kinds whose listings could not be pulled for this run, and why."""
     names: Names = OPTIONS
-    """What refusals call the day and the reason."""
+    """The names of day and reason in refusals."""
 
     @property
     def scope_text(self) -> str:
-        """The scope as the ledger names it: a restatement is a scope of its own.
+        """The scope as the ledger names it; a restatement is a scope of its own.
 
-        So nothing that is decided or signed there stands for the runs it restates.
+        So its decisions and signatures do not apply to the runs that it restates.
         """
         restated = "" if self.restate is None else f"{RESTATED}{self.as_of}"
         return self.scope.text + restated

@@ -1,4 +1,4 @@
-"""Both sides of every record kind as they are read: what counts of them, large ones put aside."""
+"""Both sides of every record kind as they are read: the rows that count, large sides in files."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
@@ -41,19 +41,19 @@ from schemas.operations import PUSHES
 from schemas.tables import DOCUMENTED, EXTRACTS, PAYMENT_PLAN_DETAIL
 
 _HELD = 4
-"""Times what is reconciled at once: sides up to so many bytes are held while they are read."""
+"""Sides up to this multiple of the bytes reconciled at once are held while they are read."""
 _LEFT_OUT = [state for state, (status, _) in OWN.items() if status is Status.EXCLUDED]
 STREAMED = 16 * MIB
-"""Bytes of a larger side that are read at once, at least: each range has rows of most of them."""
+"""The least bytes of a larger side read at once; each range has rows of most portions."""
 
 
 @dataclass
 class SideFrames:
-    """Frames by record kind as they are read; of large kinds what reads their parts."""
+    """Frames by record kind as they are read; for large kinds, the readers of their parts."""
 
     connection: psycopg.Connection
     others: Sequence[psycopg.Connection]
-    """What sees the same as the connection does, and reads with it."""
+    """Connections at the same snapshot, which read along with it."""
     tenants: Collection[int]
     bound: Collection[int]
     """Batches of the scope that are bound to one of the tenants."""
@@ -65,14 +65,14 @@ class SideFrames:
     answers: dict[str, pl.DataFrame] = field(default_factory=dict)
     listed: dict[str, Sequence[Load]] = field(default_factory=dict)
     ranges: dict[str, Ranges] = field(default_factory=dict)
-    """Of the kinds that are in parts."""
+    """The ranges of kinds that are in parts."""
     unfit: dict[str, int] = field(default_factory=dict)
     found: Found = field(default_factory=dict)
     unproven: dict[str, pl.DataFrame] = field(default_factory=dict)
     unshown: Found = field(default_factory=dict)
     nameless: Found = field(default_factory=dict)
     overtaken: dict[str, pl.DataFrame] = field(default_factory=dict)
-    """Rows whose record a batch of a lower number wrote after them."""
+    """Rows whose record a batch with a lower number wrote after them."""
     lost: dict[str, pl.DataFrame] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class SideFrames:
         table = EXTRACTS[record]
         expected, found = Arrived(table), Arrived(table)
         self._look_for_texts(table)
-        # Before the rows are read, as well.
+        # Before the rows are read, which occupies the connection.
         late = self._written_late.get(record, {})
         self.overtaken[record] = overtaken(self.connection, table, late)
         of_key = self._ranges_ahead(table)
@@ -99,7 +99,7 @@ class SideFrames:
                 of_key = None if self._is_of_batches(table) else self._ranges(table, rows)
                 delivered = iter((rows,))
                 del rows
-            # What is large is put aside before the other side is read.
+            # A large side is put aside before the other side is read.
             aside = _aside(of_key, delivered, by_row)
         of_target = max(self.at_once, STREAMED) if self.narrow else at_once
         with closing(
@@ -121,7 +121,7 @@ class SideFrames:
             self.answers[record] = sources.answers(self.connection, PUSHES[record].name, batches)
 
     def around(self) -> dict[str, pl.DataFrame]:
-        """What the scope's records belong with beside them, where it is not everything."""
+        """Records outside the scope that its own belong with; none if the scope is everything."""
         if not self.narrow and not self.tenants:
             return {}
         read = partial(
@@ -149,7 +149,7 @@ class SideFrames:
             unshown = rows.join(unproven, on=unproven.columns, how="semi")
             add_found(self.unshown, found_in(table, unshown))
         self._add_nameless(table, rows)
-        # The receipts say what became of it when it was applied.
+        # Receipts say what became of overtaken rows when they were applied.
         rows = not_overtaken(rows, self.overtaken[table.name])
         return _noted(arrived, self._of_tenants(rows))
 
@@ -164,7 +164,7 @@ class SideFrames:
         batches: Sequence[int],
         places: pl.DataFrame,
     ) -> None:
-        """Both sides of a kind, where one has to be looked at beside the other first."""
+        """Add both sides of a kind if one has to be looked at beside the other first."""
         if self.narrow:
             expected, found = self._of_batches(table, expected, found, batches, places)
         if self._may_name_none(table):
@@ -190,7 +190,7 @@ class SideFrames:
         batches: Collection[int],
         places: pl.DataFrame,
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """What some batches speak of, of the rows that they delivered and of what is there."""
+        """The part of delivered rows and of records that concerns some batches."""
         claims = disputed(table, expected, found, batches)
         wrote = self._written_by_others(table, claims, batches, places)
         return of_batches(table, expected, found, batches, wrote)
@@ -202,9 +202,9 @@ class SideFrames:
         batches: Collection[int],
         places: pl.DataFrame,
     ) -> pl.DataFrame:
-        """The rows of later batches outside of the scope that wrote the records of disputed rows.
+        """Rows of later batches outside the scope that wrote the records of disputed rows.
 
-        A record that somebody took away names no batch; another one may name any.
+        A record that somebody deleted names no batch; any later batch may then have written it.
         """
         nobody = claims.drop("writer").clear()
         if claims.is_empty():
@@ -225,9 +225,10 @@ class SideFrames:
         return pl.concat([nobody, *parts], how="diagonal")
 
     def _ranges_ahead(self, table: Table) -> Ranges | None:
-        """Ranges of a kind that is too large to be held while it is read, by some of its numbers.
+        """Ranges of a kind that is too large to hold while it is read, by a sample of its numbers.
 
-        None where it is not; of some batches what counts is known when all of it is there.
+        None if it is not, and for a scope of batches, where the rows that count are only known at
+        the end.
         """
         if self._is_of_batches(table) or not has_ranges(table):
             return None
@@ -238,9 +239,9 @@ class SideFrames:
         return ranges(table, numbers, -(-2 * size // self.at_once))
 
     def _ranges(self, table: Table, *sides: pl.DataFrame) -> Ranges | None:
-        """Ranges of a kind that is large, by its last side; None where it is to stay whole.
+        """Ranges of a large kind, by its last side; None if it stays whole.
 
-        Of a kind of which one side is known the other one is taken to be as large.
+        If only one side is known, the other one is assumed to be as large.
         """
         size = sum(side.estimated_size() for side in sides) * 2 // len(sides)
         if not all(_in_parts(table, side) for side in sides):
@@ -249,16 +250,16 @@ class SideFrames:
         return ranges(table, numbers, -(-int(size) // self.at_once))
 
     def _look_for_texts(self, table: Table) -> None:
-        """The rows of extracts that cannot be proven whose text is nowhere else."""
+        """Find rows of unproven extracts whose text is nowhere else."""
         if not self.broken:
             return
-        # Before the rows are read: until all of them are there, the connection is not free.
+        # Before the rows are read, because that occupies the connection until the last row.
         without_text = sources.without_text(self.connection, table, self.broken)
         if without_text.height:
             self.unproven[table.name] = without_text
 
     def _add_nameless(self, table: Table, rows: pl.DataFrame) -> None:
-        """Rows that no scope of tenants has, and that count or are in error."""
+        """Count rows that no scope of tenants has, and that count or are in error."""
         if self.tenants:
             left_out = pl.col("state").is_in(_LEFT_OUT).fill_null(value=False)
             bound = pl.col("batch_id").is_in(self.bound)
@@ -268,7 +269,7 @@ class SideFrames:
     def add_listing(
         self, listing: Extract, places: pl.DataFrame, batches: Sequence[int], zone: str
     ) -> None:
-        """One of the service, whose server is in that time zone."""
+        """Add a listing of the service, whose server is in this time zone."""
         assert listing.record is not None
         table = EXTRACTS[listing.record]
         of_key, arrived = self.ranges.get(table.name), Arrived(table)
@@ -299,7 +300,7 @@ class SideFrames:
         zone: str,
         part: int | None = None,
     ) -> pl.DataFrame:
-        """What the scope speaks of in a listing, or in a part of it."""
+        """The rows of a listing, or of a part of it, that concern the scope."""
         if not self._is_known_by_join(table):
             return listed
         own = [of[table.name] for of in (self.extract, self.database) if table.name in of]
@@ -317,24 +318,24 @@ class SideFrames:
         return _noted(arrived, rows)
 
     def _is_known_by_join(self, table: Table) -> bool:
-        """Whether only what a listing has beside records of the scope is known to be of it."""
+        """Whether only a join with the scope's records tells which listed rows concern it."""
         return self.narrow or (bool(self.tenants) and table.tenant is None)
 
     def _addable(self, table: Table, *sides: pl.DataFrame) -> list[pl.DataFrame]:
-        """The sides with amounts that can be added up; what is told of others is told."""
+        """The sides with amounts that can be added up; others are counted in `unfit`."""
         frames, large = addable(table, *sides)
         self._tell(table, unfit(table, *sides), large + no_numbers(table, *frames))
         return frames
 
     def _tell(self, table: Table, without_column: int, large: int) -> None:
-        # An amount that no column holds is a PRECISION break, or is held as it is; plans and their
-        # payments are not held against one.
+        # An amount that no column holds is a PRECISION break, or is held as it is; only plans and
+        # their payments are not compared with any.
         unfit_rows = without_column + large if table is PAYMENT_PLAN_DETAIL else large
         if unfit_rows:
             self.unfit[table.name] = self.unfit.get(table.name, 0) + unfit_rows
 
     def _is_of_batches(self, table: Table) -> bool:
-        """Whether what counts of a kind is known when all rows of the scope's batches are there."""
+        """Whether all rows of the scope's batches have to be there to know which ones count."""
         return self.narrow or self._may_name_none(table)
 
     def _may_name_none(self, table: Table) -> bool:
@@ -343,9 +344,9 @@ class SideFrames:
         return bool(self.tenants) and not named
 
     def _of_tenants(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows that name a tenant of the scope; where they name none, those of its batches.
+        """Rows that name a tenant of the scope, and rows of its batches that name none.
 
-        So PostgreSQL shows them to accounts of these tenants too (`schemas.guards.tenants`).
+        PostgreSQL shows accounts of these tenants the same rows (`schemas.guards.tenants`).
         """
         if not self.tenants:
             return rows
@@ -353,7 +354,7 @@ class SideFrames:
         return rows.filter(theirs | self._names_one(rows))
 
     def _may_be_of_tenants(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The same of records of the database: who wrote one last says not who delivered it."""
+        """The same for database records, whose last writer need not have delivered them."""
         if not self.tenants:
             return rows
         return rows.filter(_names_none(rows) | self._names_one(rows))
@@ -378,7 +379,7 @@ def _noted(arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
 def _aside(
     of_key: Ranges | None, frames: Iterator[pl.DataFrame], arranged: Change = pl.DataFrame.rechunk
 ) -> Sequence[Load]:
-    """What reads the rows of a side: of each range, or all of them, which come as one frame."""
+    """Readers of a side's rows: one for each range, or one for all, which come as one frame."""
     return (held(next(frames)),) if of_key is None else put_aside(of_key, frames, arranged)
 
 

@@ -1,7 +1,7 @@
-"""Sign-off: two people stand for a report, each bound to the very files that were written.
+"""Sign-off: two people sign a report, each signature bound to the very files that were written.
 
-The report's hash is made from the hashes of its files. It is recomputed from the files themselves
-whenever somebody signs, and whenever a later run builds on what was signed.
+The report's hash is made from the hashes of its files. It is computed again from the files whenever
+somebody signs, and whenever a later run builds on what was signed.
 """
 
 import re
@@ -54,32 +54,32 @@ HELD_AGAINST = (
     "This report was approved, and the next one is held against it: bring the folder back as it "
     "was written, from a backup, then run this again."
 )
-"""What to do about files that are not those of a report."""
+"""What to do about files that are no longer those of a report."""
 LISTED, VALUE = 10, 60
-"""Changes that a refusal lists, and characters of a value in it; page one has all."""
+"""Changes that a refusal lists, and characters of each value; page one has all."""
 SHORTEST = 8
-"""Characters of a hash that name it at the least."""
+"""The fewest characters by which a hash may be named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A run after somebody has signed its report."""
+    """A run after its report was signed."""
 
     run: Reconciliation
     signatures: dict[Role, Signature]
     waits: str | None = None
-    """Of one that was prepared: what keeps it from being approved, and what to do."""
+    """For a prepared report: what prevents its approval, and what to do."""
 
     @property
     def approval(self) -> str | None:
-        """APPROVED, or APPROVED_SELF_DECLARED where no login stands behind a name."""
+        """APPROVED, or APPROVED_SELF_DECLARED if no login stands behind a name."""
         return approval_of(self.signatures)
 
 
 def prepare(workspace: Workspace, number: int | None, *, by: str | None, comment: str) -> Signed:
-    """Stand for a report as the one who prepared it; raises SignatureRefused.
+    """Sign a report as its preparer; raises SignatureRefused.
 
-    One that cannot be approved can be prepared all the same: `Signed.waits` says why.
+    A report that cannot be approved can still be prepared; `Signed.waits` says why.
     """
     return _sign(workspace, number, Role.PREPARED, by, comment)
 
@@ -93,11 +93,11 @@ def approve(
     accept_changes: str | None = None,
     accept_restated: date | None = None,
 ) -> Signed:
-    """Approve a prepared report, as somebody else and with no open break left unaccepted.
+    """Approve a prepared report, as another person and with every open break accepted.
 
-    Where its figures are made otherwise than those signed last (rules, feed profiles, settings,
-    version), `accept_changes` names the hash that page one has of that, or how it begins: whoever
-    approves accepts it. So is a restatement accepted, by naming its day in `accept_restated`.
+    If its figures are made differently from those signed last (rules, feed profiles, settings,
+    version), `accept_changes` names the hash of these changes from page one, or its beginning,
+    which accepts them. A restatement is accepted by naming its day in `accept_restated`.
     """
     return _sign(workspace, number, Role.APPROVED, by, comment, accept_changes, accept_restated)
 
@@ -105,15 +105,15 @@ def approve(
 def signed_sources(
     workspace: Workspace, connection: psycopg.Connection, scope: str, until: date | None = None
 ) -> dict[str, pl.DataFrame]:
-    """P: the records of the last approved run of a scope by kind; nothing where none was approved.
+    """P: the records of the last approved run of a scope, by kind; empty if none was approved.
 
-    Only runs as of `until` or before it are meant. Raises SignatureRefused where the files of the
-    run are not those that were signed.
+    Only runs as of `until` or earlier count. Raises SignatureRefused if the run's files are not
+    those that were signed.
     """
     run = last_approved(connection, scope_hash(scope), until)
     if run is None:
         return {}
-    # A file that somebody put beside them is in nobody's way: only the records are read.
+    # Additional files in the folder do no harm here: only the records are read.
     folder = check_files(workspace, connection, run, HELD_AGAINST, alone=False)
     if RECORDS not in listed_files(folder, run):
         raise SignatureRefused(
@@ -126,10 +126,10 @@ def signed_sources(
 def last_sign_off(
     connection: psycopg.Connection, scope: str, until: date | None = None
 ) -> SignOff | None:
-    """Who stood for the last approved report of a scope, or else for the last one.
+    """Who signed the last approved report of a scope, or else its last report.
 
-    Only runs as of `until` or before it are meant. `changed_since` is 0 here: the run that compares
-    fills it in.
+    Only runs as of `until` or earlier count. `changed_since` is 0 here; the run that compares sets
+    it.
     """
     run = last_approved(connection, scope_hash(scope), until)
     run = run or latest_run(connection, scope, until)
@@ -151,7 +151,7 @@ def last_sign_off(
 
 
 def _only_scope(connection: psycopg.Connection) -> Reconciliation:
-    """The latest run, where no number is given and nothing else could be meant."""
+    """The latest run if no number is given and there is only one scope."""
     latest = latest_runs(connection)
     if len(latest) > 1:
         runs = ", ".join(f"{run.id} ({shortened(run.scope, 60)})" for run in latest[-LISTED:])
@@ -174,7 +174,7 @@ def _line(signature: Signature) -> SignatureLine:
 
 
 def _by(signature: Signature) -> str:
-    """Whose signature it is, and whether anybody but them says so."""
+    """The signer, and whether the name is only self-declared."""
     return signature.by if signature.person else f"{signature.by} ({SELF_DECLARED})"
 
 
@@ -194,13 +194,13 @@ def _sign(
         person = who(connection, name)
         run = _only_scope(connection) if number is None else find_run(connection, number)
         refuse_other_scope(connection, run)
-        # Hashing large files may take longer than a scope is kept for a process that says nothing.
+        # Before the scope is kept: hashing may take longer than a silent process may keep it.
         check_files(workspace, connection, run)
         with keep_scope(connection, run):
             refuse_altered(connection, run.scope, run)
             signatures = signatures_of(connection, run.id)
             if role in signatures:
-                keep_signatures(workspace, run, signatures.values())  # Perhaps they were lost.
+                keep_signatures(workspace, run, signatures.values())  # They may have been lost.
                 raise SignatureRefused(
                     f"The report of reconciliation {run.id} was {role.value} by "
                     f"{signatures[role].by} on {signatures[role].at:%Y-%m-%d}; a signature stays."
@@ -246,7 +246,7 @@ def _refuse_same_person(run: Reconciliation, prepared: Signature | None, person:
 def _not_opened(
     workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> dict[str, object] | None:
-    """What the trail says whoever is logged in has not opened at the desk; None: nobody is."""
+    """What the acting account has not opened at the desk, for the trail; None without a login."""
     account = acting(connection)
     if account is None:
         return None
@@ -254,7 +254,7 @@ def _not_opened(
 
 
 def _refuse_unnamed_day(run: Reconciliation, named: date | None) -> None:
-    """A restatement is approved as one: whoever approves it names its day."""
+    """Refuse to approve a restatement unless its day is named."""
     if RESTATED not in run.scope:
         if named is not None:
             raise SignatureRefused(
@@ -277,10 +277,10 @@ def _refuse_unnamed_day(run: Reconciliation, named: date | None) -> None:
 def _accepted_changes(
     workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, named: str | None
 ) -> str | None:
-    """The hash of what is other of how the figures are made, which the approver names.
+    """The hash of the changes in how figures are made, which the approver names.
 
-    None where nothing is. The one on page one may be named as well where all of that was accepted
-    with another report since.
+    None if there are none. The hash on page one may be named as well, if those changes were
+    accepted with another report since.
     """
     changes = to_accept(workspace, connection, run)
     on_page = changes_on_page(workspace, run).accept
@@ -323,7 +323,7 @@ def _changed(run: Reconciliation, changes: Changes) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two names are one person's, however they are typed."""
+    """Whether two names are the same person's, however they are typed."""
 
     def plain(name: str) -> str:
         seen = re.sub(f"[{UNSEEN}]", "", unicodedata.normalize("NFKC", name))

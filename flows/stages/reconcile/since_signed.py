@@ -1,7 +1,7 @@
-"""What page one holds a run against: the last signed run of its scope, and scopes around it.
+"""What page one compares a run with: the last signed run of its scope, and scopes around it.
 
-How the figures are made, and acceptances, that are other than they were, and open breaks that only
-the report of another scope shows.
+It shows differences in how figures are made and in acceptances, and open breaks that only the
+report of another scope shows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,9 +33,9 @@ from schemas.life import BreakState, Role
 def changes_since(
     workspace: Workspace, connection: psycopg.Connection, scope: Scope, own: str, now: Method
 ) -> Changes:
-    """What is other than in the last signed run of a scope; its first run where none is signed.
+    """Differences from the last signed run of a scope, or from its first run if none is signed.
 
-    `own` is the scope as the run is saved under: that of a restatement is another than `scope`.
+    `own` is the scope the run is saved under; for a restatement it differs from `scope`.
     """
     notes = (*_around(connection, scope, own), *lost_signatures(workspace, connection, own))
     base = baseline(connection, scope.text)
@@ -50,18 +50,18 @@ def to_accept(
     run: Reconciliation,
     breaks: pl.DataFrame | None = None,
 ) -> Changes:
-    """What whoever approves a report accepts with it: how its figures are made otherwise.
+    """What approving a report accepts with it: changes in how its figures are made.
 
-    It is held against what is signed by now, which may be more than when the report was written;
-    a report that is approved, against what was signed by then.
-    Whoever sees a part of what is signed, or of the batches, accepts what page one says, which was
-    written by who sees all of it. `breaks` are those of the run, where somebody has read them.
+    They are relative to what is signed by now, which may be more than when the report was written;
+    for an approved report, to what was signed by then. An account that sees only a part of what is
+    signed, or of the batches, accepts what page one says, whose author sees everything. `breaks`
+    are the run's, if they have been read already.
     """
     approved = signatures_of(connection, run.id).get(Role.APPROVED)
     base = baseline(connection, run.scope, run.id, approved.event_id if approved else None)
     if sees_part(connection):
         on_page = changes_on_page(workspace, run)
-        # The first run of a scope is what they see last, and perhaps not what page one saw.
+        # The scope's first run is the last resort in their view, but perhaps not on page one.
         if on_page.accept or (on_page.since and not (base and base.approved)):
             return on_page
     if base is None:
@@ -76,10 +76,10 @@ def to_accept(
 
 
 def changes_on_page(workspace: Workspace, run: Reconciliation) -> Changes:
-    """What page one of a run says is made otherwise; nothing where it is of an earlier version.
+    """The changes on page one of a run; none if an earlier version wrote it.
 
-    Nothing either where its file is not as it was written: nobody signs a report that is not whole.
-    Nor where that is no file of totals, whoever wrote it.
+    None either if the totals are not as written, since nobody can sign such a report, or if they
+    are not valid totals at all.
     """
     try:
         changes = read_totals(workspace, run).get("changes") or {}
@@ -104,11 +104,10 @@ def changes_on_page(workspace: Workspace, run: Reconciliation) -> Changes:
 def signed_acceptances(
     connection: psycopg.Connection, scope: str, until: date, names: Mapping[str, str]
 ) -> pl.DataFrame:
-    """The breaks that the last approved report of a scope shows as accepted, and as what.
+    """The breaks that the last approved report of a scope shows as accepted, with their terms.
 
-    Only runs as of `until` or before it are meant, as where the report says who stood for the last
-    one. As its run left them: what was decided on it since nobody has signed for. `names` are those
-    of currencies.
+    Only runs as of `until` or earlier count, as for the line on who signed last. Breaks are as that
+    run left them, because nobody has signed for decisions since. `names` are those of currencies.
     """
     base = last_approved(connection, scope_hash(scope), until)
     if base is None:
@@ -147,10 +146,10 @@ def _method_changes(
 
 
 def _around(connection: psycopg.Connection, scope: Scope, own: str) -> Iterator[str]:
-    """Scopes that have open breaks which runs of this one may not see, and carry none of forward.
+    """Scopes with open breaks that runs of this one may not see and do not carry forward.
 
-    Those are the one that it restates, wider ones, and such as overlap with it; a narrower one is
-    about nothing else.
+    These are the restated scope, wider scopes and overlapping ones; a narrower scope has nothing
+    else.
     """
     restated = latest_run(connection, scope.text) if own != scope.text else None
     around = [("The restated scope", restated)] if restated else []

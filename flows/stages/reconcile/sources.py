@@ -1,4 +1,4 @@
-"""Gather the truth sources of a reconciliation: which batches count, and their rows as frames."""
+"""Gather the sources of a reconciliation: which batches count, and their rows as frames."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,42 +38,42 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 @dataclass(frozen=True)
 class Gathered:
-    """The sources, and what is to be told of them."""
+    """The sources, and facts to report about them."""
 
     sources: Sources
     extracts: tuple[Extract, ...]
     """Readable files of the batches that count, by id."""
     listings: tuple[Extract, ...]
-    """The listings of the service that count: of each record kind the one answered last."""
+    """The service's listings that count: the latest answer for each record kind."""
     service: bool
     """Whether any batch is to reach the service."""
     waiting: tuple[Batch, ...]
-    """Batches that have not come to an end: what they bring is not all there."""
+    """Batches that have not ended, so that their rows are incomplete."""
     batches: frozenset[int] = frozenset()
-    """Batches the run is about, listings included; of those that are named, none taken back."""
+    """Batches the run is about, with listings; of named batches only those not taken back."""
     unfit: dict[str, int] = field(default_factory=dict)
-    """Record kind -> amounts that are not judged, and of which no break tells."""
+    """Record kind -> amounts that are not judged and appear in no break."""
     older: frozenset[str] = frozenset()
     """Record kinds whose newest listing is older than what was sent, so that none is used."""
     spoiled: frozenset[str] = frozenset()
-    """Record kinds whose newest listing has rows that were rejected, so that none is used."""
+    """Record kinds whose newest listing has rejected rows, so that none is used."""
     untied: tuple[str, ...] = ()
-    """Where what is kept of an extract is not what was taken in."""
+    """Where the kept data of an extract are not what was taken in."""
     altered: frozenset[int] = frozenset()
     """Extracts, listings included, whose rows are not those that were staged."""
     unproven: dict[int, str] = field(default_factory=dict)
     """Extracts, listings included, whose kept content cannot be proven: why, and what to do.
 
-    Of an extract, what is read are the rows that were staged while it was proven, with their texts;
-    those kept by reference have none, and match nothing (`Sources.unproven`). Nothing of a listing
-    is read, and nothing that would need the content itself.
+    Of an extract, only rows are read that were staged while it was proven, with their texts; rows
+    kept by reference have no text and match nothing (`Sources.unproven`). A listing is not read,
+    nor is anything that would need the content itself.
     """
     unshown: Found = field(default_factory=dict)
-    """What the rows come to of which no text can be shown, by extract and record kind."""
+    """Totals of rows without a text that can be shown, by extract and record kind."""
     nameless: Found = field(default_factory=dict)
-    """Of a scope of tenants: what the rows come to that name none, in deliveries bound to none.
+    """For a scope of tenants: totals of rows that name none, in deliveries bound to none.
 
-    Some of them may be theirs; they are in no scope of tenants.
+    Some may belong to the scope's tenants; no scope of tenants has them.
     """
 
 
@@ -83,15 +83,15 @@ class _Delivered:
 
     batches: tuple[Batch, ...]
     files: tuple[Extract, ...]
-    """The extracts of its batches, refused ones as well."""
+    """The extracts of its batches, including refused ones."""
     records: tuple[str, ...]
-    """Their record kinds, those inside insert-batch data included, and others of the target."""
+    """Their record kinds, including those inside insert-batch data, and others of the target."""
     listings: Counting
-    """Those whose kept content is proven."""
+    """Listings whose kept content is proven."""
     unproven: Mapping[int, str]
-    """Extracts and listings of which it is not, and why."""
+    """Extracts and listings whose kept content is not proven, and why."""
     database_alone: frozenset[int]
-    """Those of its batches of which nothing is to reach the service."""
+    """Its batches of which nothing is to reach the service."""
 
     @property
     def service(self) -> bool:
@@ -104,12 +104,12 @@ class _Delivered:
 
     @property
     def not_withdrawn(self) -> list[int]:
-        """Its batches but those that were taken back, where these are named."""
+        """Its batches without those taken back, which it only has if they are named."""
         return [batch.id for batch in self.batches if batch.state not in TAKEN_BACK]
 
     @property
     def extracts(self) -> tuple[Extract, ...]:
-        """Those that are not refused."""
+        """The files that are not refused."""
         return tuple(one for one in self.files if one.refused is None)
 
     @property
@@ -118,11 +118,11 @@ class _Delivered:
 
     @property
     def staged_in(self) -> list[int]:
-        """The batches that the rows are in, those of listings as well."""
+        """The batches that the rows are in, including those of listings."""
         return sorted({*self.batch_ids, *(one.batch_id for one in self.listings.extracts)})
 
     def staged_digests(self, connection: psycopg.Connection) -> Digests:
-        """What is staged of them, hashed."""
+        """The hashes of their staged rows."""
         listed = (one.record for one in self.listings.extracts if one.record is not None)
         return staged_digests(connection, sorted({*self.records, *listed}), self.staged_in)
 
@@ -136,13 +136,13 @@ def gather_sources(
 ) -> Gathered:
     """Read E, D, A and G of every record kind that the scope's batches brought.
 
-    `signed` is P: the records of the last run of the scope that was approved; `approved` are all of
-    these, with their days. All is read as it was at one moment. What does not tie with its receipts
-    is listed, and so is a kept file that is not what was delivered.
+    `signed` is P: the records of the scope's last approved run; `approved` are all approved runs
+    with their days. Everything is read at one moment. Differences from receipts, and kept files
+    that are not as delivered, are listed.
     """
     with one_moment(connection), others_at_it(connection, workspace.database, 2) as others:
         delivered = _find_delivered(workspace, connection, scope)
-        # One connection hashes what is staged while the others read it.
+        # One connection hashes the staged rows while the others read them.
         digests = aside(connection, others[1:], delivered.staged_digests)
         frames, unreadable = _read_sides(workspace, connection, others[:1], scope, delivered)
         extract = _counted_once(connection, delivered, frames)
@@ -207,10 +207,9 @@ def _find_delivered(
 
 
 def _of_scope(connection: psycopg.Connection, scope: Scope) -> tuple[Batch, ...]:
-    """The batches of a scope; a listing of the service counts for every scope, named or not.
+    """The batches of a scope, without listings of the service, which count for every scope.
 
-    Named ones are of it however they have ended. A batch that is bound to a tenant has no row of
-    another.
+    Named batches belong to it however they ended. A batch bound to a tenant has no row of another.
     """
     if scope.batches:
         named = [ledger.find_batch(connection, number) for number in scope.batches]
@@ -226,9 +225,9 @@ def _records(
     batches: Sequence[int],
     extracts: Iterable[Extract],
 ) -> tuple[str, ...]:
-    """Record kinds that were delivered, those inside insert-batch data included.
+    """Record kinds that were delivered, including those inside insert-batch data.
 
-    And those that the target has and nobody delivered, but for a scope of batches or feeds.
+    Also kinds that only the target has, unless the scope is of batches or feeds.
     """
     inside = connection.execute(
         "SELECT DISTINCT k FROM receipt, jsonb_object_keys(totals::jsonb) AS k "
@@ -283,7 +282,7 @@ def _read_sides(
         rows, unreadable = _batch_rows(
             workspace,
             connection,
-            # Its rows name no tenant.
+            # Rows of insert-batch data name no tenant.
             [one for one in delivered.extracts if not scope.tenants or one.batch_id in bound],
             delivered.unproven,
         )
@@ -305,9 +304,10 @@ def _batch_rows(
     extracts: Iterable[Extract],
     unproven: Collection[int],
 ) -> tuple[pl.DataFrame | None, dict[int, str]]:
-    """Rows of insert-batch data are read with the kept content: all of its extracts, or none.
+    """Rows of insert-batch data from kept content, of all extracts or of none.
 
-    With some of them missing, what the service lists of those would be taken as never sent.
+    If some were missing, the rows that the service lists of those would seem never to have been
+    sent.
     """
     own = [extract for extract in extracts if extract.record == INSERT_BATCH_DATA.name]
     rows: list[pl.DataFrame] = []
@@ -324,7 +324,7 @@ def _batch_rows(
 def _counted_once(
     connection: psycopg.Connection, delivered: _Delivered, frames: SideFrames
 ) -> Mapping[str, pl.DataFrame]:
-    """Side E, where a row that was delivered again counts with one of its attempts."""
+    """Side E, where a row that was delivered again counts for one of its attempts only."""
     again = delivered_again(connection, delivered.batch_ids)
     side = PartedSide(frames.extract)
     return changed(side, lambda rows: counted_once(rows, again)) if again else side

@@ -1,8 +1,8 @@
-"""Side E held against its receipts: what is read for it is what was taken in, to the last digit.
+"""Side E compared with its receipts: the rows read are those taken in, to the last digit.
 
-The receipts say what each extract added up to when it was read, what was applied of it, and what
-all of its rows hash to. Rows and outcomes that were deleted, added or altered since, receipts,
-extracts and batches that are gone: each is one line that says which extract and by how much.
+Receipts say what each extract added up to when it was read, what was applied of it, and the hash
+of its rows. Rows and outcomes that were deleted, added or altered since, and receipts, extracts and
+batches that are gone, are reported in one line each, with the extract and the difference.
 """
 
 import json
@@ -32,11 +32,11 @@ from schemas.field import Table
 from schemas.tables import EXTRACTS
 
 Found = dict[tuple[int, str], tuple[Totals, dict[str, int]]]
-"""By extract and record kind: what its rows come to, and how many ended in each of APPLIED."""
+"""By extract and record kind: the totals of its rows, and how many ended in each of APPLIED."""
 
 
 def found_in(table: Table, rows: pl.DataFrame) -> Found:
-    """What rows that were read for side E come to, by extract."""
+    """The totals of rows that were read for side E, by extract."""
     by = [pl.col("extract_id"), number(table.currency, "currency")]
     sums: dict[int, list[Totals]] = {}
     for (extract, _), totals in totals_by(table, rows.lazy(), by).items():
@@ -49,7 +49,7 @@ def found_in(table: Table, rows: pl.DataFrame) -> Found:
 
 
 def add_found(found: Found, more: Found) -> None:
-    """Add what other rows come to."""
+    """Add the totals of further rows."""
     for of, (totals, states) in more.items():
         before, counts = found.get(of, (Totals(), {}))
         both = {name: counts.get(name, 0) + states.get(name, 0) for name in {**counts, **states}}
@@ -64,9 +64,9 @@ def untied(
     found: Found,
     currencies: Mapping[str, str],
 ) -> Iterator[str]:
-    """Where side E does not tie, in the reader's words; `extracts` are refused ones as well.
+    """Where side E does not tie, in the reader's words; `extracts` include refused ones.
 
-    `currencies` are their names.
+    `currencies` are the names of currencies.
     """
     yield from _lost(connection)
     names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
@@ -78,7 +78,7 @@ def untied(
         totals, states = found.get((extract, record), (Totals(), {}))
         expected = read.get((extract, record), Totals())
         if extract not in counted:
-            # What receipts alone tell of an extract that is gone was said above.
+            # For an extract that is gone, facts from receipts alone were reported above.
             if extract in names or totals.rows:
                 yield _not_counted(names.get(extract), extract, totals.rows or expected.rows)
             continue
@@ -106,7 +106,7 @@ def untied(
 
 
 def _not_counted(name: str | None, extract: int, rows: int) -> str:
-    """What tells that somebody took a file out: a refusal takes back all that was read of it."""
+    """The line for a file taken out by somebody: a refusal would have taken its rows back."""
     left = f"{quantity(rows, 'row')} of it {agree(rows, 'is', 'are')} there"
     if name is None:
         return f"extract {extract} is gone, and {left}"
@@ -116,7 +116,7 @@ def _not_counted(name: str | None, extract: int, rows: int) -> str:
 def staged_digests(
     connection: psycopg.Connection, records: Iterable[str], batches: Sequence[int]
 ) -> Digests:
-    """What is staged of some batches hashed, of some record kinds."""
+    """The hashes of staged rows, for some batches and record kinds."""
     found: Digests = {}
     for record in records:
         found |= row_digests(connection, EXTRACTS[record], batches)
@@ -129,10 +129,10 @@ def altered(
     batches: Sequence[int],
     extracts: Sequence[Extract],
 ) -> Iterator[tuple[str, frozenset[int]]]:
-    """Where staged rows are not those that were hashed, and the extracts that these are of.
+    """Where staged rows are not those that were hashed, and the extracts they belong to.
 
-    Of listings too. `now` are the `staged_digests` of the batches. What an earlier version took in
-    has no digest, and nothing is said of it here.
+    Listings are included. `now` are the `staged_digests` of the batches. Rows that an earlier
+    version took in have no digest, and are skipped here.
     """
     names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
     recorded_digests = recorded(connection, batches)
@@ -200,7 +200,7 @@ def _receipts(
 
 
 def _lost(connection: psycopg.Connection) -> Iterator[str]:
-    """Batches and extracts that receipts and the audit trail tell of, and that are not there."""
+    """Batches and extracts that receipts or the audit trail mention, but that do not exist."""
     gone = connection.execute(
         "SELECT DISTINCT batch_id FROM (SELECT batch_id FROM event UNION SELECT batch_id FROM "
         "receipt UNION SELECT batch_id FROM extract) e WHERE batch_id IS NOT NULL "

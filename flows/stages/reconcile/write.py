@@ -1,7 +1,7 @@
 """Write a reconciliation: every rendering, the data behind it, and the manifest that binds them.
 
-Everything is written before the first file appears under its name; the manifest comes last. It
-alone holds the run's number and time, so equal truths give equal files.
+Everything is written before the first file appears under its name; the manifest comes last. Only
+the manifest has the run's number and time, so that equal sources give equal files.
 """
 
 import hashlib
@@ -59,7 +59,7 @@ def write_reconciliation(
     gathered: Gathered,
     previous: Reconciliation | None,
 ) -> Written:
-    """All files of a run, with those of rows to correct; raises ReconError where one cannot be."""
+    """Write all files of a run, with the rows to correct; raises ReconError if one fails."""
     path = workspace.settings.reports / folder
     records = gathered.sources.database
     schema = packed_schema(records)
@@ -92,7 +92,7 @@ def write_reconciliation(
 
 
 def rendered(report: ReconciliationReport) -> Mapping[str, Write]:
-    """What writes the renderings of a report, by file name."""
+    """The functions that write a report's renderings, by file name."""
     frame = breaks_frame(report)
     return {
         PAGE: lambda file: file.write(render_html(report).encode()),

@@ -1,7 +1,7 @@
-"""Rows of insert-batch data as they were delivered, whatever record kind they were staged under.
+"""Rows of insert-batch data as delivered, whatever record kind they were staged as.
 
-A row with a record inside is staged as that record; what the service lists are the outer rows. The
-verbatim text is kept, so the outer row is read from it again.
+A row with a record inside is staged as that record, but the service lists the outer rows. So the
+outer row is read again from the verbatim text.
 """
 
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ def _rows(
         "WHERE extract_id = %s ORDER BY record_number",
         [extract.id],
     ).fetchall()
-    # A record that was broken has no cells.
+    # A broken record has no cells.
     nothing = [""] * header.width
     cells = [split_cells(data, header) or nothing for data, *_ in found]
     plain = plain_rows(header, cells, profile).select(INSERT_BATCH_DATA.columns)

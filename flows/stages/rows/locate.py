@@ -1,6 +1,6 @@
-"""Locate one delivered row: what is in that place of its file, and where nothing is, why.
+"""Locate a delivered row: what is at a place of its file, or why nothing is.
 
-What the database says of the row is shown with what proves it, and not where that says otherwise.
+What the database says about the row is shown with its proof, or not at all if the proof fails.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -46,7 +46,7 @@ _POSITION = ("byte_start", "byte_end", "first_line", "last_line")
 _TEXT = ("data", "raw")
 BLOCK_BYTES = 1 << 20
 NAMED = 20
-"""Files an error names; it counts the others."""
+"""The number of files that an error names; it counts the others."""
 
 
 class RowProof:
@@ -54,7 +54,7 @@ class RowProof:
         self._workspace, self._connection, self._batch = workspace, connection, batch
 
     def of(self, extract: Extract, row: Any) -> str:
-        """What proves a row, in words; raises EvidenceBroken where it is another one."""
+        """The proof of a row, in words; raises EvidenceBroken if the row was altered."""
         cleared = is_cleared(self._workspace, extract)
         if not cleared:
             self._hold_against_file(extract, row)
@@ -79,7 +79,7 @@ class RowProof:
     def _hold_against_file(self, extract: Extract, row: Any) -> None:
         content, header = open_archived(self._workspace, extract, restored_profile(self._batch))
         fault = self._fault(extract, row, content, header)
-        # A version before took a line with a value in a column without a name for its records.
+        # An earlier version took lines whose only value is in a nameless column for records.
         if fault and header.unpivot and header.unpivot.nameless:
             then = replace(header, unpivot=replace(header.unpivot, nameless=()))
             fault = self._fault(extract, row, content, then)
@@ -88,12 +88,12 @@ class RowProof:
             raise EvidenceBroken(f"{about} {fault}, and it is not shown. {PUT_BACK}")
 
     def _fault(self, extract: Extract, row: Any, content: Content, header: Header) -> str:
-        """What a row is otherwise than its file says, read with this header; empty: nothing."""
+        """How a row differs from its file, read with this header; empty if it does not."""
         number = row.record_number
         there = self._in_file(extract, number, content, header)
         if there is None:
             return f"has no record {number}, and the database has one: somebody added it there"
-        # The text of a row that is kept by reference is read from the file.
+        # A row kept by reference has its text in the file only.
         kept = row.data is not None or row.raw is not None
         if kept and any(getattr(row, name) != there[name] for name in _TEXT):
             return (
@@ -111,7 +111,7 @@ class RowProof:
     def _in_file(
         self, extract: Extract, number: int, content: Content, header: Header
     ) -> Mapping[str, Any] | None:
-        """The record of a number as the kept file has it, read from the chunk before it on."""
+        """The record with this number as the kept file has it, read from its chunk on."""
         before = [
             one
             for one in ledger.list_receipts(
@@ -131,10 +131,10 @@ class RowProof:
 def locate(
     workspace: Workspace, connection: psycopg.Connection, batch_id: int, file: str, spot: Spot
 ) -> list[Any]:
-    """The row, once for each file of this name; raises BatchUnknown where there is none.
+    """The row, once for each file of this name; raises BatchUnknown if there is none.
 
-    Its `proof` says in words what proves it. Raises EvidenceBroken where its file, or the profile
-    that it is read by, is not as received, or where somebody altered what the database says of it.
+    Its `proof` says in words what proves it. Raises EvidenceBroken if its file or profile is not as
+    received, or if somebody altered what the database says about the row.
     """
     with one_moment(connection):
         batch = ledger.find_batch(connection, batch_id)
@@ -166,7 +166,7 @@ def locate(
 
 
 def _as_well(extract: Extract, file: str, again: Mapping[str, int]) -> str:
-    """What tells that the bytes of a file came under this name once more, where they did."""
+    """The sentence that a file's bytes came under this name too, if they did."""
     event = again.get(extract.sha256 or "")
     if event is None:
         return ""
@@ -221,7 +221,7 @@ def _why_not(
 
 
 def _count_lines(content: Content) -> int:
-    """The lines of a file, ended by LF, CRLF or CR; a last one without its end counts."""
+    """The lines of a file, ended by LF, CRLF or CR; an unended last line counts."""
     lines, last = 0, b"\n"
     for joined, block in _with_last(blocks(content, content.text_start, BLOCK_BYTES)):
         returns = block.count(b"\r") - joined.count(b"\r\n")
@@ -231,7 +231,7 @@ def _count_lines(content: Content) -> int:
 
 
 def _with_last(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Each piece, in front of it also joined to the last byte of the one before."""
+    """Each piece, preceded by a copy that begins with the last byte of the piece before."""
     before = b""
     for piece in pieces:
         yield before + piece, piece
@@ -239,7 +239,7 @@ def _with_last(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def prove_ledger(connection: psycopg.Connection, batch_id: int) -> None:
-    """Raise EvidenceBroken where what became of a batch is not what the audit trail says."""
+    """Raise EvidenceBroken if the outcome of a batch is not what the audit trail says."""
     altered = [*altered_ledger(connection, [batch_id], WHOLE), *unrepaired(connection, [batch_id])]
     if altered:
         raise EvidenceBroken(
@@ -250,7 +250,7 @@ def prove_ledger(connection: psycopg.Connection, batch_id: int) -> None:
 
 
 def prove_rows(connection: psycopg.Connection, batch_id: int) -> None:
-    """The same where any row of a batch is not the one that was staged."""
+    """Raise EvidenceBroken if any row of a batch, or its outcome, was altered."""
     with one_moment(connection):
         prove_staged(connection, batch_id)
         prove_ledger(connection, batch_id)

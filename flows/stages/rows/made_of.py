@@ -1,4 +1,4 @@
-"""How the fields of a row came about: which columns, what was delivered there, what it says."""
+"""How the fields of a row came about: their columns, the delivered cells, and the values."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ class MadeField(NamedTuple):
 def source_of(
     header: Header, profile: Profile, name: str, lines: Mapping[int, str] | None = None
 ) -> str:
-    """What a field comes from; `lines`: of columns that stand above the record, where."""
+    """What a field comes from; `lines`: the places of columns that stand above the record."""
     if name in profile.constants:
         secret = name in header.table.secrets
         return NOT_SHOWN if secret else f"constant {profile.constants[name]!r}"
@@ -55,13 +55,13 @@ def source_of(
 
 
 def _column_name(header: Header, place: int, lines: Mapping[int, str]) -> str:
-    """The name of a column, and that it is none of a record's own line."""
+    """The name of a column, and whether it is on another line than the record."""
     name = header.names[place]
     return f"{name}{lines.get(place, ' of a line above' if place >= header.line_width else '')}"
 
 
 def _lines_above(content: Content, header: Header, row: Any, block_bytes: int) -> dict[int, str]:
-    """By column that stands above a record: its line, where that is known."""
+    """By column that stands above a record: its line, if known."""
     on = lines_above_record(content, header, row.byte_start, block_bytes)
     return {
         place: "" if line == row.first_line else f" of line {line}"
@@ -86,10 +86,10 @@ def delivered_of(header: Header, cells: Sequence[str], name: str) -> str | None:
 def made_fields(
     workspace: Workspace, connection: psycopg.Connection, row: Any, text: str | None
 ) -> list[MadeField]:
-    """The fields of a staged row that was located, from its text as it was delivered.
+    """The fields of a located staged row, from its text as delivered.
 
-    None of a row whose structure is broken, that is inside insert-batch data, or of a record kind
-    with secrets; none once housekeeping has removed the file.
+    Empty if the row's structure is broken, it is inside insert-batch data, its record kind has
+    secrets, or housekeeping has removed the file.
     """
     batch = ledger.find_batch(connection, row.batch_id)
     (extract,) = (

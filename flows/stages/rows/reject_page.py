@@ -1,4 +1,4 @@
-"""Rows with errors as people read them: some on a page, all in a workbook."""
+"""Rows with errors for people: some on a page, all in a workbook."""
 
 import json
 from collections.abc import Generator, Mapping
@@ -19,7 +19,7 @@ from schemas.tables import EXTRACTS
 
 @dataclass(frozen=True, slots=True)
 class ShownReject:
-    """One row with errors; its text never holds a secret."""
+    """A row with errors; its text never contains a secret."""
 
     extract_id: int
     record_number: int
@@ -27,9 +27,9 @@ class ShownReject:
     line: int
     record: str
     text: str
-    """As delivered; where it is no text, its bytes in hex; empty: its file is not kept any more."""
+    """The text as delivered, in hex if it is no text; empty if its file is no longer kept."""
     errors: tuple[Mapping[str, Any], ...]
-    """As ErrorData has them."""
+    """The errors as in ErrorData."""
     remedies: tuple[str, ...]
     later: Later | None
     """The later batch that has its repair."""
@@ -44,9 +44,9 @@ def shown_rejects(
     most: int | None = None,
     after: tuple[int, int] = (0, 0),
 ) -> Generator[ShownReject, None, None]:
-    """The rows with errors of a batch behind the one of this extract and record number.
+    """The rows with errors of a batch that follow this extract and record number.
 
-    They come as one statement gives them: until the last one the connection is for nothing else.
+    They come from one open statement; until the last row the connection has no other use.
     """
     batch = ledger.find_batch(connection, batch_id)
     tables = ledger.staged_tables(connection, batch_id)

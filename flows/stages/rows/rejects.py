@@ -1,7 +1,7 @@
 """Rejects: the rows with errors as CSV files that, once corrected, are a valid delivery.
 
-The first column, ReconRow, names the row that each one stands for; what is wrong with it is told
-in a text file beside them.
+The first column, ReconRow, names the row that each row replaces; a text file beside the CSV files
+explains the errors.
 """
 
 import json
@@ -66,13 +66,13 @@ _ROW = {
 
 
 def attempts_after(workspace: Workspace, batch_id: int) -> Mapping[AttemptRow, Later]:
-    """The rows with errors of a batch that a later batch has, and what became of them there."""
+    """Rows with errors that a later batch has, and what became of them there."""
     with workspace.database.connect() as connection:
         return later_attempts(connection, batch_id)
 
 
 def waiting_correction(workspace: Workspace, batch_id: int) -> int | None:
-    """The first batch with repairs of a batch's rows in error that has not come to its end."""
+    """The first unfinished batch with repairs of a batch's rows in error; None if there is none."""
     with workspace.database.connect() as connection:
         later = {one.batch_id for one in later_attempts(connection, batch_id).values()}
         batches = ledger.batches_of(connection, later)
@@ -87,13 +87,13 @@ def write_rejects(
     with_secrets: bool,
     elsewhere: Mapping[AttemptRow, Later] | None = None,
 ) -> dict[Path, int]:
-    """One CSV per delivered file, under its own header; returns the rows written by file.
+    """Write one CSV per delivered file, under its own header; returns the rows written by file.
 
-    Secrets are left empty unless asked for: a correction that leaves them so keeps those that were
-    delivered. Only the owner of the files can read them. Rows whose repair came in a later batch
-    are left out: they would be repaired twice. Who knows them already gives them (`elsewhere`).
+    Secrets are left empty unless asked for: a correction that leaves them empty keeps the delivered
+    ones. Only the owner can read the files. Rows whose repair came in a later batch are left out,
+    as they would be repaired twice; a caller that knows these passes them as `elsewhere`.
 
-    Raises EvidenceBroken where a row, its file or what became of it is not what it was.
+    Raises EvidenceBroken if a row, its file or its outcome was altered.
     """
     written: dict[Path, int] = {}
     with workspace.database.connect() as connection:
@@ -124,7 +124,7 @@ def write_rejects(
 
 
 def first_rejects(lease: Lease) -> list[FirstReject]:
-    """The first rows with errors of a batch, by record kind in the order they were delivered."""
+    """The first rows with errors of a batch, by record kind in the order of delivery."""
     extracts = ledger.list_extracts(lease.connection, lease.batch_id)
     names = {extract.id: extract.name for extract in extracts}
     return [
@@ -135,7 +135,7 @@ def first_rejects(lease: Lease) -> list[FirstReject]:
 
 
 def repaired_elsewhere(elsewhere: Mapping[AttemptRow, Later]) -> list[str]:
-    """Which rows `write_rejects` leaves out because a later batch has their repair, a line each."""
+    """Lines on the rows that `write_rejects` leaves out because a later batch has their repair."""
     counts = Counter(elsewhere.values())
     return [
         _ELSEWHERE[later.state].format(rows=quantity(count, "row", grouped), batch=later.batch_id)
@@ -162,7 +162,7 @@ def _aside(
     texts: RowTexts,
     elsewhere: Collection[AttemptRow],
 ) -> tuple[FrameFile, Counter[int]]:
-    """The rows with errors by extract, in a file where they are many; and how many each has."""
+    """The rows with errors by extract, in a file if there are many, and each extract's number."""
     tables = ledger.staged_tables(connection, batch_id)
     rows = (
         row
@@ -191,13 +191,13 @@ def _lines(
 
 
 def rewritten(table: Table, row: RejectedRow, header: Header, *, with_secrets: bool) -> str:
-    """The text of a delivered row, without what is or may be a secret, unless that is asked for.
+    """The text of a delivered row, without possible secrets unless they are asked for.
 
     `table` is the record kind of the row, which may be inside insert-batch data.
     """
     text = delivered_text(row.data, row.raw, header)
     if is_broken(row.error_data):
-        # Of an unpivoted line it is of other columns, and would be read as one of the records'.
+        # An unpivoted line has other columns, and would be read as a line of records.
         text = as_one_cell(text, header) if header.unpivot else on_its_own(text, header)
     if with_secrets or not table.unquotable:
         return text
@@ -205,7 +205,7 @@ def rewritten(table: Table, row: RejectedRow, header: Header, *, with_secrets: b
 
 
 def _left_out(row: RejectedRow, header: Header) -> Collection[int]:
-    """Secrets, or everything where a secret may have slipped into another column."""
+    """The places of secrets; every place if a secret may have slipped into another column."""
     every = range(header.width)
     if row.raw is not None or header.table.holds_records:
         return every
@@ -213,7 +213,7 @@ def _left_out(row: RejectedRow, header: Header) -> Collection[int]:
     wrong = wrong_fields(row.error_data)
     if not cells or not in_place(cells, header.fields, header.table, wrong):
         return every
-    # What is in a column without a field nobody knows, and no import reads it.
+    # The content of a column without a field is unknown, and no import reads it.
     return [place for place in every if header.fields[place] in {None, *header.table.secrets}]
 
 

@@ -1,4 +1,4 @@
-"""The rows that a correction repairs, as they were delivered: for the secrets it leaves out."""
+"""The rows that a correction repairs, as delivered, which have the secrets that it leaves out."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,23 +24,23 @@ from schemas.own_columns import ROW_NAME
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 Opened = tuple[Content, Header] | None
-"""The content of an extract and its header; None: it was cleared away."""
+"""The content of an extract and its header; None if housekeeping removed it."""
 
 
 class RepairedRows:
-    """Finds rows of the batch that a batch corrects, by the names its own rows give them."""
+    """Finds rows of a corrected batch by the names that the correction's rows give them."""
 
     def __init__(self, workspace: Workspace, batch: Batch) -> None:
-        # Threads look for rows while the run writes: only for what they find they connect.
+        # Threads look rows up while the run writes, so each lookup opens its own connection.
         self._workspace, self._corrects = workspace, _corrected_by(batch)
 
     @property
     def correction(self) -> bool:
-        """Whether the batch says that it corrects another one."""
+        """Whether the batch corrects another one."""
         return self._corrects is not None
 
     def rows(self, names: Iterable[str]) -> Mapping[str, DeliveredRow]:
-        """The rows that can be read; those that left out a secret with the rows they repair."""
+        """The readable rows; one with a secret left out comes with the row that it repairs."""
         if self._corrects is None:
             return {}
         with self._workspace.database.connect() as connection:
@@ -63,7 +63,7 @@ class RepairedRows:
             for row in rows_at(connection, table, batch_id, extracts, numbers):
                 name = wanted[row.extract_id, row.record_number]
                 for delivered, parent in reading.read(row):
-                    # One that says no name may repair a row all the same, and leave out a secret.
+                    # A row without a name may also repair one, and leave a secret out.
                     unnamed = corrected is not None and any(
                         secret in delivered.cells for secret in _secrets(delivered)
                     )
@@ -78,7 +78,7 @@ class RepairedRows:
 
 
 def _corrected_by(batch: Batch) -> int | None:
-    """The batch that it corrects; only an earlier one, so that there is an end."""
+    """The batch that it corrects, if earlier, so that following corrections ends."""
     return batch.corrects if batch.corrects is not None and batch.corrects < batch.id else None
 
 
@@ -97,7 +97,7 @@ class _Reading:
         self._passages = Passages()
 
     def read(self, row: RejectedRow) -> Iterator[tuple[DeliveredRow, str | None]]:
-        """The row and the name of the one that it repairs itself, if it can be read."""
+        """The row and the name of the row that it repairs itself, if it can be read."""
         opened = self._open_once(row.extract_id)
         if opened is None or row.raw is not None:
             return

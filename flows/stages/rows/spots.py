@@ -1,7 +1,7 @@
-"""Which row of a file is meant: by a line, as reports show it, or by its record number.
+"""A row of a file, given by its line, as reports show it, or by its record number.
 
-Lines count from 1 at the first line of the file, records from 1 behind the header. The two differ
-from the first row on, so nothing here takes one for the other.
+Lines count from 1 at the file's first line, records from 1 after the header. They differ from the
+first row on, so neither is taken for the other.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,14 +17,14 @@ from flows.stages.advised import advised
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Which row of a file is meant; one of the two is given."""
+    """A row of a file; exactly one of the two is given."""
 
     line: int | None = None
     record: int | None = None
 
 
 def of_name(extracts: Iterable[Extract], name: str) -> list[Extract]:
-    """The files of a name, as it was delivered or as it is shown."""
+    """The files with a name, as delivered or as shown."""
     return [one for one in extracts if one.name in (name, shown(name))]
 
 
@@ -36,7 +36,7 @@ def show_command(batch_id: int, file: str, spot: Spot) -> str:
 def places(
     connection: psycopg.Connection, extract: Extract, spot: Spot
 ) -> Iterator[tuple[int, int]]:
-    """Extract and record number of the rows, if they were staged: a line may be several."""
+    """Extract and record number of each row, if it was staged; a line may hold several."""
     numbers = [spot.record] if spot.record is not None else []
     if spot.line is not None:
         numbers = records_of_line(connection, extract, spot.line)

@@ -1,4 +1,4 @@
-"""Texts of rows that were staged by reference: read again from the archived file."""
+"""Texts of rows that were staged by reference, read again from the archived file."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from flows.stages.workspace import Workspace
 
 
 class RowTexts:
-    """The delivered texts of some batches, by extract and place."""
+    """The delivered texts of several batches, by extract and place."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class RowTexts:
         *,
         without: Container[int] = (),
     ) -> None:
-        """`without` are extracts whose texts are not asked for."""
+        """`without` are extracts whose texts are not needed."""
         self._contents: dict[int, Content] = {}
         self._passages = Passages()
         self._removed: dict[int, str] = {}
@@ -44,14 +44,14 @@ class RowTexts:
                     self._contents[extract.id] = open_extract_kept(workspace, extract, profile)
 
     def at(self, extract_id: int, start: int, end: int) -> str | None:
-        """The text from byte `start` to `end`; None: housekeeping removed its file."""
+        """The text from byte `start` to `end`; None if housekeeping removed its file."""
         content = self._contents.get(extract_id)
         if content is None:
             return None
         return self._passages.read(content, start, end).decode(content.encoding)
 
     def why_removed(self, extract_id: int) -> list[str]:
-        """Why the file of a row is not there, and what to do; empty where it is."""
+        """Why the file of a row is missing, and what to do; empty if it is there."""
         return [self._removed[extract_id]] if extract_id in self._removed else []
 
     def filled(self, rows: Iterable[RejectedRow]) -> Iterator[RejectedRow]:
@@ -63,7 +63,7 @@ class RowTexts:
                 yield row
 
     def fill(self, facts: dict[str, Any]) -> Mapping[str, Any]:
-        """A row of a view with `extract_id` and its place, with its text under `data`."""
+        """Add its text as `data` to a view's row with `extract_id` and place."""
         if facts["data"] is None:
             place = (facts["extract_id"], facts["byte_start"], facts["byte_end"])
             facts["data"] = self.at(*place)

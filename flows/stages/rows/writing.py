@@ -1,4 +1,4 @@
-"""How the feed of a profile writes values, and one record written as the service writes it."""
+"""How the feed of a profile writes values, and a record written as the service writes it."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -17,13 +17,13 @@ from schemas.cells.reading import UNFIT, Unread, offset_minutes
 
 
 def plain_cells(header: Header, cells: Sequence[str], profile: Profile) -> dict[str, str | None]:
-    """The cells of one record by field, as the service document writes them; nothing is None."""
+    """The cells of one record by field, in the service document's form; None for no value."""
     row = plain_rows(header, [cells], profile).row(0, named=True)
     return {name: text and text.replace(UNFIT, "") for name, text in row.items()}
 
 
 def plain_rows(header: Header, rows: Sequence[Sequence[str]], profile: Profile) -> pl.DataFrame:
-    """The same of many records, a column per field; what is no value is marked with `UNFIT`."""
+    """The same for many records, a column per field; invalid values are marked with `UNFIT`."""
     names = [str(place) for place in range(header.width)]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
     frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
@@ -32,7 +32,7 @@ def plain_rows(header: Header, rows: Sequence[Sequence[str]], profile: Profile) 
 
 
 def writing_of(profile: Profile, unread: str | None = None) -> Writing:
-    """How the feed of a profile writes values; `unread` is a pattern of cells that say none."""
+    """How a profile's feed writes values; `unread` is a pattern of cells without a value."""
     fields = {name: _form(written_of(profile, name), unread) for name in profile.fields}
     form = _form(written_of(profile), unread)
     return Writing(form, fields, profile.constants, profile.keys)
@@ -40,7 +40,7 @@ def writing_of(profile: Profile, unread: str | None = None) -> Writing:
 
 def _form(written: Mapping[str, Any], unread: str | None) -> CellForm:
     offset = offset_minutes(written["offset"])
-    assert not isinstance(offset, Unread)  # The profile was refused otherwise.
+    assert not isinstance(offset, Unread)  # Otherwise the profile was refused.
     return CellForm(
         number_form(written),
         TimeForm(date_forms(written), offset, written["zone"]),
@@ -73,7 +73,7 @@ def _sum(written: Mapping[str, Any]) -> ColumnSum | None:
 
 
 def _units(written: Mapping[str, Any], unread: str | None) -> CellForm | None:
-    """How a column says for how many units a number is."""
+    """How a column says how many units a number is for."""
     per = written.get("per")
     if per is None:
         return None

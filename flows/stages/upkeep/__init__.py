@@ -1,1 +1,1 @@
-"""What is kept for years: proven, restored and removed."""
+"""Long-term upkeep: proving, restoring and removing what is kept."""

@@ -1,4 +1,4 @@
-"""Everything that is kept, hashed again: delivered contents, and the files of every report."""
+"""Verify everything that is kept by its hash: delivered contents, and the files of every report."""
 
 import logging
 import re
@@ -47,25 +47,25 @@ log = logging.getLogger("recon.archive")
 UNKNOWN = "no content of ours has this name"
 OUT_OF_DATE = "something that it tells of ended, or was taken back, since it was written"
 UNREAD = "it cannot be read"
-"""How it begins what is found of a file or folder that this account has no right to."""
+"""The beginning of the finding on a file or folder that this account may not read."""
 UNFINISHED = "the run that wrote it ended before it was done, so nobody can tell what it wrote"
 HASH = 64
 NAMED = 20
-"""Of what lies among the reports, a note names so many; it counts the others."""
+"""How many strange files among the reports a note names; it counts the others."""
 _OF_BATCH = r"batch-(\d{1,10})(-opened-.+)?"
-"""Folders with the report of a batch, of one that a database has lost as well."""
+"""Folders with the report of a batch, also of one that a database has lost."""
 _LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One kept file that is not what was kept, or that nobody can account for."""
+    """A kept file that differs from what was kept, or that nothing accounts for."""
 
     path: str
-    """Below RECON_HOME."""
+    """Path below RECON_HOME."""
     found: str
     files: tuple[str, ...] = ()
-    """What brought it, as `NAME of batch N`."""
+    """The deliveries that brought it, as `NAME of batch N`."""
     batches: tuple[int, ...] = ()
 
 
@@ -74,26 +74,26 @@ class VerifiedArchive:
     contents: int
     reports: int
     bytes: int
-    """Of the contents that are as they were delivered."""
+    """Bytes of the contents that are as delivered."""
     mismatches: tuple[Mismatch, ...]
     unhashed: int = 0
-    """Files of batch reports that cannot be checked: an earlier version wrote them."""
+    """Files of batch reports that cannot be checked, because an earlier version wrote them."""
     lost: tuple[str, ...] = ()
     """Folders with the report of a batch that the ledger does not know."""
     strange: tuple[str, ...] = ()
-    """What lies among the reports, and is of none that the ledger knows."""
+    """Files and folders among the reports that belong to no report in the ledger."""
     unnamed: int = 0
-    """Contents that an earlier version may have removed: it only counted what it removed."""
+    """Contents that an earlier version may have removed, as it only counted removals."""
     unknown: tuple[Unknown, ...] = ()
-    """Contents that are as they were delivered, and that no batch knows."""
+    """Contents that are as delivered but that no batch knows."""
 
     def as_json(self) -> dict[str, Any]:
-        """The shape `recon archive verify --json` prints."""
+        """The shape that `recon archive verify --json` prints."""
         return asdict(self)
 
 
 def verify_archive(workspace: Workspace) -> VerifiedArchive:
-    """Hash everything that is kept; what does not match goes to the audit trail of its batches."""
+    """Hash everything that is kept; mismatches go to the audit trail of their batches."""
     archive = workspace.settings.archive
     size = 0
     mismatches: list[Mismatch] = []
@@ -122,11 +122,11 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
                     size += path.stat().st_size
                 if one is None:
                     unbrought.add(sha256)
-            # Housekeeping may have removed it since the ledger was read, and has said so then.
+            # Housekeeping may have removed it, and noted that, since the ledger was read.
             elif fault != MISSING or expected_of(connection, [sha256]):
                 files, batches = (one.files, one.batches) if one else ((), ())
                 mismatches.append(Mismatch(below_home(path), fault, files, batches))
-        # What was delivered since they were listed has the name of a content.
+        # Contents delivered since the listing are named like contents.
         mismatches += [
             Mismatch(below_home(path), UNKNOWN) for path in paths if not _is_content(path)
         ]
@@ -146,7 +146,7 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
             lost,
             tuple(_strange(workspace, {one.folder for one in runs})),
             unnamed,
-            # Asked last: a delivery that was under way has its batch meanwhile.
+            # Asked last, because a delivery that was under way has its batch by now.
             unknown_contents(workspace, connection, unbrought),
         )
         _record(connection, verified)
@@ -155,9 +155,9 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
 
 
 def _in_archive(archive: Path, onerror: OnError) -> Iterator[Path]:
-    """What lies in the archive and in its folders, but what it is worked with by."""
+    """The files in the archive and its folders, without its working files."""
     for path in listed(archive, "*", onerror=onerror):
-        # A link in a circle is told of as what cannot be read.
+        # A link in a circle is reported as unreadable.
         if path.is_dir() or path.is_symlink():
             if path.name != INCOMING:
                 yield from listed(path, "*", onerror=onerror)
@@ -172,7 +172,7 @@ def _is_content(path: Path) -> bool:
 def _altered_runs(
     workspace: Workspace, connection: psycopg.Connection, runs: Iterable[Reconciliation]
 ) -> Iterator[Mismatch]:
-    """Reports of reconciliations that are not as they were written, or signed otherwise."""
+    """Reports of reconciliations that are not as written, or whose signatures were altered."""
     for run in runs:
         try:
             check_files(workspace, connection, run)
@@ -186,17 +186,17 @@ def _altered_runs(
 def _altered_reports(
     workspace: Workspace, connection: psycopg.Connection, noted: Iterable[Noted]
 ) -> Iterator[Mismatch]:
-    """Files of the reports of batches that are not what the audit trail says was written."""
+    """Files of batch reports that are not what the audit trail says was written."""
     for one in noted:
         if _altered(workspace, one):
-            # A run may have written it again since the trail was read, or be about to say so.
+            # A run may have rewritten the report since the trail was read, or be about to note it.
             with settled_report(connection, one.batch_id) as now:
                 altered = _altered(workspace, now)
             yield from altered
 
 
 def _altered(workspace: Workspace, noted: Noted | None) -> list[Mismatch]:
-    """The same of one report as it is noted; of one that housekeeping removed none is missed."""
+    """The same for one noted report; none if housekeeping removed it."""
     if noted is None or noted.removed:
         return []
     folder = folder_of(workspace.settings.reports, noted.batch_id)
@@ -210,7 +210,7 @@ def _altered(workspace: Workspace, noted: Noted | None) -> list[Mismatch]:
 def _out_of_date(
     workspace: Workspace, connection: psycopg.Connection, noted: Iterable[Noted]
 ) -> Iterator[Mismatch]:
-    """Reports that a run made false and did not write again; none that it has yet to write."""
+    """Reports that a run made false and did not rewrite, except where a run still will."""
     owed = [one.batch_id for one in noted if one.owed]
     if not owed:
         return
@@ -229,10 +229,10 @@ def _out_of_date(
 def _unhashed(
     workspace: Workspace, connection: psycopg.Connection, noted: Iterable[Noted]
 ) -> tuple[int, tuple[str, ...], list[Mismatch]]:
-    """How many files of batch reports there are of which the audit trail says no hash.
+    """The number of batch report files whose hash the audit trail does not have.
 
-    And the folders whose batch is another than the ledger has under that number, or has none; and
-    the files of batches that have not ended: what a batch ends with, its trail has before that.
+    Also the folders whose batch is missing in the ledger, or is another one there; and the files of
+    batches that have not ended, although a batch notes its report before it ends.
     """
     hashes = {one.batch_id: one.hashes for one in noted}
     files: dict[int, set[str]] = {}
@@ -260,16 +260,16 @@ def _unhashed(
 
 
 def _number_of(folder: str) -> int | None:
-    """The batch whose report a folder is named for; none has a larger number than the database."""
+    """The batch that a report folder is named for; None also if no database has such a number."""
     found = re.fullmatch(_OF_BATCH, folder)
     number = int(found[1]) if found else _LARGEST + 1
     return number if number <= _LARGEST else None
 
 
 def _strange(workspace: Workspace, folders: Collection[str]) -> Iterator[str]:
-    """What lies among the reports beside those of batches and of these runs.
+    """Files among the reports that belong neither to batches nor to these runs.
 
-    A folder that cannot be read is told of where its report is looked at.
+    An unreadable folder is reported where its report is checked.
     """
     home, reports = workspace.settings.home, workspace.settings.reports
     for path in sorted(reports.glob("[!.]*")):
@@ -316,7 +316,7 @@ def _batches(found: Iterable[Mismatch]) -> list[int]:
 
 
 def remedy(verified: VerifiedArchive) -> str:
-    """What to do about what does not match."""
+    """What to do about mismatches."""
     steps = []
     of_reports = [one for one in verified.mismatches if _is_report(one)]
     stale = [one for one in of_reports if one.found in (OUT_OF_DATE, UNFINISHED)]
@@ -354,7 +354,7 @@ def remedy(verified: VerifiedArchive) -> str:
 
 
 def notes(verified: VerifiedArchive) -> Iterator[str]:
-    """What could not be held against anything; nothing of it is a fault."""
+    """What could not be checked against anything; none of it is a fault."""
     if files := verified.unhashed:
         yield (
             f"{quantity(files, 'file', grouped)} of batch reports {agree(files, 'has', 'have')} no "

@@ -1,4 +1,4 @@
-"""Restored: say from where pushes go on after a database or a home was brought back."""
+"""Restored: let pushes continue after a database or a home was restored."""
 
 import logging
 import os
@@ -25,13 +25,13 @@ class WentOn:
     lost: tuple[Unknown, ...]
     """Contents that the archive has and the database does not know."""
     lost_removed: int
-    """Contents that the database does not know either, and housekeeping removed meanwhile."""
+    """Contents that the database does not know and housekeeping has removed since."""
     missing: int
-    """Contents that batches brought and the archive lacks: it may lack what was lost as well."""
+    """Contents that batches brought and the archive lacks; it may lack lost ones as well."""
     removed: int
-    """Contents that housekeeping removed, by what the home says, and the database did not know."""
+    """Contents that housekeeping removed according to the home, unknown to the database."""
     removed_reports: int
-    """The same of reports of batches."""
+    """The same for reports of batches."""
 
 
 def go_on_after_restore(
@@ -39,7 +39,7 @@ def go_on_after_restore(
 ) -> WentOn:
     """Bind this database and this home to each other again."""
     settings = workspace.settings
-    # One that cannot be looked at may be lost, and what it has may have been sent.
+    # Unreadable contents raise: they may be lost ones, and their rows may have been sent.
     kept = {path.stem for path in listed(settings.archive, "??", "*.csv", onerror=raise_error)}
     with (
         workspace.database.connect() as connection,
@@ -47,7 +47,7 @@ def go_on_after_restore(
     ):
         listed_gone = listed_as_removed(settings.archive)
         gone = {one for one in listed_gone if not one.startswith(REPORT)}
-        # What went meanwhile may have been sent as well.
+        # Rows of contents removed meanwhile may have been sent as well.
         known = known_contents(connection)
         lost = (kept | gone) - known
         not_there = {

@@ -60,7 +60,7 @@ log = logging.getLogger("recon.housekeeping")
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How many days things are kept after they were needed last."""
+    """How many days things are kept after they were last needed."""
 
     archive_days: int = 90
     report_days: int = 730
@@ -71,7 +71,7 @@ DEFAULT = Retention()
 CONTENTS, DELIVERIES = "archived contents", "deliveries of the inbox"
 REPORTS = "batch reports"
 Find = Callable[[OnError], Iterator[Unneeded]]
-"""Finds what may go of one sort, and tells what it could not look at."""
+"""Finds what may be removed of one sort, and reports what it could not look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Swept:
     bytes: int
     oldest: datetime | None
     faults: tuple[str, ...] = ()
-    """Which could not be removed, and what the file system says of each."""
+    """Items that could not be removed, and what the file system says of each."""
 
 
 def sweep(
@@ -97,12 +97,12 @@ def sweep(
 ) -> list[Swept]:
     """Remove what nothing needs; a dry run only counts it.
 
-    A batch that has not ended, is held or has rows in error keeps its content and its report,
-    however old it is. What cannot be removed is told of and costs nothing else. `inbox` is a
-    watched folder, `results` the folder of results that runs keep.
+    A batch that has not ended, is held or has rows in error keeps its content and report, however
+    old they are. An item that cannot be removed is reported and affects nothing else. `inbox` is a
+    watched folder, `results` the folder with kept results of runs.
     """
     if not dry_run:
-        # Before anything is removed: whoever may not write the trail removes nothing.
+        # Before any removal: an account that may not write the trail must remove nothing.
         with workspace.database.connect() as connection:
             add_event(connection, BEGINS, detail=ONE_BY_ONE)
     swept = [
@@ -122,7 +122,7 @@ def sweep(
 
 
 def not_removed(swept: Iterable[Swept]) -> str:
-    """What could not be looked at or removed, and what to do about it; empty: nothing."""
+    """What could not be looked at or removed, and what to do about it; empty if nothing."""
     faults = [fault for one in swept for fault in one.faults]
     if not faults:
         return ""
@@ -139,9 +139,9 @@ def _unneeded(
     inbox: Path | None,
     results: Path | None,
 ) -> Iterator[tuple[str, Find, datetime | None]]:
-    """What may go, sort by sort, and when the batches that had it were to have ended.
+    """What may be removed, sort by sort, and the time by which its batches have to have ended.
 
-    None: it is not theirs.
+    The time is None for a sort that does not belong to batches.
     """
     from connectors.files.incoming.inbox import Inbox  # noqa: PLC0415 -- for help that names our defaults.
 
@@ -175,16 +175,16 @@ def _unneeded(
 
 
 def _batch_of(path: Path) -> int | None:
-    """The batch whose report is in a folder; None: it is no such folder."""
+    """The batch whose report is in a folder; None if it is no such folder."""
     found = re.fullmatch(r"batch-(\d+)", path.name)
     return int(found[1]) if found else None
 
 
 @contextmanager
 def _noted(connection: psycopg.Connection, archive: Path, what: str, path: Path) -> Iterator[None]:
-    """Write down what is about to be removed: what is missing else was lost.
+    """Note a removal before it happens, since a missing item would otherwise count as lost.
 
-    And that it is kept all the same, where it cannot be removed.
+    If the removal fails, note that the item is still kept.
     """
     sha256, batch = path.stem, _batch_of(path)
     before: Sequence[Noted] = ()
@@ -211,14 +211,14 @@ def _noted(connection: psycopg.Connection, archive: Path, what: str, path: Path)
 
 
 def _manifests(noted: Sequence[Noted]) -> list[str]:
-    """What a home lists removed reports by."""
+    """The names by which a home lists removed reports."""
     return [f"{REPORT}{one.hashes[MANIFEST]}" for one in noted if MANIFEST in one.hashes]
 
 
 def _is_still_unneeded(
     connection: psycopg.Connection, what: str, path: Path, before: datetime
 ) -> bool:
-    """Whether no batch needs it yet: one may have been undone since it was found."""
+    """Whether it is still unneeded; a batch may have been undone since it was found."""
     if is_going(path):
         return True
     if what == CONTENTS:
@@ -230,9 +230,9 @@ def _is_still_unneeded(
 
 
 def _removed(workspace: Workspace, what: str, one: Unneeded, before: datetime | None) -> bool:
-    """Remove it; false where somebody delivered, wrote or needs it again meanwhile.
+    """Remove an item; False if somebody has delivered, written or needed it again meanwhile.
 
-    `before`: when the batches that had it were to have ended; None: it is not theirs.
+    `before`: the time by which its batches have to have ended; None if it belongs to no batch.
     """
     if before is None:
         remove(one)

@@ -1,1 +1,1 @@
-"""Breaks: made, numbered, priced, aged and carried from run to run."""
+"""Breaks: made, numbered, valued, aged and carried from run to run."""

@@ -1,4 +1,4 @@
-"""Ageing: how long breaks have been there, in calendar and business days, and the matrix of it."""
+"""Ageing: the age of breaks in calendar and business days, and the ageing matrix."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -13,14 +13,14 @@ from flows.steps.rules.calendar import business_ages, calendar_ages
 from schemas.tables import EXTRACTS
 
 UPPER = (1, 3, 7, 30, 60, 90)
-"""Last day of every bucket of `BUCKETS` but the open one."""
+"""Last day of every bucket of `BUCKETS` except the last, which is open."""
 
 
 BUCKETS = ("0-1", "2-3", "4-7", "8-30", "31-60", "61-90", "> 90")
 """Ages of breaks in calendar days."""
 
 _OF_CONTENT = [name for name, table in EXTRACTS.items() if not table.key]
-"""Record kinds without a key, which are what they say."""
+"""Record kinds without a key, identified by their whole content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +28,17 @@ class AgeingLine:
     code: str
     currency: str
     basis: str
-    """What the amounts are, as of a break."""
+    """The Money of the amounts, as for a single break."""
     counts: tuple[int, ...]
     """One per bucket of BUCKETS."""
     amounts: tuple[Decimal, ...]
 
 
 def begin() -> pl.Expr:
-    """The day a break ages from: its business date, or when it was first seen if that is earlier.
+    """The day a break ages from: its business date, or the day it was first seen if earlier.
 
-    What moves the date on, such as one more payment for a debt, makes no break younger. A record
-    without a key would be another one on another day: it ages from its own.
+    A change that moves the date on, such as one more payment for a debt, makes no break younger. A
+    record without a key would be another record on another day, so it ages from its own date.
     """
     own = pl.col("record").is_in(_OF_CONTENT)
     earlier = pl.min_horizontal("date", "first_seen")
@@ -46,10 +46,7 @@ def begin() -> pl.Expr:
 
 
 def with_ages(carried: pl.DataFrame, as_of: date, calendar: str | None) -> pl.DataFrame:
-    """Add AGES, from the day that a break begins.
-
-    A break about a day to come has no age yet: 0.
-    """
+    """Add AGES, counted from `begin`; a break about a future day has age 0."""
     since = carried.select(begin()).to_series()
     return carried.with_columns(
         calendar_ages(since, as_of).clip(0).alias("age_days"),
@@ -58,12 +55,12 @@ def with_ages(carried: pl.DataFrame, as_of: date, calendar: str | None) -> pl.Da
 
 
 def bucket() -> pl.Expr:
-    """Place of the age of a break in BUCKETS."""
+    """Index in BUCKETS of the age of a break."""
     return pl.lit(pl.Series(UPPER)).search_sorted(pl.col("age_days"), side="left")
 
 
 def ageing(aged: pl.DataFrame) -> tuple[AgeingLine, ...]:
-    """Open breaks of every code and currency by age in calendar days, as `money` counts them."""
+    """Open breaks of every code and currency by age in calendar days, counted as in `money`."""
     open_ones = aged.filter(is_open())
     by = ("code", currency_text(), BASIS, bucket().alias("bucket"))
     groups = open_ones.group_by(by).agg(pl.len(), *counted(open_ones))

@@ -1,10 +1,9 @@
-"""Breaks a run could not find because it looked less far than the run that found them.
+"""Breaks a run could not find because it looked at less than the run that found them.
 
-A break counts as resolved only where this run would have found it. Whether it would have is tried:
-the sources are judged once more by the rules by which the break was found last, and as of the later
-of the two days. What is found so, and not by the rules of this run, is WAIVED_BY_RULE where a
-tolerance or limit lets it pass, else NOT_LOOKED_AT. What lacks its source, its batch or its day is
-NOT_LOOKED_AT too.
+A break counts as resolved only if this run would have found it. To find out, the sources are judged
+once more by the rules that last found the break, as of the later of the two days. A break found
+that way, but not by this run's rules, is WAIVED_BY_RULE if a tolerance or limit lets it pass, else
+NOT_LOOKED_AT. A break whose source, batch or day is missing from the run is NOT_LOOKED_AT too.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -26,44 +25,45 @@ from schemas.life import BreakState
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 _ALONE = ("RATE_MISSING", "DISCOUNT_GT_PAID", "DEBT_MIXED_CCY")
-"""Codes that are looked for without the record kind that others of their class need."""
+"""Codes that are checked even without the record kind that the rest of their class needs."""
 _AHEAD = ("CHANGED_AFTER_SIGNOFF", "PLAN_CURRENCY", "PLAN_EARLY", "PLAN_MIXED_CCY")
-"""Codes that are looked for on records after the day, too: what was signed, plan details to come.
-"""
+"""Codes that are also checked on records after the day: signed records, future plan details."""
 _LETTERS = {"E": "extract", "D": "database", "A": "answers of the service", "G": "listing"}
 
 
 NEWEST: dict[str, pl.DataType] = {"record": pl.String(), "key": pl.String(), "batch_id": pl.Int32()}
-"""Which batch brought a record, by the key breaks name it by."""
+"""The batch that delivered a record, by the key that breaks name the record by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Breaks that were not found again, and what is known of them."""
+    """Breaks that were not found again, and the facts to judge them by."""
 
     breaks: pl.DataFrame
     """As CARRIED."""
     newest: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=NEWEST))
     """Record, key and batch_id of every extract row that counts."""
     batches: Collection[int] = ()
-    """Those that this run is about."""
+    """The batches of this run."""
     found_then: Mapping[str, Iterable[str]] = field(default_factory=dict)
-    """Ids found by other rules (hash -> ids) on the same sources; unknown rules are not in it. What
-    some rules find says nothing of a break that was found by others."""
+    """Ids found by other known rules on the same sources, by the hash of the rules.
+
+    They decide only about breaks that the same rules found last.
+    """
     later: pl.DataFrame | None = None
-    """Record and key of the records that stand apart, dated after the day of the run."""
+    """Record and key of the records left out because they are dated after the day of the run."""
     doubted: pl.Series | None = None
-    """Ids of breaks that hang on an extract whose kept content cannot be proven."""
+    """Ids of breaks that depend on an extract whose kept content cannot be proven."""
     sides: pl.DataFrame | None = None
-    """Which side changed, where more is known of that than `resolved_sides` tells."""
+    """Which side changed, where more is known than `resolved_sides` can tell."""
     taken_back: Mapping[int, str] = field(default_factory=dict)
-    """What became of batches that are no longer in the run."""
+    """What became of batches that are no longer in the run, in words."""
     again: pl.Series = field(default_factory=lambda: pl.Series([], dtype=pl.String()))
-    """Ids of breaks of such batches that are about what a batch of the run has delivered again."""
+    """Ids of breaks of such batches about records that a batch of the run has delivered again."""
 
 
 def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
-    """Which side changed (`id`, `side`): E where another batch brought the record, D elsewhere.
+    """Which side changed (`id`, `side`): E if another batch brought the record, else D.
 
     A newer one, or an older one that counts again. `gone` are CARRIED breaks that were not found
     again; `newest` has record, key and batch_id of every extract row that counts.
@@ -80,10 +80,10 @@ def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_own(breaks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Breaks with `own`, the key of the record they are about; null: they are about several.
+    """Breaks with `own`, the key of the record they are about; null if they are about several.
 
-    Rows that share a key are numbered; `known` has record and key of records: a key that ends like
-    a number of ours is whole as it is.
+    The numbers that tell rows with one key apart are cut off. A key in `known` (record and key of
+    records) is kept whole, even if it ends like such a number.
     """
     there = known.select("record", "key").unique().with_columns(__whole=True)
     number = without_number(pl.col("key"))
@@ -96,7 +96,7 @@ def with_own(breaks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def other_terms(gone: pl.DataFrame, rules: str, as_of: date) -> list[tuple[str, date]]:
-    """By which rules and as of which day to judge once more: the latest day of each rules' hash."""
+    """The rules, by hash, and the latest day of each by which to judge the sources once more."""
     terms = gone.select("looked_rules", pl.col("looked_as_of").clip(lower_bound=as_of)).drop_nulls()
     latest = terms.group_by("looked_rules").agg(pl.col("looked_as_of").max()).sort("looked_rules")
     return [(of, day) for of, day in latest.iter_rows() if of != rules or day > as_of]
@@ -105,9 +105,9 @@ def other_terms(gone: pl.DataFrame, rules: str, as_of: date) -> list[tuple[str, 
 def set_aside(
     gone: Gone, *, sources: Sources, rules: Rules, as_of: date, tolerated: pl.DataFrame
 ) -> pl.DataFrame:
-    """What became of breaks that were not found again, as CHANGED.
+    """Tell what became of breaks that were not found again, as CHANGED.
 
-    `tolerated` are the differences this run let pass.
+    `tolerated` are the differences that this run's rules tolerated.
     """
     newest, own_rules = gone.newest, rules_hash(rules)
     sides = resolved_sides(gone.breaks, newest) if gone.sides is None else gone.sides
@@ -126,7 +126,7 @@ def set_aside(
     # A record with a date on each side of the day is looked at, unless it is apart now.
     apart = pl.col("own").is_null() | (pl.col("looked_as_of") > as_of).fill_null(value=True)
     after = ((pl.col("date") > as_of) & apart) | pl.col("id").is_in(later.implode())
-    # What is signed since is settled, wherever its record is now.
+    # A break settled by a signature since is settled, wherever its record is now.
     after &= ~pl.col("code").is_in(_AHEAD) & pl.col("changed").ne_missing(NEITHER)
     unsure = pl.Series([], dtype=pl.String) if gone.doubted is None else gone.doubted
     still = pl.col("id").is_in(_found_then(gone).implode())
@@ -166,7 +166,7 @@ def set_aside(
 
 
 def _found_then(gone: Gone) -> pl.Series:
-    """Ids of the breaks that are found by those rules by which each was found last."""
+    """Ids of the breaks that the rules which last found them still find."""
     schema = {"looked_rules": pl.String(), "id": pl.String()}
     found = (
         pl.Series("id", list(ids), pl.String)
@@ -179,7 +179,7 @@ def _found_then(gone: Gone) -> pl.Series:
 
 
 def _about_records(gone: pl.DataFrame, records: pl.DataFrame | None) -> pl.Series:
-    """Ids of the breaks about some records (`record` and `key`)."""
+    """Ids of the breaks about the given records (`record` and `key`)."""
     if records is None:
         return gone["id"].clear()
     own = records.rename({"key": "own"})
@@ -187,7 +187,7 @@ def _about_records(gone: pl.DataFrame, records: pl.DataFrame | None) -> pl.Serie
 
 
 def _limits(rules: Rules) -> list[str]:
-    """Codes that a limit of the rules decides about, where there still is a limit."""
+    """Codes that depend on a limit which these rules set."""
     limits: dict[str, object] = {}
     if "rates" in rules.references:
         limits |= {
@@ -208,7 +208,7 @@ def _limits(rules: Rules) -> list[str]:
 
 
 def _missing(sources: Sources, gone: Gone) -> pl.Expr:
-    """Which source of a break this run did not have; null where it had all of them."""
+    """The source of a break that this run lacks, in words; null if it had all of them."""
     sides = (sources.extract, sources.database, sources.answers, sources.listings)
     kinds = {*sources.extract, *sources.database, *sources.listings}
     titles = {name: table.title.lower() for name, table in EXTRACTS.items()}
@@ -230,7 +230,7 @@ def _missing(sources: Sources, gone: Gone) -> pl.Expr:
         dict(gone.taken_back), default=None, return_dtype=pl.String
     )
     return pl.coalesce(
-        # It takes its records with it, so this is why they are not there.
+        # A batch takes its records with it, so this is why they are missing.
         pl.when(away).then(pl.format("batch {} was {}", "batch_id", became)),
         pl.when(kindless).then(pl.format("no {} in this run", title)),
         *(

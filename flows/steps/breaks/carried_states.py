@@ -1,4 +1,4 @@
-"""What the state of a carried break says of it: what every run, and whoever reads one, asks."""
+"""Questions about the state of a carried break, for runs and for readers of their breaks."""
 
 from functools import cache
 
@@ -7,11 +7,11 @@ import polars as pl
 from schemas.life import ASIDE, OPEN
 
 BEFORE = "_before"
-"""Suffix: as the run before left it."""
+"""Suffix of columns as the previous run left them."""
 AGES = ("age_days", "age_business_days")
-"""Columns that say how old a break is."""
+"""Columns with the age of a break."""
 RULES, SOURCE = "rules", "source"
-"""What sets a break aside: other rules, or less to look at."""
+"""Why a break is set aside: other rules, or missing sources."""
 
 
 @cache
@@ -22,15 +22,12 @@ def is_open() -> pl.Expr:
 
 @cache
 def is_aside() -> pl.Expr:
-    """Whether a carried break was not found because the run looked less far."""
+    """Whether a carried break was not found because the run looked at less."""
     return pl.col("state").is_in(ASIDE)
 
 
 def is_unseen(*, accepted: bool = False) -> pl.Expr:
-    """Whether a source of a carried break is not there, and nobody has accepted it as it was.
-
-    `accepted`: whether somebody has.
-    """
+    """Whether a carried break lacks a source and is not accepted or, with `accepted`, is."""
     nobody = pl.col("accepted_by").is_null()
     return (
         is_aside()

@@ -1,4 +1,4 @@
-"""From the breaks a run found and those of the run before to what the report tells of each."""
+"""Combine the breaks a run found with those of the previous run into the breaks of the report."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -22,7 +22,7 @@ from flows.steps.rules.rules import Rules
 from schemas.life import ASIDE, RESOLVED
 
 Left = Callable[[pl.Series], pl.DataFrame]
-"""Breaks as the runs before left them, CARRIED, by their ids."""
+"""Looks up breaks by id as earlier runs left them, as CARRIED."""
 
 
 def carry_forward(
@@ -36,10 +36,10 @@ def carry_forward(
     as_of: date,
     tolerated: pl.DataFrame,
 ) -> Iterator[pl.DataFrame]:
-    """The breaks with their lives, severities and ages, part by part: those found, then those gone.
+    """Yield the breaks with states, severities and ages, part by part: first found, then gone.
 
-    Frames as `lifecycle.carry` has them. `gone` are those that were not found again, `tolerated` as
-    for `set_aside`.
+    Frames are those of `lifecycle.carry`. `gone` are the breaks not found again; `tolerated` is
+    that of `set_aside`.
     """
     own = rules_hash(rules)
     changed = pl.DataFrame(schema=CHANGED)
@@ -66,7 +66,7 @@ def carry_forward(
 
 
 def _of_parts(found: PartedRows, decisions: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """What was decided about the breaks of each part."""
+    """Yield the decisions about the breaks of each part."""
     ids = [part.with_columns(part=number) for number, part in enumerate(found.read(["id"]))]
     of_part = decisions.join(pl.concat(ids), left_on="break_id", right_on="id").partition_by(
         "part", as_dict=True, include_key=False
@@ -81,14 +81,14 @@ def explained(
     moments: Moments | None,
     currencies: Mapping[str, str],
 ) -> tuple[PartedRows, Causes]:
-    """Carried breaks with what they add to totals (`counts`) and their `cause`; and the causes.
+    """Carried breaks with their share of totals (`counts`) and their `cause`, and the causes.
 
-    These follow from all breaks, of which few columns are there at a time; see `find_causes`.
+    Both depend on all breaks together, so a few columns are loaded at a time; see `find_causes`.
     """
     counted = counts(carried)
     there = ~pl.col("state").is_in((*RESOLVED, *ASIDE))
     causes = find_causes(carried.hstack(counted).filter(there), rates, moments, currencies)
-    # Those that may have one are in the order of all.
+    # Breaks that may have a cause are in the order of all breaks.
     at = carried.select("state").select(pl.when(there).then(there.cum_sum() - 1)).to_series()
     with_causes = carried.hstack(counted.with_columns(causes.of["cause"][at]))
-    return with_causes, replace(causes, of=causes.of.clear())  # It is beside them.
+    return with_causes, replace(causes, of=causes.of.clear())  # The breaks have it.

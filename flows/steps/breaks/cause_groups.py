@@ -1,7 +1,7 @@
-"""Breaks by cause and by what became of them, those of most money first.
+"""Breaks grouped by cause and state, those with most money first.
 
-A break that is in no cause group stands with the others of its code: what is alone may be the
-largest of all. Pages, texts and lists ask here, so that they name the same ones in one order.
+A break without a cause is grouped with others of its code: a single break may be the largest of
+all. Pages, texts and lists all use this module, so that they name the same groups in one order.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,35 +14,35 @@ from schemas.breaks import BREAKS
 from schemas.life import OPEN, BreakState
 
 POOLS: Mapping[str, tuple[str, ...]] = {"open": OPEN, "accepted": (BreakState.ACCEPTED,)}
-"""What breaks with a cause are, in the order reports show it, and their states."""
+"""Pools of breaks in the order reports show them, and the states of each."""
 MOST_MONEY = 10
-"""Groups that lists begin with: the causes among them are kept, however few breaks they have."""
+"""Groups at the head of lists: causes among them are kept, however few breaks they have."""
 GROUPED_BY = ("state", "cause", "code", *OF_MONEY)
-"""Columns of breaks that say what groups they make."""
+"""Columns of breaks that groups are made from."""
 
 
 @dataclass(frozen=True, slots=True)
 class CauseGroup:
-    """Breaks of one cause; or of one code, where they are in no cause group."""
+    """Breaks of one cause, or those of one code that have no cause."""
 
     cause: str
-    """Its id, or empty."""
+    """Id of the cause, or empty."""
     code: str
-    """Empty where there is a cause: it may have several."""
+    """Empty if there is a cause, which may have several codes."""
     shares: Shares
 
     @property
     def name(self) -> str:
-        """What reports call it by."""
+        """The group's name in reports."""
         return self.cause or self.code
 
     @property
     def breaks(self) -> int:
-        """In all currencies."""
+        """Number of breaks in all currencies."""
         return count_of(self.shares)
 
     def title(self, causes: Mapping[str, str]) -> str:
-        """What its breaks have in common; `causes` are titles by id."""
+        """What the breaks have in common; `causes` are titles by id."""
         if self.cause:
             return causes.get(self.cause, self.cause)
         known = BREAKS.get(self.code)
@@ -59,9 +59,9 @@ def pooled_groups(breaks: pl.DataFrame) -> dict[str, list[CauseGroup]]:
 
 
 def cause_groups(breaks: pl.DataFrame) -> list[CauseGroup]:
-    """The groups of such breaks whatever their state, those of most money first (`largest_money`).
+    """The groups of breaks with GROUPED_BY in any state, most money first (`largest_money`).
 
-    Of equal ones those of most breaks come first, and then by name.
+    Groups with equal money are sorted by number of breaks, most first, and then by name.
     """
     cause = pl.col("cause").cast(pl.String).fill_null("")
     code = pl.when(cause == "").then(pl.col("code").cast(pl.String)).otherwise(pl.lit(""))

@@ -1,9 +1,9 @@
-"""Cause groups: breaks that read as one cause, so that two thousand of them are one line.
+"""Cause groups: breaks that look like one cause, so that two thousand of them become one line.
 
-A break may fit several causes. What its values say (a factor, a swap, one difference, one rate)
-comes before where it was found (a file, a batch, an hour); of several, the cause of most breaks is
-taken, and of equals the first of those that are tried. Nearly every record may have a break: causes
-are tried one by one, and of each break only the best one so far is kept.
+A break may fit several causes. Patterns of its values (a factor, a swap, a difference, a rate) come
+before the place it was found in (a file, a batch, an hour). Among several, the cause with most
+breaks is taken, and among equals the one tried first. Nearly every record may have a break, so
+causes are tried one by one and only the best cause so far is kept per break.
 """
 
 import hashlib
@@ -51,12 +51,12 @@ from schemas.kinds import OFFSET, identity_columns
 from schemas.tables import EXTRACTS
 
 Moments = Callable[[pl.DataFrame], pl.DataFrame]
-"""When the records of some breaks happened: record, key and at."""
+"""Looks up when the records of breaks happened: record, key and at."""
 Numbers = NDArray[np.int64]
 NONE = -1
 _NAMED = ("code", "record", "field")
 _VALUES = (*_NAMED, "expected", "found")
-"""What breaks are told by, and what their values are told by."""
+"""Columns that name a break, and these with its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,13 @@ class CauseLine:
     title: str
     breaks: int
     amounts: Mapping[str, Decimal]
-    """Differences by currency, as they are counted."""
+    """Sum of differences by currency, as counted in totals."""
     gross: Mapping[str, Decimal]
-    """Gross money by currency, as it is counted."""
+    """Sum of gross money by currency, as counted in totals."""
     first: str
     """Id of its first break."""
     counts: Mapping[str, int]
-    """How many of its breaks have which currency; empty: those that have none."""
+    """Number of breaks by currency; the empty key is for breaks without a currency."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class Causes:
     """The cause of each break that has one, and the groups."""
 
     of: pl.DataFrame
-    """`id` of each break, in their order, and `cause`: null where it has none."""
+    """`id` of each break, in their order, and its `cause`, null if it has none."""
     lines: tuple[CauseLine, ...]
-    """Those of most breaks first: `LINES` of these, and with them each that has most money."""
+    """The `LINES` causes with most breaks, most first, and any others with most money."""
     left: int = 0
-    """How many more there are."""
+    """How many more causes there are."""
 
 
 def find_causes(
@@ -92,11 +92,11 @@ def find_causes(
     moments: Moments | None = None,
     currencies: Mapping[str, str] | None = None,
 ) -> Causes:
-    """Group breaks as `frame.gather` gives them, with what they add to totals (COUNTED).
+    """Find the causes of breaks as `frame.gather` returns them, with what they add (COUNTED).
 
-    `rates` are currency rates, to tell amounts that were converted; `moments` says when records
-    happened, to tell breaks of one hour; `currencies` are the names of currencies, for titles. Each
-    rule reads the columns that it is about.
+    `rates` are currency rates, to recognise converted amounts; `moments` says when records
+    happened, to recognise breaks of one hour; `currencies` are the names of currencies, for titles.
+    Each rule reads only the columns it needs.
     """
     ids = breaks.select("id")
     numbered = breaks.hstack(ids.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias(AT)))
@@ -105,7 +105,7 @@ def find_causes(
     if left["left"].any():
         rest = numbered.hstack(left).filter(pl.col("left"))
         chosen = chosen.or_else(_chosen(ids.height, _places(rest, moments)))
-    # The same group has the same id in every run.
+    # Hashed, so that the same group has the same id in every run.
     names = [
         "C" + hashlib.sha256(f"{rule}\x1f{about}".encode()).hexdigest()[:8]
         for rule, about in chosen.groups.select("rule", "about").iter_rows()
@@ -137,13 +137,13 @@ def _by_value(
 
 
 def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """When the delivered records of some breaks happened: record, key and at."""
+    """When the delivered records of breaks happened: record, key and at."""
     schema = {"record": pl.String(), "key": pl.String(), "at": pl.Datetime("us")}
     parts = [pl.DataFrame(schema=schema)]
     for record in extract:
         table = EXTRACTS[record]
         if table.version is None or table.by_name[table.version].kind not in TIMES:
-            continue  # A number tells which is the newer one, and no moment.
+            continue  # A version number orders records, but is not a time.
         own = breaks.filter(pl.col("record") == record)
         places = own.select(pl.col("file").cast(WORD), "line").unique()
         at, offset = pl.col(table.version).dt.replace_time_zone(None), table.version + OFFSET
@@ -169,21 +169,21 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The group each break is in, by number; NONE: in no group."""
+    """The number of each break's group, NONE if it is in no group."""
 
     group: Numbers
     groups: pl.DataFrame
     """`rule`, `about` and `title` of each group."""
 
     def or_else(self, other: "_Chosen") -> "_Chosen":
-        """The other's groups for the breaks that are in none."""
+        """Fill in the other's groups for breaks that are in none."""
         moved = np.where(other.group == NONE, NONE, other.group + self.groups.height)
         group = np.where(self.group == NONE, moved, self.group)
         return _Chosen(group, pl.concat([self.groups, other.groups]))
 
 
 def _chosen(breaks: int, proposed: Iterable[Candidates]) -> _Chosen:
-    """One cause for each of so many breaks; groups that others left too few are given up."""
+    """Choose at most one cause per break; groups that are left with too few breaks are dropped."""
     sizes = np.zeros(breaks, np.uint32)
     group = np.full(breaks, NONE, np.int64)
     groups = [pl.DataFrame(schema=dict.fromkeys(("rule", "about", "title"), pl.String))]
@@ -201,14 +201,14 @@ def _chosen(breaks: int, proposed: Iterable[Candidates]) -> _Chosen:
         groups.append(one.groups.select(pl.lit(one.rule).alias("rule"), "about", "title"))
         fewest += [FEWEST[one.rule]] * one.groups.height
     left = np.bincount(group[group != NONE], minlength=len(fewest)) >= np.array(fewest, np.int64)
-    # Groups that are left are numbered anew.
+    # The remaining groups are renumbered.
     numbers = np.append(np.where(left, np.cumsum(left) - 1, NONE), NONE)
     return _Chosen(numbers[group], pl.concat(groups).filter(pl.Series(left, dtype=pl.Boolean)))
 
 
 def _named(breaks: pl.DataFrame) -> Candidates:
-    """One thing that all breaks of a code name: the rate, the payment, the debt."""
-    # Of a rejected row it quotes the amount: its file is more telling than what two have in common.
+    """Breaks of a code and field with the same note: the same rate, payment or debt."""
+    # The note of a rejected row quotes its amount, and the row's file is the better cause.
     noted = breaks.filter(pl.col("note") != "", pl.col("code") != "REJECTED")
     return candidates(
         noted,
@@ -219,7 +219,7 @@ def _named(breaks: pl.DataFrame) -> Candidates:
 
 
 def _values(breaks: pl.DataFrame) -> Candidates:
-    """One value found everywhere for one other."""
+    """Breaks in which one value always stands in place of another."""
     both = breaks.filter(
         pl.col("field") != "",
         ~pl.col("code").is_in([*OF_AMOUNTS, "INSTANT"]),
@@ -234,7 +234,7 @@ def _values(breaks: pl.DataFrame) -> Candidates:
 
 
 def _places(breaks: PartedRows, moments: Moments | None) -> Iterator[Candidates]:
-    """One code in one file, in one batch, or in one hour."""
+    """Breaks of one code in one file, in one batch, or in one hour."""
     about = joined("code", "record")
     for rule, column in (("file", "file"), ("batch", "batch_id")):
         yield candidates(
@@ -262,7 +262,7 @@ def _places(breaks: PartedRows, moments: Moments | None) -> Iterator[Candidates]
 
 
 def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
-    """`breaks` have the `cause`, the `group` and the `state` of each."""
+    """The lines of a report; `breaks` have `cause`, `group` and `state`."""
     titles = causes["title"]
     of_money = (BASIS, COUNTED, COUNTED_BEYOND)
     explained = breaks.select("id", "cause", "group", "currency", *of_money)
@@ -299,7 +299,7 @@ def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
 
 
 def _of_most_money(breaks: pl.DataFrame) -> set[str]:
-    """The causes of most money of open breaks and of accepted ones, at all and in each currency."""
+    """The causes with most money among open and accepted breaks, overall and in each currency."""
     kept: set[str] = set()
     for groups in pooled_groups(breaks.drop_nulls("cause")).values():
         kept.update(one.cause for one in groups[:MOST_MONEY])
@@ -313,7 +313,7 @@ def _of_most_money(breaks: pl.DataFrame) -> set[str]:
 
 
 def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:
-    """How many breaks of a cause have which currency."""
+    """The number of breaks of a cause by currency."""
     found: dict[str, int] = {}
     for part in sorted(parts, key=lambda part: part["currency"] or 0):
         key = "" if part["currency"] is None else str(part["currency"])
@@ -322,7 +322,7 @@ def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:
 
 
 def _amounts(parts: list[dict[str, Any]], basis: Money) -> dict[str, Decimal]:
-    """What the breaks of a cause add to the totals of one kind of money, by currency."""
+    """The sum of one kind of money over the breaks of a cause, by currency."""
     return {
         "" if part["currency"] is None else str(part["currency"]): money(
             exact_sum(part[COUNTED], part[COUNTED_BEYOND])

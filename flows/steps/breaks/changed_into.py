@@ -1,11 +1,11 @@
-"""Breaks that are gone because another break says the same field, or the same row, otherwise.
+"""Breaks that are gone because another break now reports the same field or the same row.
 
-The code is part of what a break is: where an amount that differed has another currency now, its
-break is gone and there is a new one. Nothing was resolved, and an acceptance covers none of it. The
-other one holds the same two sources against each other, and was not there before.
+The code is part of a break's identity: if an amount that differed has another currency now, its
+break is gone and there is a new one. Nothing was resolved, and an acceptance does not cover the new
+break. The new break compares the same two sources and was not there before.
 
-So is the key, which has its place behind it where several rows have a break with one key: that of a
-row is another one once it is no longer alone, and once it is alone again.
+The key is part of the identity too. If several rows have a break with one key, the place of each
+row is appended, so the key of a row changes once it is no longer alone, and once it is alone again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ from schemas.life import RESOLVED, BreakState
 _FIELD = ("record", "tenant", "key", "field")
 _COMPARED = "_compared"
 _SAME = (*_FIELD, _COMPARED)
-"""What a break and the one that it has changed into have in common."""
+"""Columns that a break and the break it has changed into have in common."""
 _ROW = ("code", "record", "tenant", "own", "field", "side", "batch_id", "file", "line")
-"""Likewise of two breaks of one row, which have different keys."""
+"""Likewise for two breaks of one row with different keys."""
 _ABOUT = ("id", "first_seen", "key", *(name for name in _ROW if name != "own"))
 _SOURCES = {code: of.compared.value for code, of in BREAKS.items()}
 _NONE = pl.DataFrame(
@@ -36,7 +36,7 @@ _NONE = pl.DataFrame(
 
 
 class Replacements(NamedTuple):
-    """Breaks that are gone (`id`) beside those that say now what is wrong there (`id_new`)."""
+    """Breaks that are gone (`id`) beside those that replace them (`id_new`)."""
 
     of_field: pl.DataFrame
     of_row: pl.DataFrame
@@ -47,22 +47,22 @@ class Replacements(NamedTuple):
 
     @property
     def ids(self) -> pl.Series:
-        """Ids of those that are gone."""
+        """Ids of the breaks that are gone."""
         return self.whole["id"].unique()
 
 
 def replacements(gone: pl.DataFrame, carried: pl.DataFrame) -> Replacements:
-    """Breaks not found again whose field or row has one that came, of some breaks of this run.
+    """Pair breaks that are gone with new ones of the same field or row among `carried`.
 
-    Of those that are gone it is asked what they are `about`.
+    `gone` is a frame as returned by `about`; `carried` may be a part of the breaks of this run.
     """
     return _paired(gone, about(carried.filter(_came())))
 
 
 def known_as_long(of_row: pl.DataFrame, gone: pl.DataFrame, carried: pl.DataFrame) -> pl.DataFrame:
-    """Some breaks of this run, of which those of a row under another key were seen when it was.
+    """Breaks of this run, where those that replace another of the same row keep its `first_seen`.
 
-    `of_row` and `gone` as for `replacements`.
+    `of_row` and `gone` as in `replacements`.
     """
     seen = of_row.join(gone.select("id", __seen="first_seen"), on="id")
     first = seen.group_by(id="id_new").agg(pl.col("__seen").min())
@@ -71,9 +71,9 @@ def known_as_long(of_row: pl.DataFrame, gone: pl.DataFrame, carried: pl.DataFram
 
 
 def with_replaced(changed: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    """What became of breaks that were not found again (CHANGED), as `Replacements.ids` has them.
+    """Mark the breaks of `changed` (CHANGED) that are among `Replacements.ids` as REPLACED.
 
-    One that is set aside this run could not find, so it has become nothing.
+    A break that is set aside is left as it is: this run could not find it at all.
     """
     other = pl.col("side").is_not_null() & pl.col("id").is_in(ids.implode())
     side = pl.when(other).then(pl.lit(REPLACED)).otherwise("side")
@@ -81,17 +81,17 @@ def with_replaced(changed: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
 
 
 def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
-    """Breaks that have changed into others, with what these say.
+    """Breaks that have changed into others, with the values of both.
 
-    Columns `id`, `state_before`, `what`, `was` and `is_now`, in the order of `what`.
-    `names` are those of currencies.
+    Columns `id`, `state_before`, `what`, `was` and `is_now`, sorted by `what`. `names` are those
+    of currencies.
     """
     gone = carried.filter(pl.col("state") == BreakState.CHANGED_INTO)
     ids = about(gone.select(*_ABOUT))
     if ids.is_empty():
         return _NONE
     came = carried.filter(_came())
-    # Nearly all may have come: they are paired part by part.
+    # Nearly all breaks may be new, so they are paired part by part.
     both = pl.concat(_paired(ids, about(part)).whole for part in came.read([*_ABOUT]))
     was = _those(gone, both["id"]).select("id", f"state{BEFORE}", name_of(), was=values(names))
     now = _those(came, both["id_new"]).select(
@@ -102,18 +102,18 @@ def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
 
 
 def accepted_among(others: pl.DataFrame) -> pl.DataFrame:
-    """Those of `changed_into` that were accepted before."""
+    """The breaks of `changed_into` that were accepted before."""
     return others.filter(pl.col(f"state{BEFORE}") == BreakState.ACCEPTED)
 
 
 def _came() -> pl.Expr:
-    """Whether the run before had no such break."""
+    """Whether the previous run had no such break."""
     before = pl.col(f"state{BEFORE}")
     return before.is_null() | before.is_in(RESOLVED)
 
 
 def about(rows: pl.DataFrame) -> pl.DataFrame:
-    """Breaks by their ids, with what they are about and which sources differ in it."""
+    """Breaks by id, with what they are about and which sources they compare."""
     sources = pl.col("code").replace_strict(_SOURCES, default=None, return_dtype=pl.String)
     texts = as_texts(rows.select(_ABOUT))
     own = without_number(pl.col("key")).alias("own")

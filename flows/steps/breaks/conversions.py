@@ -1,7 +1,7 @@
-"""Amounts that were converted: found is what was delivered times a rate, or a ratio of two rates.
+"""Converted amounts: the found amount is the delivered one times a rate or a ratio of two rates.
 
-A converted amount is rounded, so this is no proof: it is told only of several breaks that one
-factor explains to half a cent each.
+Converted amounts are rounded, so this is not a proof: it is reported only if one factor explains
+several breaks to half a cent each.
 """
 
 import numpy as np
@@ -14,17 +14,17 @@ from flows.steps.frames.rate_series import same_series, series
 Floats = npt.NDArray[np.float64]
 
 NEAREST = 10
-"""How many rates of a series apart two rates may be for their ratio to be tried."""
+"""The ratio of two rates is tried if they are at most this many rates of a series apart."""
 PROBES = 50
-"""How many of the largest breaks may propose a factor."""
+"""How many breaks, the largest first, propose factors."""
 RULE = "converted"
 HALF_A_CENT = 0.00501
 LARGE = 50.0
-"""A smaller amount says little: many factors explain it to half a cent."""
+"""Smaller amounts prove little: many factors explain them to half a cent."""
 
 
 def conversions(amounts: pl.DataFrame, rates: pl.DataFrame | None) -> Candidates:
-    """Candidate causes: amounts `e` that became `f` by a rate."""
+    """Candidate causes: amounts `e` that a rate turned into `f`."""
     frames = [pl.DataFrame(schema={AT: pl.UInt32, "about": pl.String, "title": pl.String})]
     if rates is not None and rates.height and amounts.height >= FEWEST[RULE]:
         names, values = _factors(rates)
@@ -34,7 +34,7 @@ def conversions(amounts: pl.DataFrame, rates: pl.DataFrame | None) -> Candidates
 
 
 def _factors(rates: pl.DataFrame) -> tuple[list[str], Floats]:
-    """Every rate, its inverse, and the ratios of rates that are near each other in a series."""
+    """Names and values of every rate, its inverse, and the ratios of near rates of a series."""
     sound = series(rates).with_columns(pl.format("{}/{}", "Id", "TenantsId").alias("name"))
     rate = pl.col("ExchangeRate")
     parts = [
@@ -42,7 +42,7 @@ def _factors(rates: pl.DataFrame) -> tuple[list[str], Floats]:
         sound.select(pl.format("1 / rate {}", "name").alias("name"), (1 / rate).alias("factor")),
     ]
     for distance in range(1, NEAREST + 1):
-        # Without rechunk() an empty chunk is left of the shift, which joining texts dies of.
+        # Without rechunk() the shift leaves an empty chunk, on which concat_str fails.
         near = (
             sound.with_columns(
                 pl.col("name").shift(distance).alias("earlier"),
@@ -73,7 +73,7 @@ def _of_field(rows: pl.DataFrame, names: list[str], values: Floats) -> list[pl.D
     explained: dict[int, npt.NDArray[np.bool_]] = {}
     for place in _proposed(expected[:PROBES], found[:PROBES], values):
         fits = np.abs(found - expected * values[place]) <= HALF_A_CENT
-        # One difference for all is another cause, and small amounts prove nothing.
+        # A single difference for all is another cause, and small amounts prove nothing.
         differences = np.round(found - expected, 2)[fits & telling]
         if len(np.unique(differences)) >= FEWEST[RULE]:
             explained[place] = fits
@@ -88,7 +88,7 @@ def _of_field(rows: pl.DataFrame, names: list[str], values: Floats) -> list[pl.D
 
 
 def _proposed(expected: Floats, found: Floats, values: Floats) -> list[int]:
-    """Places of the factors that explain at least one of the probes."""
+    """Indexes of the factors that explain at least one of the probes."""
     places: set[int] = set()
     for one, other in zip(expected, found, strict=True):
         if abs(one) < LARGE:
@@ -96,7 +96,7 @@ def _proposed(expected: Floats, found: Floats, values: Floats) -> list[int]:
         factor, slack = other / one, HALF_A_CENT / abs(one)
         first = int(np.searchsorted(values, factor - slack, side="left"))
         last = int(np.searchsorted(values, factor + slack, side="right"))
-        # Where very many factors fit, none of them is told apart from the others.
+        # If very many factors fit, a probe cannot tell them apart.
         places.update(range(first, min(last, first + PROBES)))
     return sorted(places)
 

@@ -1,4 +1,4 @@
-"""What breaks add to totals, now and as the run before left them (`COUNTED` of `money`)."""
+"""What breaks add to totals, now and as the previous run left them (`COUNTED` of `money`)."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -32,20 +32,19 @@ _FIRST = {name: table.amounts[0] for name, table in EXTRACTS.items() if table.am
 _RANK = {code: rank for rank, code in enumerate(BREAKS)}
 _ADDED = (COUNTED, COUNTED_BEYOND)
 _UNIT = ("__of_debt", "__pool", "record", "tenant", "key", "currency", BASIS, "__field")
-"""Breaks that are equal in these tell of one amount."""
+"""Breaks with equal values in these columns are about the same amount."""
 _DEBT = ("__pool", "tenant", "__debt", "currency", BASIS)
-"""Breaks about a debt, and those about its payments, are equal in these."""
+"""A break about a debt and the breaks about its payments have equal values in these columns."""
 
 
 def counts(carried: PartedRows) -> pl.DataFrame:
-    """What each of all carried breaks adds to totals now, and what it added before (COUNTS).
+    """What each carried break adds to totals now, and what it added before (COUNTS).
 
-    What is set aside is counted by itself: it takes no money from a break that is open. What counts
-    now and what counted before are there one after the other.
+    Breaks that are set aside are a pool of their own, so that they take no money from open breaks.
     """
     now = _of_unresolved(carried)
     was = _of_unresolved(_before(carried)).select(pl.all().name.suffix(BEFORE))
-    # What is resolved adds nothing now: of it is told what it added.
+    # A resolved break adds nothing now: what it added before is shown instead.
     there = pl.col(BASIS).is_not_null()
     now_or_before = (
         pl.when(there).then(name).otherwise(name + BEFORE).alias(name) for name in (BASIS, *_ADDED)
@@ -54,19 +53,19 @@ def counts(carried: PartedRows) -> pl.DataFrame:
 
 
 def counted_alone(left: pl.DataFrame) -> pl.DataFrame:
-    """Breaks as a run left them, with what each adds to totals; those resolved add nothing.
+    """Breaks as a run left them, with what each adds to totals; resolved breaks add nothing.
 
-    No decision changes that: none resolves a break, or sets one aside, which only a run can do.
+    Decisions do not change that: only a run can resolve a break or set it aside.
     """
     return left.hstack(_of_unresolved(held_rows(left))).with_columns(basis())
 
 
 def additions(rows: PartedRows, pool: pl.Expr) -> pl.DataFrame:
-    """What each of some breaks adds to totals: BASIS, COUNTED and its BEYOND, in their order.
+    """What each break adds to totals: BASIS, COUNTED and its BEYOND, in the order of the breaks.
 
-    The breaks (`id` and COUNTED_BY) are all that are there at one time. Those that are equal in
-    `pool` are counted by themselves: none takes money from another pool. Each is read for what it
-    says alone, some at a time; together are only those of which one says what another one says.
+    `rows` (`id` and COUNTED_BY) must be all breaks of a point in time. Breaks with equal `pool` are
+    counted among themselves and take no money from other pools. Breaks are read part by part; only
+    those that are about the same amount or debt as another break are held together.
     """
     alone, groups = [], []
     asked = ["id", *COUNTED_BY, *(one for one in pool.meta.root_names() if one not in COUNTED_BY)]
@@ -87,16 +86,16 @@ def additions(rows: PartedRows, pool: pl.Expr) -> pl.DataFrame:
 
 
 def _of_unresolved(rows: PartedRows) -> pl.DataFrame:
-    """What each of all breaks adds that are not resolved; nulls of others."""
+    """What each unresolved break adds; null for resolved ones."""
     there = ~pl.col("state").is_in(RESOLVED)
     added = additions(rows.filter(there), is_aside())
-    # Those that count are in the order of all.
+    # Unresolved breaks are in the order of all breaks.
     at = rows.select("state").select(pl.when(there).then(there.cum_sum() - 1)).to_series()
     return added if added.height == at.len() else added[at]
 
 
 def _before(carried: PartedRows) -> PartedRows:
-    """All breaks as they were before; those that were not there have no state."""
+    """All breaks as they were before; breaks that did not exist then have no state."""
     asked = {name.removesuffix(BEFORE): name for name in REMEMBERED}
 
     def read(names: list[str]) -> Iterator[pl.DataFrame]:
@@ -108,7 +107,7 @@ def _before(carried: PartedRows) -> PartedRows:
 
 
 def _with_basis(breaks: pl.DataFrame, pool: pl.Expr) -> pl.DataFrame:
-    """Breaks with BASIS, and what groups and orders them."""
+    """Breaks with BASIS and the columns that group and order them."""
     of_key = pl.col("key").str.extract(r"^(-?[0-9]+)").cast(pl.Int64, strict=False)
     whole = pl.col("record").replace_strict(_FIRST, default="", return_dtype=pl.String)
     own = pl.when(is_amount_field()).then("field").otherwise(whole)
@@ -123,7 +122,7 @@ def _with_basis(breaks: pl.DataFrame, pool: pl.Expr) -> pl.DataFrame:
 
 
 def _groups(breaks: pl.DataFrame) -> pl.DataFrame:
-    """Of each break a hash of what tells of its amount (`unit`) and of its debt, if it has one."""
+    """Hashes of each break's amount (`unit`) and of its debt, which is null if it has none."""
     of_debt = pl.col("__of_debt") & has_amount()
     debt = pl.lit(breaks.select(_DEBT).hash_rows())
     return breaks.select(
@@ -136,7 +135,7 @@ def _groups(breaks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _placed(groups: pl.DataFrame) -> pl.DataFrame:
-    """The place (`__at`) of each break that adds what depends on what another one says."""
+    """The row number (`__at`) of each break whose share depends on another; null for the rest."""
     debts = groups.filter("of_debt")["debt"].implode()
     several = pl.col("unit").is_duplicated()
     of_one_debt = pl.col("debt").is_duplicated() & pl.col("debt").is_in(debts)
@@ -147,9 +146,10 @@ def _placed(groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _once(breaks: pl.DataFrame) -> pl.DataFrame:
-    """Breaks with COUNTED: of those that tell of one amount, in their order, each what it adds.
+    """Breaks with COUNTED, so that breaks about the same amount count it once.
 
-    The first that has an amount adds all of it, a later one what exceeds those before it.
+    In order, the first break with an amount adds all of it, and a later one adds only its excess
+    over those before it.
     """
     order = (~has_amount(), "__rank", "side", "field", "id")
     several = breaks.filter("__several").sort(*order, nulls_last=True)
@@ -172,7 +172,7 @@ def _once(breaks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _once_exactly(several: pl.DataFrame) -> pl.DataFrame:
-    """What breaks that tell of one amount add, in their order, where some amounts are texts."""
+    """As `_once` does for breaks about one amount, where some amounts are texts."""
     largest: dict[tuple[object, ...], Decimal] = {}
     added: list[tuple[int, Decimal | None, str | None]] = []
     names = ("__at", "amount", f"amount{BEYOND}", *_UNIT)
@@ -194,9 +194,9 @@ def _once_exactly(several: pl.DataFrame) -> pl.DataFrame:
 
 
 def _beyond_payments(counted: pl.DataFrame) -> pl.DataFrame:
-    """Of breaks about debts, what exceeds that of the breaks about their payments.
+    """Reduce breaks about a debt to their excess over the breaks about its payments.
 
-    The breaks about one debt follow each other: a later one adds what exceeds the earlier ones.
+    Breaks about one debt count in order: a later one adds only its excess over the earlier ones.
     """
     of_debt = pl.col("__of_debt") & has_amount()
     debts = counted.filter(of_debt)
@@ -208,14 +208,14 @@ def _beyond_payments(counted: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fit(counted: pl.DataFrame) -> bool:
-    """Whether amounts are numbers in a column, and all of them together would be one."""
+    """Whether all amounts, and even their sum, fit an exact column."""
     if counted[f"amount{BEYOND}"].null_count() < counted.height:
         return False
     return bool((counted["amount"].abs() < ROOM // counted.height).all())
 
 
 def _left(debts: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
-    """What breaks about debts add, of amounts that fit."""
+    """What breaks about debts add, for amounts that fit."""
     paid = payments.group_by(_DEBT).agg(pl.col(COUNTED).sum().alias("__paid"))
     zero = pl.lit(0).cast(AMOUNT)
     earlier = pl.col("amount").abs().cum_max().shift(1).over(_DEBT)
@@ -228,7 +228,7 @@ def _left(debts: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _left_exactly(debts: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
-    """What breaks about debts add, also of amounts that are texts."""
+    """What breaks about debts add, for any amounts, including texts."""
     by_debt = payments.group_by(_DEBT).agg(pl.col(_ADDED))
     both = debts.drop(_ADDED).join(
         by_debt, on=_DEBT, how="left", nulls_equal=True, maintain_order="left"

@@ -35,17 +35,17 @@ BREAK_SCHEMA: dict[str, pl.DataType] = {
 }
 """Columns of a frame of breaks.
 
-`key` is the record's business key as text (`make.key_text`); `field` and `side` are empty
-where the whole record is meant; `side` is the first truth source (E R A D G P) that differs;
-`delta` is found minus expected; `amount` the money the break is about, without a sign, in
-`currency` (`money.basis` says what it is); of either the text is beside it where it fits no exact
-column (`beyond`); `amounts` the amounts of the record, with their signs, where `amount` is the
-record's own (`make.amounts_of`); `date` the business date it ages from; `debt` the debt of the
-payment it is about.
+`key` is the record's business key as text (`make.key_text`). `field` and `side` are empty if the
+whole record is meant; `side` is the first source (E R A D G P) that differs. `delta` is found minus
+expected; `amount` is the money the break is about, unsigned, in `currency` (`money.basis` says
+what kind of money). The text of either is beside it if it fits no exact column (`beyond`).
+`amounts` are the signed amounts of the record, where `amount` is the record's own
+(`make.amounts_of`). `date` is the business date the break ages from, `debt` the debt of its
+payment.
 """
 
 IDENTITY = ("code", "record", "tenant", "key", "field", "side")
-"""What makes two runs speak of the same break."""
+"""Columns that identify a break across runs."""
 
 
 @cache
@@ -54,20 +54,20 @@ def no_breaks() -> pl.DataFrame:
 
 
 PLACE_OF = "__place"
-"""Where the row was delivered that a break is about, in frames of which `numbered` makes one."""
+"""Column of the place where a break's row was delivered, in the input of `numbered`."""
 
 
 def without_number(key: pl.Expr) -> pl.Expr:
-    """Keys without what tells those apart that read alike."""
+    """Keys without the suffix that `numbered` appends."""
     return key.str.replace(DUPLICATE_SUFFIX, "")
 
 
 def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """All breaks, those that read alike told apart by what is put behind their key.
+    """Combine frames of breaks, and append a suffix to the keys of breaks with equal identity.
 
-    That is where the row of each was delivered: which of them are still there must not decide which
-    of them a break is, for what was decided about it. Records that are equal in all they say, and
-    have no place, are told apart by a number.
+    The suffix is the place where the row was delivered. Unlike a number it does not depend on which
+    of the rows are still there, so decisions stay with the right break. Breaks that are still
+    equal, or have no place, get a number.
     """
     breaks = pl.concat([pl.DataFrame(schema=BREAK_SCHEMA), *frames], how="diagonal")
     alike = [pl.col(name).fill_null("") if name != "tenant" else name for name in IDENTITY]
@@ -77,7 +77,7 @@ def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
         several = pl.struct(alike).is_duplicated() & pl.col(PLACE_OF).is_not_null()
         placed = pl.format("{}#{}", "key", PLACE_OF)
         breaks = breaks.with_columns(key=pl.when(several).then(placed).otherwise("key"))
-    # The order rows come in must not decide which of them is the second.
+    # The order in which rows arrive must not decide which of them is the second.
     order = ["batch_id", "file", "line", "amount", "expected", "found"]
     again = pl.int_range(pl.len(), dtype=pl.Int64).over(alike)
     nth = pl.format("{}#{}", "key", pl.col("__again") + 1)
@@ -94,12 +94,12 @@ def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def gather(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """All breaks with their ids, in the one order reports show them; repeated ones told once."""
+    """All breaks with their ids in the order of reports, each id once."""
     return gather_parts([held(frame) for frame in frames])
 
 
 def gather_parts(parts: Sequence[Load]) -> pl.DataFrame:
-    """As `gather`, of frames that may be put aside: of what orders none a few columns at a time."""
+    """As `gather`, for frames that may be put aside; reads a few columns at a time."""
     first = _columns(parts, _ORDER)
     ids = break_ids(first)
     order = first.select(pl.arg_sort_by(*_ORDER, nulls_last=True)).to_series()
@@ -119,9 +119,9 @@ _OTHERS = (
     ("amounts",),
     ("date", "debt", "batch_id", "note"),
 )
-"""What is read together; with amounts come the texts beside them."""
+"""Columns that are read together; amounts bring the texts beside them."""
 _TOGETHER = 20_000
-"""Breaks whose ids are made together: as objects they are many times as large."""
+"""Breaks whose ids are made together: as Python objects they are many times as large."""
 
 
 def _columns(parts: Sequence[Load], names: Collection[str]) -> pl.DataFrame:

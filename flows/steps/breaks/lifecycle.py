@@ -1,11 +1,11 @@
-"""The lifecycle of breaks from run to run: state, acceptance, owner, and what became of those gone.
+"""The lifecycle of breaks from run to run: state, acceptance, owner, and the fate of those gone.
 
-A run takes every break through the same steps, each of them a function below:
+A run takes every break through the same steps, each a function below:
 
-    _decided            the last decision gives a break its terms, and an `effect`: a Standing
+    _decided            the last decision gives a break its terms and an `effect`, a Standing
     _found              breaks of this run: (state before, effect) -> state, by `STILL_THERE`
     _gone               the others of the run before: (effect, changed side) -> state, by `_GONE`
-    _keep_acceptances   an acceptance stays with a break while it covers it, and where it stopped to
+    _keep_acceptances   the terms of an acceptance stay while it covers a break or has just ended
 """
 
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ from schemas.life import NO_CHANGE, RESOLVED, STILL_THERE, BreakState, Choice, S
 
 _WHY: dict[str, Dtype] = {"aside_by": pl.String(), "aside_because": pl.String()}
 LOOKED: dict[str, Dtype] = {"looked_rules": pl.String(), "looked_as_of": pl.Date(), **_WHY}
-"""By which rules and as of which day a break was found last, and why it is set aside, if it is."""
+"""Rules and day by which a break was last found, and why it is set aside, if it is."""
 NEITHER = "-"
-"""In place of the letter of a side: the break is gone, and neither side changed."""
+"""Stands for the letter of a side: the break is gone, and neither side changed."""
 REPLACED = ">"
-"""Likewise: another break says now how the same field differs."""
+"""Stands for the letter of a side: another break now reports the same field or row."""
 CHANGED: dict[str, Dtype] = {**dict.fromkeys(("id", "side", "state"), pl.String()), **_WHY}
-"""What is known of breaks that were not found again: the side that changed, or why nobody knows."""
+"""Columns of breaks that were not found again: the side that changed, or why it is unknown."""
 
 CARRIED: dict[str, Dtype] = {
     "id": pl.String(),
@@ -45,35 +45,35 @@ CARRIED: dict[str, Dtype] = {
     **LOOKED,
     **BREAK_SCHEMA,
 }
-"""What a run leaves of every break, and the next run of the scope starts from."""
+"""What a run leaves of every break for the next run of the scope."""
 
 DECISIONS: dict[str, Dtype] = frame_schema(DECISION)
-"""What was decided since that run, as the ledger has it; a higher id was decided later."""
+"""Decisions since that run, as in the ledger; a higher id was decided later."""
 
 REMEMBERED: dict[str, Dtype] = {
     f"{name}{BEFORE}": CARRIED[name] for name in ("state", *COUNTED_BY) if name not in IDENTITY
 }
-"""What the run before left of a break: its state, and what it added to totals by."""
+"""What the previous run left of a break: its state, and the columns its share of totals is from."""
 
 _ACCEPTANCE = [*SEEN, "accepted_until", "accepted_by", "accepted_reason"]
 _DECIDED, _OF_RUN = "_decided", "_of_run"
-"""Suffixes: as the last decision has it, and as this run says of a break that is gone."""
+"""Suffixes of values of the last decision, and of this run's values for a break that is gone."""
 _CLAIMS = {"source": Standing.RESOLVED_SOURCE, "service": Standing.RESOLVED_SERVICE}
-"""What it amounts to that a break is said to be resolved on a side."""
+"""Side on which somebody says that a break is resolved -> standing of that decision."""
 _GONE: tuple[tuple[str, Mapping[str, BreakState]], ...] = (
-    # Whatever was claimed.
+    # Whatever somebody claimed.
     (f"side{_OF_RUN}", {NEITHER: BreakState.RESOLVED_NEITHER, REPLACED: BreakState.CHANGED_INTO}),
     ("effect", {_CLAIMS["source"]: BreakState.RESOLVED_SOURCE}),
     ("effect", {_CLAIMS["service"]: BreakState.RESOLVED_SERVICE}),
     (f"side{_OF_RUN}", {"E": BreakState.RESOLVED_SOURCE}),
 )
-"""Where a break that is gone was resolved, by the first that applies; else in the service."""
+"""Where a break that is gone was resolved: the first rule that applies, else the service."""
 _LISTED: Mapping[str, BreakState] = {
     Standing.ACCEPTED: BreakState.ACCEPTED,
     Standing.LAPSED: BreakState.EXPIRED,
     Standing.REOPENED: BreakState.REOPENED,
 }
-"""The state that a break is listed with once it is decided about, until the next run looks."""
+"""The state in which a break is listed after a decision, until the next run."""
 
 
 def carry(
@@ -86,12 +86,12 @@ def carry(
 ) -> pl.DataFrame:
     """Every break of this run and every one gone since, with its state: CARRIED and REMEMBERED.
 
-    `breaks` as `frame.gather` gives them, `before` as `CARRIED`, `decisions` as `DECISIONS`;
-    `changed` names the side that changed for breaks that are gone (`id`, and `side` as a letter of
-    a truth source; null where this run could not find them, with the other columns of CHANGED if
-    more is known). `rules` is the hash of the rules of this run. Columns of `breaks` beyond its
-    schema are kept. One line per id, in the order of `breaks`, then those gone. Each break is
-    carried by itself: some at a time are carried as all of them are.
+    `breaks` come from `frame.gather`, `before` is CARRIED, `decisions` DECISIONS. For breaks that
+    are gone, `changed` has `id` and `side`, the letter of the source that changed; `side` is null
+    if this run could not find the break, with the other columns of CHANGED if more is known.
+    `rules` is the hash of the rules of this run. Further columns of `breaks` are kept. One line per
+    id, in the order of `breaks`, then those gone. Each break is carried independently, so breaks
+    can be carried in parts.
     """
     assert breaks["id"].is_unique().all(), "breaks come from `gather`, each id once"
     past = _decided(before, decisions, as_of).with_columns(
@@ -105,12 +105,12 @@ def carry(
 
 
 def current_breaks(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    """Breaks as a run left them, with what was decided since: CARRIED and `claimed`.
+    """Breaks as a run left them, with the decisions since: CARRIED and `claimed`.
 
-    `claimed` is the side on which a break is said to be resolved; the next run looks whether it is.
-    Each break is decided about by itself. Columns of `before` beyond CARRIED are kept.
+    `claimed` is the side on which a break is said to be resolved; the next run checks the claim.
+    Each break is handled independently. Columns of `before` beyond CARRIED are kept.
     """
-    # What a run did not look at it did not look at, whatever is decided about it.
+    # A decision does not change that the run did not look at a break.
     listed = pl.when(~is_aside()).then(_mapped("effect", _LISTED))
     claimed = _mapped("effect", {effect: side for side, effect in _CLAIMS.items()})
     return (
@@ -122,26 +122,26 @@ def current_breaks(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -
 
 
 def nothing_before() -> pl.DataFrame:
-    """What the first run of a scope starts from."""
+    """The empty CARRIED frame that the first run of a scope starts from."""
     return pl.DataFrame(schema=CARRIED)
 
 
 def _decided(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    """Breaks with acceptance, owner and due day as decided since, and the `effect` of it."""
+    """Breaks with acceptance, owner and due day as decided since, and the `effect` of that."""
     in_order = decisions.sort("id").with_columns(pl.col("until").str.to_date())
     about_state = in_order.filter(~pl.col("what").is_in(NO_CHANGE))
     assigned = in_order.filter(pl.col("what") == Choice.ASSIGN).rename({"until": "due"})
     last = _last(about_state, "what", "by", "reason", "until", "up_to", "side")
     given = looked_up(looked_up(before, last), _last(assigned, "owner", "due"))
-    # The comparison alone can bring back what is resolved, so nothing decided about it counts.
+    # Only the comparison can bring back a resolved break, so decisions about one do not count.
     new = pl.when(~pl.col("state").is_in(RESOLVED)).then(f"what{_DECIDED}")
-    # What is set aside keeps its acceptance, for the day it is looked at again.
+    # A break that is set aside keeps its acceptance for the day it is looked at again.
     state, held = pl.col("state"), is_aside() & pl.col("accepted_by").is_not_null()
     kept = pl.when((state == BreakState.ACCEPTED) | held).then(pl.lit(Choice.ACCEPT.value))
     given = given.with_columns(
         newly_accepted=(new == Choice.ACCEPT).fill_null(value=False),
         choice=pl.coalesce(new, kept),
-        # One that was found to be other than accepted stays so until somebody decides.
+        # A break that differs from what was accepted stays so until somebody decides.
         differed=new.is_null() & (state == BreakState.REOPENED) & pl.col("seen"),
     )
     return light(given.with_columns(_decided_terms()).with_columns(_effect(as_of).alias("effect")))
@@ -153,10 +153,10 @@ def _last(decisions: pl.DataFrame, *names: str) -> pl.DataFrame:
 
 
 def _decided_terms() -> list[pl.Expr]:
-    """The terms of a new acceptance, or those there were; an owner comes with a day, or none."""
+    """The terms of a new acceptance, else the old ones; a new owner replaces the due day, too."""
     new = pl.when("newly_accepted")
-    # Decided on the run before, so what it left is what was seen; likewise where an acceptance of
-    # an earlier version does not say.
+    # A decision is taken on the previous run, so the values it left are those that were seen. The
+    # same is assumed of an acceptance from an earlier version, which did not record them.
     bound_before = pl.col("seen").fill_null(value=False) & ~pl.col("newly_accepted")
     ceiling = pl.col(f"up_to{_DECIDED}").cast(SEEN["up_to"])
     return [
@@ -172,7 +172,7 @@ def _decided_terms() -> list[pl.Expr]:
 
 
 def _effect(as_of: date) -> pl.Expr:
-    """What decisions amount to on the day of a run; null: nothing is decided."""
+    """The Standing of decisions on the day of a run; null if nothing is decided."""
     choice = pl.col("choice")
     side = pl.col(f"side{_DECIDED}").fill_null("source")
     return (
@@ -198,13 +198,13 @@ def _found(
     # An acceptance that a break has outgrown does not cover it.
     outgrown = (pl.col("effect") == Standing.ACCEPTED) & ~holds("seen_", "up_to")
     effect = pl.when(outgrown).then(pl.lit(Standing.CHANGED.value)).otherwise("effect")
-    # Null is a value here: a break without a past, or one nobody has decided about.
+    # Null is a value here: a break without a past, or without a decision.
     key = pl.concat_str(pl.col(f"state{BEFORE}", "effect").fill_null("-"), separator=" ")
     transitions = {
         f"{state or '-'} {effect or '-'}": after.value
         for (state, effect), after in STILL_THERE.items()
     }
-    # What an earlier version left says nothing of them: from now on they are as they are here.
+    # An acceptance from an earlier version has no amounts: it is bound to those of this run.
     bound = pl.when(pl.col("effect") == Standing.ACCEPTED).then("amounts")
     return found.with_columns(effect.alias("effect")).with_columns(
         key.replace_strict(transitions, return_dtype=pl.String).alias("state"),
@@ -218,7 +218,7 @@ def _found(
 
 
 def _gone(past: pl.DataFrame, breaks: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
-    """Breaks that were there and are not found again: resolved, or set aside and why."""
+    """Unresolved breaks that are not found again, as resolved or as set aside with the reason."""
     outcome = pl.concat([pl.DataFrame(schema=CHANGED), changed], how="diagonal").unique(
         "id", keep="first"
     )
@@ -240,7 +240,7 @@ def _gone(past: pl.DataFrame, breaks: pl.DataFrame, changed: pl.DataFrame) -> pl
 
 
 def _keep_acceptances() -> list[pl.Expr]:
-    """The terms of an acceptance stay with a break while it holds, and where it stopped to."""
+    """Keep the terms of an acceptance while it covers a break, has lapsed or is outgrown."""
     state, effect = pl.col("state"), pl.col("effect")
     kept = (
         state.is_in([BreakState.ACCEPTED, BreakState.EXPIRED])
@@ -252,5 +252,5 @@ def _keep_acceptances() -> list[pl.Expr]:
 
 
 def _mapped(column: str, states: Mapping[str, str]) -> pl.Expr:
-    """The state that a table has for a value of a column; null: none."""
+    """The state that a table maps a column's value to; null if it has no entry."""
     return pl.col(column).replace_strict(dict(states), default=None, return_dtype=pl.String)

@@ -1,4 +1,4 @@
-"""Breaks raised from frames of records: key, place and money filled in, the rest left empty."""
+"""Breaks made from frames of records: key, place and money are filled in, the rest is empty."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,14 +24,14 @@ from schemas.kinds import OFFSET
 from schemas.tables import EXTRACTS
 
 LINES = 1000
-"""How many lines of a list a report has; how many it has not is said beside them."""
+"""Most lines of a list in a report; the number of lines left out is shown beside them."""
 
 Line = TypeVar("Line")
 DELIVERED_AT, _WRITER = ("file", "line", "batch_id"), ("extract_id", "row")
 ORIGIN = (*DELIVERED_AT, *_WRITER)
-"""What of a row tells where it was delivered, or which delivered row wrote it."""
+"""Columns that say where a row was delivered, or which delivered row wrote it."""
 NOWHERE: Mapping[str, pl.DataFrame] = MappingProxyType({})
-"""No extract rows to look places up in."""
+"""No extract rows: no places are looked up."""
 _TOGETHER = [code for code, of in BREAKS.items() if of.together]
 _NOTHING = {
     name: pl.lit("" if name == "note" else None, dtype).alias(name)
@@ -40,21 +40,21 @@ _NOTHING = {
 
 
 def about_one_record() -> pl.Expr:
-    """Whether the key of a break is that of a record, and not of several that belong together."""
+    """Whether the key of a break is that of one record, not of several that belong together."""
     return ~(pl.col("code").is_in(_TOGETHER) & (pl.col("side").fill_null("") == ""))
 
 
 @dataclass(frozen=True)
 class Annex(Generic[Line]):
-    """What one set of joins found: its breaks, and the lines a reader sees of it."""
+    """The result of one set of joins: its breaks, and the lines that a reader sees."""
 
     breaks: pl.DataFrame = field(default_factory=no_breaks)
     aside: Sequence[Load] = ()
-    """More breaks, which are put aside."""
+    """Loaders of further breaks that were put aside."""
     lines: tuple[Line, ...] = ()
-    """At most `LINES`, those with flags before others."""
+    """At most `LINES` lines, chosen by flags first."""
     left: int = 0
-    """How many more there are."""
+    """How many more lines there are."""
     rows: pl.DataFrame = field(default_factory=pl.DataFrame)
     """Every line of the annex as a frame."""
 
@@ -63,14 +63,14 @@ class Annex(Generic[Line]):
 
 
 def left_of(lines: int) -> int:
-    """How many of some lines a report does not have."""
+    """How many of this number of lines a report leaves out."""
     return max(0, lines - LINES)
 
 
 def listed(rows: pl.DataFrame, by: str) -> pl.DataFrame:
-    """The lines that a report has of an annex, in order: of many those with `flags`, the largest.
+    """The lines of an annex that a report shows, in order.
 
-    `by` says what is the larger one.
+    If there are more than `LINES`, lines with `flags` are kept first, then the largest by `by`.
     """
     lines = rows.with_row_index("at")
     if lines.height <= LINES:
@@ -88,10 +88,11 @@ def make_breaks(
     name: str | pl.Expr = "",
     **facts: pl.Expr,
 ) -> pl.DataFrame:
-    """One break per row, of one code or each of its own; `facts` are columns of BREAK_SCHEMA.
+    """Make one break per row; `facts` are columns of BREAK_SCHEMA.
 
-    `name` is the field. Place columns the rows have are taken over, others stay null. Of rows that
-    know only which extract row wrote them that is kept beside: `number_duplicates` looks it up.
+    `code` is one code for all or an expression, `name` the field. Place columns of the rows are
+    copied, others stay null. Rows that know only the extract row that wrote them keep its number
+    beside the break, for `number_duplicates` to look up the place.
     """
     assert isinstance(code, pl.Expr) or code in BREAKS
     if rows.is_empty():
@@ -107,7 +108,7 @@ def make_breaks(
     }
     names = facts["amount"].meta.root_names() if "amount" in facts else []
     if f"amount{BEYOND}" not in facts and (texts := beyond_of(rows, names)):
-        # The money of a field, whose text is beside it where no exact column holds it.
+        # The amount is a field's own, whose text is beside it if no exact column holds it.
         given[f"amount{BEYOND}"] = unsigned(pl.coalesce(one + BEYOND for one in texts))
     amounts = EXTRACTS[record].amounts if record in EXTRACTS else ()
     own = [one for one in amounts if one in rows.columns]
@@ -117,7 +118,7 @@ def make_breaks(
         given["note"] = given["note"].fill_null("")
     known = {*rows.columns}
     writer = [] if "file" in known or not known.issuperset(_WRITER) else _WRITER
-    # Columns that were shifted and then filtered keep an empty chunk, which joining texts dies of.
+    # Columns that were shifted and then filtered keep an empty chunk, on which concat_str fails.
     return rows.rechunk().select(
         *(
             given[column].cast(BREAK_SCHEMA[column]).alias(column) if column in given else nothing
@@ -128,10 +129,10 @@ def make_breaks(
 
 
 def amounts_of(texts: Mapping[str, pl.Expr]) -> pl.Expr:
-    """The amounts of records in words, with their signs: the first, and others that are not zero.
+    """The signed amounts of records in words: the first, and every other that is not zero.
 
-    `texts` are those of the amounts, by their fields. Empty where a record has none of them, and
-    null where its kind has none: so has what an earlier version kept.
+    `texts` are the texts of the amounts by field. Empty for a record without any of them; null for
+    a kind without amounts, as in breaks that an earlier version kept.
     """
     named = [
         pl.when(pl.lit(not place) | (text != "0")).then(pl.format(f"{name} {{}}", text))
@@ -143,7 +144,7 @@ def amounts_of(texts: Mapping[str, pl.Expr]) -> pl.Expr:
 
 
 def amount_text(rows: pl.DataFrame, name: str) -> pl.Expr:
-    """The text of an amount of these rows, or of what no exact column holds of it."""
+    """The text of an amount of these rows, whether or not an exact column holds it."""
     return pl.coalesce(pl.lit(beyond_texts(rows, name)), money_text(name))
 
 
@@ -155,17 +156,18 @@ def together(frames: list[pl.DataFrame]) -> pl.DataFrame:
 def number_duplicates(
     frames: list[pl.DataFrame], places: Mapping[str, pl.DataFrame] = NOWHERE
 ) -> pl.DataFrame:
-    """Frames of breaks as one; those that read alike get a number behind their key.
+    """Combine frames of breaks; breaks with equal identity get a suffix behind their key.
 
-    `places` are extract rows by record kind (`sources.DELIVERED`), for breaks that know a writer.
+    `places` are extract rows by record kind (`sources.DELIVERED`), to look up the file and line of
+    breaks that know only their writer.
     """
     return numbered([_placed(together(frames), places)])
 
 
 def _placed(breaks: pl.DataFrame, places: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Breaks with file and line of the row that wrote the record they are about.
+    """Breaks with file and line of the row that wrote their record.
 
-    Looked up for the few rows that have breaks: all records beside their places are a large frame.
+    Only the few rows with breaks are looked up: all records with their places are a large frame.
     """
     if not set(_WRITER) <= set(breaks.columns):
         return breaks
@@ -189,12 +191,12 @@ _PLACED = {"extract_id": pl.Int32, "row": pl.Int64, "file": pl.String, "line": p
 
 
 def key_text(table: Table) -> pl.Expr:
-    r"""The values of a record's identity as text, joined by "/": no other record has the same.
+    r"""The values of a record's identity as text, joined by "/", unique to the record.
 
-    A null is empty and an empty text `\e`. Between texts, `/` and a backslash have a backslash
-    before them; nothing else has a `/`, so the last text is whole without. One that would be read
-    as where a row was delivered gets a backslash behind it, and a `#` before a digit one between
-    them: what is behind a key begins so.
+    A null is empty and an empty text is `\e`. In every text but the last, `/` and backslash are
+    escaped by a backslash; other values contain no `/`, so the last text needs no escapes. A key
+    that would read as a place of delivery gets a backslash behind it, and a `#` before a digit gets
+    one in between, because the suffix of a key begins like that.
     """
     fields = [table.by_name[name] for name in table.identity]
     texts = [of.name for of in fields if of.kind in FREE]
@@ -209,12 +211,12 @@ def key_text(table: Table) -> pl.Expr:
 
 
 def not_numbered(key: pl.Expr) -> pl.Expr:
-    """Texts of which none reads as behind a key where several are told apart."""
+    """Escape texts so that none contains what reads as the suffix of a key."""
     return key.str.replace_all(NUMBERED, NOT_NUMBERED)
 
 
 def _text(name: str, *, last: bool) -> pl.Expr:
-    """A text of a key: told from one that is not there, and, but in the last, where it ends."""
+    """A text of a key, escaped so that empty differs from null and, unless last, its end shows."""
     value = pl.col(name).cast(pl.String)
     if last:
         marked = pl.when(value.str.starts_with("\\")).then("\\" + value).otherwise(value)
@@ -227,7 +229,7 @@ def _value(of: Field) -> pl.Expr:
     value = pl.col(of.name)
     match of.kind:
         case Kind.DOUBLE:
-            # -0 is the same number.
+            # -0 and 0 are the same number.
             return money_text(value) if of.amount else rate_text(value + 0.0)
         case Kind.DATETIME | Kind.DATETIME_OFFSET:
             moment = value.dt.to_string("%Y-%m-%dT%H:%M:%S%.6f").str.strip_suffix(".000000")
@@ -240,7 +242,7 @@ def _value(of: Field) -> pl.Expr:
 
 
 def joined(*parts: str | pl.Expr, by: str = "/") -> pl.Expr:
-    """Values of any type, or columns of these names, as one text; a null is empty."""
+    """Values of any type, or the columns of these names, joined as one text; a null is empty."""
     return pl.concat_str((as_text(part).fill_null("") for part in parts), separator=by)
 
 
@@ -255,24 +257,24 @@ def quantities(number: pl.Expr, noun: str) -> pl.Expr:
 
 
 def rate_text(value: pl.Expr) -> pl.Expr:
-    """A double by its shortest text."""
+    """A double as its shortest text, without a trailing `.0`."""
     return value.cast(pl.String).str.strip_suffix(".0")
 
 
 def day_paid() -> pl.Expr:
-    """The calendar day of a payment where it was written: at its own offset."""
+    """The calendar day of a payment at its own offset."""
     offset = pl.col("PaymentDate" + OFFSET).fill_null(0).cast(pl.Int64)
     moved = pl.col("PaymentDate").to_physical() + offset * 60_000_000
     return moved.floordiv(86_400_000_000).cast(pl.Int32).cast(pl.Date)
 
 
 def decimal_of(rate: float) -> Decimal:
-    """The decimal a double stands for: its shortest text."""
+    """The decimal that a double stands for: the number of its shortest text."""
     return Decimal(repr(rate))
 
 
 def money(value: Decimal) -> Decimal:
-    """The same amount without zeros that say nothing, as reports hold it."""
+    """The same amount without trailing zeros, as reports hold it."""
     return Decimal(plain(value))
 
 

@@ -1,7 +1,7 @@
-"""The breaks of matching: every finding about a record, in the record's own words.
+"""The breaks of matching: one for every finding about a record, with the record's values.
 
-Lines (`statuses.Lines`) say what each record is; a finding names lines by their number and adds
-what is special about it.
+Lines (`statuses.Lines`) say what each record is; a finding refers to a line by its number and adds
+its own columns.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ from schemas.field import Table
 from schemas.frame_types import AMOUNT
 
 _IN_ANOTHER = r"^(-?[0-9]+(?:\.[0-9]+)?) in "
-"""An echoed amount with its currency, which is another one (`answers.echo_differences`)."""
+"""An echoed amount in another currency, with that currency (`answers.echo_differences`)."""
 _LARGE = 10**19
-"""The difference of two amounts below it can be held."""
+"""The difference of two amounts below this fits an exact column."""
 _DIFFERENCES, _NO_MONEY = (
     [code for code, of in BREAKS.items() if of.money is money]
     for money in (Money.DIFFERENCE, Money.NONE)
@@ -38,7 +38,7 @@ _DIFFERENCES, _NO_MONEY = (
 def line_breaks(
     table: Table, lines: Lines, rows: pl.Series | pl.DataFrame, **columns: str
 ) -> pl.DataFrame:
-    """Breaks about lines: `rows` are their numbers, or a frame of findings with a column `row`.
+    """Make breaks about lines; `rows` are their numbers, or a frame of findings with `row`.
 
     `columns` and the columns of the findings fill the break; the rest comes from the line.
     """
@@ -46,7 +46,7 @@ def line_breaks(
     if findings.is_empty():
         return no_breaks()
     about = lines[findings["row"]]
-    # Records of a kind without a key are what they say: of equal ones none is another one.
+    # Records of a kind without a key are identified by content: equal ones are interchangeable.
     place = [_place().alias(PLACE_OF)] if table.key else []
     facts = {name: pl.lit(findings[name]) for name in findings.columns if name in BREAK_SCHEMA}
     facts |= {name: pl.lit(value) for name, value in columns.items()}
@@ -60,17 +60,17 @@ def line_breaks(
 
 
 def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
-    """The difference where an amount differs; elsewhere the money of the whole record.
+    """The difference if an amount differs, else the money of the whole record.
 
-    Of an amount in another currency there is none, and `amounts` has both values.
+    An amount in another currency has no difference; `amounts` then has both values.
     """
     code, field, expected, found, delta, beyond = (
         facts.get(name, pl.lit(None)).cast(BREAK_SCHEMA[name])
         for name in ("code", "field", "expected", "found", "delta", f"delta{BEYOND}")
     )
     differs = field.is_in(table.amounts) & code.is_in(_DIFFERENCES)
-    # An amount that is not there is none, and an echo has no delta: their texts tell it. A column
-    # is subtracted in all of its rows, so what is too large for it is no number before that.
+    # An absent amount counts as zero, and an echo has no delta: the difference is then computed
+    # from the texts. polars subtracts in all rows, so numbers that are too large become null first.
     sides = [pl.when(differs).then(side) for side in (expected, found)]
     numbers = [side.cast(AMOUNT, strict=False) for side in sides]
     read = [pl.when(number.abs() < _LARGE).then(number) for number in numbers]
@@ -83,7 +83,7 @@ def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> 
     both = both_amounts(field, expected, found, pl.col("currency_found"))
     echoed = pl.when(differs & (code == "ECHO")).then(found.str.extract(_IN_ANOTHER))
     own = ~code.is_in(_NO_MONEY) & ~across
-    # All amounts of records, as they were delivered or else as they are there.
+    # All amounts of records, as delivered or else as in the target.
     every = {
         name: pl.coalesce(amount_text(about, name + side) for side in (EXPECTED, FOUND))
         for name in table.amounts
@@ -105,9 +105,9 @@ def across_currencies(table: Table, code: pl.Expr, field: pl.Expr) -> pl.Expr:
 
 
 def both_amounts(field: pl.Expr, expected: pl.Expr, found: pl.Expr, other: pl.Expr) -> pl.Expr:
-    """Two values of an amount, the second in another currency, as `make.amounts_of` writes them.
+    """Two values of an amount, the second in another currency, in the form of `make.amounts_of`.
 
-    Limits and severity look at the larger one.
+    Limits and severity go by the larger of the two.
     """
     one = pl.format("{} {}", field, expected)
     other_one = pl.format("{} {} in currency {}", field, found, other)
@@ -115,7 +115,7 @@ def both_amounts(field: pl.Expr, expected: pl.Expr, found: pl.Expr, other: pl.Ex
 
 
 def _money_of(table: Table, about: pl.DataFrame) -> list[pl.Expr]:
-    """The money of records: of the first amount, as it was delivered or else as it is there."""
+    """The money of records: the first amount, as delivered or else as in the target."""
     if not table.amounts:
         return [pl.lit(None, AMOUNT), pl.lit(None, pl.String)]
     columns = [table.amounts[0] + EXPECTED, table.amounts[0] + FOUND]
@@ -129,10 +129,11 @@ def _money_of(table: Table, about: pl.DataFrame) -> list[pl.Expr]:
 
 
 def line_key(table: Table, lines: pl.DataFrame) -> pl.Series:
-    """`key_text` of each line; where a part of its key is missing, the place it was delivered at.
+    """`key_text` of each line, or its place of delivery if a part of its key is missing.
 
-    Two rows that lack the same part are two records, and what is said of one must not be taken for
-    the other. Of a row in error of a record kind with secrets one may have slipped into its key.
+    Two rows that lack the same part are two records, and a break of one must not be taken for one
+    of the other. Rows in error of a kind with secrets are named by place too, because a secret may
+    have slipped into their key.
     """
     nameless = pl.all_horizontal(pl.col(name).is_null() for name in table.identity)
     if table.key:
@@ -145,5 +146,5 @@ def line_key(table: Table, lines: pl.DataFrame) -> pl.Series:
 
 
 def _place() -> pl.Expr:
-    """Batch, file and row of a line: files of every day have the same names."""
+    """Batch, file and row of a line; the batch, because files of every day have the same names."""
     return joined("batch_id", "file", "row", by=":")

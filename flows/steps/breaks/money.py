@@ -1,10 +1,9 @@
-"""The money of breaks: what the amount of each is, and what it adds to a total.
+"""The money of breaks: what kind of amount each has, and what it adds to a total.
 
-One definition, from the table of codes. A difference is counted once for each record and amount
+All of it follows from the table of codes. A difference is counted once for each record and amount
 field, under the break that explains it: the first in the order of the codes. The gross money of a
-record is counted once in each currency. A break about a debt adds what the breaks about the
-payments of that debt do not say already. Differences and gross money are never added to each other,
-nor are two currencies.
+record is counted once per currency. A break about a debt adds only what exceeds the breaks about
+its payments. Differences and gross money are never added up, nor are two currencies.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,21 +23,21 @@ from schemas.tables import EXTRACTS, PAYMENT
 BASIS, COUNTED = "basis", "counted"
 """Columns of `counted.additions`: the Money of the break, and what it adds to totals.
 
-COUNTED is null where a break has no amount, and zero where another one of its record has it; an
-amount that no exact column holds is beside it (`COUNTED_BEYOND`).
+COUNTED is null if a break has no amount, and zero if another break of its record counts it; the
+text of an amount that no exact column holds is beside it (`COUNTED_BEYOND`).
 """
 COUNTED_BEYOND = COUNTED + BEYOND
 COUNTED_BY = (
     *("code", "record", "tenant", "key", "field", "side", "currency", "amount", f"amount{BEYOND}"),
     *("note", "debt"),
 )
-"""What of breaks says what each adds to totals, beside `id`."""
+"""Columns, beside `id`, from which follows what each break adds to totals."""
 _FIELDS = [f"{name}.{field}" for name, table in EXTRACTS.items() for field in table.amounts]
 OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
 _BARE = [name for name, table in EXTRACTS.items() if not table.amounts]
 """Record kinds without money."""
 ROOM = Decimal(10) ** 20
-"""What a column of amounts holds at the most."""
+"""The limit below which an exact column holds an amount."""
 
 
 class Sums(NamedTuple):
@@ -47,10 +46,10 @@ class Sums(NamedTuple):
     difference: Decimal = Decimal(0)
     gross: Decimal = Decimal(0)
     unreadable: int = 0
-    """Breaks whose amount cannot be read: it is in neither."""
+    """How many breaks have an unreadable amount, which is in neither sum."""
 
     def plus(self, other: "Sums") -> "Sums":
-        """Both, each kind of money by itself, to the last digit."""
+        """Add each kind of money to the last digit."""
         return Sums(
             EXACT.add(self.difference, other.difference),
             EXACT.add(self.gross, other.gross),
@@ -59,7 +58,7 @@ class Sums(NamedTuple):
 
     @property
     def negative(self) -> "Sums":
-        """The same, taken away."""
+        """The same with opposite signs, to subtract it."""
         return Sums(self.difference.copy_negate(), self.gross.copy_negate(), -self.unreadable)
 
     @classmethod
@@ -70,7 +69,7 @@ class Sums(NamedTuple):
         beyond: Iterable[str | None],
         rows: int,
     ) -> "Sums":
-        """Amounts of breaks with one kind of money, added up with the texts beside them."""
+        """Add up the amounts of breaks of one kind of money, with the texts beside them."""
         if basis == Money.UNREADABLE:
             return cls(unreadable=rows)
         total = exact_sum(amounts, beyond)
@@ -78,7 +77,7 @@ class Sums(NamedTuple):
 
 
 def sum_money(breaks: pl.DataFrame) -> dict[str, Sums]:
-    """What breaks with COUNTED come to, by CurrenciesId as text, each kind of money by itself."""
+    """The sums of breaks with COUNTED, by CurrenciesId as text, each kind of money by itself."""
     found: dict[str, Sums] = {}
     for (currency,), _, _, more in sums_by(breaks, currency_text()):
         found[currency] = found.get(currency, Sums()).plus(more)
@@ -86,9 +85,9 @@ def sum_money(breaks: pl.DataFrame) -> dict[str, Sums]:
 
 
 def sums_by(breaks: pl.DataFrame, *by: pl.Expr) -> Iterator[tuple[tuple[Any, ...], str, int, Sums]]:
-    """What groups of breaks with COUNTED come to: group, kind of money, how many, and the sum.
+    """Yield the sums of groups of breaks with COUNTED: group, kind of money, number and sum.
 
-    A group that has several kinds of money comes once with each.
+    A group with several kinds of money comes once for each.
     """
     money = breaks.with_columns(
         pl.when(pl.col(BASIS) != Money.NONE).then(pl.col(COUNTED, COUNTED_BEYOND))
@@ -100,10 +99,10 @@ def sums_by(breaks: pl.DataFrame, *by: pl.Expr) -> Iterator[tuple[tuple[Any, ...
 
 
 def counted(breaks: pl.DataFrame, suffix: str = "") -> list[pl.Expr]:
-    """Of a group of these breaks what `exact_sum` adds up: amounts, and the texts beside them.
+    """Aggregations of a group of breaks for `exact_sum`: amounts, and the texts beside them.
 
-    The amounts come as one sum where so many of them cannot leave their column, and those that are
-    too large for that come each by itself. Of no amount at all the sum is null.
+    Amounts are summed here as far as the sum cannot overflow its column; larger ones are listed
+    individually. The sum of no amounts is null.
     """
     amount = pl.col(COUNTED + suffix)
     most = ROOM / max(breaks.height, 1)
@@ -118,12 +117,12 @@ def counted(breaks: pl.DataFrame, suffix: str = "") -> list[pl.Expr]:
 
 
 def currency_text() -> pl.Expr:
-    """The currency of a break by its CurrenciesId; empty where it has none."""
+    """The currency of a break as the text of its CurrenciesId; empty if it has none."""
     return pl.col("currency").cast(pl.String).fill_null("")
 
 
 def currency_named(column: str, names: Mapping[str, str]) -> pl.Expr:
-    """A currency as `in_currency` names it: `978 EUR`, `currency 12` without a name, or null."""
+    """A currency as named by `in_currency`: `978 EUR`, `currency 12` without a name, or null."""
     currency = pl.col(column).cast(pl.String)
     named = {key: in_currency(key, code) for key, code in names.items()}
     unnamed = pl.format("currency {}", currency)
@@ -132,7 +131,7 @@ def currency_named(column: str, names: Mapping[str, str]) -> pl.Expr:
 
 @cache
 def basis() -> pl.Expr:
-    """The Money of each break, from its code, its field and whether its amount is there."""
+    """The Money of each break, from its code, its field and whether it has an amount."""
     of = {code: known.money.value for code, known in BREAKS.items()}
     whole = {code: (known.whole or known.money).value for code, known in BREAKS.items()}
     by_code = pl.col("code").replace_strict(of, return_dtype=pl.String)
@@ -151,13 +150,13 @@ def basis() -> pl.Expr:
 
 
 def is_unreadable() -> pl.Expr:
-    """Whether the amount of a break is one that, as delivered, is no number."""
+    """Whether the amount of a break, as delivered, is not a number."""
     return ~has_amount() & has_unreadable()
 
 
 def has_unreadable() -> pl.Expr:
-    """Whether a break is about a record of which any amount, as delivered, is no number."""
-    # What stands in its place is in the note; an optional amount may just not be there.
+    """Whether a break is about a record with an amount that, as delivered, is not a number."""
+    # The note quotes such an amount; without a note an optional amount is merely absent.
     noted = (pl.col("code") == "REJECTED") & (pl.col("note").fill_null("") != "")
     return ~pl.col("record").is_in(_BARE) & noted
 
@@ -167,39 +166,39 @@ def has_amount() -> pl.Expr:
 
 
 def largest_first() -> tuple[pl.Expr, ...]:
-    """What to sort breaks by, ascending and nulls last: the largest first, near enough.
+    """Sort keys for breaks, ascending and nulls last: the largest first, to double precision.
 
-    Before all others comes what is no number, as delivered or as stored (`12,50`, NaN): nobody
-    knows how large it is, so it reaches every limit. Then differences, as that money may be
-    missing, then gross money, each by its size; what has no amount comes last. Those that are alike
-    stand as the next key says: an id is the last of all. `largest_money` says the same of sums.
+    First come amounts that are not numbers, as delivered or as stored (`12,50`, NaN): their size is
+    unknown, so they reach every limit. Then come differences, as that money may be missing, then
+    gross money, each by size, and last breaks without an amount. Callers add further keys, ending
+    with the id. `largest_money` does the same for sums.
     """
     size = amount_size()
     unknown = ((pl.col(BASIS) == Money.UNREADABLE) | size.is_nan()).fill_null(value=False)
     difference = pl.when(unknown).then(pl.lit(float("inf"))).otherwise(_size_of(Money.DIFFERENCE))
-    # Of equal keys -0.0 would be another one than 0.0.
+    # Subtracted, because -0.0 would sort differently from 0.0.
     return tuple(
         pl.lit(0.0) - key for key in (difference, _size_of(Money.GROSS), size.fill_nan(None))
     )
 
 
 def amount_size() -> pl.Expr:
-    """The amount of each break without its sign, near enough to sort by."""
+    """The absolute amount of each break as a double, exact enough to sort by."""
     beyond = pl.col(f"amount{BEYOND}").cast(pl.Float64, strict=False)
     return pl.coalesce(beyond, pl.col("amount").cast(pl.Float64)).abs()
 
 
 def _size_of(money: Money) -> pl.Expr:
-    """The size of amounts that are some money; 0 of others."""
+    """The size of amounts of one kind of money; 0 for others."""
     is_it = pl.col(BASIS).cast(pl.String) == money.value
     return pl.when(is_it).then(amount_size()).fill_nan(None).fill_null(0.0)
 
 
 def largest_money(of: Iterable[Sums]) -> tuple[bool, Decimal, Decimal]:
-    """What to sort groups of breaks by, ascending, from their sums: one for each currency.
+    """Sort key for groups of breaks, ascending, from their sums in each currency.
 
-    As `largest_first` has single breaks: first those with what is no number, then by difference,
-    then by gross money. Two currencies are never added up: the largest sum in any of them counts.
+    The order is that of `largest_first`: groups with unreadable amounts first, then by difference,
+    then by gross money. Currencies are never added up: the largest sum in any of them counts.
     """
     sums = [*of]
     difference = max((one.difference.copy_abs() for one in sums), default=Decimal(0))
@@ -209,7 +208,7 @@ def largest_money(of: Iterable[Sums]) -> tuple[bool, Decimal, Decimal]:
 
 
 def of_debts(breaks: pl.DataFrame, payments: Iterable[Load]) -> pl.DataFrame:
-    """Breaks about payments with the `debt` these are for, as the first of some payments says."""
+    """Fill in `debt` of breaks about payments; the first payment with the same key decides."""
     key = pl.col("key").str.extract_groups(r"^(?<Id>-?[0-9]+)/(?<TenantsId>-?[0-9]+)")
     about = (pl.col("record") == PAYMENT.name) & ~pl.col("code").is_in(OF_DEBT)
     named = breaks.select(pl.when(about).then(key).alias("__key")).unnest("__key")

@@ -1,7 +1,7 @@
-"""Patterns: what the values of breaks have in common, so that they may have one cause.
+"""Patterns in the values of breaks that suggest a common cause.
 
-Each function gives candidates: breaks by their number (AT), and the groups they fall into by one
-rule. Which of them is taken is for `causes` to say.
+Each function returns candidates: breaks by their number (AT), and the groups they fall into by one
+rule. `causes` decides which candidate is taken.
 """
 
 from collections.abc import Mapping
@@ -34,18 +34,18 @@ FEWEST = {
     "batch": 3,
     "hour": 3,
 }
-"""Rule -> how many breaks make a group; one is enough where the values alone are telling."""
+"""Rule -> fewest breaks of a group; one is enough if the values alone are telling."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Breaks that one rule puts into groups large enough; a break may be in several of them."""
+    """Breaks that one rule puts into large enough groups; a break may be in several groups."""
 
     rule: str
     breaks: pl.DataFrame
-    """AT, and `group`: the number of its group."""
+    """AT, and `group`, the number of the group."""
     groups: pl.DataFrame
-    """`about`, what makes each group one, in order; `title`, which says it; `size`."""
+    """`about`, the value that a group has in common, sorted; its `title` in words; its `size`."""
 
 
 _ALONE = ("MISSING_IN_TARGET", "MISSING_IN_EXTRACT")
@@ -55,9 +55,9 @@ _LARGEST = Decimal(10) ** 17
 
 
 def candidates(rows: pl.DataFrame, rule: str, about: pl.Expr, words: pl.Expr) -> Candidates:
-    """Rows as candidates of one rule; breaks equal in `about` are one group, called `words`.
+    """Make candidates of one rule: rows with equal `about` are one group with the title `words`.
 
-    The words are made of one row of each group: there may be millions of rows, and of groups few.
+    The title is made from one row per group, because there may be millions of rows and few groups.
     """
     subjects = rows.select(AT, about.cast(pl.String).alias("about"))
     groups = (
@@ -78,7 +78,7 @@ def candidates(rows: pl.DataFrame, rule: str, about: pl.Expr, words: pl.Expr) ->
 
 
 def exact_amounts(breaks: pl.DataFrame) -> pl.DataFrame:
-    """Breaks of two exact amounts, `e` delivered and `f` found."""
+    """Breaks with two exact amounts, `e` delivered and `f` found."""
     both = breaks.filter(pl.col("code").is_in(OF_AMOUNTS)).select(
         *(AT, "id", "record", "tenant", "key", "field", "side", "currency"),
         pl.col("expected").cast(AMOUNT, strict=False).alias("e"),
@@ -107,7 +107,7 @@ def kind() -> pl.Expr:
 
 
 def twins(breaks: pl.DataFrame) -> Candidates:
-    """Records missing on either side whose keys read alike: a hint, never a match."""
+    """Records missing on either side whose keys look the same: a hint, never a match."""
     key = pl.col("key").cast(pl.String).str.normalize("NFC").str.replace_all(r"\s+", " ")
     alone = breaks.filter(pl.col("code").is_in(_ALONE)).select(
         AT,
@@ -138,16 +138,16 @@ def swapped(amounts: pl.DataFrame) -> Candidates:
 
 
 def factors(amounts: pl.DataFrame) -> Candidates:
-    """Found is 10, 100 or 1000 times what was delivered, or its part, or has the other sign.
+    """The found amount is 10, 100 or 1000 times the delivered one, or a fraction, or its negative.
 
-    Zero has none of these: the two amounts differ.
+    Zero fits none of these, because the two amounts differ.
     """
     e, f = pl.col("e"), pl.col("f")
     cases = [(f == -e, "the other sign of")]
     for times in FACTORS:
         cases += [(f == e * times, f"{times} times"), (e == f * times, f"1/{times} of")]
     factor = pl.coalesce(pl.when(case).then(pl.lit(words)) for case, words in cases)
-    # Of nearly all amounts there is none: nothing is written of these.
+    # Nearly all amounts fit no case, so these are filtered out before words are made.
     some = amounts.filter(pl.any_horizontal(case for case, _ in cases))
     return candidates(
         some.with_columns(factor.alias("factor")),
@@ -158,10 +158,10 @@ def factors(amounts: pl.DataFrame) -> Candidates:
 
 
 def transposed(amounts: pl.DataFrame) -> Candidates:
-    """Two digits beside each other changed places, as in typing.
+    """Two adjacent digits changed places, as in typing.
 
-    Such amounts differ by nine times a digit with zeros behind it, as many as there are digits
-    behind the two.
+    Such amounts differ by nine times a digit, followed by as many zeros as there are digits behind
+    the two.
     """
     by = _digits(pl.col("f") - pl.col("e"))
     near = amounts.filter(
@@ -184,12 +184,12 @@ def transposed(amounts: pl.DataFrame) -> Candidates:
 
 
 def _digits(amount: pl.Expr) -> pl.Expr:
-    """All digits of an exact amount, eighteen of them behind its point."""
+    """All digits of an exact amount, the last eighteen being its decimals."""
     return amount.abs().cast(pl.String).str.replace(".", "", literal=True)
 
 
 def differences(amounts: pl.DataFrame, names: Mapping[str, str]) -> Candidates:
-    """Amounts that differ by the same; `names` are those of currencies."""
+    """Amounts with the same difference; `names` are those of currencies."""
     delta = money_text(pl.col("f") - pl.col("e"))
     currency = pl.format(" in {}", currency_named("currency", names)).fill_null("")
     return candidates(
@@ -201,7 +201,7 @@ def differences(amounts: pl.DataFrame, names: Mapping[str, str]) -> Candidates:
 
 
 def shifts(breaks: pl.DataFrame) -> list[Candidates]:
-    """Times, days or numbers that are all off by the same: a zone, a day, a line mixed up."""
+    """Times, days or numbers that are all off by the same: a wrong zone, day or line."""
     times = breaks.filter(pl.col("code") == "INSTANT").with_columns(
         (_moment("found") - _moment("expected")).dt.total_seconds().alias("shift")
     )

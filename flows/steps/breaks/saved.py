@@ -1,4 +1,4 @@
-"""Breaks as rows of the ledger: what a run saves of each, and what the next one reads."""
+"""Breaks as rows of the ledger: what a run saves of each, and what the next run reads."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,22 +14,22 @@ from schemas.ledger import BREAK_STATE
 from schemas.life import BreakState
 
 PART = 20_000
-"""Breaks that are written out, or read, together."""
+"""Breaks that are written or read together."""
 _ALWAYS = ("note",)
-"""Of what is said of no break: so that there are facts at all."""
+"""Saved even if no break has a value, so that there is at least one fact."""
 _SAVED = tuple(field.name for field in BREAK_STATE)
 _FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
 
 
 def parts(carried: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Carried breaks some thousand at a time; of none one part without any."""
+    """Yield carried breaks in parts; no breaks are one empty part."""
     yield from carried.iter_slices(PART) if carried.height else [carried]
 
 
 def facts_of(carried: PartedRows) -> list[str]:
-    """The columns that are facts of breaks: what no break has a value of is not said of each."""
-    # What a break adds to totals follows from the breaks that are there beside it; severity and
-    # ages from the rules and the day.
+    """The columns to save as facts of breaks; columns without any value are left out."""
+    # What a break adds to totals follows from the other breaks of the run; severity and ages follow
+    # from the rules and the day.
     left_out = {*_SAVED, "id", *REMEMBERED, *COUNTS, "severity", *AGES}
     names = [name for name in carried.names if name not in left_out]
     counts = pl.concat(part.select(pl.all().count()) for part in carried.read(names)).sum()
@@ -38,10 +38,10 @@ def facts_of(carried: PartedRows) -> list[str]:
 
 
 def saved_parts(carried: Iterable[pl.DataFrame], facts: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Parts of carried breaks as rows of the ledger, without the run's number.
+    """Yield parts of carried breaks as rows of the ledger, without the run's number.
 
-    Their facts as text are many times as large, so they come in parts. `facts` as `facts_of` gives
-    them for all of these.
+    They come in parts because their facts are many times as large as text. `facts` is the result of
+    `facts_of` for all of the breaks.
     """
     encoded = pl.struct(facts).struct.json_encode().alias("facts")
     days = pl.col("first_seen", "accepted_until").cast(pl.String)
@@ -51,12 +51,12 @@ def saved_parts(carried: Iterable[pl.DataFrame], facts: Sequence[str]) -> Iterat
 
 
 def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
-    """CARRIED, from rows of the ledger."""
+    """Rows of the ledger as CARRIED."""
     return with_causes(saved).drop("cause")
 
 
 def with_causes(saved: pl.DataFrame) -> pl.DataFrame:
-    """CARRIED, from rows of the ledger, and `cause`: the group of each, null where it has none."""
+    """Rows of the ledger as CARRIED with `cause`, null for a break without one."""
     parts = [light(_read(part)) for part in saved.iter_slices(PART)] if saved.height else []
     return light(pl.concat(parts)) if parts else _read(saved)
 
@@ -74,7 +74,7 @@ def _read(saved: pl.DataFrame) -> pl.DataFrame:
         .unnest("facts")
         .with_columns(pl.col(days).str.to_date())
         .select(*(pl.col(name).cast(dtype) for name, dtype in CARRIED.items()), "cause")
-        # Some amounts had a sign once, and one day was "1 days".
+        # Earlier versions saved some amounts with a sign, and wrote one day as "1 days".
         .with_columns(pl.col("amount", "seen_amount").abs())
         .with_columns(
             pl.when(pl.col("code").is_in(["PLAN_LATE", "PLAN_EARLY"]))
@@ -85,9 +85,9 @@ def _read(saved: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_seen(before: pl.DataFrame, accepted_on: pl.DataFrame) -> pl.DataFrame:
-    """Acceptances of an earlier version, which did not say what was seen, with what was.
+    """Fill in the values seen by acceptances of an earlier version, which did not record them.
 
-    `accepted_on` are the same breaks as the runs left them on which they were accepted, CARRIED.
+    `accepted_on` are the same breaks, CARRIED, as left by the runs on which they were accepted.
     """
     seen = accepted_on.select("id", pl.col(BOUND).name.prefix("seen_"), seen=True)
     unknown = (pl.col("state") == BreakState.ACCEPTED) & pl.col("seen").is_null()

@@ -14,16 +14,16 @@ from schemas.breaks import BREAKS, Severity
 from schemas.frame_types import AMOUNT
 
 ALWAYS_LOW = ("OFFSET",)
-"""Codes behind which there is no money."""
+"""Codes that never involve money."""
 _EACH = r"(?:, |^)[^ ]+ ([^ ,]+)"
-"""Each of `amounts`: a name and a number."""
+"""Each entry of `amounts`: a name and a number."""
 
 
 def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
-    """The Severity of each of some carried breaks.
+    """The Severity of each carried break.
 
-    Its money is its amount, difference or gross, or a larger one of the same record; its age the
-    calendar days that reports tell. The severer of the two decides.
+    Its money is its amount, difference or gross, or a larger amount of the same record; its age is
+    the calendar days shown in reports. The severer of the two decides.
     """
     asked = rules.severities
     age = (pl.lit(as_of) - begin()).dt.total_days()
@@ -49,10 +49,10 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
 
 
 def is_about(limit: Decimal) -> pl.Expr:
-    """Whether any amount of a break reaches a limit: of one about a record, all that it has.
+    """Whether an amount of a break, or of the record that it is about, reaches a limit.
 
-    The others stand behind its own one in `amounts`, as `break_money.LARGEST` finds them; the note
-    tells of those that are no number, as `break_money.NO_AMOUNT` does.
+    Further amounts follow the break's own in `amounts`, as in `break_money.LARGEST`; the note tells
+    of amounts that are not numbers, as in `break_money.NO_AMOUNT`.
     """
     own = pl.when(has_amount()).then(1).otherwise(0)
     of_record = ~has_amount() | (pl.col("field").fill_null("") == "")
@@ -64,9 +64,9 @@ def is_about(limit: Decimal) -> pl.Expr:
 
 
 def is_at_least(limit: Decimal) -> pl.Expr:
-    """Whether the amount of a break, without its sign, reaches a limit in its currency.
+    """Whether the absolute amount of a break reaches a limit in its currency.
 
-    One that was delivered as no number reaches any, as it takes two people to accept it.
+    An amount that was not delivered as a number reaches any limit, so two people have to accept it.
     """
     size = pl.col("amount").abs()
     beyond = pl.col(f"amount{BEYOND}").map_batches(

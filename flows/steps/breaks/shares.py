@@ -1,4 +1,4 @@
-"""What groups of breaks have in each currency: how many, and their money, each kind by itself."""
+"""Shares of groups of breaks by currency: their number and their money, each kind by itself."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from flows.steps.breaks.money import (
 from schemas.breaks import Money
 
 OF_MONEY = ("currency", BASIS, COUNTED, COUNTED_BEYOND)
-"""Columns of breaks that say what each adds."""
+"""Columns of breaks that say what each adds to totals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,16 @@ class Share:
     breaks: int
     sums: Sums
     kinds: frozenset[str]
-    """The kinds of money there are among them: what there is none of is not even zero."""
+    """The kinds of money among the breaks; the sum of any other kind is None, not zero."""
 
     @property
     def difference(self) -> Decimal | None:
-        """None where no break of it has any."""
+        """The sum of differences; None if no break has one."""
         return self.sums.difference if Money.DIFFERENCE in self.kinds else None
 
     @property
     def gross(self) -> Decimal | None:
-        """None where no break of it has any."""
+        """The sum of gross money; None if no break has any."""
         return self.sums.gross if Money.GROSS in self.kinds else None
 
     def plus(self, other: "Share") -> "Share":
@@ -47,13 +47,13 @@ class Share:
 
 
 Shares = Mapping[str, Share]
-"""By currency as text, empty for those that have none."""
+"""Shares by currency as text; the empty key is for breaks without a currency."""
 
 
 def shares_by(breaks: pl.DataFrame, *by: pl.Expr) -> dict[tuple[str, ...], Shares]:
     """The shares of each group of breaks with OF_MONEY; `by` are texts.
 
-    A break without an amount has no kind of money, whatever its amount would be.
+    A break without an amount has no kind of money, even if its code has one.
     """
     of_money = pl.col(BASIS).cast(pl.String)
     bare = pl.all_horizontal(pl.col(COUNTED, COUNTED_BEYOND).is_null())
@@ -80,7 +80,7 @@ def count_of(shares: Shares) -> int:
 
 
 def most_money_first(shares: Shares) -> tuple[tuple[bool, Decimal, Decimal], int]:
-    """What to sort groups by, ascending: by `largest_money`, and then those of most breaks."""
+    """Sort key for groups, ascending: by `largest_money`, then by number of breaks, most first."""
     return largest_money(share.sums for share in shares.values()), -count_of(shares)
 
 

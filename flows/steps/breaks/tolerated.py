@@ -1,4 +1,4 @@
-"""Tolerance lines: what the rules waved through, against the budget for it."""
+"""Tolerance lines: the differences that the rules tolerate, against the budget for them."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,7 +24,7 @@ TOLERATED_SCHEMA: dict[str, Dtype] = {
     "found": pl.String(),
     "delta": AMOUNT,
 }
-"""One line per difference that a rule waved through; `delta` is that of an amount."""
+"""One line per tolerated difference; `delta` is null unless it is that of an amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ def tolerated_differences(table: Table, lines: Lines, differences: pl.DataFrame)
 
 
 def reconcile_tolerated(tolerated: pl.DataFrame, rules: Rules) -> Annex[ToleranceLine]:
-    """Lines per rule and currency, then the sums the budget limits, and breaks of the latter.
+    """Lines per rule and currency, then the sums that the budget limits, and breaks for those over.
 
-    `tolerated` holds one line per difference, as `TOLERATED_SCHEMA`. The limit of amounts
-    holds in each currency, that of differences over all of them.
+    `tolerated` is a frame of `TOLERATED_SCHEMA`. The limit of amounts applies per currency, the
+    limit of the number of differences to all of them.
     """
     sizes = tolerated.with_columns(
         pl.col("currency").cast(pl.String).fill_null(""), pl.col("delta").abs().alias("size")

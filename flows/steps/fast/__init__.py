@@ -1,4 +1,4 @@
-"""The fast path: loops over bytes, compiled, for what is written as nearly everything is.
+"""The fast path: compiled loops over bytes for values written in the most common forms.
 
-Whatever is written in another way is left to the strict path, which says the same, slowly.
+Values in any other form are left to the strict path, which gives the same results slowly.
 """

@@ -1,7 +1,7 @@
-"""Write down how fields are read, from the forms that a feed states.
+"""Translate the forms that a feed states into instructions for the loops.
 
-What the loops cannot read is left: a text that is cut by a pattern of another kind, a word that
-stands for no integer, a time that is told by no layout.
+Fields that the loops cannot read are left: texts cut by another kind of pattern, words that do not
+stand for integers, times without a fixed layout.
 """
 
 import re
@@ -26,13 +26,13 @@ from schemas.cells.reading import INTEGER_BITS
 from schemas.field import TIMES, Field, Kind
 
 Line = Mapping[str, int]
-"""Attributes of a `HowRead`; the others are 0."""
+"""Attributes of a `HowRead`; those not given are 0."""
 _HOW, _WORD = lines_of(HowRead), lines_of(Word)
 
 _BEHIND_WORD = re.compile(
     r"([^.^$*+?{}\[\]|()\\]*?)(?:([^.^$*+?{}\[\]|()\\])\*)?\((?:\\d|\[0-9\])\+\)"
 )
-"""A pattern that looks for digits behind a word, and a sign any number of times."""
+"""A pattern that finds digits behind a word and any number of repetitions of one character."""
 _PARTS = {
     "Y": TimePart.YEAR,
     "y": TimePart.SHORT_YEAR,
@@ -47,20 +47,20 @@ _DAYS = [{"d", *month_and_year} for month_and_year in product("mb", "Yy")]
 _CLOCK = {"H", "M", "S"}
 _ISO = "%Y-%m-%dT%H:%M:%S"
 _MOST_AROUND = 64
-"""Where a sign is written in more ways, looking through them takes longer than the strict path."""
+"""If signs are written in more ways, trying all of them takes longer than the strict path."""
 _1970, _BEYOND = date(1970, 1, 1), date(9999, 1, 1)
 _DAY = 86_400
 
 
 class PlainValue(NamedTuple):
-    """A value as the loops give it: with its digits behind the point, if it is an amount."""
+    """A value as returned by the loops; the companion of an amount is its number of decimals."""
 
     value: int
     companion: int
 
 
 def plain_value(of: Field, text: str) -> PlainValue | None:
-    """What a text in the service document's own form says; None: the loops would not read it."""
+    """Read a text in the service document's own form; None if the loops would not read it."""
     written = np.frombuffer(text.encode(), np.uint8)
     if of.kind in INTEGER_BITS:
         end, value, known = read_integer(written, 0, len(written))
@@ -73,13 +73,13 @@ def plain_value(of: Field, text: str) -> PlainValue | None:
 
 
 def is_unix(form: TimeForm) -> bool:
-    """Whether its times are moments, whatever zone is stated."""
+    """Whether times of this form are instants, whatever zone is stated."""
     epochs = [EPOCHS[text].epoch for text in form.dates.texts if text in EPOCHS]
     return len(epochs) == len(form.dates.texts) == 1 and epochs[0].tzinfo is not None
 
 
 class Bookmaker:
-    """Writes down how fields are read, one after the other."""
+    """Collects the instructions for reading fields, one field after the other."""
 
     def __init__(self) -> None:
         self._text = bytearray()
@@ -89,9 +89,9 @@ class Bookmaker:
         self._how: list[Line] = []
 
     def add(self, of: Field, form: CellForm, columns: Sequence[int]) -> range:
-        """Add a field that is made of these columns; returns its lines: none, if it is left.
+        """Add a field made of these columns; return the range of its lines, empty if it is left.
 
-        A sum has a line for each of its columns that is added up, any other field one.
+        A sum has a line for each column that it adds up, any other field has one line.
         """
         first, total = len(self._how), form.sum
         default = PlainValue(0, 0) if form.default is None else plain_value(of, form.default)
@@ -102,7 +102,7 @@ class Bookmaker:
             self._add_line(of, form, columns, how, default)
         elif of.kind is Kind.DOUBLE and total.scale == 1:
             added = columns if form.units is None else columns[:-1]
-            for column in added:  # Where all are empty, there is a default: not in each of them.
+            for column in added:  # The default is that of the sum, not of each column.
                 self._add_line(of, replace(form, default=None), [column], how, PlainValue(0, 0))
         return range(first, len(self._how))
 
@@ -110,7 +110,7 @@ class Bookmaker:
         self, of: Field, form: CellForm, columns: Sequence[int], how: Line, default: PlainValue
     ) -> None:
         nulls = [text for text in form.null if text]
-        # What has no digit is neither number nor time, so that it may be looked for behind them.
+        # Words without digits are neither numbers nor times, so they can be checked after these.
         null_is_unambiguous = len(columns) == 1 and not any(map(str.isdigit, "".join(nulls)))
         self._how.append(
             {
@@ -130,7 +130,7 @@ class Bookmaker:
         )
 
     def keep(self, column: int, words: Iterable[str], *, left_out: bool) -> None:
-        """Read no row whose cell in a column is one of these words, or of no row another one."""
+        """Leave out rows whose cell in a column is one of these words, or rows with any other."""
         self._how.append(
             {
                 **self._words_of("word", words),
@@ -196,7 +196,7 @@ class Bookmaker:
         if not form.decimal.isascii():
             return None
         groups = BLANKS if form.thousands == BLANK else [one for one in [form.thousands] if one]
-        # Most numbers have nothing around them.
+        # Shortest first, because most numbers have nothing around them.
         pairs = sorted(around, key=lambda pair: len("".join(pair)))
         return {
             "form": Form.AMOUNT,
@@ -250,12 +250,12 @@ def _largest(kind: Kind) -> int:
 
 
 def _with_blanks(text: str) -> Iterator[str]:
-    """A text with each blank as any of its kinds."""
+    """Yield the text with each blank replaced by every kind of blank."""
     return map("".join, product(*(BLANKS if sign == " " else sign for sign in text)))
 
 
 def _count(form: DateForms) -> dict[str, int]:
-    """How a number of steps since an epoch is read."""
+    """How to read a number of steps since an epoch."""
     count = EPOCHS[form.texts[0]]
     first_day = (count.epoch.date() - _1970).days
     days = (_BEYOND - count.epoch.date()).days
@@ -270,7 +270,7 @@ def _count(form: DateForms) -> dict[str, int]:
 
 
 def _layout(date_format: str | None = None) -> list[int] | None:
-    """The parts and bytes of a form of dates; None: it has others, or not one day."""
+    """The parts and bytes of a date format; None if it has other parts or is not of one day."""
     parts = [*date_parts(date_format or _ISO)]
     directives = {part.directive for part in parts if part.directive}
     if directives - _CLOCK not in _DAYS:

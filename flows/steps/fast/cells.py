@@ -1,7 +1,7 @@
-"""One cell from its bytes: where it ends, and the value it writes, if it is written plainly.
+"""Read one cell from its bytes: where it ends, and its value if it is in a common form.
 
-What is said here is what `schemas.cells.reading` says of the same text. Of a cell that is written
-in any other way than most are, nothing is said: it is not `known`, whatever stands beside.
+Results equal those of `schemas.cells.reading` for the same text. A cell in any other form is not
+`known`, and the other values returned for it mean nothing.
 """
 
 import numpy as np
@@ -20,24 +20,24 @@ _FIRST_YEAR, _LAST_YEAR = 2, 9998
 _WITH_Z, _WITH_OFFSET = 20, 25
 _ZERO, _POINT, _PLUS, _MINUS, _COLON, _T, _Z = (ord(sign) for sign in "0.+-:TZ")
 _NO_DIGITS = -10_000
-"""Less than anything that two pairs of digits make."""
+"""A number so low that no sum with other pairs of digits is valid."""
 MICRO = 1_000_000
-"""Microseconds of a second."""
+"""Microseconds in a second."""
 POWERS = 10 ** np.arange(MICRO_DIGITS, -1, -1)
-"""By digits behind the point: what makes millionths of them."""
+"""Factor that turns a number into millionths, by its number of decimals."""
 
 
 @loop_part
 def byte_at(text: Bytes, at: int) -> int:
-    """A byte. Of an index that has no sign nobody asks whether it counts from the end."""
+    """The byte at an index; an unsigned index saves the check for counting from the end."""
     return int(text[np.uint64(at)])
 
 
 @loop_part
 def read_integer(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
-    """`5`, `0012`; not `+5`, ` 5`, `5.0`: where it ends, its value, whether it is known."""
+    """Read `5` or `0012`, not `+5`, ` 5` or `5.0`: where it ends, its value, whether known."""
     value, at = 0, start
-    # One digit more than is read shows that there are too many; more may be too large a number.
+    # One digit more shows that there are too many; reading even more might overflow.
     most = min(stop, start + _MOST_DIGITS + 1)
     while at < most:
         digit = byte_at(text, at) - _ZERO
@@ -50,7 +50,7 @@ def read_integer(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
 
 @loop_part
 def read_decimal(text: Bytes, start: int, stop: int) -> tuple[int, int, int, bool]:
-    """`5`, `-12.50`: where it ends, its millionths, its digits behind the point, whether known."""
+    """Read `5` or `-12.50`: where it ends, its millionths, number of decimals, whether known."""
     negative = start < stop and byte_at(text, start) == _MINUS
     end, value, known = read_integer(text, start + negative, stop)
     known = known and end - start - negative <= _MOST_WHOLE_DIGITS
@@ -67,7 +67,7 @@ def read_decimal(text: Bytes, start: int, stop: int) -> tuple[int, int, int, boo
 
 @loop_part
 def read_fraction(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
-    """Digits behind a point, of which those beyond millionths are zeros, as databases write them.
+    """Read decimals, which may have zeros beyond millionths, as databases write them.
 
     Returns where they end, their millionths, whether they are known.
     """
@@ -83,10 +83,10 @@ def read_fraction(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
 
 @loop_part
 def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, int, bool]:
-    """`2026-01-15T10:30:00Z` or `+02:00`, an offset of quarters of an hour.
+    """Read `2026-01-15T10:30:00Z`, or with an offset such as `+02:00` in quarters of an hour.
 
     Returns where it ends, the wall clock in microseconds from 1970, the minutes it is ahead of UTC,
-    whether known.
+    whether it is known.
     """
     if stop - start < _WITH_Z:
         return start, 0, 0, False
@@ -116,7 +116,7 @@ def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, int, bool
 def wall_clock(
     year: int, month: int, day: int, hour: int, minute: int, second: int
 ) -> tuple[int, bool]:
-    """Microseconds from 1970 to a time, whether there is such a time."""
+    """Microseconds from 1970 to a wall clock time, and whether there is such a time."""
     if not _FIRST_YEAR <= year <= _LAST_YEAR or not 1 <= month <= 12:
         return 0, False
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):

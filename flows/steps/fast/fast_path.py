@@ -1,8 +1,8 @@
 """The fast path: records that are clean beyond doubt, typed from their bytes.
 
-Most rows of most deliveries are. Of such a row no cell is ever made a text of its own, so it costs
-a fraction of what validating costs. Whatever is written in another way than most is left to
-`validate_rows`, which says the same of a row of the fast path.
+This is true of most rows of most deliveries. None of their cells becomes a string object, so they
+cost a fraction of validation. Rows in any less common form are left to `validate_rows`, which would
+give the same result for a row of the fast path.
 """
 
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ from schemas.field import Table
 from schemas.row_rules import row_rules
 
 _MOST_LEFT = 2
-"""Where more than one row in so many cannot take it, all are better validated together."""
+"""If more than one row in this many cannot take the fast path, all are validated together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FastRows:
     rows: NDArray[np.bool_]
-    """Which of the records they are."""
+    """Which of the records took the fast path."""
     frame: pl.DataFrame
-    """Columns as SQL stores them; a double in millionths, with its digits behind the point."""
+    """Columns as SQL stores them; doubles in millionths, with their number of decimals."""
 
 
 def only_clean(table: Table, read: TypedRecords, *, tenant: int | None) -> FastRows | None:
-    """The rows of a chunk that take the fast path, of those that were read; None: they are few."""
+    """The rows read from a chunk that are clean and take the fast path; None if they are few."""
     frame, rows, clean = read.frame, read.rows, read.sound
     if tenant is not None and table.tenant:
         clean &= (frame[table.tenant] == tenant).fill_null(value=True).to_numpy()

@@ -1,4 +1,4 @@
-"""How the loops read the fields of a feed: its forms as arrays."""
+"""The instructions by which the loops read the fields of a feed, as arrays."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -12,23 +12,23 @@ class Form(IntEnum):
     INTEGER = 1
     DECIMAL = 2
     AMOUNT = 3
-    """A number with words around it and between its digits."""
+    """A number that may have words around it and between its digits."""
     MOMENT = 4
-    """A time of ISO 8601 with an offset."""
+    """A time in ISO 8601 with an offset."""
     LAID_OUT = 5
-    """A time by a layout of its parts."""
+    """A time in a fixed layout of parts."""
     COUNT = 6
     """A time as a number of days, seconds or milliseconds."""
     WORD = 7
-    """One of some words, each of which stands for a number."""
+    """One of a list of words, each of which stands for a number."""
     BEHIND = 8
-    """An integer in a text, behind a word."""
+    """An integer behind a word in a text."""
     KEPT = 9
-    """No field: whether a row is kept, by one of its cells."""
+    """No field, but a cell that decides whether its row is kept."""
 
 
 class TimePart(IntEnum):
-    """A part of a laid-out time; in a layout it is below zero, and a byte as it stands is not."""
+    """A part of a laid-out time; layouts have parts as negative numbers and bytes as they are."""
 
     YEAR = 1
     SHORT_YEAR = 2
@@ -45,66 +45,67 @@ SHORT = 16
 
 
 class HowRead:
-    """How a field is read, as a line of an array; ranges are of what stands in the `Book`."""
+    """How a field is read, as a line of an array; `first_` to `beyond_` are ranges of a `Book`."""
 
     form: int
     bare: bool
-    """Nearly always it is the cell of one column, as the service document writes it."""
+    """Whether to try first the cell of one column in the service document's own form."""
     column: int
     first_column: int
     beyond_column: int
     join: int
-    """The word between the cells of its columns."""
+    """The word between the cells of the field's columns."""
     one_number: bool
-    """Whether no more than one of them may have a digit."""
+    """Whether at most one of the cells may have a digit."""
     trimmed: bool
-    """Whether blanks around a cell are dropped, before words for nothing are looked for."""
+    """Whether blanks around a cell are dropped before it is compared with words for null."""
     first_null: int
     beyond_null: int
     default_given: bool
-    """Whether nothing stands for something: for `default`, with its companion."""
+    """Whether an empty cell stands for `default` with its companion."""
     default: int
     default_companion: int
     least: int
-    """Of a count; an integer that is read is never below zero."""
+    """Lower bound of a count; integers have none, as negative ones are not read."""
     largest: int
     first_around: int
-    """Pairs of words around the digits of an amount; the value of each is the sign."""
+    """Pairs of words around the digits of an amount; the value of each word is the sign."""
     beyond_around: int
     first_group: int
     """Words between groups of digits."""
     beyond_group: int
     group_digits: int
-    """How many each of them has, but the last, which has three."""
+    """Number of digits in each group except the last, which has three."""
     point: int
     """The byte before the decimals of an amount or a count."""
     most_decimals: int
-    """How many digits may stand behind that."""
+    """Most digits behind the point."""
     implied: int
-    """How many of the digits of an amount are decimals, where no sign stands before them."""
+    """Number of implied decimals of an amount that is written without a point."""
     first_word: int
-    """The words it may be, in the order of their bytes; or the one that stands before it ..."""
+    """The words a cell may be, in the order of their bytes; for BEHIND the word before the digits.
+    """
     beyond_word: int
     left_out: bool
-    """Of what is no field: whether a row is left out by one of these words, or by all others."""
+    """For KEPT, whether rows with one of the words are left out, or rows with any other."""
     between: int
-    """... and the byte between them, which may stand any number of times; below zero: none."""
+    """For BEHIND, the byte that may be repeated between word and digits; negative if none."""
     first_part: int
     """The layout of a time."""
     beyond_part: int
     short_year: bool
     step: int
-    """Microseconds of a count of one."""
+    """Microseconds in one step of a count."""
     epoch: int
-    """Microseconds from 1970 to a count of none."""
+    """Microseconds from 1970 to the time with count zero."""
     offset: int
-    """Minutes a time is ahead of UTC."""
+    """Minutes that a time is ahead of UTC."""
     instant: bool
-    """Whether it is kept as the moment in UTC, or else as the wall clock."""
+    """Whether a time is stored as an instant in UTC, or else as a wall clock."""
 
 
 class Word:
-    """A word, as a line of an array: where it is in the text, what it stands for."""
+    """A word, as a line of an array: its place in the text of the `Book`, and its value."""
 
     start: int
     stop: int
@@ -112,7 +113,7 @@ class Word:
 
 
 class Book(NamedTuple):
-    """What the lines of an array of `HowRead` name."""
+    """The arrays that ranges of `HowRead` refer to."""
 
     text: NDArray[np.uint8]
     words: Sequence[Word]
@@ -121,6 +122,6 @@ class Book(NamedTuple):
 
 
 def lines_of(shape: type) -> np.dtype[np.void]:
-    """The lines of an array that have the attributes of a class."""
+    """The dtype of an array whose lines have the attributes of a class."""
     kinds = {int: np.int64, bool: np.bool_}
     return np.dtype([(name, kinds[kind]) for name, kind in shape.__annotations__.items()])

@@ -1,7 +1,7 @@
-"""What is hashed of a key, written in a compiled loop: as `flows.steps.validate.key_ids` has it.
+"""Write the texts of keys to hash in a compiled loop, as `flows.steps.validate.key_ids` does.
 
-A key is the list of its values as JSON writes texts, each of them as Python writes the value,
-within what is around it (`schemas.made_keys`).
+A key is a JSON list of texts, each of them the value as Python writes it, between the prefix and
+suffix of the key (`schemas.made_keys`).
 """
 
 from enum import IntEnum
@@ -20,16 +20,17 @@ _FALSE = 5
 _SECOND, _DAY = 1_000_000, 86_400_000_000
 """In microseconds."""
 MOST_VALUE = 40
-"""Bytes of a value at the most, and of what stands around it."""
+"""Most bytes of a value with its quotes and separator."""
 ROOM = 20
+"""Room for the digits of a value."""
 
 
 class KeyForm(IntEnum):
     INTEGER = 1
     AMOUNT = 2
-    """Of millionths, without zeros behind its last digit."""
+    """An amount in millionths, written without trailing zeros."""
     INSTANT = 3
-    """Of microseconds from 1970 in UTC."""
+    """An instant in microseconds from 1970 in UTC."""
     WALL = 4
     BOOLEAN = 5
 
@@ -48,11 +49,11 @@ def write_keys(
     out: _Bytes,
     ends: NDArray[np.int64],
 ) -> int:
-    """Write the key of each column of `values` to `out`, and where it ends; returns their bytes.
+    """Write the key of each column of `values` to `out` and its end to `ends`; return the size.
 
-    `values` and `forms` have a line for each value of a key; `digits` has ROOM for those of one,
-    `last` for where the value of each line begins and ends. A value that is that of the record
-    before, such as the day of a line of a table, is copied.
+    `values` and `forms` have a line for each value of a key. `digits` has ROOM for the digits of
+    one value, `last` for the begin and end of each line's last value. A value equal to that of the
+    previous record, such as the day of a line of a table, is copied.
     """
     at = 0
     for record in range(len(ends)):
@@ -95,7 +96,7 @@ def _value(out: _Bytes, at: int, value: int, form: int, digits: NDArray[np.int64
     if form == _INTEGER:
         if value < 0:
             at = _sign(out, at, _MINUS)
-        # Of all integers there is one below zero that has no counterpart above.
+        # Negated downwards, because the lowest integer has no positive counterpart.
         count = _split(value if value < 0 else -value, digits)
         return _digits(out, at, digits, 0, count)
     if form == _AMOUNT:
@@ -113,7 +114,7 @@ def _value(out: _Bytes, at: int, value: int, form: int, digits: NDArray[np.int64
 
 @loop_part
 def _amount(out: _Bytes, at: int, value: int, digits: NDArray[np.int64]) -> int:
-    """As Python writes a decimal that ends in no zero: `1500` is `1.5E+3`."""
+    """Write an amount as Python does a decimal without trailing zeros: `1500` is `1.5E+3`."""
     if value < 0:
         at = _sign(out, at, _MINUS)
     value, scale = abs(value), MICRO_DIGITS
@@ -143,7 +144,7 @@ def _amount(out: _Bytes, at: int, value: int, digits: NDArray[np.int64]) -> int:
 
 @loop_part
 def _time(out: _Bytes, at: int, value: int) -> int:
-    """`2026-01-15T10:30:00`, with six digits of a second where it is no whole one.
+    """Write `2026-01-15T10:30:00`, with six decimals if the second is not whole.
 
     Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
     """
@@ -170,7 +171,7 @@ def _time(out: _Bytes, at: int, value: int) -> int:
 
 @loop_part
 def _split(value: int, digits: NDArray[np.int64]) -> int:
-    """The digits of a number that is not above 0, the first one first; returns their count."""
+    """Split a number that is not positive into digits, first digit first; return their count."""
     count, rest = 1, value // -10
     while rest > 0:
         count += 1

@@ -1,4 +1,4 @@
-"""Numbers made of keys, from typed columns: the same as `flows.steps.validate.key_ids` makes."""
+"""Numbers made from keys in typed columns: the same as those of `flows.steps.validate.key_ids`."""
 
 import numpy as np
 import polars as pl
@@ -22,9 +22,9 @@ _FORMS = {
 
 
 def key_numbers(table: Table, key: MadeKey, typed: pl.DataFrame) -> pl.Series:
-    """The number of each record, from the fields of its key; null where one of them is.
+    """The number of each record from the fields of its key; null if any of these is null.
 
-    `typed` has columns as SQL stores them, and doubles in millionths.
+    `typed` has columns as SQL stores them, with doubles in millionths.
     """
     known = typed.select(pl.all_horizontal(pl.col(key.names).is_not_null())).to_series()
     given = typed if known.all() else typed.filter(known)
@@ -35,7 +35,7 @@ def key_numbers(table: Table, key: MadeKey, typed: pl.DataFrame) -> pl.Series:
         forms[line] = _FORMS[of.kind]
         values[line] = given[of.name].to_physical().to_numpy()
         if of.kind is Kind.DATETIME:
-            # A wall clock with an offset is the moment that it tells.
+            # A wall clock with an offset counts as its instant.
             offset = given[of.name + OFFSET]
             values[line] -= offset.fill_null(0).to_numpy().astype(np.int64) * MINUTE
             forms[line, offset.is_not_null().to_numpy()] = KeyForm.INSTANT

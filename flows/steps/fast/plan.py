@@ -1,4 +1,4 @@
-"""How the fields of a chunk's records are found: read by the loops, left, constant or absent."""
+"""Plan for each field of a chunk's records: read by the loops, left, constant or absent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,42 +16,42 @@ from flows.steps.validate.times import TimeForm
 from schemas.field import NUMBERS, TIMES, Field, Kind, Table
 
 KINDS = (*NUMBERS, Kind.BOOLEAN, *TIMES)
-"""Those of which an empty text and none are one."""
+"""Kinds of fields for which an empty text and null are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadField:
     of: Field
     lines: range
-    """Its lines in what is read; several are added up."""
+    """The field's lines in what is read; several lines are added up."""
     total: ColumnSum | None
     units: tuple[int, CellForm] | None
-    """Of a sum: the column that says for how many units it is, and how."""
+    """For a sum, the column with its number of units, and the form of that."""
     default: PlainValue | None
-    """Of a sum: what it is where none of its columns has a value."""
+    """For a sum, its value if none of its columns has one."""
     zone: str | None
-    """Its times are wall clocks of this zone."""
+    """Zone whose wall clock the times are, if any."""
     unzoned: bool
-    """Its times are wall clocks, and have no offset."""
+    """Whether the times are wall clocks without an offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the fields of a record are found; those that it does not name are absent."""
+    """How the fields of a record are found; fields not named are absent."""
 
     read: tuple[ReadField, ...]
     how: Sequence[HowRead]
-    """A line for each that the loops read, and behind them those of what is no field."""
+    """The lines of all fields that the loops read, and behind them those of kept rows."""
     book: Book
     left: Mapping[str, Sequence[int]]
-    """Fields that are left, with the places of the columns each is made of."""
+    """Fields left to the strict readers, with the places of their columns."""
     constants: Mapping[str, PlainValue]
     written: Mapping[str, str]
-    """Constants that are no plain number: times, words, and no value."""
+    """Constants that are not plain numbers: times, words and empty texts."""
 
     @property
     def left_columns(self) -> NDArray[np.int64]:
-        """The columns that fields which are left are made of, and those of units."""
+        """The columns of fields that are left, and the columns with units."""
         of_units = (field.units[0] for field in self.read if field.units)
         return np.array(sorted({*chain(*self.left.values()), *of_units}), np.int64)
 
@@ -63,10 +63,9 @@ def plan_of(
     sources: Mapping[str, Sequence[int]],
     kept: Sequence[KeptBy],
 ) -> Plan | None:
-    """How records under these columns are read; None: all of them by the strict path.
+    """Plan how records with these columns are read; None if the strict path has to read all.
 
-    `names` says which field each column is, `sources` which columns a field is made of that is not
-    one.
+    `names` has the field of each column, `sources` the columns of fields that are made of others.
     """
     if any(field.kind not in KINDS for field in table.delivered):
         return None

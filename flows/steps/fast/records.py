@@ -1,4 +1,4 @@
-"""The records of a chunk that take the fast path, typed in one loop over their bytes."""
+"""Type the records of a chunk that take the fast path, in one loop over their bytes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -27,44 +27,44 @@ Flags = NDArray[np.bool_]
 _INTEGER, _DECIMAL, _AMOUNT, _MOMENT, _LAID_OUT, _COUNT, _WORD, _BEHIND, _KEPT = map(int, Form)
 _LINE_FEED = ord("\n")
 _ROOM = 256
-"""Bytes of several cells that are read as one."""
+"""Most bytes of several cells that are joined and read as one."""
 _UNKNOWN = -1
-"""Where a cell ends that holds a quote: its bytes are not its text."""
+"""The end of a cell that contains a quote, so that its bytes are not its text."""
 _BEGIN, _END, _VALUE, _COMPANION, _GIVEN = range(5)
-"""Of a cell that was read: where it is, and what was found."""
+"""Columns of `Room.last`: the place of a cell that was read, and its result."""
 
 
 class Read(NamedTuple):
-    """What the loop finds: a line for each field, or column, as long as there are records.
+    """The results of the loop: a line for each field or column, with a place for each record.
 
-    The records it reads stand one after the other, without gaps.
+    The records that are read come one after the other, without gaps.
     """
 
     values: Places
     companions: NDArray[np.int16]
-    """The offset of a time in minutes, or the digits an amount was written with."""
+    """The offset of a time in minutes, or the number of decimals of an amount."""
     given: Flags
     begins: Places
-    """Of the columns that are left to others: where their cells are."""
+    """Begin and end of the cells in columns that are left to others."""
     ends: Places
 
 
 class Room(NamedTuple):
-    """What the loop writes to while it reads a record."""
+    """Memory that the loop writes to while it reads a record."""
 
     begins: Places
-    """Of all columns: where their cells are."""
+    """Begin and end of the cells of all columns."""
     ends: Places
     text: Bytes
     joined: Bytes
-    """The same as `text`, to be read: so that all that is read is of one kind."""
+    """A read-only view of `text`, so that all text that is read has the same type."""
     parts: Places
     last: Places
-    """A line for each field of one column: a cell before, and what it was read as."""
+    """A line for each field of one column: the last cell read in detail, and its result."""
 
 
 def room_for(width: int, fields: int) -> Room:
-    """Room for records of so many columns, of which so many fields are read."""
+    """Memory for records of `width` columns with `fields` lines that are read."""
     cells = np.empty(width, np.int64), np.empty(width, np.int64)
     text = np.empty(_ROOM, np.uint8)
     joined = text.view()
@@ -87,11 +87,11 @@ def read_records(
     room: Room,
     read: Read,
 ) -> int:
-    """Type the records that are `fast` so far; those that cannot be are taken out of it.
+    """Type the records that are `fast`, and clear the flag of those that cannot be.
 
-    `signs`: delimiter and quote; `ranges`, of cells that nothing divides: by column the first sign
-    and the one behind the last; `how` has a line for each field; `left` are columns of which only
-    the places are told. Returns how many records are left.
+    `signs` are delimiter and quote. `ranges`, for cells of fixed width, has for each column its
+    first character and the one behind its last. `how` has a line for each field; of the columns
+    `left` only the places of cells are returned. Returns the number of records typed.
     """
     begins, ends, _, _, parts, last = room
     values, companions, given, left_begins, left_ends = read
@@ -149,7 +149,7 @@ def read_records(
 
 @loop_part
 def _is_again(text: Bytes, begin: int, end: int, last: Places, field: int) -> bool:
-    """Whether a cell is the one before, as the day of a line of a table: it is read once."""
+    """Whether a cell equals the last one read, as the day of a line of a table often does."""
     before = last[field, _BEGIN]
     if (
         end == _UNKNOWN
@@ -165,7 +165,7 @@ def _is_again(text: Bytes, begin: int, end: int, last: Places, field: int) -> bo
 
 @loop_part
 def _is_plain(how: Sequence[HowRead], width: int) -> bool:
-    """Whether each column is a field in the service document's own form, as most files have it."""
+    """Whether each column is a field in the service document's own form, as in most files."""
     for field in range(len(how)):
         if not how[field].bare or how[field].column != field:
             return False
@@ -176,7 +176,7 @@ def _is_plain(how: Sequence[HowRead], width: int) -> bool:
 def _read_plain(
     text: Bytes, at: int, stop: int, delimiter: int, how: Sequence[HowRead], read: Read, count: int
 ) -> bool:
-    """Read a record cell by cell; whether each of them is empty or in that form, without quotes."""
+    """Read a record cell by cell; return whether all are empty or in that form, without quotes."""
     for field in range(len(how)):
         of = how[field]
         if field > 0:
@@ -197,7 +197,7 @@ def _read_plain(
 
 @loop_part
 def _read_bare(text: Bytes, begin: int, stop: int, how: HowRead) -> tuple[int, int, int, bool]:
-    """A field in the service document's own form: where it ends, and what `_read_text` says."""
+    """Read a field in the service document's own form: end, value, companion, whether known."""
     if how.form == _INTEGER:
         at, value, known = read_integer(text, begin, stop)
         return at, value, 0, known and value <= how.largest
@@ -212,7 +212,7 @@ def _read_bare(text: Bytes, begin: int, stop: int, how: HowRead) -> tuple[int, i
 def _find_cells(
     text: Bytes, at: int, stop: int, signs: tuple[int, int], begins: Places, ends: Places
 ) -> bool:
-    """Where the cells of a record are, quotes around them left out; whether there are as many."""
+    """Find the cells of a record without quotes around them; return if their number is right."""
     delimiter, quote = signs
     for column in range(len(begins)):
         if column > 0:
@@ -244,7 +244,7 @@ def _find_cells(
 def _cut_cells(
     text: Bytes, at: int, stop: int, ranges: Places, begins: Places, ends: Places
 ) -> bool:
-    """The same where nothing divides them: blanks around cells are left out."""
+    """Find the cells of a record of fixed widths, without blanks around them."""
     sign = 0
     for column in range(len(begins)):
         for edge in range(2):
@@ -261,7 +261,7 @@ def _cut_cells(
 
 @loop_part
 def _cell(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead) -> tuple[int, int]:
-    """Where the cell of the one column is that a field is made of; it is empty if it is none."""
+    """The place of the cell of a field with one column; empty if the cell means null."""
     column = book.columns[how.first_column]
     begin, end = begins[column], ends[column]
     if end != _UNKNOWN and how.trimmed:
@@ -273,7 +273,7 @@ def _cell(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead) -
 
 @loop_part
 def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, room: Bytes) -> int:
-    """Write the cells of several columns into `room` as one; returns its size, or `_UNKNOWN`."""
+    """Write the cells of several columns into `room` as one; return its size, or `_UNKNOWN`."""
     size, numbers = 0, 0
     several = False
     for place in range(how.first_column, how.beyond_column):
@@ -305,9 +305,9 @@ def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, r
 
 @loop_part
 def _is_kept(text: Bytes, begin: int, end: int, book: Book, how: HowRead) -> bool:
-    """Whether a cell leaves its row in beyond doubt."""
+    """Whether a cell keeps its row beyond doubt."""
     _, known = read_word(text, begin, end, book, how)
-    if how.left_out:  # What nobody sees in it may make another word of it.
+    if how.left_out:  # Without invisible characters it could be one of the words.
         return not known and all_is_seen(text, begin, end)
     return known
 
@@ -316,7 +316,7 @@ def _is_kept(text: Bytes, begin: int, end: int, book: Book, how: HowRead) -> boo
 def _read_text(
     text: Bytes, begin: int, end: int, book: Book, how: HowRead, parts: Places
 ) -> tuple[int, int, bool, bool]:
-    """A field from its text: its value and its companion, if given, whether known."""
+    """Read a field from its text: value, companion, whether given, whether known."""
     form = how.form
     if form == _KEPT:
         return 0, 0, True, _is_kept(text, begin, end, book, how)
@@ -326,7 +326,7 @@ def _read_text(
         value, known = read_word(text, begin, end, book, how)
         return value, 0, True, known
     if form == _DECIMAL:
-        # With blanks around it the strict path does not keep how many digits it was written with.
+        # Blanks are not dropped: the strict path does not keep the number of decimals then.
         at, value, scale, known = read_decimal(text, begin, end)
         return value, scale, True, known and at == end and scale <= how.most_decimals
     if form == _BEHIND:
@@ -354,7 +354,7 @@ def _read_text(
 
 @compiled
 def copy_cells(text: Bytes, begins: Places, ends: Places, out: Bytes) -> None:
-    """Write cells one after the other, each on its line; their bytes fill `out`."""
+    """Write cells one after the other, each on a line of its own; together they fill `out`."""
     size = 0
     for cell in range(len(begins)):
         for at in range(begins[cell], ends[cell]):

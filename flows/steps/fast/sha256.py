@@ -1,6 +1,6 @@
-"""The first bits of SHA-256 of many short texts, some at a time, in one compiled loop.
+"""The first bits of SHA-256 of many short texts, several at a time, in one compiled loop.
 
-`hashlib` is called once for each text, which takes several times as long as the hash itself.
+A call of `hashlib` for each text takes several times as long as the hash itself.
 Source: FIPS 180-4, section 6.2.2.
 """
 
@@ -12,18 +12,19 @@ from schemas.compiled import compiled, loop_part
 _WORD = 0xFFFFFFFF
 _BLOCK = 64
 _AT_ONCE = 256
-"""Texts that are hashed together: what is done to a word is done to that of each of them.
+"""Texts that are hashed together, each operation being done on a word of each of them.
 
-So many that asking before each step whether rows overlap costs little, and that all stays near."""
+Enough that the check for overlapping rows before each step costs little, and few enough that all
+stay in the cache."""
 _LAST = 15
-"""Of the sixteen words that are kept: a later one takes the place of the one that it is made of."""
+"""Index of the last of the sixteen words kept; a later word replaces the one it is made from."""
 _PRIMES = [two for two in range(2, 312) if all(two % one for one in range(2, two))]
 _Words = NDArray[np.uint32]
 _U32 = np.uint32
 
 
 def _root(number: int, power: int) -> int:
-    """The first 32 bits of the fraction of a root."""
+    """The first 32 bits of the fractional part of a root."""
     low, high = 0, number << 32
     while low + 1 < high:
         middle = (low + high) // 2
@@ -37,10 +38,10 @@ _ROUNDS = len(_ROUND)
 
 
 def first_bits(text: NDArray[np.uint8], ends: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """The first `bits` (up to 63) of the hash of each text; they stand one behind the other."""
+    """The first `bits` (up to 63) of the hash of each text; texts are concatenated in `text`."""
     out = np.empty(len(ends), np.int64)
     words, state = np.empty((2, 16, max(1, min(_AT_ONCE, len(ends)))), np.uint32)
-    with np.errstate(over="ignore"):  # Sums are of 32 bits, also where nothing is compiled.
+    with np.errstate(over="ignore"):  # Sums wrap at 32 bits, also without compilation.
         _hash(text, ends, bits, words, state, out)
     return out
 
@@ -82,7 +83,7 @@ def _hash(
 
 @loop_part
 def _blocks(size: int) -> int:
-    """Behind a text there is a bit, and at the end of its last block how long it was."""
+    """Number of blocks of a text: a bit follows it, and its last block ends with its length."""
     return (size + 8) // _BLOCK + 1
 
 
@@ -110,7 +111,7 @@ def _fill(
 
 @loop_part
 def _mix(words: _Words, state: _Words) -> None:
-    """What a block makes of the first eight words of `state` is written to the other eight."""
+    """Mix a block with the first eight words of `state`; write the result to the other eight."""
     lanes = words.shape[1]
     for word in range(8):
         for lane in range(lanes):
@@ -119,7 +120,7 @@ def _mix(words: _Words, state: _Words) -> None:
         own = step & _LAST
         if step > _LAST:
             _next_word(words, own, step + 1 & _LAST, step + 14 & _LAST, step + 9 & _LAST)
-        # In each step all move on by one place; here the first one moves instead.
+        # In the standard all eight words move on by one place in each step; here indexes rotate.
         a, b, c, d = 8 - step & 7, 9 - step & 7, 10 - step & 7, 11 - step & 7
         e, f, g, h = 12 - step & 7, 13 - step & 7, 14 - step & 7, 15 - step & 7
         of_round = _ROUND[step]
@@ -128,7 +129,7 @@ def _mix(words: _Words, state: _Words) -> None:
             five, six, seven = state[e + 8, lane], state[f + 8, lane], state[g + 8, lane]
             turned = _turn(five, 6) ^ _turn(five, 11) ^ _turn(five, 25)
             chosen = (five & six) ^ (~five & seven)
-            # Of every sum only 32 bits are kept: wider ones would halve the lanes of a register.
+            # Every sum is cut to 32 bits, because wider ones would halve the lanes of a register.
             more = _U32(state[h + 8, lane] + of_round + words[own, lane] + turned + chosen)
             turned = _turn(one, 2) ^ _turn(one, 13) ^ _turn(one, 22)
             less = _U32(turned + ((one & two) ^ (one & three) ^ (two & three)))

@@ -1,4 +1,4 @@
-"""The records of a chunk that take the fast path, as a typed frame."""
+"""Read the records of a chunk that take the fast path into a typed frame."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,21 +41,21 @@ class Delivered:
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
     sound: NDArray[np.bool_]
-    """Which of them have as many fields as the header, on one line."""
+    """Which records have as many fields as the header, on one line."""
     delimiter: bytes
     quote: bytes
     ranges: Sequence[tuple[int, int]] = ()
-    """Where the cells are that nothing divides: their first sign, and the one behind the last."""
+    """Cells of fixed width: their first character, and the one behind their last."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypedRecords:
     frame: pl.DataFrame
-    """Columns as SQL stores them; a double in millionths, with its digits behind the point."""
+    """Columns as SQL stores them; doubles in millionths, with their number of decimals."""
     rows: NDArray[np.bool_]
-    """Which of the delivered ones they are."""
+    """Which of the delivered records are in the frame."""
     sound: NDArray[np.bool_]
-    """Of those in the frame, which are what the strict path says: the others are left to it."""
+    """Which rows of the frame equal those of the strict path; the others are left to it."""
 
 
 def typed_records(
@@ -66,12 +66,12 @@ def typed_records(
     sources: Mapping[str, Sequence[int]],
     kept: Sequence[KeptBy] = (),
 ) -> TypedRecords | None:
-    """The records that can be read from their bytes; None: none of this writing.
+    """Read the records that can be read from their bytes; None if none can.
 
-    `names` says which field each delivered column is, `sources` which columns a field is made of
-    that is not one, `kept` by which cells a row is left out.
+    `names` has the field of each delivered column, `sources` the columns of fields that are made of
+    others, `kept` the rules by which rows are left out.
     """
-    # What compiles the loops takes longer to load than a small delivery to validate.
+    # Importing the compiler of the loops takes longer than validating a small delivery.
     from flows.steps.fast.plan import plan_of  # noqa: PLC0415
 
     plan = plan_of(table, names, writing, sources, kept)
@@ -121,9 +121,9 @@ def typed_records(
 def _read(
     delivered: Delivered, plan: "Plan", rows: NDArray[np.bool_], width: int
 ) -> tuple["Read", int]:
-    """Read the records that are `rows` so far; those that cannot be are taken out of them.
+    """Read the records flagged in `rows`, and clear the flag of those that cannot be read.
 
-    Returns what was found, and how many records are left.
+    Returns what was read, and the number of records.
     """
     from flows.steps.fast.records import Read, read_records, room_for  # noqa: PLC0415
 
@@ -153,7 +153,7 @@ def _read(
 
 
 class _Values(NamedTuple):
-    """What was found of a field, as `Read` has it; or a line for each of several."""
+    """What was read of a field, in the form of `Read`; for a sum, a line for each column."""
 
     values: NDArray[np.int64]
     companions: NDArray[np.int16]
@@ -163,7 +163,7 @@ class _Values(NamedTuple):
 class _Frame:
     def __init__(self, table: Table, height: int) -> None:
         self.sound = np.ones(height, np.bool_)
-        """Which rows are what the strict path says."""
+        """Which rows equal those of the strict path."""
         self._table = table
         self._given: dict[str, pl.Series] = {}
         self._made: dict[str, pl.Expr] = {}
@@ -171,7 +171,7 @@ class _Frame:
     def add(
         self, of: Field, found: _Values, *, zone: str | None = None, unzoned: bool = False
     ) -> None:
-        """A field that was read; `zone`: times are its wall clock, `unzoned`: that of none."""
+        """Add a field that was read; its times are wall clocks of `zone`, or `unzoned` ones."""
         values, companions, given = found
         if zone is not None:
             companions, known = _offsets(values, given, zone)
@@ -196,9 +196,9 @@ class _Frame:
         default: "PlainValue | None",
         zeros: NDArray[np.int16] | None,
     ) -> None:
-        """The sum of amounts that were read, a line for each; `default`: where none is given.
+        """Add the sum of amounts that were read, a line for each; `default` if none is given.
 
-        `zeros`, where it is for several units: how many a one has behind it; below zero: unknown.
+        `zeros` is the number of zeros of the units that the sum is for; negative if unknown.
         """
         values, companions, given = found
         added = values[: total.added].sum(axis=0) - values[total.added :].sum(axis=0)
@@ -218,7 +218,7 @@ class _Frame:
     def add_left(
         self, cells: pl.DataFrame, left: Mapping[str, Sequence[int]], writing: Writing
     ) -> None:
-        """The fields that the loops leave, from the cells of the columns they are made of."""
+        """Add the fields that the loops leave, from the cells of their columns."""
         fields = [self._table.by_name[name] for name in left]
         texts = cells.select(
             writing.form_of(of.name)
@@ -229,7 +229,7 @@ class _Frame:
         self.add_texts(texts)
 
     def add_texts(self, texts: pl.DataFrame, *, times: int = 1) -> None:
-        """Fields from their texts, as the service document writes them; each row so many times."""
+        """Add fields from texts in the service document's form, with each row repeated `times`."""
         fields = [self._table.by_name[name] for name in texts.columns]
         typed = type_fields(texts, fields)
         for of in fields:
@@ -248,7 +248,7 @@ class _Frame:
             self._made[name] = pl.col(name)
 
     def finish(self) -> pl.DataFrame:
-        """All columns of the table; those of fields that the feed does not have are empty."""
+        """All columns of the table; columns of fields that the feed lacks are null."""
         return pl.DataFrame([*self._given.values()]).select(
             self._made.get(name, pl.lit(0 if name.endswith(SCALE) else None, dtype).alias(name))
             for of in self._table.delivered
@@ -259,7 +259,7 @@ class _Frame:
 def _texts(
     text: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> pl.Series:
-    """Cells as texts; there is no line end in any of them."""
+    """Cells as texts, none of which contains a line end."""
     from flows.steps.fast.records import copy_cells  # noqa: PLC0415
 
     out = np.empty(int((ends - begins).sum()) + len(begins), np.uint8)
@@ -268,9 +268,9 @@ def _texts(
 
 
 def _zeros(texts: pl.Series, made: pl.Expr) -> NDArray[np.int16]:
-    """How many zeros one has behind it in the units that texts say; -1: it is none, or unknown.
+    """The number of zeros of the units in texts: 2 for 100; -1 if there are none or unknown.
 
-    Few texts say all: the names of columns, or a handful of numbers.
+    There are few distinct texts: the names of columns, or a handful of numbers.
     """
     distinct = texts.unique()
     zeros = pl.DataFrame({_UNITS: distinct}).select(few_zeros(made).fill_null(-1)).to_series()
@@ -280,7 +280,7 @@ def _zeros(texts: pl.Series, made: pl.Expr) -> NDArray[np.int16]:
 def _offsets(
     walls: NDArray[np.int64], given: NDArray[np.bool_], zone: str
 ) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
-    """Minutes that wall clocks of a zone are ahead of UTC; and of which days that is certain."""
+    """Minutes that wall clocks of a zone are ahead of UTC, and for which that is certain."""
     days = np.where(given, walls, 0) // _DAY
     first = days.min(initial=0)
     there = np.zeros(days.max(initial=0) - first + 1, np.bool_)

@@ -1,7 +1,7 @@
-"""One cell as a feed writes it: amounts, times and words in the forms that it states.
+"""Read one cell as a feed writes it: amounts, times and words in the forms that it states.
 
-What is said here is what `flows.steps.validate.normalise` makes of the same text. Of a cell in any
-other form nothing is said: it is not `known`.
+Results equal those of `flows.steps.validate.normalise` for the same text. A cell in any other form
+is not `known`.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ _BEYOND_WHOLE = 10**_MOST_WHOLE_DIGITS
 _DAY_STEP, _MILLI_STEP, _MILLI = 86_400_000_000, 1_000, 1_000
 _LAST_ASCII = 127
 _LOWER = 0x20
-"""What makes a letter a small one."""
+"""The bit that makes a letter lower case."""
 _MONTHS = np.array(
     [
         int.from_bytes(name.encode())
@@ -36,13 +36,13 @@ _MONTHS = np.array(
     ]
 )
 _PIVOT = 69
-"""Two digits from here on are a year of the last century, as POSIX has it."""
+"""Two-digit years from here on are in the last century, as in POSIX."""
 _YEAR, _SHORT_YEAR, _MONTH, _MONTH_NAME, _DAY, _HOUR, _MINUTE, _SECOND = map(int, TimePart)
 
 
 @loop_part
 def without_blanks(text: Bytes, start: int, stop: int) -> tuple[int, int]:
-    """Where a cell is without the blanks around it."""
+    """The place of a cell without the blanks around it."""
     while start < stop and byte_at(text, start) in (_BLANK, _TAB):
         start += 1
     while start < stop and byte_at(text, stop - 1) in (_BLANK, _TAB):
@@ -79,9 +79,10 @@ def one_of(text: Bytes, start: int, stop: int, book: Book, first: int, beyond: i
 
 @loop_part
 def all_is_seen(text: Bytes, start: int, stop: int) -> bool:
-    """Whether no byte may begin a blank that is not the usual one, or a sign that nobody sees.
+    """Whether no byte can begin an unusual blank or an invisible character.
 
-    Such are, in UTF-8, U+00A0, U+034F, U+061C, U+1680, U+200B, U+3000, U+FEFF and their like.
+    Such characters are U+00A0, U+034F, U+061C, U+1680, U+200B, U+3000, U+FEFF and the like, judged
+    by their first bytes in UTF-8.
     """
     for place in range(start, stop):
         byte = byte_at(text, place)
@@ -92,7 +93,7 @@ def all_is_seen(text: Bytes, start: int, stop: int) -> bool:
 
 @loop_part
 def read_word(text: Bytes, start: int, stop: int, book: Book, how: HowRead) -> tuple[int, bool]:
-    """What a word stands for, whether it is one; they stand in the order of their bytes."""
+    """What a word stands for, and whether it is one; words are in the order of their bytes."""
     low, high = how.first_word, how.beyond_word
     while low < high:
         middle = (low + high) // 2
@@ -118,7 +119,7 @@ def read_word(text: Bytes, start: int, stop: int, book: Book, how: HowRead) -> t
 
 @loop_part
 def find_behind(text: Bytes, start: int, stop: int, book: Book, how: HowRead) -> tuple[int, int]:
-    """Where the first digits are that stand behind a word in a text; nowhere, if not certain."""
+    """The place of the first digits behind a word in a text; empty if it is not certain."""
     word = book.words[how.first_word]
     size = word.stop - word.start
     for begin in range(start, stop - size):
@@ -130,7 +131,7 @@ def find_behind(text: Bytes, start: int, stop: int, book: Book, how: HowRead) ->
         at = first
         while at < stop and 0 <= byte_at(text, at) - _ZERO <= 9:
             at += 1
-        # A pattern takes digits of other scripts too, and goes back to one that stood between.
+        # The pattern also matches digits of other scripts, and may backtrack over `between`.
         if at < stop and byte_at(text, at) > _LAST_ASCII:
             break
         if at > first:
@@ -144,13 +145,13 @@ def find_behind(text: Bytes, start: int, stop: int, book: Book, how: HowRead) ->
 def read_amount(
     text: Bytes, start: int, stop: int, book: Book, how: HowRead
 ) -> tuple[int, int, bool]:
-    """`-1.234,50`, `(20.00)`, `£5`: its millionths, its digits behind the point, whether known."""
+    """Read `-1.234,50`, `(20.00)` or `£5`: its millionths, number of decimals, whether known."""
     first = start
     while first < stop and not 0 <= byte_at(text, first) - _ZERO <= 9:
         first += 1
     at, whole, known = read_integer(text, first, stop)
     digits = at - first
-    # Zeros before it are written where the decimals are implied, and else left to the strict path.
+    # Numbers with implied decimals have leading zeros; others are left to the strict path.
     most = _MOST_DIGITS if how.implied > 0 else _MOST_WHOLE_DIGITS
     if not known or digits > most:
         return 0, 0, False
@@ -184,7 +185,7 @@ def read_amount(
 
 @loop_part
 def _next_group(text: Bytes, at: int, stop: int, book: Book, how: HowRead) -> tuple[int, int]:
-    """Where the digits begin and end that follow a sign between groups; nowhere, if none do."""
+    """The place of the digits behind the next group separator; empty if there are none."""
     for word in range(how.first_group, how.beyond_group):
         begin = at + book.words[word].stop - book.words[word].start
         if begin < stop and is_word(text, at, begin, book, word):
@@ -199,7 +200,7 @@ def _next_group(text: Bytes, at: int, stop: int, book: Book, how: HowRead) -> tu
 def _sign(
     text: Bytes, start: int, first: int, last: int, stop: int, book: Book, how: HowRead
 ) -> int:
-    """1 or -1 by what stands before the digits and behind them; 0: nothing is said of that."""
+    """1 or -1 by the words before and behind the digits; 0 if these are not stated."""
     for word in range(how.first_around, how.beyond_around, 2):
         if is_word(text, start, first, book, word) and is_word(text, last, stop, book, word + 1):
             return book.words[word].value
@@ -210,7 +211,7 @@ def _sign(
 def read_laid_out(
     text: Bytes, at: int, stop: int, book: Book, how: HowRead, parts: NDArray[np.int64]
 ) -> tuple[int, bool]:
-    """A time by its layout: its wall clock, whether it is known; `parts`: room to read it."""
+    """Read a time by its layout: its wall clock, whether it is known; `parts` is memory for it."""
     parts[:] = 0
     for place in range(how.first_part, how.beyond_part):
         if at >= stop:
@@ -245,7 +246,7 @@ def read_laid_out(
 
 @loop_part
 def _month(text: Bytes, at: int) -> int:
-    """Which of the twelve English names three letters begin; 0: none."""
+    """The number of the month whose English name begins with three letters; 0 if none does."""
     name = 0
     for place in range(at, at + 3):
         name = name << 8 | byte_at(text, place) | _LOWER
@@ -257,11 +258,11 @@ def _month(text: Bytes, at: int) -> int:
 
 @loop_part
 def read_count(text: Bytes, start: int, stop: int, how: HowRead) -> tuple[int, bool]:
-    """A time as a number of steps: its wall clock, whether it is known."""
+    """Read a time as a number of steps: its wall clock, whether it is known."""
     at, whole, known = read_integer(text, start, stop)
     if not known or not how.least <= whole <= how.largest:
         return 0, False
-    # So they have no more digits than the strict path takes.
+    # Without leading zeros they have no more digits than the strict path takes.
     if byte_at(text, start) == _ZERO and at > start + 1:
         return 0, False
     part = 0
@@ -272,7 +273,7 @@ def read_count(text: Bytes, start: int, stop: int, how: HowRead) -> tuple[int, b
         part *= POWERS[end - at - 1]
         at = end
     wall = whole * how.step + part * (how.step // MICRO)
-    # Of days a time is told to the millisecond: the strict path says which one it is.
+    # Counts of days are rounded to the millisecond, which is left to the strict path.
     if how.step == _DAY_STEP and wall % _MILLI != 0:
         return 0, False
     return wall + how.epoch, at == stop

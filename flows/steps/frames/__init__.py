@@ -1,6 +1,6 @@
-"""What matching, breaks and reconciliation hand each other, as frames.
+"""Frames that matching, breaks and reconciliation pass to each other.
 
-sources      the sources of one run (rate_series: of the rates, one usable for each day)
+sources      the sources of one run (rate_series: one usable exchange rate per day)
 statuses     what became of every record, one line each
-beyond       amounts in either that no exact column holds
+beyond       amounts that no exact column holds, in sources and statuses
 """

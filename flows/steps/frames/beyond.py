@@ -1,8 +1,8 @@
 """Amounts that no exact column holds: more than 20 digits before the point or 18 behind it.
 
-A frame has null in their place and, in a column beside it (`BEYOND`), their one text. So they are
-compared, added up and shown as what they are. The column is there only where it is needed, and few
-rows have a value in it: they are read one by one.
+A frame has null in place of such an amount and its canonical text in a column beside it (`BEYOND`),
+so that it is compared, added up and shown exactly. The column exists only where it is needed, and
+few rows have a value in it: these are read one by one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ _WHOLE, _BEHIND = 20, 18
 
 
 def exact_sum(amounts: Iterable[Decimal | None], beyond: Iterable[str | None] = ()) -> Decimal:
-    """The sum of amounts to the last digit, with those that are texts; no amount is none of it."""
+    """Add up amounts and texts of amounts to the last digit; None adds nothing."""
     total = Decimal(0)
     for amount in amounts:
         total = total if amount is None else EXACT.add(total, amount)
@@ -31,7 +31,7 @@ def exact_sum(amounts: Iterable[Decimal | None], beyond: Iterable[str | None] = 
 
 
 def number_of(text: str | None) -> Decimal | None:
-    """The number of a text; None where it is none that can be added (a NaN, an infinity)."""
+    """The number of a text; None if it cannot be added (NaN or an infinity)."""
     number = None if text is None else EXACT.create_decimal(text)
     return number if number is not None and number.is_finite() else None
 
@@ -46,9 +46,9 @@ def fits(number: Decimal) -> bool:
 
 
 def parted(name: str, numbers: Iterable[Decimal | None]) -> list[pl.Series]:
-    """Numbers as an exact column, and the texts of those it does not hold beside it."""
+    """Numbers as an exact column, and a column of texts for those that it does not hold."""
     values = list(numbers)
-    # A zero with many digits behind its point is a zero, and fits.
+    # A zero fits, however many digits it has behind its point.
     held = [None if one is None or not fits(one) else plain(one) for one in values]
     texts = [None if one is None or fits(one) else spelled(one) for one in values]
     return [
@@ -62,31 +62,31 @@ def from_both(amount: Decimal | None, beyond: str | None) -> Decimal | None:
 
 
 def beyond_texts(frame: pl.DataFrame, name: str) -> pl.Series:
-    """The texts beside an amount of a frame; nulls where the frame has none."""
+    """The texts beside an amount column of a frame; nulls if the frame has no such column."""
     if name + BEYOND in frame.columns:
         return frame[name + BEYOND]
     return pl.Series(name + BEYOND, [None], pl.String).new_from_index(0, frame.height)
 
 
 def beyond_of(frame: pl.DataFrame | pl.LazyFrame, names: Iterable[str]) -> list[str]:
-    """Of some amounts those with texts beside them in a frame."""
+    """The given amount columns that have texts beside them in a frame."""
     there = frame.collect_schema().names()
     return [name for name in names if name + BEYOND in there]
 
 
 def unheld(field: Field, frame: pl.DataFrame) -> pl.Series:
-    """Which rows have an amount that no exact column holds: its text is beside it.
+    """Which rows have an amount that no exact column holds and whose text is beside it.
 
-    A required one that is not there at all is one too: rows cannot lack it.
+    A required amount that is null counts too, even without a text: rows cannot lack it.
     """
     amounts, texts = frame[field.name], beyond_texts(frame, field.name)
     return texts.is_not_null() | (amounts.is_null() & field.required)
 
 
 def texts_last(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with the texts beside amounts behind all else, in the order of these.
+    """Move the texts beside amounts behind all other columns, in the order of the amounts.
 
-    Not all that is read of a side has such texts, and what has some may come first or last.
+    Some parts of a side have such texts and others do not, and they may come in any order.
     """
     there = frame.columns
     candidates = (name + end for end in (UNREADABLE, BEYOND) for name in there)
@@ -95,15 +95,16 @@ def texts_last(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def unreadable_of(frame: pl.DataFrame | pl.LazyFrame, names: Iterable[str]) -> list[str]:
-    """Of some amounts those of which some row has one that cannot be read."""
+    """The given amount columns of which some row holds an unreadable value."""
     there = frame.collect_schema().names()
     return [name for name in names if name + UNREADABLE in there]
 
 
 def too_large(texts: pl.Series) -> pl.Series:
-    """Which of some texts are numbers of more than 20 digits before the point.
+    """Which texts are numbers of more than 20 digits before the point.
 
-    By their digits: a double ends at 1.8e308, and rounds what is just below the limit to it.
+    Judged by their digits: a double ends at 1.8e308 and rounds a number just below the limit up
+    to it.
     """
     numbers = map(number_of, texts)
     large = [one is not None and one.adjusted() >= _WHOLE for one in numbers]
@@ -111,7 +112,7 @@ def too_large(texts: pl.Series) -> pl.Series:
 
 
 def reaches(texts: pl.Series, limit: Decimal) -> pl.Series:
-    """Which of some texts are numbers that reach a limit, without their sign; what is none does."""
+    """Which texts reach a limit in absolute value; a text that is not a finite number does."""
 
     def reached(text: str | None) -> bool | None:
         if text is None:
@@ -129,12 +130,12 @@ def unsigned(text: pl.Expr) -> pl.Expr:
 
 
 def amount_text(name: str) -> pl.Expr:
-    """An amount as text: as it is, without zeros that say nothing."""
+    """An amount as text, exact and without trailing zeros."""
     return pl.coalesce(pl.col(name + BEYOND), money_text(name))
 
 
 def money_text(value: str | pl.Expr) -> pl.Expr:
-    """An exact amount, or the column of this name, as text without zeros that say nothing."""
+    """An exact amount, or the column of this name, as text without trailing zeros."""
     text = as_column(value).cast(AMOUNT).cast(pl.String)
     return text.str.strip_chars_end("0").str.strip_chars_end(".")
 
@@ -146,7 +147,7 @@ def as_column(value: str | pl.Expr) -> pl.Expr:
 def sums_beyond(
     rows: pl.LazyFrame, by: list[pl.Expr], columns: Mapping[str, str]
 ) -> dict[tuple[Any, ...], dict[str, Decimal]]:
-    """What the texts beside amounts add up to in groups; `columns` are amounts by their name."""
+    """Sum the texts beside amounts by group; `columns` maps the name of each sum to its column."""
     found: dict[tuple[Any, ...], dict[str, Decimal]] = {}
     there = beyond_of(rows, columns.values())
     for name, column in columns.items():

@@ -1,4 +1,4 @@
-"""Frames that take little room: what no row has is kept once, and not once for each row."""
+"""Frames that take little memory: a column of nulls is stored as one null, not one per row."""
 
 import polars as pl
 
@@ -6,13 +6,13 @@ from schemas.frame_types import WORD
 
 
 def light(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with one null in place of each column that has nothing else.
+    """Replace each column that has only nulls by a single null.
 
-    A column of nulls takes as much room as a column of texts, and of what can be said of a break
-    most is not said of any.
+    A column of nulls takes as much room as a column of texts, and most columns of breaks are
+    often null in every break.
     """
     counts = frame.null_count().row(0, named=True) if frame.height else {}
-    types = frame.schema  # Made anew each time it is asked for.
+    types = frame.schema  # Built anew on every access.
     return frame.with_columns(
         pl.lit(None, types[name]).alias(name)
         for name, nulls in counts.items()
@@ -21,23 +21,23 @@ def light(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def without(frame: pl.DataFrame, unwanted: pl.Expr) -> pl.DataFrame:
-    """The frame without some rows; the same frame, and no copy of it, where there are none."""
+    """The frame without the unwanted rows; the same frame, not a copy, if there are none."""
     found = frame.select(unwanted.fill_null(value=False)).to_series()
     return frame.filter(~found) if found.any() else frame
 
 
 def flags(height: int, rows: pl.Series) -> pl.Series:
-    """Of so many rows, whether each is one of those with these numbers."""
+    """A flag for each of `height` rows: whether its number is in `rows`."""
     return pl.Series([False]).new_from_index(0, height).scatter(rows, True)
 
 
 def as_texts(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame as files hold it: a text in place of each word (`WORD`)."""
+    """The frame as files hold it, with strings in place of categorical words (`WORD`)."""
     return frame.cast({WORD: pl.String})
 
 
 def looked_up(frame: pl.DataFrame, known: pl.DataFrame, suffix: str = "_right") -> pl.DataFrame:
-    """The frame with what is known of each `id`; joined only where anything is known of any."""
+    """The frame with the known columns of each `id`; nothing is joined if `known` is empty."""
     if known.height:
         return light(frame.join(known, on="id", how="left", maintain_order="left", suffix=suffix))
     there = frame.columns

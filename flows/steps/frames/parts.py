@@ -1,7 +1,8 @@
-"""Sides in parts: the records of a large kind, some of them at a time, as they are asked for.
+"""Sides in parts: the records of a large kind, loaded one part at a time.
 
-What has one key is in one part, on every side; the parts follow each other by the first number of
-the key. Whoever goes through parts holds one of them; asked for as of any mapping, a kind is whole.
+Records with the same key are in the same part on every side, and parts are ordered by the first
+number of the key. Iterating over parts holds one of them in memory; subscripting a side like any
+mapping gives the whole kind.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from flows.steps.frames.light import light
 from schemas.amounts import BEYOND, UNREADABLE
 
 Load = Callable[[], pl.DataFrame]
-"""Reads a part, from wherever it was put."""
+"""Reads a part from wherever it was put."""
 Keep = Callable[[pl.DataFrame], Load]
 """Puts a frame aside."""
 Change = Callable[[pl.DataFrame], pl.DataFrame]
@@ -22,7 +23,7 @@ Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class KeptFrame:
-    """A part that was put aside, of which some columns can be read alone."""
+    """A part that was put aside and whose columns can be read selectively."""
 
     names: list[str]
     read: Callable[[list[str]], pl.DataFrame]
@@ -33,17 +34,17 @@ class KeptFrame:
 
 @dataclass(frozen=True, slots=True)
 class PartedRows:
-    """Rows that were put aside some thousand together: not all of a frame is there at a time."""
+    """Rows put aside a few thousand at a time, so that the frame is never whole in memory."""
 
     names: list[str]
     read: Callable[[list[str]], Iterable[pl.DataFrame]]
-    """Some columns of them, part by part."""
+    """Reads the named columns, part by part."""
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         return iter(self.read(self.names))
 
     def hstack(self, more: pl.DataFrame) -> "PartedRows":
-        """The rows, each with that of a frame that has one for each of them."""
+        """The rows with the columns of `more`, which has one row for each of them."""
 
         def read(names: list[str]) -> Iterator[pl.DataFrame]:
             at = 0
@@ -71,12 +72,12 @@ class PartedRows:
 
 
 def held_rows(frame: pl.DataFrame) -> PartedRows:
-    """All rows of a frame in one part, where they are."""
+    """All rows of a frame as one part, kept in memory."""
     return PartedRows(frame.columns, lambda names: (frame.select(names),))
 
 
 def columns_of(load: Load, names: Collection[str]) -> pl.DataFrame:
-    """Some columns of a part, as far as it has them, with the texts beside amounts (`beyond`)."""
+    """The named columns that a part has, with the texts beside amounts (`beyond`)."""
     if not isinstance(load, KeptFrame):
         part = load()
         return part.select(_asked(part.columns, names))
@@ -84,7 +85,7 @@ def columns_of(load: Load, names: Collection[str]) -> pl.DataFrame:
 
 
 def names_of(load: Load) -> Sequence[str]:
-    """The columns of a part; of one that was put aside nothing is read for that."""
+    """The columns of a part, known without reading it if it was put aside."""
     return load.names if isinstance(load, KeptFrame) else load().columns
 
 
@@ -93,12 +94,12 @@ def _asked(there: Sequence[str], names: Collection[str]) -> list[str]:
 
 
 def own_name(column: str) -> str:
-    """The column that a column of texts is beside; of any other its own name."""
+    """The amount that a column of texts belongs to; for any other column its own name."""
     return column.removesuffix(BEYOND).removesuffix(UNREADABLE)
 
 
 class PartedSide(Mapping[str, pl.DataFrame]):
-    """Frames by record kind, those of large kinds in parts."""
+    """Frames by record kind, with large kinds in parts."""
 
     def __init__(self, loads: Mapping[str, Sequence[Load]]) -> None:
         self.loads = dict(loads)
@@ -117,7 +118,7 @@ class PartedSide(Mapping[str, pl.DataFrame]):
 
 
 def parts_of(side: Mapping[str, pl.DataFrame], record: str) -> Sequence[Load]:
-    """What reads the parts of a record kind; none where the side has no such kind."""
+    """The loaders of a record kind's parts; empty if the side has no such kind."""
     if record not in side:
         return ()
     return side.loads[record] if isinstance(side, PartedSide) else (held(side[record]),)
@@ -126,13 +127,13 @@ def parts_of(side: Mapping[str, pl.DataFrame], record: str) -> Sequence[Load]:
 def with_parts(
     side: Mapping[str, pl.DataFrame], others: Mapping[str, Sequence[Load]]
 ) -> Mapping[str, pl.DataFrame]:
-    """The side with other parts of some kinds; the same side where there are none."""
+    """The side with the parts of some kinds replaced; the same side if `others` is empty."""
     parts = {name: parts_of(side, name) for name in side} | {**others}
     return PartedSide(parts) if others else side
 
 
 def changed(side: Mapping[str, pl.DataFrame], change: Change) -> Mapping[str, pl.DataFrame]:
-    """The side with all of its frames changed, those in parts when they are read."""
+    """The side with every frame changed; frames in parts are changed when they are read."""
     if not isinstance(side, PartedSide):
         return {name: change(frame) for name, frame in side.items()}
     return PartedSide({name: _each(loads, change) for name, loads in side.loads.items()})
@@ -145,20 +146,20 @@ def filtered(load: Load, rows: pl.Series) -> Load:
 
 
 def whole(loads: Sequence[Load]) -> pl.DataFrame:
-    """All parts as one frame, each column of one piece."""
+    """All parts as one frame, each column contiguous."""
     if len(loads) == 1:
         return loads[0]()
     return pl.concat((load() for load in loads), rechunk=True)
 
 
 def with_rows_of(frame: pl.DataFrame, *others: pl.DataFrame) -> pl.DataFrame:
-    """A frame with the rows of others; one without a row gives it no columns either."""
+    """A frame with the rows of others; an empty one adds no columns either."""
     there = [other for other in others if other.height]
     return pl.concat([frame, *there], how="diagonal") if there else frame
 
 
 def held(frame: pl.DataFrame) -> Load:
-    """What keeps a frame where it is."""
+    """A loader of a frame that stays in memory."""
     return lambda: frame
 
 

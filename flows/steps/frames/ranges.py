@@ -1,4 +1,4 @@
-"""Ranges of numbers, by which the rows of large frames are parted."""
+"""Ranges of numbers, by which the rows of large frames are split into parts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,29 +6,29 @@ from dataclasses import dataclass
 import polars as pl
 
 _SLICE = 65_536
-"""Rows of a large frame that are looked at together."""
+"""Rows of a large frame that are filtered together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Ranges of a column of numbers; what lacks a number belongs to the last one."""
+    """Ranges of a column of numbers; rows without a number belong to the last range."""
 
     column: str
     bounds: pl.Series
-    """The first number of each range but the first, ascending."""
+    """The lowest number of every range except the first, ascending."""
 
     def __len__(self) -> int:
         return self.bounds.len() + 1
 
     def split(self, rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-        """The rows of each range that has some, in their order; one range after the other."""
+        """Yield each range that has rows, in ascending order, with its rows in their order."""
         number = pl.lit(self.bounds).search_sorted(pl.col(self.column), side="right")
         last = self.bounds.len()
         parts = rows.select(
             pl.when(pl.col(self.column).is_null()).then(last).otherwise(number).alias("part")
         ).to_series()
         if not parts.is_sorted() and rows.height < _SLICE * len(self):
-            # Small ranges cost less to be sorted out together than each by a look at all rows.
+            # For small ranges one sort is cheaper than a scan of all rows per range.
             order = parts.to_frame().select(pl.arg_sort_by("part", maintain_order=True)).to_series()
             rows, parts = rows[order], parts.gather(order)
         if parts.is_sorted():
@@ -41,7 +41,7 @@ class Ranges:
 
 
 def _some(rows: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:
-    """Some rows of a large frame in pieces, of which a filter would make one piece first."""
+    """Filter a large frame slice by slice; a filter of the whole would first make it contiguous."""
     slices = rows.iter_slices(_SLICE)
     return pl.concat(
         (some.filter(wanted.slice(number * _SLICE, _SLICE)) for number, some in enumerate(slices)),
@@ -50,7 +50,7 @@ def _some(rows: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:
 
 
 def even_ranges(column: str, numbers: pl.Series, parts: int) -> Ranges:
-    """At most so many ranges that part rows about evenly, by some of their numbers."""
+    """At most `parts` ranges that split rows about evenly, estimated from a sample of numbers."""
     numbers = numbers.drop_nulls().sort()
     places = [numbers.len() * part // parts for part in range(1, parts)] if numbers.len() else []
     return Ranges(column, numbers.gather(places).unique(maintain_order=True))

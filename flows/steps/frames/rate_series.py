@@ -1,6 +1,6 @@
 """A series: the rates of one tenant and pair of currencies by calendar day.
 
-Of several on one day the last counts (that there are several is RATE_DUPLICATE).
+If a day has several rates, the last one counts (the repetition itself is RATE_DUPLICATE).
 """
 
 import polars as pl
@@ -9,12 +9,12 @@ PAIR = ("TenantsId", "FromCurrenciesId", "ToCurrenciesId")
 
 
 def same_series(distance: int = 1) -> pl.Expr:
-    """Whether a rate is of the same series as the one so many rows before it."""
+    """Whether a rate belongs to the same series as the rate `distance` rows before it."""
     return pl.all_horizontal(pl.col(name) == pl.col(name).shift(distance) for name in PAIR)
 
 
 def series(rates: pl.DataFrame) -> pl.DataFrame:
-    """One usable rate per tenant, pair and day, sorted so; `day` is its calendar day."""
+    """One usable rate per tenant, pair and day, sorted by these; `day` is its calendar day."""
     return (
         rates.lazy()
         .filter(pl.col("ExchangeRate") > 0, pl.col("FromCurrenciesId") != pl.col("ToCurrenciesId"))

@@ -1,8 +1,8 @@
-"""The truth sources of one run as frames: E extract, A answer, D database, G listing, P signed.
+"""The sources of one run as frames: E extract, A answer, D database, G listing, P signed.
 
-Amount fields (`Field.amount`) are exact decimals (`frame_types.AMOUNT`), other doubles Float64,
-which is exact for them: they were proven to be the shortest text of their double. A frame with an
-amount that no such decimal holds has null there, and its text in a column of its own (`beyond`).
+Amount fields (`Field.amount`) are exact decimals (`frame_types.AMOUNT`). Other doubles are Float64,
+which is exact for them: each was proven to be the shortest text of its double. An amount that no
+such decimal holds is null, with its text in a column of its own (`beyond`).
 Times are as in `schemas.frame_types.frame_schema`, with their `_offset` companion.
 """
 
@@ -44,7 +44,7 @@ ANSWER: dict[str, Dtype] = {
 }
 """Columns of an A frame: one line per row that was to be sent, with the state of its send.
 
-`errors` are those beside an echo, as ErrorData has them: in which fields it differs.
+`errors`, in the form of ErrorData, says in which fields the echo differs.
 """
 
 REFUSED: dict[str, Dtype] = {
@@ -53,49 +53,48 @@ REFUSED: dict[str, Dtype] = {
     "file": pl.String(),
     "refused": pl.String(),
 }
-"""Of a file that was refused: the tenant that its batch is bound to, and the code of why."""
+"""Columns of a refused file: `tenant` is its batch's, `refused` the code of the reason."""
 
 _ROWS = 2**32
-"""More rows than an extract can have; their numbers and the extract's fit 64 bits together."""
+"""More rows than an extract can have; a row number and an extract number fit 64 bits together."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What is there to compare, by record kind; a source that is absent is not in its mapping."""
+    """The data to compare, by record kind; a source that is absent is not in its mapping."""
 
     extract: Mapping[str, pl.DataFrame]
     database: Mapping[str, pl.DataFrame]
     answers: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     listings: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     signed: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """The records of the last signed run, as its D frames were."""
+    """The records of the last signed run, in the form of its D frames."""
     approved: tuple[tuple[int, date], ...] = ()
-    """Every approved run of the scope: its number and its day, the earliest day first."""
+    """Every approved run of the scope, as number and day, earliest day first."""
     unproven: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Rows whose text is in a file that cannot be proven, by `extract_id` and `row`."""
     lost: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """What records of one's own kinds refer to in vain: field, value, tenant, `elsewhere`."""
+    """References of own record kinds that find nothing: field, value, tenant, `elsewhere`."""
     zones: Mapping[str, str] = field(default_factory=dict)
-    """Time zone of the server that listed a record kind, where it is told; else UTC."""
+    """Time zone of the server that listed a record kind; a kind without an entry is in UTC."""
 
     refused: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REFUSED))
     """Files that were delivered and refused, and not taken since."""
     database_alone: frozenset[int] = frozenset()
-    """Batches of which nothing is to reach the service."""
+    """Batches whose rows are never sent to the service."""
     around: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """Of a scope that is not everything, what its records belong with in the database beside them.
-    """
+    """For a partial scope, records of the database outside it that belong with its records."""
     around_extract: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """The rows that delivered these, as far as they say something else."""
+    """The rows that delivered the records of `around`, where they say something else."""
 
     def parts(self, record: str) -> Iterator["Sources"]:
         """The sources of one record kind, part by part: every side of it is in the same parts."""
         for number in range(self.number_of_parts(record)):
-            # Nothing here holds on to a part.
+            # Yielded without a local name, so that nothing here keeps the part in memory.
             yield self.part(record, number)
 
     def part(self, record: str, number: int, names: Collection[str] | None = None) -> "Sources":
-        """One part of the sources of a record kind; of all its columns, or of those named."""
+        """One part of a record kind's sources, with all columns or only those named."""
 
         def read(load: Load) -> pl.DataFrame:
             return load() if names is None else columns_of(load, names)
@@ -107,7 +106,7 @@ class Sources:
         return replace(self, extract=extract, database=database, listings=listings)
 
     def number_of_parts(self, record: str) -> int:
-        """How many parts the sources of a record kind have; 0 where no side has it."""
+        """How many parts the sources of a record kind have; 0 if no side has the kind."""
         return max(len(parts_of(side, record)) for side in self._in_parts)
 
     @property
@@ -131,16 +130,16 @@ def no_records(table: Table) -> pl.DataFrame:
 
 
 def in_order(table: Table, records: pl.DataFrame) -> pl.DataFrame:
-    """Records in the order of the rows that wrote them; others last, by what they are.
+    """Sort records by the rows that wrote them; records without such a row last, by identity.
 
-    Where several of them make one break, it is told at the first. Records of which nobody knows who
-    wrote them stay as they are.
+    A break of several records is told at the first of them. A frame that lacks the columns of its
+    writers keeps its order.
     """
     if not {"extract_id", "row"} <= set(records.columns):
         return records
     row = pl.col("row")
     if records.select(row.is_between(0, _ROWS - 1).all() & row.is_not_null().all()).item():
-        # One number sorts eight times as fast as two columns and the identity behind them.
+        # Sorting by one number is eight times as fast as by two columns and the identity.
         writer = records.select(pl.col("extract_id").cast(pl.Int64) * _ROWS + row).to_series()
         if not writer.null_count() and writer.n_unique() == writer.len():
             return records if writer.is_sorted() else records[writer.arg_sort()]
@@ -148,7 +147,7 @@ def in_order(table: Table, records: pl.DataFrame) -> pl.DataFrame:
 
 
 def are_among(frame: pl.DataFrame, rows: pl.DataFrame, *, nulls_equal: bool = False) -> pl.Series:
-    """Which rows of a frame are among some, by all columns that these have."""
+    """Which rows of a frame occur in `rows`, compared by all columns of `rows`."""
     on, marks = rows.columns, rows.unique().with_columns(among=True)
     marked = frame.select(on).join(
         marks, on=on, how="left", nulls_equal=nulls_equal, maintain_order="left"
@@ -157,10 +156,10 @@ def are_among(frame: pl.DataFrame, rows: pl.DataFrame, *, nulls_equal: bool = Fa
 
 
 def complete(frame: pl.DataFrame | None, schema: dict[str, Dtype]) -> pl.DataFrame:
-    """The frame with these columns; what a source does not tell is null.
+    """The frame with exactly these columns; those that a source lacks are null.
 
-    The texts of amounts that no exact column holds (`BEYOND`), and of those that cannot be read
-    (`UNREADABLE`), are kept beside them.
+    The texts of amounts that no exact column holds (`BEYOND`) or that cannot be read
+    (`UNREADABLE`) are kept beside them.
     """
     if frame is None:
         return pl.DataFrame(schema=schema)

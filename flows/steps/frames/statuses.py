@@ -14,7 +14,7 @@ from schemas.frame_types import AMOUNT, WORD, Dtype
 from schemas.kinds import identity_columns
 
 STATUS = pl.Enum(Status)
-"""One of the statuses, in a byte."""
+"""A status, stored in one byte."""
 EXPECTED, FOUND = "_expected", "_found"
 """Suffixes of an amount field's two columns in a frame of statuses."""
 PARTNER = "partner"
@@ -22,9 +22,9 @@ PARTNER = "partner"
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What became of records, beside the target's values, which are looked up when asked for.
+    """What became of records; the target's values are looked up only when asked for.
 
-    A target's values beside a million lines are a large frame, and few of them are ever shown.
+    A million lines with the target's values are a large frame, and few of them are ever shown.
     """
 
     frame: pl.DataFrame
@@ -32,12 +32,12 @@ class Lines:
     target: pl.DataFrame
     """`found_columns` of the target's records, which PARTNER numbers."""
     own: int | None = None
-    """How many of these are the target's; those behind them are only listed. None: all."""
+    """How many records of `target` the target has; the rest are only listed. None means all."""
 
-    # Beside amounts are the texts of those that no exact column holds, where there are any.
+    # Both frames have texts beside amounts that no exact column holds, where there are any.
 
     def __getitem__(self, rows: pl.Series) -> pl.DataFrame:
-        """Some lines, with what the target has of each."""
+        """Some lines with the target's values of each."""
         return self._with_target(self.frame[rows])
 
     def whole(self) -> pl.DataFrame:
@@ -53,12 +53,12 @@ class Lines:
 
 
 def in_state(states: Iterable[str]) -> pl.Expr:
-    """Whether a row of an extract has ended in one of some states; of another side none has."""
+    """Whether a row of an extract ended in one of these states; rows of other sides never do."""
     return pl.col("state").cast(pl.String).is_in([*states]).fill_null(value=False)
 
 
 def line_schema(table: Table) -> dict[str, Dtype]:
-    """Columns of `Lines`: PARTNER is the number of the target's record, null where it has none.
+    """Columns of `Lines`: PARTNER is the row number of the target's record, null if there is none.
 
     `rule` is the exclusion's id; `date` the record's business date; `state` and `answer` are the
     end state of the extract row and of its send.
@@ -79,14 +79,14 @@ def line_schema(table: Table) -> dict[str, Dtype]:
 
 
 def found_columns(table: Table, target: pl.DataFrame) -> pl.DataFrame:
-    """What lines tell of the target's records: the currency and tenant it has them in, amounts."""
+    """The columns that lines show of the target's records: tenant, currency and amounts."""
     cell = number(table.tenant, "tenant_found"), number(table.currency, "currency_found")
     found = target.with_columns(*cell)
     return found.select("tenant_found", "currency_found", *amounts_as(table, target, FOUND))
 
 
 def amounts_as(table: Table, frame: pl.DataFrame, side: str) -> list[pl.Expr]:
-    """The amounts of records under the names that lines have for one side, texts beside them."""
+    """The amounts of records, with the texts beside them, under the names lines use for a side."""
     texts = {
         BEYOND: beyond_of(frame, table.amounts),
         UNREADABLE: unreadable_of(frame, table.amounts),
@@ -99,5 +99,5 @@ def amounts_as(table: Table, frame: pl.DataFrame, side: str) -> list[pl.Expr]:
 
 
 def number(name: str | None, alias: str) -> pl.Expr:
-    """A column of whole numbers under another name; nulls where there is none."""
+    """A column of whole numbers under another name; nulls if `name` is None."""
     return (pl.col(name) if name else pl.lit(None)).cast(pl.Int32).alias(alias)

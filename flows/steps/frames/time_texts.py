@@ -1,4 +1,4 @@
-"""Times of frames as text, at their offsets."""
+"""Times of frames as text, each at its offset."""
 
 import polars as pl
 
@@ -6,7 +6,7 @@ _MINUTE = 60_000_000
 
 
 def time_text(moment: pl.Expr, offset: pl.Expr, *, instant: bool) -> pl.Expr:
-    """ISO 8601 at its offset, as canonical JSON has it; an instant without one is shown in UTC."""
+    """ISO 8601 at its offset, as in canonical JSON; an instant without an offset is in UTC."""
     minutes = offset.cast(pl.Int64).fill_null(0)
     wall = moment.cast(pl.Int64) + (minutes * _MINUTE if instant else 0)
     clock = wall.cast(pl.Datetime("us")).dt.to_string("%Y-%m-%dT%H:%M:%S%.6f")

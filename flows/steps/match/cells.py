@@ -1,7 +1,7 @@
 """Cells: where two columns differ, exactly, with both values and the difference between them.
 
 Columns of one type are compared as they are. Across types, and in CSV where nothing has a type,
-equal texts are equal; of the rest, what both sides read as a number or a time is compared as such.
+equal texts are equal; other values are compared as numbers or times if both sides read as such.
 """
 
 import re
@@ -33,38 +33,38 @@ CELL_SCHEMA: dict[str, pl.DataType] = {
 _DECIMALS = 18
 _FITTING = r"^[+-]?[0-9]{0,20}(?:\.[0-9]{0,18})?$"
 INFINITE = {"Infinity": "inf", "-Infinity": "-inf"}
-"""Infinite numbers of PostgreSQL, as doubles are written here."""
+"""PostgreSQL's spelling of infinite numbers, and that of doubles here."""
 BOOLEAN_WORDS = {
     **dict.fromkeys(("true", "t", "1"), "true"),
     **dict.fromkeys(("false", "f", "0"), "false"),
 }
 _TIME = Table("time", "A time", (Field("time", Kind.DATETIME),))
 _DATE = r"^[0-9]{4}-[0-9]{2}.*[^ \t]$"
-"""What is worth to be read as a time; one with blanks around it is a text, as such a number is."""
+"""A text worth reading as a time; with blanks around it, it is a text, as a number would be."""
 _FINE = re.compile(r"(.*\.[0-9]{6})([0-9]{1,3})((?:[Z+-].*)?)")
 """A time with digits behind its microseconds."""
 _PRECISION = 2000
 _HALF = Decimal(5 * 10**19)
-"""Two numbers below it are apart by 20 digits at the most."""
+"""Two numbers below this differ by at most 20 digits before the point."""
 _MICRO = 1_000_000
 _NANO = 1000 * _MICRO
 
 
 @dataclass(frozen=True, slots=True)
 class Leeway:
-    """How far two values of a column may be apart; the wider of both bounds holds."""
+    """How far two values of a column may be apart; the wider of the two bounds applies."""
 
     absolute: Decimal = Decimal(0)
     relative: Decimal = Decimal(0)
     """Share of the left value."""
     seconds: Decimal | None = None
-    """None: it is one of numbers."""
+    """Leeway of times; None for a column of numbers."""
 
 
 def differing(
     left: pl.Series, right: pl.Series, readings: tuple[Reading, Reading], leeway: Leeway | None
 ) -> pl.DataFrame:
-    """The cells that differ, `CELL_SCHEMA`; those inside the leeway are marked `within`."""
+    """The cells that differ, as `CELL_SCHEMA`; cells inside the leeway are marked `within`."""
     places = _unequal(left, right, readings)
     if not places.len():
         return pl.DataFrame(schema=CELL_SCHEMA)
@@ -98,7 +98,7 @@ def _unequal(left: pl.Series, right: pl.Series, readings: tuple[Reading, Reading
 
 
 def plain_moments(values: pl.Series, *, zone: bool) -> pl.Series:
-    """Texts that are times with a zone, or without one, as `texts` writes them; others stay."""
+    """Rewrite texts that are times, with or without a zone, as `texts` does; leave others."""
     read = _moments(values)
     fits = read["at"].is_not_null() & (read["zone"] == zone)
     moments = texts(read["at"].cast(pl.Datetime("us", "UTC" if zone else None)))
@@ -111,7 +111,7 @@ def plain_moments(values: pl.Series, *, zone: bool) -> pl.Series:
 
 
 def numbers(values: pl.Series) -> pl.Series:
-    """The decimals of texts that are numbers and fit 20 digits and 18 behind; null otherwise."""
+    """The decimals of texts that are numbers of up to 20 digits and 18 decimals; else null."""
     fits = values.str.contains(NUMBER) & values.str.contains(_FITTING)
     known = pl.when(fits).then(values.str.strip_prefix("+"))
     return pl.select(known.cast(AMOUNT, strict=False)).to_series()
@@ -120,8 +120,8 @@ def numbers(values: pl.Series) -> pl.Series:
 def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
     share = leeway.relative if leeway else Decimal(0)
     cells = cells.with_columns(l=numbers(cells["left"]), r=numbers(cells["right"]))
-    # A difference, or a share, may have more digits than fit; the slow way has no such limit. It
-    # depends on no other cell which way one is judged.
+    # A difference or a share may have more digits than fit; the slow way has no such limit. Which
+    # way a cell is judged depends on no other cell.
     small = pl.lit(_HALF / max(share, Decimal(1)), AMOUNT)
     most = pl.lit(_HALF, AMOUNT)
     both = (pl.col("l").abs() < small) & (pl.col("r").abs() < most) & _share_fits(share)
@@ -144,12 +144,12 @@ def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
 
 
 def _kept(bound: Decimal) -> Decimal:
-    """What a bound is for differences of so many decimals: what is behind them reaches none."""
+    """A bound cut to the decimals that differences keep; digits beyond them cannot matter."""
     return bound.quantize(Decimal(1).scaleb(-_DECIMALS), ROUND_DOWN, Context(prec=_PRECISION))
 
 
 def _share_fits(share: Decimal) -> pl.Expr:
-    """Where the share of the left number has no more decimals than are kept."""
+    """Whether the share of the left number has no more decimals than are kept."""
     exponent = share.normalize(Context(prec=_PRECISION)).as_tuple().exponent
     assert isinstance(exponent, int)
     rest = _DECIMALS + min(exponent, 0)
@@ -159,9 +159,12 @@ def _share_fits(share: Decimal) -> pl.Expr:
 
 
 def _difference(left: str, right: str, leeway: Leeway | None) -> tuple[bool, str, bool] | None:
-    """Whether two number texts are the same, how far apart, and whether inside the leeway."""
+    """Whether two number texts are equal, their difference, and whether it is inside the leeway.
+
+    None if one of them is not a number.
+    """
     try:
-        # An exponent adds up to 999 digits; the others are all written.
+        # An exponent adds up to 999 digits; all other digits are written out.
         with localcontext(prec=_PRECISION + len(left) + len(right)):
             one, other = Decimal(left), Decimal(right)
             delta = other - one
@@ -197,16 +200,16 @@ def _as_times(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
 
 
 def _moments(values: pl.Series) -> pl.DataFrame:
-    """Microseconds, nanoseconds behind them and whether a zone was given, of texts that are times.
+    """Microseconds, nanoseconds beyond them, and whether a zone was given, for texts of times.
 
-    The instant where a zone was given.
+    Microseconds are of the instant if a zone was given, else of the wall clock.
     """
     typed = type_cells(pl.DataFrame({"time": values}), _TIME)
     offset = typed["time" + OFFSET]
     shift = offset.fill_null(0).cast(pl.Int64) * 60 * _MICRO
     at = typed["time"].cast(pl.Int64) - shift
     nanos = pl.Series([0], dtype=pl.Int64).new_from_index(0, values.len())
-    # Only what has a date in it is worth to be read one by one.
+    # Only texts with a date in them are worth reading one by one.
     unread = (at.is_null() & values.str.contains(_DATE).fill_null(value=False)).arg_true()
     zone = offset.is_not_null()
     if unread.len():
@@ -219,7 +222,7 @@ def _moments(values: pl.Series) -> pl.DataFrame:
 
 
 def _moment(text: str) -> tuple[Moment | None, int]:
-    """The time a text says, if any, and how many nanoseconds are behind its microseconds."""
+    """The time of a text, None if it is none, and the nanoseconds beyond its microseconds."""
     fine = _FINE.fullmatch(text)
     read = read_moment(fine[1] + fine[3] if fine else text, offset_required=False)
     behind = int(fine[2].ljust(3, "0")) if fine else 0
@@ -239,7 +242,7 @@ def _same_words(cells: pl.DataFrame, word: Callable[[pl.Expr], pl.Expr]) -> pl.D
 
 
 def _each(cells: pl.DataFrame, where: pl.Series, leeway: Leeway | None) -> pl.DataFrame:
-    """Compare numbers one by one that no type of fixed width can hold."""
+    """Compare one by one the numbers that no type of fixed width can hold."""
     rows = where.arg_true()
     sides = zip(rows, cells["left"].gather(rows), cells["right"].gather(rows), strict=True)
     found = {row: _difference(left, right, leeway) for row, left, right in sides}

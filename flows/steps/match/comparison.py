@@ -1,6 +1,6 @@
 """Comparison: the fields in which paired records differ, with both values and the exact delta.
 
-Columns are compared one after the other; only rows that differ are ever put into words.
+Columns are compared one after the other; only rows that differ are turned into text.
 """
 
 from contextlib import suppress
@@ -37,12 +37,15 @@ DIFFERENCE_SCHEMA: dict[str, Dtype] = {
     "base": AMOUNT,
     "seconds": AMOUNT,
 }
-"""One line per differing field: `row` of the expected frame; `base` the expected number; `seconds`
-how much later the found time is."""
+"""One line per differing field.
+
+`row` is that of the expected frame, `base` the expected number, and `seconds` how much later the
+found time is.
+"""
 SECRET = "(secret)"  # noqa: S105 -- what is shown where a secret stands.
 _MINUTE = 60_000_000
 _BLOCK = 250_000
-"""Rows of which a column of the other side is gathered at once."""
+"""Rows for which a column of the other side is gathered at once."""
 _SAFE_NUMBER = r"^-?[0-9]{1,20}(\.[0-9]{1,18})?$"
 _DAY_SECONDS = 86_400
 
@@ -50,7 +53,10 @@ _DAY_SECONDS = 86_400
 def differences(
     table: Table, expected: pl.DataFrame, found: pl.DataFrame, partner: pl.Series
 ) -> pl.DataFrame:
-    """Every field in which an expected row differs from its found partner (row number or null)."""
+    """Every field in which an expected row differs from the found row that `partner` numbers.
+
+    Rows whose partner is null are not compared.
+    """
     parts = [pl.DataFrame(schema=DIFFERENCE_SCHEMA)]
     for field in table.delivered:
         if field.name in table.key:
@@ -75,7 +81,7 @@ def _currency_differences(
     partner: pl.Series,
     lines: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Amounts in two currencies are two values: there is no difference between them."""
+    """Report amounts in two currencies as two values: no delta between them makes sense."""
     currency = table.currency
     of_amounts = lines["code"].is_in(OF_AMOUNTS)
     if currency is None or currency not in table.by_name or not of_amounts.any():
@@ -119,8 +125,8 @@ def _lines_of(field: Field, both: pl.DataFrame) -> pl.DataFrame:
             code = "AMOUNT" if field.amount else "VALUE"
             e, f = decimals(both["e"]), decimals(both["f"])
             texts = [beyond_texts(both, side) for side in "ef"]
-            # Of one that is too large the difference is known; one that is too long differs by
-            # digits that no money has.
+            # A number that is too large still has a known difference; one with too many decimals
+            # differs in digits that no money has, and is a PRECISION break.
             there = pl.DataFrame([both["f"].alias(field.name), texts[1].alias(field.name + BEYOND)])
             unread = pl.lit(unheld(field, there) & ~too_large(texts[1]) & field.amount)
             sides = [
@@ -155,7 +161,7 @@ def _lines_of(field: Field, both: pl.DataFrame) -> pl.DataFrame:
 
 
 def _times(kind: Kind) -> list[pl.Expr]:
-    """Of two times the instants are compared where both say theirs, the wall clocks otherwise."""
+    """Compare instants where both times have an offset, and wall clocks otherwise."""
     e, f, eo, fo = (pl.col(name) for name in ("e", "f", "eo", "fo"))
     if kind is Kind.DATETIME_OFFSET:
         difference = f.cast(pl.Int64) - e.cast(pl.Int64)
@@ -164,7 +170,7 @@ def _times(kind: Kind) -> list[pl.Expr]:
         both = eo.is_not_null() & fo.is_not_null()
         shift = pl.when(both).then((fo - eo).cast(pl.Int64) * _MINUTE).otherwise(0)
         difference = f.cast(pl.Int64) - e.cast(pl.Int64) - shift
-        # One wall clock with its zone and one without may or may not be the same instant.
+        # A wall clock with a zone and one without may or may not be the same instant.
         known = eo.is_null() == fo.is_null()
     instant = kind is Kind.DATETIME_OFFSET
     written = [time_text(side, offset, instant=instant) for side, offset in ((e, eo), (f, fo))]
@@ -186,7 +192,7 @@ def _times(kind: Kind) -> list[pl.Expr]:
 
 
 def decimals(values: pl.Series) -> pl.Series:
-    """The decimals that numbers stand for; null where they do not fit 20 digits and 18 behind."""
+    """The decimals of numbers; null if more than 20 digits or 18 decimals are needed."""
     if values.dtype.is_decimal() or values.dtype.is_integer():
         return values.cast(AMOUNT)
     texts = values.cast(pl.String)
@@ -203,7 +209,7 @@ def decimals(values: pl.Series) -> pl.Series:
 def _delta(
     expected: pl.Series, found: pl.Series, more_expected: pl.Series, more_found: pl.Series
 ) -> list[pl.Series]:
-    """Found minus expected, and the text of a difference that does not fit beside it."""
+    """Found minus expected, and beside it the text of each difference that does not fit."""
     texts = pl.Series(f"delta{BEYOND}", [None], pl.String).new_from_index(0, found.len())
     with suppress(pl.exceptions.ComputeError):
         if more_expected.null_count() == more_found.null_count() == found.len():
@@ -219,7 +225,7 @@ def _delta(
 
 
 def canonical_texts(values: pl.Series) -> pl.Series:
-    """Canonical texts of values: numbers plain and without zeros that say nothing."""
+    """Canonical texts of values; numbers without exponent and trailing zeros."""
     dtype = values.dtype
     if dtype.is_decimal():
         return plain_text(values.cast(pl.String))
@@ -234,7 +240,7 @@ def canonical_texts(values: pl.Series) -> pl.Series:
 
 
 def plain_text(texts: pl.Series) -> pl.Series:
-    """Decimal texts without zeros at their end; one with an exponent stays as it is."""
+    """Decimal texts without trailing zeros; a text with an exponent stays as it is."""
     text = pl.col("t")
     short = text.str.strip_chars_end("0").str.strip_chars_end(".")
     plain = pl.when(text.str.contains(r"^[^e]*\.[^e]*$")).then(short).otherwise(text)
@@ -246,13 +252,13 @@ def _number_text(value: float) -> str:
 
 
 def with_tolerances(record: str, differences: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """The differences with `tolerance`: the name of the rule that waves one through, else null.
+    """Add `tolerance` to differences: the name of the rule that tolerates one, else null.
 
-    `differences` has, beside its own columns, the row's `currency` and `tenant`. Of several rules
-    the one that says most about the row decides, even where a wider one would let it pass.
+    `differences` has, beside its own columns, the row's `currency` and `tenant`. If several rules
+    apply, the most specific one decides, even where a wider one would tolerate the difference.
     """
     name = pl.lit(None, pl.String)
-    # The narrowest rule is wrapped last, so that it is asked first.
+    # The most specific rule is wrapped last, so that it is evaluated first.
     for tolerance in sorted(
         rules.tolerances, key=lambda one: (one.tenant is not None, one.currency is not None)
     ):

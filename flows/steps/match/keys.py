@@ -1,4 +1,4 @@
-"""Keys: which row of the right side is which row of the left, with memory bounded by parts."""
+"""Keys: which row of the right side matches which row of the left, in parts to bound memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ _PACKED_BITS = 62
 _NOBODY = 2**32 - 1
 _PARTITIONS = 1
 _GAPS = 16
-"""How many places of a table there may be per key ..."""
+"""Most places of a lookup table per key."""
 _MOST_PLACES = 2**23
-"""... and in all."""
+"""Most places of a lookup table."""
 _SIGNED = frozenset({pl.Int8, pl.Int16, pl.Int32, pl.Int64})
 _NARROW = _SIGNED | {pl.UInt8, pl.UInt16, pl.UInt32}
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -30,16 +30,16 @@ Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class Partners:
-    """Every row of both sides, once: rows are told by their number."""
+    """Every row of both sides, exactly once, by its row number."""
 
     left: pl.Series
     right: pl.Series
-    """Row `left[n]` is row `right[n]`; in the order of the left side."""
+    """Row `left[n]` matches row `right[n]`, in the order of the left side."""
     only_left: pl.Series
     only_right: pl.Series
     repeated_left: pl.Series
     repeated_right: pl.Series
-    """Rows whose key one of the sides has more than once: nobody can say which is which."""
+    """Rows whose key occurs more than once on one side, so that no pairing is certain."""
     keyless_left: pl.Series
     keyless_right: pl.Series
     """Rows with a null in their key."""
@@ -48,7 +48,7 @@ class Partners:
 def comparable(
     left: pl.Series, right: pl.Series, readings: tuple[Reading, Reading]
 ) -> tuple[pl.Series, pl.Series]:
-    """One key column of both sides as values of one type: equal exactly where they are the same."""
+    """One key column of both sides as values of one type, equal exactly where the keys are."""
     if left.dtype.is_integer() and right.dtype.is_integer():
         if left.dtype == right.dtype:
             return left, right
@@ -62,7 +62,7 @@ def comparable(
     if alike and not (left.dtype.is_float() or left.dtype.is_nested()):
         return left, right
     if set(readings) == {Reading.CELL}:
-        # A column of integers is kept as such, which the other side's column may not be.
+        # One side may be stored as integers while the other side is not.
         return texts(left), texts(right)
     return _values(left, *readings), _values(right, *reversed(readings))
 
@@ -73,17 +73,17 @@ def partition_numbers(
     readings: Sequence[tuple[Reading, Reading]],
     count: int,
 ) -> pl.Series:
-    """Of each row the partition, of `count`, that every row with the same key is in, on both sides.
+    """Assign each row to one of `count` partitions; rows with equal keys share it on both sides.
 
-    Types and readings are of this side's column and of the other one's. Rows that lack a part of
-    their key are the same as none, and are shared out evenly.
+    Types and readings are pairs of this side's column and the other side's. Rows that lack a part
+    of their key match nothing and are spread evenly.
     """
     parts = [
         _one_form(column, *types, *read).alias(str(place))
         for place, (column, types, read) in enumerate(zip(columns, dtypes, readings, strict=True))
     ]
     keys = pl.DataFrame(parts)
-    # A seed of its own: the parts of a partition are told apart by another hash of the same key.
+    # A seed of its own, because `partners` splits a partition by another hash of the same key.
     number = keys.hash_rows(seed=_PARTITIONS) % count
     lacking = keys.select(pl.any_horizontal(pl.all().is_null())).to_series()
     if lacking.any():
@@ -96,7 +96,7 @@ def partition_numbers(
 def _one_form(
     column: pl.Series, dtype: Dtype, other_dtype: Dtype, own: Reading, other: Reading
 ) -> pl.Series:
-    """Values such that equal keys are equal, whatever else is in the column."""
+    """Values in a form that depends on no other value of the column, equal where keys are equal."""
     if dtype.is_integer() and other_dtype.is_integer():
         return column.cast(pl.Int64 if {dtype, other_dtype} <= _NARROW else pl.Int128)
     alike = dtype == other_dtype and own is other and not dtype.is_float()
@@ -104,7 +104,7 @@ def _one_form(
 
 
 def _values(column: pl.Series, own: Reading, other: Reading) -> pl.Series:
-    """One text per value; a CSV cell is read as the type of the other side, where it can be."""
+    """One text per value; a CSV cell is read as the type of the other side where possible."""
     # -0.0 and 0.0 are one number.
     column = texts(column + 0.0 if column.dtype.is_float() else column)
     if {own, other} <= NUMBERS:
@@ -122,34 +122,34 @@ def _values(column: pl.Series, own: Reading, other: Reading) -> pl.Series:
 
 
 def _integers(values: pl.Series) -> pl.Series | None:
-    """The column as integers, if every value of it is one that reads back to the same text."""
+    """The column as integers if every value is the canonical text of one, else None."""
     if values.dtype.is_integer():
         return values.cast(pl.Int64) if values.dtype in _NARROW else None
     return values.cast(pl.Int64) if values.str.contains(_INTEGER).all() else None
 
 
 class KeyFrames:
-    """The key columns of both sides, taken in one after the other.
+    """The key columns of both sides, added one after the other.
 
-    Integer columns become one column where their ranges allow it: it is smaller, and joining one
-    column is quicker.
+    Integer columns are packed into one column where their ranges allow it: one column is smaller
+    and quicker to join.
     """
 
     def __init__(self) -> None:
         self.left: list[pl.Series] = []
         self.right: list[pl.Series] = []
         self._lowest, self._bits = 0, 0
-        """Of the last column: its least value, and the bits its values need from there."""
+        """The least value of the last column, and the bits its values need above that."""
         self.behind = 0
-        """Of the last column: the bits of it that are of columns behind its first."""
+        """Bits of the last column that hold key columns packed behind its first one."""
 
     def add(self, left: pl.Series, right: pl.Series) -> None:
-        """Take in the next column of the key, as `comparable` gave it."""
+        """Add the next column of the key, as `comparable` returned it."""
         lowest, bits = _range(left, right)
         if not self._bits or not bits or self._bits + bits > _PACKED_BITS:
             self.left.append(left)
             self.right.append(right)
-            # A number too wide to be packed is compared as it is.
+            # A number too wide to be packed stays a column of its own.
             self._lowest, self._bits = lowest, bits if bits < _PACKED_BITS else 0
             self.behind = 0
             return
@@ -167,11 +167,11 @@ class KeyFrames:
 
 
 def _packed(packed: pl.Series, least: int, column: pl.Series, lowest: int, bits: int) -> pl.Series:
-    """A column behind what is packed already, as one number."""
+    """Pack a column into the low bits behind an already packed one."""
     if packed.null_count() or column.null_count():
         high: pl.Series = (packed.cast(pl.Int64) - least) * 2**bits
         return high + (column.cast(pl.Int64) - lowest)
-    # In place, because these are the largest values there are in memory.
+    # In place, because these are the largest arrays in memory.
     values = np.subtract(packed.to_numpy(), least, dtype=np.int64)
     values <<= bits
     values += column.to_numpy()
@@ -180,7 +180,7 @@ def _packed(packed: pl.Series, least: int, column: pl.Series, lowest: int, bits:
 
 
 def _range(left: pl.Series, right: pl.Series) -> tuple[int, int]:
-    """The least value and the bits all values need from there; no bits where it is no integer."""
+    """The least value and the bits all values need above it; (0, 0) for non-integer columns."""
     if not (left.dtype in _SIGNED and right.dtype in _SIGNED):
         return 0, 0
     ends = [end for one in (left, right) for end in (one.min(), one.max()) if end is not None]
@@ -193,14 +193,14 @@ def _range(left: pl.Series, right: pl.Series) -> tuple[int, int]:
 def partners(left: pl.DataFrame, right: pl.DataFrame, behind: int = 0) -> Partners:
     """Find every row's partner by the columns of both frames, which have the same names.
 
-    `behind`: the bits of a single number that are of no first column of the key.
+    `behind` is the number of low bits of a packed column that hold later columns of the key.
     """
     if left.equals(right) and (same := _same_order(left)) is not None:
         return same
     if (near := _near(left, right, behind)) is not None:
         return near
     parts = max(1, -(-max(left.height, right.height) // PART_ROWS))
-    # Equal keys are in one part.
+    # Equal keys fall into the same part.
     mixed = pl.struct(left.columns) if left.width > 1 else pl.col(left.columns)
     number = (mixed.hash() % parts).cast(pl.UInt16)
     membership = [side.select(number).to_series() if parts > 1 else None for side in (left, right)]
@@ -234,7 +234,7 @@ def _numbers(rows: Flags) -> pl.Series:
 
 
 def _same_order(keys: pl.DataFrame) -> Partners | None:
-    """Both sides have the same keys in the same order, each once."""
+    """Partners of equal sides with sorted unique keys; None if the keys are not such."""
     column = keys.to_series()
     if keys.width > 1 or column.null_count():
         return None
@@ -246,9 +246,9 @@ def _same_order(keys: pl.DataFrame) -> Partners | None:
 
 
 def _near(left: pl.DataFrame, right: pl.DataFrame, behind: int) -> Partners | None:
-    """Partners of whole numbers that lie close together, by a table; None where others are asked.
+    """Partners of integer keys that lie close together, by a lookup table; None for other keys.
 
-    Such are the ids that a database deals out. The table takes a fifth of the time of a join.
+    Ids from a database sequence are such keys. The table takes a fifth of the time of a join.
     """
     keys = (left.to_series(), right.to_series())
     if left.width > 1 or not all(key.len() and key.dtype in _SIGNED for key in keys):
@@ -258,7 +258,7 @@ def _near(left: pl.DataFrame, right: pl.DataFrame, behind: int) -> Partners | No
         return None
     most = min(_MOST_PLACES, _GAPS * max(left.height, right.height))
     mine, theirs = (np.subtract(key.to_numpy(), lowest, dtype=np.int64) for key in keys)
-    # Mostly the first column of a key tells all of them apart, and its table is smaller.
+    # The first column of a key is mostly unique by itself, and its table is smaller.
     for shift in sorted({behind, 0}, reverse=True):
         if bits > shift and 2 ** (bits - shift) <= most:
             partner = _by_table(mine, theirs, shift, 2 ** (bits - shift))
@@ -271,7 +271,7 @@ def _near(left: pl.DataFrame, right: pl.DataFrame, behind: int) -> Partners | No
 
 
 def _by_table(mine: Numbers, theirs: Numbers, shift: int, places: int) -> RowNumbers | None:
-    """Of each key the number of the other side's; None where two of a side have one place."""
+    """The other side's row number for each key; None if two keys of a side share a place."""
     at = [key >> shift if shift else key for key in (mine, theirs)]
     there = np.zeros(places, np.bool_)
     there[at[0]] = True
@@ -284,7 +284,7 @@ def _by_table(mine: Numbers, theirs: Numbers, shift: int, places: int) -> RowNum
         return None
     partner = table[at[0]]
     if shift:
-        # What shares a place need not be the same key.
+        # Keys of the two sides that share a place need not be equal.
         known = np.flatnonzero(partner != _NOBODY)
         partner[known[theirs[partner[known]] != mine[known]]] = _NOBODY
     return partner
@@ -297,7 +297,7 @@ def _keyless(keys: pl.DataFrame) -> Flags:
 
 
 def _part(keys: pl.DataFrame, parts: pl.Series | None, part: int, name: str) -> pl.DataFrame:
-    """The rows of one part that have a key, with their numbers."""
+    """The rows of one part that have a complete key, with their row numbers."""
     if parts is None:
         rows = keys.with_row_index(name)
     else:
@@ -310,9 +310,9 @@ def _part(keys: pl.DataFrame, parts: pl.Series | None, part: int, name: str) -> 
 def _without_repeated(
     mine: pl.DataFrame, theirs: pl.DataFrame, on: list[str], again: list[Flags]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Take out the rows whose key one of the sides has twice, and flag them in `again`."""
+    """Remove the rows whose key occurs twice on one of the sides, and flag them in `again`."""
     sides = (mine, theirs)
-    # Counting keys is cheaper than finding which of them are there twice.
+    # Counting distinct keys is cheaper than finding the repeated ones.
     some = [side for side in sides if len(on) > 1 or side[on[0]].n_unique() < side.height]
     doubled = [side.filter(side.select(on).is_duplicated()).select(on) for side in some]
     if not any(side.height for side in doubled):

@@ -1,22 +1,22 @@
-"""Near keys: whole numbers that lie close together are told apart and paired by a table.
+"""Near keys: integers that lie close together, checked for repeats and paired by a lookup table.
 
-Ids that a database has dealt out are such numbers. The table takes a quarter of the time and a
-tenth of the memory of a join of a million rows.
+Ids from a database sequence are such keys. For a million rows the table takes a quarter of the
+time and a tenth of the memory of a join.
 """
 
 import polars as pl
 
 _GAPS = 4
-"""How many places of the table there may be per key."""
+"""Most places of the table per key."""
 _MOST = 2**31
 _WHOLE = (pl.Int32, pl.Int64)
 
 
 def near_partners(left: pl.DataFrame, right: pl.DataFrame) -> pl.Series | None:
-    """Per left key the number of the right key that equals it; None where a join has to be made.
+    """The row number of the right key that equals each left key; None if a join is needed instead.
 
-    Keys are of whole numbers, and the first one has to do: on the right each of it is there once,
-    and not far from the others. The right keys have no nulls, and null is no key on the left.
+    Keys must be integers. Right keys must have no nulls, and their first number must be unique by
+    itself and close to the others. A null on the left matches nothing.
     """
     bounds = _bounds(right)
     if bounds is None:
@@ -31,14 +31,14 @@ def near_partners(left: pl.DataFrame, right: pl.DataFrame) -> pl.Series | None:
     near = pl.nth(0).is_between(lowest, highest)
     there = table.gather(left.select(pl.when(near).then(_place(lowest))).to_series())
     for mine, theirs in zip(left.columns[1:], right.columns[1:], strict=True):
-        # What shares a place need not be the same key.
+        # Keys with the same place agree only in their first number.
         same = left[mine] == right[theirs].gather(there)
         there = pl.select(pl.when(same).then(there)).to_series()
     return there.alias("partner")
 
 
 def distinct(keys: pl.DataFrame) -> bool:
-    """Whether near keys are all different, by their first number; False where it does not tell."""
+    """Whether near keys are unique by their first number; False if that does not decide it."""
     bounds = _bounds(keys)
     if bounds is None:
         return False
@@ -49,7 +49,7 @@ def distinct(keys: pl.DataFrame) -> bool:
 
 
 def _bounds(keys: pl.DataFrame) -> tuple[int, int] | None:
-    """The lowest and the highest first number of keys that are near each other, else None."""
+    """The lowest and highest first number if all keys are near each other, else None."""
     if keys.is_empty() or any(dtype not in _WHOLE for dtype in keys.dtypes):
         return None
     if any(column.null_count() for column in keys):
@@ -67,5 +67,5 @@ def _places(keys: pl.DataFrame, lowest: int) -> pl.Series:
 
 
 def _place(lowest: int) -> pl.Expr:
-    """Where in the table a key is; any place where it lies outside."""
+    """The place of a key in the table; arbitrary for a key outside it."""
     return (pl.nth(0).cast(pl.Int64) - lowest).cast(pl.UInt32, wrap_numerical=True)

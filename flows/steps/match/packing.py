@@ -1,4 +1,4 @@
-"""Packing: several whole numbers as one, by which rows are grouped in half the time."""
+"""Packing: several integer columns as one number, which halves the time of grouping rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _MOST = 2**62
 
 
 def grouped(rows: pl.DataFrame, by: Mapping[str, str], sums: Sequence[pl.Expr]) -> pl.DataFrame:
-    """Rows grouped by columns of whole numbers, which get the names `by` gives them."""
+    """Group rows by integer columns and rename these; `by` maps old names to new ones."""
     pack = packing(rows, [*by])
     key = [*by] if pack is None else [pack.packed.alias("packed")]
     found = rows.lazy().group_by(key).agg(sums).collect(engine="streaming")
@@ -21,13 +21,13 @@ def grouped(rows: pl.DataFrame, by: Mapping[str, str], sums: Sequence[pl.Expr]) 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How columns of whole numbers are one number, and how that is told apart again."""
+    """How integer columns are packed into one number and unpacked again."""
 
     columns: Sequence[str]
     dtypes: Sequence[pl.DataType]
     lowest: Sequence[int]
     widths: Sequence[int]
-    """How many values there may be of each column."""
+    """How many values each column can have."""
 
     @property
     def packed(self) -> pl.Expr:
@@ -45,7 +45,7 @@ class Packing:
 
 
 def packing(frame: pl.DataFrame, columns: Sequence[str]) -> Packing | None:
-    """How these columns fit one number; None where they do not, or where one has nulls."""
+    """How to pack these columns; None if they do not fit one number or one has nulls."""
     if frame.is_empty() or any(frame[name].null_count() for name in columns):
         return None
     bounds = frame.lazy().select(

@@ -1,8 +1,8 @@
 """Pairing: which record of the other side is the same record, by business key.
 
-A record without a business key is paired by its whole content, as a member of a multiset. What is
-the same instant is the same, whatever offset it is told with; where a side has one instant with
-two offsets, which are two records to the database, each pairs with the one that is written alike.
+A record without a business key is paired by its whole content, as a member of a multiset. Equal
+instants are equal whatever their offsets. If a side has one instant with two offsets, which are
+two records to the database, each pairs with the record that is written the same way.
 """
 
 from dataclasses import dataclass
@@ -27,23 +27,23 @@ _PACKED_BITS = 127
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The left rows' partners among the right rows."""
+    """The partners of the left rows among the right rows."""
 
     partner: pl.Series
-    """Per left row the number of its right row; null where there is none."""
+    """The number of each left row's right row; null if there is none."""
     unmatched: pl.Series
-    """Numbers of the right rows that no left row has as partner."""
+    """Numbers of the right rows that are no left row's partner."""
     repeats: pl.Series
-    """Of the unmatched ones, whether a right row with the same key stands before it."""
+    """Whether an earlier right row has the same key, for each of `unmatched`."""
 
 
 def key_frame(table: Table, frame: pl.DataFrame, *, wire: str | None) -> pl.DataFrame:
-    """The columns by which rows of a record are told apart.
+    """The columns that identify the rows of a record kind.
 
-    `wire`, the time zone of a server, is for sides of which one came over the service's CSV: empty
-    text and null are one there, and times are by the server's clock, whatever offset was sent, or
-    none. A key that lacks a part it may lack is equal to nothing: such a record is told apart by
-    the delivered row that wrote it, which both a row and its record in the database know.
+    `wire`, the time zone of a server, is given if one side came over the service's CSV: there empty
+    text and null are the same, and times without an offset are by the server's clock. A key that
+    lacks an optional part equals no other key: such a record is identified by the delivered row
+    that wrote it, which both the row and its record in the database know.
     """
     fields = [table.by_name[name] for name in table.identity]
     parts = [part for field in fields for part in key_parts(field, wire=wire)]
@@ -57,19 +57,19 @@ def key_frame(table: Table, frame: pl.DataFrame, *, wire: str | None) -> pl.Data
 
 
 def written_frame(table: Table, frame: pl.DataFrame, *, wire: str | None = None) -> pl.DataFrame:
-    """`key_frame` with the offsets of its times: what is a record of its own in the database."""
+    """`key_frame` with the offsets of its times, which make separate records in the database."""
     keys = key_frame(table, frame, wire=wire)
     offsets = [pl.col(name + OFFSET).alias(f"{name} as written") for name in _times(table)]
     return keys.hstack(frame.select(offsets)) if offsets else keys
 
 
 def _times(table: Table) -> list[str]:
-    """The times among the fields by which records are told apart."""
+    """The times among the identity fields."""
     return [name for name in table.identity if table.by_name[name].kind in TIMES]
 
 
 def key_parts(field: Field, *, wire: str | None = None) -> list[pl.Expr]:
-    """What of a field tells two records apart: of a time the instant, not how it is told."""
+    """The parts of a field that identify a record; a time counts by its instant, not its offset."""
     column = pl.col(field.name)
     if field.kind is Kind.DATETIME:
         offset = pl.col(field.name + OFFSET)
@@ -84,9 +84,10 @@ def key_parts(field: Field, *, wire: str | None = None) -> list[pl.Expr]:
 
 
 def _instants(zone: str, walls: pl.Series) -> pl.Series:
-    """When the clocks of a server first showed these times; one they passed over stays as it is.
+    """The instants at which a server's clock first showed these times.
 
-    By the zones of the machine, as times are read and sent: those of polars end in 2100.
+    A time that the clock skipped stays as it is. Zones are those of the machine, with which times
+    are read and sent: those of polars end in 2100.
     """
     days, there = walls.dt.date(), ZoneInfo(zone)
     known = {day: offset_on(zone, day) for day in days.unique().drop_nulls()}
@@ -100,7 +101,7 @@ def _instants(zone: str, walls: pl.Series) -> pl.Series:
 
 
 def keyless(table: Table, frame: pl.DataFrame) -> pl.Series:
-    """Which rows lack a part of their key that the record requires, so that none can be theirs."""
+    """Which rows lack a required part of their key, so that no record can be theirs."""
     required = [name for name in table.key if table.by_name[name].required]
     if not required or not any(frame[name].null_count() for name in required):
         return pl.Series("keyless", [False]).new_from_index(0, frame.height)
@@ -108,7 +109,7 @@ def keyless(table: Table, frame: pl.DataFrame) -> pl.Series:
 
 
 def repeated(keys: pl.DataFrame) -> pl.Series | None:
-    """Which rows share their key with another row; None where every key is there once."""
+    """Which rows share their key with another row; None if every key is unique."""
     if distinct(keys):
         return None
     keys = _packed(keys) if _packable(keys) else keys
@@ -122,16 +123,16 @@ def repeated(keys: pl.DataFrame) -> pl.Series | None:
 
 
 def maybe_repeated(rows: pl.DataFrame) -> pl.Series | None:
-    """Which rows are not known to be there once, by their hash; None where every row is.
+    """Which rows share their hash with another row; None if every hash is unique.
 
-    What is there once has a hash of its own nearly always, so few rows are left to be compared.
+    Unique rows nearly always have unique hashes, so few rows are left to compare.
     """
     hashes = rows.hash_rows()
     return None if hashes.n_unique() == rows.height else hashes.is_duplicated()
 
 
 def pair(left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool = True) -> Pairs:
-    """Pair rows by equal keys; of equal right keys the first pairs."""
+    """Pair rows by equal keys; among equal right keys the first one pairs."""
     partner, again = near_partners(left, right), None
     if partner is None and nulls_equal:
         partner = _hashed(left, right)
@@ -149,9 +150,9 @@ def pair(left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool = True) -
 def pair_records(
     table: Table, left: pl.DataFrame, right: pl.DataFrame, *, wire: str | None = None
 ) -> Pairs:
-    """Pair the records of two sides; `wire` as `key_frame` has it.
+    """Pair the records of two sides; `wire` is that of `key_frame`.
 
-    Of records of one instant those that are written alike pair first, then one with one.
+    Records of the same instant pair first if they are written alike, then one by one in order.
     """
     keys = [key_frame(table, side, wire=wire) for side in (left, right)]
     if not _times(table) or all(repeated(side) is None for side in keys):
@@ -168,16 +169,16 @@ def pair_records(
     )
     partner = alike.partner.scatter(mine, alike.unmatched.gather(rest.partner))
     unmatched = alike.unmatched.gather(rest.unmatched)
-    # A server tells one instant in one way.
+    # A server states an instant in one way only.
     keyed = (written if wire is None else keys)[1][pl.concat([partner.drop_nulls(), unmatched])]
     first = keyed.to_struct().is_first_distinct().tail(unmatched.len())
     return Pairs(partner, unmatched, (~first).alias("repeats"))
 
 
 def _hashed(left: pl.DataFrame, right: pl.DataFrame) -> pl.Series | None:
-    """Partners of keys of several columns by their hashes; None where a hash does not tell.
+    """Partners of keys of several columns by their hashes; None if two keys share a hash.
 
-    A join of the columns themselves copies all of them: five times the memory.
+    A join by the columns themselves would copy all of them and take five times the memory.
     """
     if left.width == 1:
         return None
@@ -196,7 +197,7 @@ def _hashed(left: pl.DataFrame, right: pl.DataFrame) -> pl.Series | None:
 def _joined(
     left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool
 ) -> tuple[pl.Series, pl.Series | None]:
-    """The left rows' partners, and the right rows whose key stands before them."""
+    """The left rows' partners, and the right rows whose key an earlier right row has."""
     if all(_packable(side, nulls=not nulls_equal) for side in (left, right)):
         left, right = _packed(left), _packed(right)
     on = left.columns
@@ -213,13 +214,13 @@ def _joined(
 
 
 def _packable(keys: pl.DataFrame, *, nulls: bool = False) -> bool:
-    """Whether keys are whole numbers that fit one; a key with a null in it is null then."""
+    """Whether keys are integers that fit one number; a key with a null in it is packed to null."""
     bits = [_BITS.get(dtype, _PACKED_BITS + 1) for dtype in keys.dtypes]
     return sum(bits) <= _PACKED_BITS and (nulls or not any(one.null_count() for one in keys))
 
 
 def _packed(keys: pl.DataFrame) -> pl.DataFrame:
-    """Keys as one number each, which is joined and counted in a fraction of the time."""
+    """Pack each key into one number, which joins and counts in a fraction of the time."""
     packed = pl.lit(0, pl.Int128)
     for name, dtype in keys.schema.items():
         packed = packed * 2 ** _BITS[dtype] + pl.col(name).cast(pl.Int128)

@@ -1,8 +1,8 @@
 """Texts that say the same, or may: how a text of a second key is compared.
 
-Certain is what RFC 3986 (6.2.2, 6.2.3) says of addresses: case of scheme, host and of escapes, and
-the port that is the scheme's own, tell no two of them apart. Suspicious is what people cannot see:
-blanks at either end, and the form of Unicode (NFC or NFD) a letter is written in.
+Certainly the same are addresses that RFC 3986 (6.2.2, 6.2.3) calls equivalent: they differ only in
+the case of scheme, host or escapes, or in the default port of the scheme. Possibly the same are
+texts whose difference nobody sees: blanks at either end, or the Unicode form (NFC or NFD).
 """
 
 import re
@@ -15,7 +15,7 @@ _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
 
 def same(text: str) -> str:
-    """A text by which two that certainly say the same are equal."""
+    """A form of the text that is equal for texts that certainly say the same."""
     scheme, found, after = text.partition("://")
     if not found or not _SCHEME.fullmatch(scheme):
         return text
@@ -31,5 +31,5 @@ def same(text: str) -> str:
 
 
 def maybe_same(text: str) -> str:
-    """A text by which two that may say the same are equal."""
+    """A form of the text that is equal for texts that may say the same."""
     return same(unicodedata.normalize("NFC", text).strip())

@@ -1,4 +1,4 @@
-"""What a comparison comes to: one status per row, one line per differing column."""
+"""The outcome of a comparison: one status per row, one line per differing column."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class ColumnResult:
     """Cells that differ by more than the tolerance."""
     tolerated: int
     largest: str | None = None
-    """The largest exact difference, right minus left, of those not tolerated."""
+    """The largest exact difference that is not tolerated, right minus left."""
     remark: str = ""
 
 
@@ -29,12 +29,12 @@ class SideResult:
     only_columns: tuple[str, ...]
     notes: tuple[str, ...] = ()
     sha256: str = ""
-    """Of the file; empty where it is none, or a folder of them."""
+    """Hash of the file; empty for a folder of files and for anything else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything a comparison found; every rendering shows this."""
+    """Everything a comparison found; every rendering reads this value."""
 
     left: SideResult
     right: SideResult
@@ -42,14 +42,14 @@ class Comparison:
     ignored: tuple[str, ...]
     tolerances: Mapping[str, str]
     statuses: Mapping[Status, int]
-    """Rows of the left side and rows that only the right has, each once."""
+    """How many rows have each status: all rows of the left side, and those only the right has."""
     columns: tuple[ColumnResult, ...]
     pairs: int
     repeated: tuple[int, int] = (0, 0)
-    """Rows of the left and of the right side whose key is not one row's alone."""
+    """Rows of the left and of the right side whose key is not unique."""
     keyless: tuple[int, int] = (0, 0)
     method: str = ""
-    """How it was compared, where there is a choice."""
+    """How the sides were compared, where there is a choice."""
     shown: tuple[Mapping[str, object], ...] = field(default=())
     """The largest differences of each kind, as lines of differences.csv."""
     differences: int = 0

@@ -1,6 +1,6 @@
-"""Values as texts: one text for each value, and the same one for values that are the same.
+"""Values as texts: equal values have the same text.
 
-By these texts columns of two types are compared, keys are matched and differences are shown.
+These texts are used to compare columns of two types, to match keys and to show differences.
 """
 
 import json
@@ -13,16 +13,16 @@ from flows.steps.match.comparison import plain_text
 from schemas.frame_types import Dtype
 
 NUMBER = r"^[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$"
-"""A number in a text; 007 is none, because a number would lose its zeros."""
+"""A text that is a number; 007 is not one, because a number would lose its zeros."""
 MIDNIGHT = "T00:00:00"
 _INFINITE = {"inf": "Infinity", "-inf": "-Infinity"}
 _CLOCK = "%H:%M:%S%.9f"
 _SIGNS = {"ms": 3, "us": 6, "ns": 9}
 """Digits of a fraction of a second, by the unit of a time."""
 _FAR_DAYS = 95_000_000
-"""Days from 1970 of which polars has no text, either way; it ends the process over some."""
+"""Days before or after 1970 from which polars cannot format dates; some abort the process."""
 _CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
-"""The calendar repeats."""
+"""The period after which the calendar repeats."""
 
 
 def texts(values: pl.Series) -> pl.Series:
@@ -41,7 +41,7 @@ def texts(values: pl.Series) -> pl.Series:
         far_texts = [_far_day(day) for day in values.gather(far).to_physical()]
         return near.cast(pl.String).scatter(far, far_texts)
     if dtype == pl.Time:
-        # A cast leaves out what is behind the seconds.
+        # A cast drops fractions of a second.
         return _by_clock(values, _CLOCK)
     if dtype == pl.Binary:
         # As PostgreSQL writes them.
@@ -54,7 +54,7 @@ def texts(values: pl.Series) -> pl.Series:
 
 
 def plain_numbers(values: pl.Series) -> pl.Series:
-    """One text per number, whatever its writing; a text that is no number stays as it is."""
+    """One text per number, however it is written; a text that is not a number stays as it is."""
     number = values.str.contains(NUMBER).fill_null(value=False)
     plain = plain_text(values).zip_with(number, values)
     places = (number & values.str.contains(r"^\+|^-0|^-?\.|[eE]")).arg_true()
@@ -63,20 +63,20 @@ def plain_numbers(values: pl.Series) -> pl.Series:
 
 
 def _times(values: pl.Series, signs: int) -> pl.Series:
-    """Times in UTC, or by their wall clock, without zeros that say nothing."""
+    """Times in UTC, or by their wall clock, without trailing zeros."""
     near, far = _parted(values, _FAR_DAYS * 86400 * 10**signs)
     far_texts = [_far_time(tick, signs) for tick in values.gather(far).to_physical()]
     return _by_clock(near, f"%Y-%m-%dT{_CLOCK}").scatter(far, far_texts)
 
 
 def _by_clock(values: pl.Series, form: str) -> pl.Series:
-    """Times in a form that ends in a fraction, without its zeros that say nothing."""
+    """Times in a form that ends in a fraction, without its trailing zeros."""
     written = values.dt.to_string(form).to_frame("t")
     return written.select(pl.col("t").str.strip_chars_end("0").str.strip_chars_end(".")).to_series()
 
 
 def _parted(values: pl.Series, most: int) -> tuple[pl.Series, pl.Series]:
-    """The values without those that are too far away for a text of polars, and where these are."""
+    """The values with those too far away for polars to format as null, and the rows of these."""
     ticks = values.to_physical()
     ends = [int(end) for end in (ticks.min(), ticks.max()) if end is not None]  # type: ignore[arg-type]
     if not any(abs(end) >= most for end in ends):
@@ -99,7 +99,7 @@ def _far_day(days: int) -> str:
 
 
 def _json(values: pl.Series) -> pl.Series:
-    """Values as JSON that is the same where all of their parts are, whatever types these have."""
+    """Values as JSON that is equal where all of their parts are, whatever the types of these."""
     dtype = values.dtype
     if isinstance(dtype, pl.Struct):
         whole = _records(values, [one.name for one in dtype.fields])
@@ -115,7 +115,7 @@ def _json(values: pl.Series) -> pl.Series:
 def _records(values: pl.Series, names: list[str]) -> pl.Series:
     frame = values.is_null().to_frame("null")
     parts = []
-    # By number, because polars takes some names for patterns of others.
+    # By number, because polars takes some names for patterns that match others.
     fields = values.struct.rename_fields([str(place) for place in range(len(names))])
     for place, name in sorted(enumerate(names), key=lambda one: one[1]):
         frame = frame.with_columns(_json(fields.struct.field(str(place))).alias(str(place)))
@@ -137,7 +137,7 @@ def _lists(values: pl.Series) -> pl.Series:
 
 
 def _part(values: pl.Series, dtype: Dtype) -> pl.Series:
-    """What is no list and no record; a text in quotes, so that it is no number."""
+    """A value that is no list and no record; a text is in quotes, so that it is not a number."""
     if dtype.is_numeric():
         # -0.0 and 0.0 are one number.
         numbers = plain_numbers(texts(values + 0.0 if dtype.is_float() else values))
@@ -146,7 +146,7 @@ def _part(values: pl.Series, dtype: Dtype) -> pl.Series:
         return texts(values)
     unquoted = texts(values)
     if isinstance(dtype, pl.Datetime) and dtype.time_zone is None:
-        # A day is the same as the midnight it begins with.
+        # A date equals the midnight it begins with.
         unquoted = unquoted.str.strip_suffix(MIDNIGHT)
     quoted = unquoted.to_frame("t").to_struct("of").struct.json_encode()
     return quoted.str.strip_prefix('{"t":').str.head(-1)

@@ -1,9 +1,9 @@
-"""J7: which part of a payment falls to which plan detail, and what each plan comes to.
+"""J7: which part of a payment is allotted to which plan detail, and the totals of each plan.
 
-A payment that several details name is allotted to them in the order of their days, up to what each
-plans; what is left is the last one's. So a payment is counted once, over all plans, to the cent. A
-refund is allotted in the same way. Where details plan both, those that go against the sum of all of
-them are credits: each is settled whole, and the others share what is paid and what is credited.
+A payment that several details name is allotted to them in the order of their days, up to the
+planned amount of each; the last one gets the rest. So a payment is counted once over all plans, to
+the cent. Refunds are allotted in the same way. If details plan both, those against the sign of the
+sum are credits: each credit is settled whole, and the others share the paid and credited amounts.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ _PARTS = (
     *(*PAYMENT_OF, "paid_in", "settled"),
     *("detail", "PaymentPlansId", "PlannedCurrenciesId", "PlannedAmount", "day"),
 )
-"""What of linked details tells to whom a payment falls."""
+"""Columns of linked details from which the allotment follows."""
 PLANNED_SCHEMA: dict[str, pl.DataType] = {
     "tenant": pl.Int32(),
     "debt": pl.Int64(),
@@ -49,13 +49,13 @@ class PlanLine:
 @dataclass(frozen=True)
 class PlanAnnex(Annex[PlanLine]):
     planned: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PLANNED_SCHEMA))
-    """What plans ask of each debt, by `PLANNED_SCHEMA`."""
+    """The planned amounts of each debt, as `PLANNED_SCHEMA`."""
 
 
 def planned(with_payments: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    """What plans ask of each debt: details of its payments, in the currency they were paid in.
+    """The planned amounts of each debt: details of its payments, in the currency of the payment.
 
-    Where a plan leads to one debt only, its details that are due and have no payment count too.
+    If a plan leads to a single debt, its details that are due and have no payment count too.
     """
     debt, due_by = ["tenant", "debt"], pl.col("day") <= as_day(as_of)
     columns = [*debt, pl.col("PlannedCurrenciesId").alias("currency"), "PlannedAmount"]
@@ -80,14 +80,14 @@ def planned(with_payments: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl
 
 
 def allotted(links: pl.DataFrame) -> pl.DataFrame:
-    """Linked details with what was `allotted` of their payment, in the payment's currency."""
+    """Linked details with the part of their payment `allotted` to them, in its currency."""
     single, several = once(links.select(_PARTS))
     alone = single.with_columns(pl.col("settled").alias("allotted"))
     if several.is_empty():
         return alone
     same = (pl.col("PlannedCurrenciesId") == pl.col("paid_in")).fill_null(False)
     wanted = pl.when(same).then(pl.col("PlannedAmount").fill_null(zero())).otherwise(zero())
-    # Details in another currency come first with nothing, so the last one can take what is left.
+    # Details in another currency come first and get nothing, so that the last one gets the rest.
     shared = several.with_columns(same.alias("same"), wanted.alias("wanted")).sort(
         *PAYMENT_OF, "same", "day", "detail", nulls_last=True
     )
@@ -124,7 +124,7 @@ def plan_rows(
     amount = pl.col("PlannedAmount").fill_null(zero())
     unsettled = amount - pl.col("own")
     less, more = (of(unsettled, zero()) for of in (pl.min_horizontal, pl.max_horizontal))
-    late = pl.when(amount < 0).then(less).otherwise(more)  # What is to be paid back is below zero.
+    late = pl.when(amount < 0).then(less).otherwise(more)  # Refunds are negative.
     due = pl.col("day") <= as_day(as_of)
     asked = (
         pl.concat(details)
@@ -156,9 +156,9 @@ def plan_rows(
 
 
 def _flags(breaks: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
-    """Codes of a plan's own breaks, and of the payments that it names."""
+    """Codes of a plan's own breaks and of breaks of the payments that it names."""
     key = pl.col("key").str.split("/").list
-    # The key of a detail, as that of a plan itself, begins with the plan.
+    # The keys of details and of plans begin with the plan.
     own = breaks.filter(pl.col("record") == PAYMENT_PLAN_DETAIL.name).select(
         "code", PaymentPlansId=key.first().cast(pl.Int32, strict=False)
     )
@@ -177,7 +177,7 @@ def _flags(breaks: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
 
 
 def plan_lines(rows: pl.DataFrame, with_payments: pl.DataFrame) -> tuple[PlanLine, ...]:
-    """The lines a reader sees; plans with flags come into it before others."""
+    """The lines a reader sees, chosen from plans with flags first."""
     return tuple(
         PlanLine(
             plan="" if row["PaymentPlansId"] is None else str(row["PaymentPlansId"]),

@@ -1,4 +1,4 @@
-"""Answers: what the service says of a record, as a status and in breaks; where its echo differs."""
+"""Answers: what the service says about a record, as a status and as breaks; differing echoes."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -31,10 +31,9 @@ ECHO_SCHEMA: dict[str, pl.DataType] = {
     "found": pl.String(),
 }
 SEND_COLUMNS = ("state", "status", "carried_out", "decision")
-"""What is known of a send: what its state is, what was answered, what its attempts came to, and
-whose word it is."""
+"""Columns of a send: state, HTTP status, whether attempts were carried out, and any decision."""
 NOT_ASKED = "not asked"
-"""Stands for the state of a send where the record is to reach no service."""
+"""Stands for the state of a send if the record is not meant for any service."""
 ECHO_DIFFERS = REASONS["EchoDiffers"].code
 _CODES = {
     Status.REJECTED: "REFUSED",
@@ -42,18 +41,18 @@ _CODES = {
     Status.IN_DOUBT: "IN_DOUBT",
     Status.SENT_UNCONFIRMED: "UNCONFIRMED",
 }
-"""The status a send gave its record -> the break."""
+"""Status of a record by its send -> code of the break."""
 _ECHO_SHOWN = 200
 _EXPONENT_SHOWN = 400
 """No double has more digits before the point, or more zeros behind it."""
 
 
 def sends(extract: pl.DataFrame, last_writers: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
-    """Per extract row what is known of its send (`SEND_COLUMNS`), and its number among the answers.
+    """What is known of each extract row's send (`SEND_COLUMNS`), and the row number of its answer.
 
-    All null where there was none. A row that changed nothing was not sent, and one that was
-    overtaken no longer is: the record was sent by the row that last wrote it (`last_writers`, the
-    lineage of its partner).
+    All null if there was none. A row that changed nothing was not sent, and an overtaken row is not
+    sent any more: then the answer is that of the row which last wrote the record (`last_writers`,
+    the lineage of its partner).
     """
     answer = _partner(extract, answers)
     overtaken = (answers["state"] == "superseded").fill_null(value=False)
@@ -67,10 +66,10 @@ def sends(extract: pl.DataFrame, last_writers: pl.DataFrame, answers: pl.DataFra
 def to_be_sent(
     table: Table, extract: pl.DataFrame, states: pl.Series, database_alone: Collection[int]
 ) -> pl.Series:
-    """Which extract rows wait for an answer: those whose record some batch was to send.
+    """Which extract rows wait for an answer: those whose record any batch was to send.
 
-    `states` are those of their sends, `database_alone` the batches that go to no service. Where one
-    of these wrote a record over that another was to send, the service has not what counts.
+    `states` are those of their sends, `database_alone` the batches that go to no service. If such a
+    batch overwrote a record that another was to send, the service does not have the valid version.
     """
     alone = extract["batch_id"].is_in(list(database_alone)).fill_null(value=False)
     unasked = alone & states.is_null()
@@ -87,12 +86,12 @@ def _partner(rows: pl.DataFrame, others: pl.DataFrame) -> pl.Series:
 
 
 def service_status(table: Table) -> pl.Expr:
-    """The status a send gives its record, from what `sends` gives; null: confirmed by an answer.
+    """The status of a record by its send, from the columns of `sends`; null if it is confirmed.
 
-    What somebody decided is no answer: it makes a break no smaller than one that is not confirmed,
-    and an echo that differs stays one.
+    A person's decision is not an answer: at best it leaves a record unconfirmed, and an echo that
+    differs still differs.
     """
-    # A request that may be repeated was not sent as long as nothing says it was.
+    # A request that may be repeated counts as not sent unless something says that it was.
     sending = Status.NOT_SENT if PUSHES[table.name].keyed else Status.IN_DOUBT
     state, carried_out = pl.col("state"), pl.col("carried_out")
     answered = pl.col("status").is_between(200, 299) & pl.col("decision").is_null()
@@ -116,7 +115,7 @@ def service_status(table: Table) -> pl.Expr:
 
 
 def service_breaks(table: Table, lines: Lines, sent: pl.DataFrame) -> list[pl.DataFrame]:
-    """One break per row whose send did not come to a good end, with what the service said."""
+    """One break per row whose send did not succeed, with the service's answer."""
     breaks = []
     decided, answered = pl.format("decided: {}", "decision"), pl.format("HTTP status {}", "status")
     for status, code in _CODES.items():
@@ -133,7 +132,7 @@ def service_breaks(table: Table, lines: Lines, sent: pl.DataFrame) -> list[pl.Da
 def echoed(
     table: Table, extract: pl.DataFrame, sent: pl.DataFrame, answers: pl.DataFrame
 ) -> pl.DataFrame:
-    """Where echoes differ from what was sent (`ECHO_SCHEMA`)."""
+    """The differences between echoes and what was sent (`ECHO_SCHEMA`)."""
     differing = sent.with_row_index("row").filter(pl.col("service") == Status.MISMATCH.value)
     return echo_differences(
         table,
@@ -146,7 +145,7 @@ def echo_differences(table: Table, sent: pl.DataFrame, echoes: pl.DataFrame) -> 
     """The fields in which an echo differs from what was sent, one line each.
 
     `echoes` has `row`, `echo` and `errors`, `sent` the extract rows in the same order. An echo that
-    cannot be read, or that says what was sent in other words, is one line without a field.
+    cannot be read, or that only words the same values differently, is one line without a field.
     """
     answers, records = echoes.select("row", "echo", "errors"), sent.iter_rows(named=True)
     lines = [
@@ -170,7 +169,7 @@ def _differing(
     for name, value in differing.items():
         of, text = table.by_name[name], _text(value)
         if text is not None and other is not None and of.amount:
-            # Between two currencies is no difference: an amount with its currency is no number.
+            # With its currency the amount is no number, so no delta across currencies is computed.
             text = f"{text} in {in_currency(str(_text(other)))}"
         yield name, *((SECRET, SECRET) if of.secret else (_text(expected.get(name)), text))
     if not differing:
@@ -178,10 +177,10 @@ def _differing(
 
 
 def _by_errors(table: Table, found: Mapping[str, Any], errors: str | None) -> dict[str, Any]:
-    """By field what came back, of those that differ by what was said of the answer.
+    """The echoed values of the fields that differ according to the errors kept with the answer.
 
-    Whoever read it knew how the service writes values, and where another record than was sent
-    holds them.
+    These were found when the answer was read, with knowledge of how the service writes values and
+    where they are if it answers with another record than the one sent.
     """
     reported = {
         error["FieldName"]: error["Meta"].get("value", SECRET)
@@ -199,7 +198,7 @@ def _by_errors(table: Table, found: Mapping[str, Any], errors: str | None) -> di
 def _by_values(
     table: Table, expected: Mapping[str, Any], found: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The same where nothing is said of the answer any more, by the values alone."""
+    """The echoed values of the fields that differ, compared by value if no errors were kept."""
     return {
         name: found.get(name)
         for name in table.columns

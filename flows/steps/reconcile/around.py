@@ -1,8 +1,8 @@
-"""What a scope's records belong with: all that the database has, and the breaks are its own.
+"""The surroundings of a scope: joins use the whole database, but breaks are the scope's own.
 
-A scope is about what its batches brought, or what is of its tenants. Whether a rate is there and
-whose it is, what was planned for a payment, what else was paid for its debt and who has its invoice
-file are questions to the whole database.
+A scope covers the records of its batches or of its tenants. Whether a rate exists and whose it is,
+what was planned for a payment, what else was paid for its debt and who has its invoice file are
+questions to the whole database.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,13 +33,13 @@ _PLAN = "PaymentPlansId"
 
 @dataclass(frozen=True)
 class SomeRecords:
-    """Some of the records there are, by where they stand to the scope and to the day."""
+    """Records of one group: inside or around the scope, up to or after the day."""
 
     sources: Sources
     out: LeftOut
 
     def every(self, table: Table) -> Sequence[Load]:
-        """The records as they stand in the target, with the numbers of the rows that wrote them."""
+        """The records as in the target, with the numbers of the rows that wrote them."""
         mappings = (self.sources.database, self.sources.listings)
         sides = (parts_of(side, table.name) for side in mappings)
         return next((loads for loads in sides if loads), (held(no_records(table)),))
@@ -53,27 +53,27 @@ class SomeRecords:
 
 @dataclass(frozen=True)
 class KnownRecords:
-    """All of them: the scope's own records, what is around them, and what is after the day."""
+    """All records: the scope's own and those around them, each up to and after the day."""
 
     own: SomeRecords
     later: SomeRecords
     near: SomeRecords
     near_later: SomeRecords
     keys: LeftOut = field(default_factory=LeftOut)
-    """The records around, as breaks name them, but those in `alike`."""
+    """The records around, as breaks name them, without those in `alike`."""
     alike: pl.DataFrame = field(default_factory=lambda: _keys({}))
-    """Those that read like a record of the scope, which differ in the batch that wrote them."""
+    """Records around with the name of one of the scope, told apart by the batch that wrote them."""
 
     @property
     def every(self) -> tuple[SomeRecords, ...]:
         return self.own, self.near, self.later, self.near_later
 
     def payments(self) -> Sequence[Load]:
-        """Those that plans are judged by."""
+        """The payments that plans are judged by."""
         return [*self.own.included(PAYMENT), *self._near(PAYMENT)]
 
     def paid_for_debts(self) -> Sequence[Load]:
-        """Those of debts that the scope's payments and invoice files are of."""
+        """All payments for the debts of the scope's payments and invoice files."""
         own, near = self.own.included(PAYMENT), self._near(PAYMENT)
         if not near:
             return own
@@ -83,11 +83,11 @@ class KnownRecords:
         return [*own, *(held(load().filter(of_these)) for load in near)]
 
     def of_debts(self, planned: PlanAnnex) -> PlanAnnex:
-        """What plans ask of the debts of the scope's payments and invoice files."""
+        """The planned amounts of the debts of the scope's payments and invoice files."""
         return replace(planned, planned=self.scope.of_debts(planned.planned))
 
     def details(self, *several: SomeRecords) -> pl.DataFrame:
-        """Plan details of several but those of payments that are left out."""
+        """Plan details of several groups, without those of payments that are left out."""
         each = [whole(place.included(PAYMENT_PLAN_DETAIL)) for place in several]
         some = [one for one in each if one.height] or each[:1]
         rows = some[0] if len(some) == 1 else pl.concat(some, how="diagonal")
@@ -96,7 +96,7 @@ class KnownRecords:
         return rows
 
     def files(self) -> Sequence[Load]:
-        """Invoice files, with `LEFT_OUT` of those that are there and not judged, and `AROUND`."""
+        """Invoice files, marked `LEFT_OUT` if not judged and `AROUND` if not the scope's."""
         name = INVOICE_FILE.name
         loads = self.own.out.marked(name, self.own.every(INVOICE_FILE))
         if name in self.near.sources.database:
@@ -111,7 +111,7 @@ class KnownRecords:
         return [load for one in self.every if one is not place for load in one.included(PAYMENT)]
 
     def with_second_keys(self, table: Table) -> pl.DataFrame | None:
-        """Records around that those of the scope have to differ from, beside their keys."""
+        """Records around whose second keys the scope's records must not repeat; None if none."""
         near = self._near(table) if table.name in SECOND_KEYS else ()
         return whole(near) if near else None
 
@@ -120,14 +120,14 @@ class KnownRecords:
 
     @cached_property
     def scope(self) -> Own:
-        """What of the breaks and lines is about records of the scope, or about their debts."""
+        """A filter of breaks and lines for those about records of the scope or their debts."""
         if not self.keys.rows:
             return Own()
         paid = debts = None
         if self._near(PAYMENT):
             paid = _debts(self.own.included(PAYMENT))
             debts = pl.concat([paid, _debts(self.own.every(INVOICE_FILE))]).unique()
-        # Of a plan that begins after the day it is told that it is in several currencies.
+        # A plan in several currencies is reported even if it begins after the day.
         details = (*self.own.every(PAYMENT_PLAN_DETAIL), *self.later.every(PAYMENT_PLAN_DETAIL))
         plans = pl.concat(columns_of(one, [_PLAN])[_PLAN] for one in details).unique()
         breaks = partial(_own, self.keys, self.alike, paid, plans.cast(pl.String).fill_null(""))
@@ -142,7 +142,7 @@ def _debts(loads: Sequence[Load]) -> pl.DataFrame:
 def known_records(
     sources: Sources, cut: Cut, rules: Rules, as_of: date, out: LeftOut
 ) -> KnownRecords:
-    """Where all records stand; `out` is what the rules leave out of `sources`."""
+    """Divide all records into groups; `out` is what the rules leave out of `sources`."""
     near = cut_off(Sources(sources.around_extract, sources.around), as_of, tables_by(rules))
     later, around, after = (
         SomeRecords(some, left_out(some, rules)) for some in (cut.after, near.kept, near.after)

@@ -1,8 +1,8 @@
-"""J10: insert-batch data, what was sent against what the service lists, and what its flags say.
+"""J10: insert-batch data: sent rows against the service's listing, and what its flags say.
 
-Rows have no key, so the two sides are multisets per BatchId: a row is the same row where its Data
-is, or else where the record inside is. What a row holds is never shown, since it may be a secret;
-a break names the kind and key of the record inside.
+Rows have no key, so the two sides are multisets per BatchId: rows are the same if their Data is the
+same, or else the record inside. The content of a row is never shown, since it may be a secret; a
+break names the kind and key of the record inside.
 """
 
 from collections.abc import Collection
@@ -30,7 +30,7 @@ RECORD = INSERT_BATCH_DATA.name
 BATCH = "BatchId"
 _TEXTS = ["Data", "Jsondata"]
 OF_USE = ("superseded", "stale")
-"""States of a row that tell of the record inside it, and not of the row."""
+"""States that are about the record inside a row, not about the row."""
 CONTRADICTIONS = (
     "BATCH_ERROR_UNTOLD",
     "BATCH_MERGED_ERROR",
@@ -50,14 +50,14 @@ class BatchLine:
     errors: int
     contradictions: int
     rerun: str
-    """The command that runs it again, or empty."""
+    """The command that runs the batch again, or empty."""
 
 
 def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[BatchLine]:
     """The breaks of J10 and one line per BatchId.
 
-    `sent` are the extract rows (`sources.DELIVERED` has their states), `listed` the listing of the
-    service; None: there is none, so only what the rows themselves say is judged.
+    `sent` are the extract rows with `sources.DELIVERED`, `listed` is the listing of the service;
+    without a listing (None) only what the rows say by themselves is judged.
     """
     inside = _Inside(sent) if listed is None else _Inside(sent, listed)
     every = inside.with_inside(sent)
@@ -83,7 +83,7 @@ def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[
 def own_rows(sent: pl.DataFrame, listed: pl.DataFrame, shared: Collection[int]) -> pl.DataFrame:
     """The listed rows without those that may be somebody else's.
 
-    Where others brought rows of a BatchId, too (`shared`), a row that was not sent here is theirs.
+    If others delivered rows of a BatchId too (`shared`), a row that was not sent here is theirs.
     """
     if not shared or listed.is_empty():
         return listed
@@ -96,11 +96,11 @@ def own_rows(sent: pl.DataFrame, listed: pl.DataFrame, shared: Collection[int]) 
 def with_pair_numbers(
     sent: pl.DataFrame, listed: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Both sides with a number for Jsondata that a sent row and its listed one share.
+    """Both sides with Jsondata replaced by a number that a sent row shares with its listed row.
 
-    Rows are members of a multiset, paired as the breaks are: of two that are equal none is a
-    duplicate of the other. Of a pair the listed row has the Data of the sent one. Those that count
-    have their partners before those that do not.
+    Rows are members of a multiset and paired as for the breaks, so equal rows are not duplicates of
+    each other. The listed row of a pair gets the Data of the sent one. Rows that count are paired
+    before those that do not.
     """
     inside = _Inside(sent, listed)
     mine, theirs = (inside.with_inside(side.with_row_index("at")) for side in (sent, listed))
@@ -124,7 +124,7 @@ def with_pair_numbers(
 
 
 class _Inside:
-    """What is inside rows, read once per distinct text; names and contents only where asked for."""
+    """The records inside rows, read once per distinct text; names and contents on demand only."""
 
     def __init__(self, *sides: pl.DataFrame) -> None:
         texts = pl.concat(side.select(_TEXTS) for side in sides).unique(maintain_order=True)
@@ -137,14 +137,14 @@ class _Inside:
         )
 
     def with_inside(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows with the number of their inside; flags without nulls; `explained`: by ErrorData."""
+        """Rows with their record's number, flags without nulls, and `explained` by ErrorData."""
         silent = pl.col("ErrorData").fill_null("").str.strip_chars().is_in(["", "[]", "{}"])
         return rows.join(
             self.texts, on=_TEXTS, how="left", nulls_equal=True, maintain_order="left"
         ).with_columns(pl.col("HasError", "Merged").fill_null(False), (~silent).alias("explained"))
 
     def named(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows with `name` and `content` of what is inside."""
+        """Rows with `name` and `content` of the record inside."""
         if rows.is_empty():
             return rows.with_columns(
                 pl.lit(None, pl.String).alias(of) for of in ("name", "content")
@@ -159,7 +159,7 @@ class _Inside:
         return rows.join(names, on="inside", how="left", maintain_order="left")
 
     def differences(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows whose Data says other than Jsondata, once per `field`, with `data` and `json`."""
+        """Rows whose Data differs from Jsondata, once per `field`, with `data` and `json`."""
         lines = [
             (place, *difference)
             for place in rows.filter("differs")["inside"].unique().sort()
@@ -172,9 +172,9 @@ class _Inside:
     def unpaired(
         self, left: pl.DataFrame, right: pl.DataFrame, pairs: list[pl.DataFrame] | None = None
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Rows of each side without a partner of their batch: by Data first, then by record.
+        """Rows of each side without a partner in their batch, by Data first and then by record.
 
-        To `pairs` come those that have one, by their numbers `at`: at and there.
+        The pairs found are appended to `pairs`, as the row numbers `at` and `there`.
         """
         # Rows that are equal in both texts pair before rows that share one of them.
         left, right = _unpaired(left, right, _TEXTS, pairs)
@@ -191,7 +191,7 @@ def _unpaired(
     if left.is_empty() or right.is_empty():
         return left, right
     on = [BATCH, *key, "nth"]
-    # A text that is not there is no likeness; of equal rows the first pairs with the first.
+    # Nulls do not make rows alike; among equal rows the first pairs with the first.
     like = pl.any_horizontal(pl.col(key).is_not_null())
     nth = pl.int_range(pl.len()).over([BATCH, *key]).alias("nth")
     first, second = (side.lazy().with_columns(nth) for side in (left, right))
@@ -210,9 +210,9 @@ def _unpaired(
 
 
 def counts() -> pl.Expr:
-    """Which rows the service should list: others it may list, and nothing is said of that.
+    """Which rows the service should list; it may list other rows too, without a break.
 
-    One whose record is superseded or stale was sent as well: it is out of use here alone.
+    A row whose record is superseded or stale was sent as well: it is out of use only here.
     """
     return ~in_state(OWN.keys() - set(OF_USE))
 
@@ -225,7 +225,7 @@ def _row_break(
 
 
 def _unpaired_breaks(code: str, rows: pl.DataFrame) -> pl.DataFrame:
-    """One break per content, with how many of its rows have no partner."""
+    """One break per content, with the number of its rows that have no partner."""
     places = [pl.col(name).first() for name in DELIVERED_AT if name in rows.columns]
     several = (
         rows.group_by(BATCH, "content", maintain_order=True)
@@ -238,7 +238,7 @@ def _unpaired_breaks(code: str, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _contradictions(inside: _Inside, rows: pl.DataFrame, *, listed: bool) -> list[pl.DataFrame]:
-    """What HasError, Merged, ErrorData and Jsondata of a row say against each other.
+    """Contradictions between HasError, Merged, ErrorData and Jsondata of a row.
 
     A row that is only sent so far need not be merged yet.
     """
@@ -256,7 +256,7 @@ def _contradictions(inside: _Inside, rows: pl.DataFrame, *, listed: bool) -> lis
     wrong = inside.named(flagged.filter(pl.any_horizontal(*cases)))
     breaks = []
     for code, (name, _) in cases.items():
-        # Equal rows of a batch contradict themselves in one way.
+        # Equal rows of a batch have the same contradictions, so one of them is reported.
         one = wrong.filter(code).unique([BATCH, "content"], keep="first", maintain_order=True)
         if code == "BATCH_JSON_DIFFERS":
             values = {"expected": pl.col("data"), "found": pl.col("json")}
@@ -269,7 +269,7 @@ def _contradictions(inside: _Inside, rows: pl.DataFrame, *, listed: bool) -> lis
 def _counts(mine: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
     """Rows in error at the service against rows that our check rejected, per batch.
 
-    One that was corrected since may be in error there still.
+    A row that was corrected since may still be in error there.
     """
     since = in_state((CORRECTED, BY_KEY, AGAIN))
     ours = mine.group_by(BATCH).agg(
@@ -329,7 +329,7 @@ def _annex(
 
 
 def _lines(rows: pl.DataFrame) -> tuple[BatchLine, ...]:
-    """The first `LINES` of them; of more those with most breaks."""
+    """The lines of a report; of more than `LINES` those with most breaks."""
     listed = rows
     if rows.height > LINES:
         listed = rows.sort("breaks", BATCH, descending=[True, False]).head(LINES).sort(BATCH)

@@ -1,7 +1,4 @@
-"""The breaks of a report: what they come to, and line by line.
-
-Lines are of those that are there, set aside, or other than they were accepted.
-"""
+"""The breaks of a report: their figures, and the lines of those present, set aside or outgrown."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -36,7 +33,7 @@ RANK = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 
 
 def reported(carried: PartedRows, names: Mapping[str, str]) -> Breaks:
-    """Open, accepted and expired breaks: most severe first, then the largest.
+    """The breaks that are not resolved, most severe first, then the largest.
 
     `names` are those of currencies.
     """
@@ -45,7 +42,7 @@ def reported(carried: PartedRows, names: Mapping[str, str]) -> Breaks:
     for part in carried:
         for column in _lines(without(part, _RESOLVED), names):
             parts[column.name].append(column)
-    # Of each column there are two copies for a moment, and never of all of them.
+    # Column by column, so that there are never two copies of all columns.
     columns = (pl.concat(parts.pop(name)).gather(order) for name in SCHEMA)
     return Breaks(pl.concat([light(one.to_frame()) for one in columns], how="horizontal"))
 
@@ -54,7 +51,7 @@ _RESOLVED = pl.col("state").is_in(RESOLVED)
 
 
 def _order(carried: PartedRows) -> pl.Series:
-    """The numbers of those that are not resolved, as reports show them."""
+    """The row numbers of unresolved breaks in the order of reports."""
     by = ("code", "record", "key", "field", "id")
     there = carried.select("state", "severity", "amount", "amount" + BEYOND, BASIS, *by)
     rank = pl.col("severity").replace_strict({key.value: rank for key, rank in RANK.items()})
@@ -63,7 +60,7 @@ def _order(carried: PartedRows) -> pl.Series:
 
 
 def _lines(there: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
-    """Some breaks as reports have them (`SCHEMA`)."""
+    """Breaks in the form of reports (`SCHEMA`)."""
     texts = ("field", "side", "currency", "cause", "owner", "accepted_by", "accepted_reason")
     return there.with_columns(
         _by_code({code: one.group.value for code, one in BREAKS.items()}).alias("group"),
@@ -86,7 +83,7 @@ def _by_code(by_code: Mapping[str, str]) -> pl.Expr:
 
 
 def _amounts(there: pl.DataFrame, name: str) -> list[pl.Series]:
-    """An amount, and the texts of those that no exact column holds, each written one way."""
+    """An amount, and the canonical texts of those that no exact column holds."""
     text = name + BEYOND
     written = there[text].drop_nulls().unique()
     held, spelled = parted(name, map(number_of, written))
@@ -96,7 +93,7 @@ def _amounts(there: pl.DataFrame, name: str) -> list[pl.Series]:
 
 
 def aside_lines(there: pl.DataFrame) -> tuple[AsideLine, ...]:
-    """Breaks that are set aside by reason, the most first."""
+    """Breaks that are set aside, counted by reason, largest count first."""
     groups = (
         there.filter(is_aside())
         .group_by("state", "aside_because", (pl.col("aside_by") == RULES).alias("by_rules"))
@@ -110,7 +107,7 @@ def aside_lines(there: pl.DataFrame) -> tuple[AsideLine, ...]:
 
 
 def outgrown_lines(there: pl.DataFrame, names: Mapping[str, str]) -> tuple[OutgrownLine, ...]:
-    """Breaks that are not what was accepted any more, the largest first.
+    """Breaks that have changed since they were accepted, the largest first.
 
     `names` are those of currencies.
     """
@@ -122,7 +119,7 @@ def outgrown_lines(there: pl.DataFrame, names: Mapping[str, str]) -> tuple[Outgr
 
 
 def replaced_lines(replaced: pl.DataFrame) -> tuple[OutgrownLine, ...]:
-    """Accepted breaks that have `changed_into` others."""
+    """The lines of accepted breaks that have `changed_into` others."""
     listed = replaced.select("id", "what", "was", "is_now").head(LINES)
     return tuple(OutgrownLine(*row) for row in listed.iter_rows())
 
@@ -130,9 +127,9 @@ def replaced_lines(replaced: pl.DataFrame) -> tuple[OutgrownLine, ...]:
 def accepted_again(
     carried: PartedRows, signed: pl.DataFrame | None, names: Mapping[str, str]
 ) -> pl.DataFrame:
-    """Breaks that were accepted as something else when the last report was approved.
+    """Accepted breaks whose terms differ from those when the last report was approved.
 
-    `names` are those of currencies, by which what was `signed` is told as well.
+    `names` are those of currencies, with which the terms in `signed` are written too.
     """
     if signed is None or signed.is_empty():
         return pl.DataFrame()
@@ -142,7 +139,7 @@ def accepted_again(
 
 
 def again_lines(again: pl.DataFrame) -> tuple[AgainLine, ...]:
-    """Breaks that `accepted_again` found, the largest first."""
+    """The lines of breaks that `accepted_again` found, the largest first."""
     if again.is_empty():
         return ()
     ordered = again.sort(*largest_first(), "what", "id", nulls_last=True)
@@ -161,24 +158,24 @@ class BreakFigures:
     open: int
     accepted: int
     outgrown: int
-    """Accepted ones that are other than what was accepted, or have changed into others."""
+    """Accepted breaks that have changed since, or have changed into others."""
     aside: tuple[AsideLine, ...]
     not_looked_at: tuple[str, ...]
-    """Breaks of which a source is not there, and that nobody accepted, in the reader's words."""
+    """Breaks that lack a source and are not accepted, in the reader's words."""
     ageing: tuple[AgeingLine, ...]
     roll_forward: tuple[RollForward, ...]
     accepted_forward: tuple[RollForward, ...]
     aside_forward: tuple[RollForward, ...]
     accepted_unseen: tuple[str, ...] = ()
-    """The same of accepted ones."""
+    """The same for accepted breaks."""
     oldest: int = 0
-    """Days since the first day that any of them ages from."""
+    """Age of the oldest break in days."""
 
 
 def break_figures(carried: PartedRows, others: pl.DataFrame) -> BreakFigures:
-    """Of breaks as `carry_forward.explained` gives them; few of their columns are read.
+    """The figures of breaks from `carry_forward.explained`; only a few columns are read.
 
-    `others` are those that have `changed_into` others.
+    `others` is the result of `changed_into`.
     """
     breaks = carried.select(*_ASKED)
     there = without(breaks, pl.col("state").is_in(RESOLVED))

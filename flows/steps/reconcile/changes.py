@@ -1,6 +1,6 @@
-"""What changed from one set of rules to another, key by key, from their canonical texts.
+"""Changes between two sets of rules, key by key, from their canonical texts.
 
-And by which hash all that changed of how figures are made is accepted.
+Also the hash by which an approver accepts all changes of how figures are made.
 """
 
 import hashlib
@@ -16,18 +16,18 @@ from flows.steps.rules.own_kinds import definition_keys
 from flows.steps.rules.values import RECORDS
 
 HASH = 12
-"""Characters of a hash that name it."""
+"""How many characters of a hash are shown."""
 NOT_SET = "not set"
 _NAMED = {
     "tolerance": ("record", "field", "currency", "tenant"),
     "window": ("record",),
     "exclude": ("id",),
 }
-"""Sections that repeat, and what tells one from another."""
+"""Sections that repeat, and the keys that identify each."""
 
 
 def rule_changes(old: str, new: str) -> tuple[RuleChange, ...]:
-    """Every key that is not the same in both texts; a key that one of them lacks is empty there."""
+    """Every key that differs between the texts; the value is empty where a text lacks the key."""
     before, after = _keys(old), _keys(new)
     return tuple(
         RuleChange(key, *(_display(keys[key]) if key in keys else "" for keys in (before, after)))
@@ -37,9 +37,9 @@ def rule_changes(old: str, new: str) -> tuple[RuleChange, ...]:
 
 
 def accepted_by(changes: Changes, rules_hash: str) -> Changes:
-    """The changes with the hash by which an approver accepts them; none where nothing is other.
+    """The changes with the hash by which an approver accepts them; no hash if nothing changed.
 
-    Breaks that the rules set aside are a change as well where nobody signed for these rules in the
+    Breaks that the rules set aside are a change as well if nobody has signed for these rules in the
     scope, whatever rules there were in between.
     """
     rows = method_rows(changes, rules_hash)
@@ -50,7 +50,7 @@ def accepted_by(changes: Changes, rules_hash: str) -> Changes:
 
 
 def method_rows(changes: Changes, rules_hash: str) -> list[tuple[str, str, str]]:
-    """All that is other of how the figures are made: what, before and now, as page one has it."""
+    """All changes of how the figures are made: what, before and now, as shown on page one."""
     before, now = changes.rules_before[:HASH], rules_hash[:HASH]
     same = not changes.since or changes.rules_before == rules_hash
     return [
@@ -96,6 +96,6 @@ def _title(name: str, values: Mapping[str, Any], found: Mapping[str, object]) ->
 
 def _display(value: object) -> str:
     if isinstance(value, list):
-        # In quotes: one value with a comma within is not two, and the word none is not no value.
+        # In quotes, because a value may contain a comma or be the word "none".
         return ", ".join(json.dumps(one, ensure_ascii=False) for one in value) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)

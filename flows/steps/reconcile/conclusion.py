@@ -1,4 +1,4 @@
-"""The report value from what was judged: totals, breaks as finance reads them, the verdict."""
+"""The value of the report from the results: totals, breaks as finance reads them, the verdict."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,26 +62,26 @@ from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS
 
 ACCEPTABLE = (Status.MISMATCH, Status.MISSING_IN_TARGET, Status.MISSING_IN_EXTRACT)
-"""Statuses that become MATCHED_MANUAL when every break of the record is accepted."""
+"""Statuses that become MATCHED_MANUAL once every break of the record is accepted."""
 _NO_DAYS = pl.DataFrame(schema={"first": pl.Date, "last": pl.Date})
 _NO_TENANTS = pl.Series("tenant", [], pl.Int32)
 
 
 @dataclass(frozen=True)
 class KindFigures:
-    """What became of the records of one kind, counted and added up over all of its parts."""
+    """The outcome of one record kind, counted and added up over all of its parts."""
 
     sides: Sides
     statuses: tuple[StatusLine, ...]
     excluded: tuple[ExcludedLine, ...]
     days: pl.DataFrame
-    """Of each part the first and the last business date."""
+    """The first and last business date of each part."""
     tenants: pl.Series
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is told on the cover and not judged."""
+    """Facts for the cover that are not judged."""
 
     title: str
     version: str
@@ -98,9 +98,9 @@ class Facts:
     zone: str = "UTC"
     run: RunLine | None = None
     changes: Changes | None = None
-    """What is other than in the last signed run, as far as it is not judged."""
+    """Changes since the last signed run, as far as they are not judged."""
     signed_acceptances: pl.DataFrame | None = None
-    """Breaks that were accepted when it was approved: id, and signed_as, what they were then."""
+    """Breaks that were accepted when that run was approved: id, and their terms then, signed_as."""
 
 
 def conclude(
@@ -115,10 +115,10 @@ def conclude(
     service: bool,
     facts: Facts,
 ) -> ReconciliationReport:
-    """Everything the report shows.
+    """Assemble the report.
 
-    `carried` are the breaks as `carry_forward.explained` gives them. Few of their columns are read
-    at a time.
+    `carried` are the breaks from `carry_forward.explained`, of which a few columns are read at a
+    time.
     """
     others = changed_into(carried, facts.currencies)
     breaks = break_figures(carried, others)
@@ -184,14 +184,14 @@ def conclude(
 def _nothing_by_then(
     of_kinds: Sequence[KindFigures], after: Sequence[AfterLine], as_of: date
 ) -> Iterator[str]:
-    """A day before all there is, as of a year that was mistyped, is told and not reconciled."""
+    """Say so if every record is dated after the day, for instance because its year is mistyped."""
     if after and not any(line.rows for kind in of_kinds for line in kind.statuses):
         first = min(line.first for line in after)
         yield f"no record is dated by {as_of}, and the first on {first}: nothing was compared"
 
 
 def _not_counted(cover: Cover, breaks: BreakFigures, rules: Rules) -> Iterator[str]:
-    """In which years business days were counted as if some holidays were none."""
+    """Say for which years holidays may have been counted as business days."""
     first = cover.as_of - timedelta(breaks.oldest)
     if rules.rates.daily or any(window.business for window in rules.windows):
         first = min(first, cover.period[0] or first)
@@ -204,7 +204,7 @@ def _not_counted(cover: Cover, breaks: BreakFigures, rules: Rules) -> Iterator[s
 
 
 def _spans(years: Sequence[int]) -> str:
-    """Years in order, those that follow each other by the first and the last."""
+    """Years in order, with consecutive ones written as first and last."""
     firsts = [year for year in years if year - 1 not in years]
     lasts = [year for year in years if year + 1 not in years]
     spans = zip(firsts, lasts, strict=True)
@@ -251,7 +251,7 @@ def _cover(
 def kinds(
     sources: Sources, statuses: Mapping[str, Sequence[Load]], carried: PartedRows, rules: Rules
 ) -> list[KindFigures]:
-    """Of each record kind; `statuses` come in the parts of the sources, `carried` are breaks."""
+    """The figures of each record kind; `statuses` come in the same parts as the sources."""
     accepted = accepted_keys(carried)
     return [
         _kind(EXTRACTS[record], sources, each, accepted.filter(pl.col("record") == record), rules)
@@ -262,7 +262,7 @@ def kinds(
 def _kind(
     table: Table, sources: Sources, statuses: Sequence[Load], accepted: pl.DataFrame, rules: Rules
 ) -> KindFigures:
-    """`accepted` are the records whose breaks are all accepted, as `accepted_keys` gives them."""
+    """The figures of one record kind; `accepted` is the result of `accepted_keys` for it."""
     sides, days, tenants = [], [], []
     counts = pl.DataFrame(schema={"status": STATUS, "rule": WORD, "len": pl.UInt32})
     unproven = sources.unproven.get(table.name)
@@ -281,7 +281,7 @@ def _kind(
             lines.select(pl.col("date").min().alias("first"), pl.col("date").max().alias("last"))
         )
         tenants.append(lines["tenant"].drop_nulls().unique())
-        del part, lines  # Before the next are read.
+        del part, lines  # Freed before the next part is read.
     return KindFigures(
         together(sides),
         status_lines(table, counts),
@@ -294,7 +294,7 @@ def _kind(
 def accepted_keys(carried: PartedRows) -> pl.DataFrame:
     """`record`, `tenant` and `key` of the records of which every break is accepted.
 
-    Breaks of a debt are about payments too, and told by what may be the key of one of them.
+    Breaks about several records are left out: the key of a debt may read like that of a payment.
     """
     on = ["record", "tenant", "key"]
     carried = carried.filter(about_one_record())
@@ -307,9 +307,9 @@ def accepted_keys(carried: PartedRows) -> pl.DataFrame:
 def with_accepted(
     table: Table, statuses: pl.DataFrame, accepted: pl.DataFrame, unproven: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Statuses in which a record that is accepted, by `tenant` and `key`, is MATCHED_MANUAL.
+    """Set the status of accepted records, by `tenant` and `key`, to MATCHED_MANUAL.
 
-    An `unproven` one is not: nothing is known of it but what somebody may have written there.
+    `unproven` records keep theirs: their text cannot be proven, so anyone may have changed it.
     """
     if accepted.is_empty():
         return statuses

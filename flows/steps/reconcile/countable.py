@@ -1,4 +1,4 @@
-"""What of the rows that were gathered counts: once, for this scope, and in amounts that add up."""
+"""Which of the gathered rows count: once, for this scope, and with amounts that can be added up."""
 
 from collections.abc import Collection, Iterable
 from decimal import Decimal
@@ -16,14 +16,14 @@ from schemas.field import Table
 from schemas.frame_types import WORD
 
 MOST_ADDED = 2e19
-"""Sums below it fit an exact decimal column, and so does what is made of several of them."""
+"""Sums below this fit an exact decimal column, and so do results of a few of them."""
 _PLACE = ["batch_id", "extract_id", "row"]
 _LEFT_OUT = [state for state in OWN if state != LISTED]
-"""End states of rows that are compared with nothing; a listing has its own comparison."""
+"""End states of rows that are not compared; rows of a listing have their own comparison."""
 
 
 def counted_once(rows: pl.DataFrame, again: Collection[tuple[int, int, int]]) -> pl.DataFrame:
-    """Rows of which those in error that count with another attempt say so."""
+    """Mark the rows in error whose record is counted with another attempt (`again`)."""
     if not again:
         return rows
     places = pl.DataFrame(list(again), schema=_PLACE, orient="row")
@@ -31,15 +31,15 @@ def counted_once(rows: pl.DataFrame, again: Collection[tuple[int, int, int]]) ->
 
 
 def not_overtaken(rows: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Extract rows of which those at some places are superseded.
+    """Mark the extract rows at these places as superseded.
 
-    A batch that was received before theirs was applied after it, and wrote their record.
+    A batch that was received before theirs was applied after it, and overwrote their record.
     """
     return rows if places.is_empty() else _marked(rows, places, SUPERSEDED)
 
 
 def _marked(rows: pl.DataFrame, places: pl.DataFrame, word: str) -> pl.DataFrame:
-    """The rows, of which those at some places have this state."""
+    """Give the rows at these places this state."""
     here = are_among(rows, places.select(_PLACE))
     return rows.with_columns(
         pl.when(here).then(pl.lit(word, WORD)).otherwise("state").alias("state")
@@ -47,9 +47,9 @@ def _marked(rows: pl.DataFrame, places: pl.DataFrame, word: str) -> pl.DataFrame
 
 
 def _compared(rows: pl.DataFrame) -> pl.Expr:
-    """Which rows are held against others; of what the check rejected it has said so, to the digit.
+    """Which rows are compared; the check has already reported the rejected ones, to the digit.
 
-    A rejected row that was corrected since stays among those of its extract for good.
+    A rejected row that was corrected since stays in its extract for good.
     """
     if "state" not in rows.columns:
         return pl.lit(value=True)
@@ -66,7 +66,7 @@ def unfit(table: Table, *sides: pl.DataFrame) -> int:
 
 
 def no_numbers(table: Table, *sides: pl.DataFrame) -> int:
-    """How many amounts to compare cannot be added at all: somebody wrote a NaN or an infinity."""
+    """How many amounts to compare cannot be added up, because they are NaN or infinite."""
     return sum(
         frame.filter(_compared(frame), pl.col(name + BEYOND).str.contains("(?i)nan|inf")).height
         for frame in sides
@@ -75,12 +75,12 @@ def no_numbers(table: Table, *sides: pl.DataFrame) -> int:
 
 
 def add_up(most: float) -> bool:
-    """Whether amounts that come to no more than this can be added up, in any groups of them."""
+    """Whether amounts whose absolute sum is at most `most` can be added up in any groups."""
     return most < MOST_ADDED
 
 
 def most_added(rows: pl.DataFrame, name: str) -> float:
-    """What the amounts of a field come to at most, whatever their signs."""
+    """An upper bound of the absolute sum of a field's amounts."""
     amounts = rows[name]
     ends = [end for end in (amounts.min(), amounts.max()) if isinstance(end, Decimal)]
     most = float(max(map(abs, ends), default=0)) * rows.height
@@ -88,10 +88,10 @@ def most_added(rows: pl.DataFrame, name: str) -> float:
 
 
 def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int]:
-    """Sides whose amounts can be added up in any groups, and how many to compare were left out.
+    """Sides whose amounts can be added up in any groups, and how many compared ones were left out.
 
-    What is left out is null on every side, and its text is beside it (`BEYOND`), as of an amount
-    that no exact decimal column holds.
+    An amount that is left out is null with its text beside it (`BEYOND`), like an amount that no
+    exact decimal column holds.
     """
     frames, left_out = list(sides), 0
     for name in table.amounts:
@@ -114,10 +114,9 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
 def disputed(
     table: Table, expected: pl.DataFrame, found: pl.DataFrame, batches: Collection[int]
 ) -> pl.DataFrame:
-    """Extract rows that are said to be in the database, and whose record does not say so.
+    """Extract rows that are marked as applied although the database does not confirm it.
 
-    It is not there, or it names as its writer a later batch outside of the scope: the column
-    `writer`.
+    Their record is not there, or names a later batch outside the scope as its writer: `writer`.
     """
     there = expected.filter(applied())
     others = found.filter(~_of(found, batches)).sort("batch_id", descending=True, nulls_last=True)
@@ -133,9 +132,9 @@ def spoken_of(
     records: Iterable[pl.DataFrame],
     batches: Collection[int],
 ) -> pl.DataFrame:
-    """Of the database's records, as they are read, all that `of_batches` looks at.
+    """The records of the database that `of_batches` needs, filtered as they are read.
 
-    They are those that some batches wrote, and those that their rows (`expected`) are of.
+    These are records that the batches wrote, and records of the batches' rows (`expected`).
     """
     parts = [some.filter(_of(some, batches) | among(table, some, expected)) for some in records]
     return pl.concat(parts, how="diagonal")
@@ -148,18 +147,18 @@ def of_batches(
     batches: Collection[int],
     wrote: pl.DataFrame,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Both sides of a scope that is not everything: of the database, what the scope speaks of.
+    """Both sides of a partial scope; the database side has only the records of the scope.
 
-    A row that a later batch outside of the scope has overwritten is not this scope's any more.
-    `wrote` are the rows of such batches that wrote records: whom a record names as its writer is
-    the word of whoever changed it last.
+    A row that a later batch outside the scope has overwritten is not this scope's any more. `wrote`
+    are the rows of such batches that wrote records; the writer that a record names is not proof,
+    because whoever changed the record last could have set it.
     """
     newest = wrote.sort("batch_id", descending=True, nulls_last=True)
     writer = newest["batch_id"].gather(_partner(table, expected, newest))
     later = (writer > expected["batch_id"]).fill_null(value=False)
     superseded = pl.when(later & applied()).then(pl.lit(SUPERSEDED, WORD))
     expected = expected.with_columns(superseded.otherwise("state").alias("state"))
-    # What no row of the scope counts for any more is the record of whoever wrote it.
+    # A record for which no row of the scope counts any more belongs to the batch that wrote it.
     theirs = ~_of(found, batches) & ~among(table, found, expected.filter(applied()))
     return expected, found.filter(~theirs)
 
@@ -169,22 +168,22 @@ def _of(rows: pl.DataFrame, batches: Collection[int]) -> pl.Series:
 
 
 def applied() -> pl.Expr:
-    """Whether the record of an extract row is in the database as it was delivered."""
+    """Whether the record of an extract row is in the database as delivered."""
     return pl.col("state").is_in(APPLIED).fill_null(value=False)
 
 
 def among(table: Table, rows: pl.DataFrame, others: pl.DataFrame) -> pl.Series:
-    """Which rows are of the same record of the database as one of some others.
+    """Which rows belong to the same record of the database as any of `others`.
 
-    A time that is told with another offset is another record, and so is an amount with another text
-    where no exact column holds it. A key that is not there is equal to nothing; without keys a
-    record is its whole content.
+    A time with another offset makes another record, and so does another text of an amount that no
+    exact column holds. A missing key equals nothing; a record of a kind without keys is identified
+    by its whole content.
     """
     return _partner(table, rows, others).is_not_null()
 
 
 def _partner(table: Table, rows: pl.DataFrame, others: pl.DataFrame) -> pl.Series:
-    """For each row the number of the first of some others that is of its record."""
+    """The row number in `others` of the first row with the same record, for each row."""
     sides = [
         written_frame(table, side)
         .select(pl.exclude("place"))

@@ -1,9 +1,9 @@
 """The cut-off: which records a reconciliation as of a day is about, and which are dated after it.
 
 A record is dated by the business date of its kind (`Field.business_date`), on its own clock. It is
-after the cut-off where every side that has it says so; one that a side dates earlier stays, so that
-its dates are compared. What has no date, or one that could not be read, stays as well. Of several
-rows of one record in the extracts, those that count say its date, and the others go with them.
+after the cut-off if every side that has it says so; a record that any side dates earlier stays, so
+that its dates are compared. A record without a readable date stays as well. If a record has several
+extract rows, those that count decide its date, and the others follow.
 """
 
 from collections import defaultdict
@@ -35,7 +35,7 @@ SIDES = {"extract": "E", "database": "D", "listings": "G"}
 
 @dataclass(frozen=True, slots=True)
 class AfterLine:
-    """Records of a kind that are dated after the day of the report, on one side of it."""
+    """Records of a kind on one side that are dated after the day of the report."""
 
     record: str
     side: str
@@ -44,33 +44,33 @@ class AfterLine:
     rows: int
     first: date
     last: date
-    """Their first and last business date, of rows that say that they are after the day.
+    """First and last business date of the rows that are themselves dated after the day.
 
-    Where others alone are in this currency, which a later row of the record took the place of, it
-    is that of the kind.
+    If this currency has only rows that a later row of their record replaced, the dates are those of
+    the whole kind.
     """
     amounts: Amounts
     unreadable: Mapping[str, int] = field(default_factory=dict)
-    """Amount field -> in how many of the rows it cannot be read."""
+    """Amount field -> number of rows in which it cannot be read."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Sources as of a day, and what is dated after it."""
+    """Sources as of a day, and the records dated after it."""
 
     kept: Sources
     after: Sources = field(default_factory=lambda: Sources({}, {}))
-    """Frames of the sides that have such records, and no others."""
+    """Frames of the records after the day; sides without any have none."""
     as_of: date = date.min
 
     def whole(self, side: str, record: str) -> pl.DataFrame | None:
-        """A side with what is after the cut-off too, for what refers to it or was signed."""
+        """A side including records after the cut-off, for references and for signed records."""
         sides = [_frames(each, side) for each in (self.kept, self.after)]
         there = [frames[record] for frames in sides if record in frames]
         return pl.concat(there, rechunk=False) if there else None
 
     def keys(self, records: pl.Series) -> pl.DataFrame:
-        """The records after the cut-off of some kinds, as breaks name them: record and key."""
+        """The records of these kinds after the cut-off, as breaks name them: record and key."""
         keys = [pl.DataFrame(schema={"record": pl.String(), "key": pl.String()})]
         for side in SIDES:
             for record, frame in _frames(self.after, side).items():
@@ -82,7 +82,7 @@ class Cut:
 
     @property
     def lines(self) -> tuple[AfterLine, ...]:
-        """What stands apart, per record kind, side and currency."""
+        """The records after the cut-off, by record kind, side and currency."""
         return tuple(
             line
             for record in EXTRACTS
@@ -95,7 +95,7 @@ class Cut:
 
 
 def cut_off(sources: Sources, as_of: date, tables: Mapping[str, Table] = EXTRACTS) -> Cut:
-    """Part what is dated after a day from what the day is about."""
+    """Separate the records dated after a day from the others."""
     kept: dict[str, dict[str, list[Load]]] = {side: {} for side in SIDES}
     after: dict[str, dict[str, list[Load]]] = {side: {} for side in SIDES}
     for record, table in tables.items():
@@ -130,7 +130,8 @@ def _late_parts(table: Table, sources: Sources, as_of: date) -> dict[str, list[p
         }
         if any(one.any() for one in late.values()):
             whole = _there(table, sources.part(table.name, number))
-            # A listing tells times by the clock of its server, which counts where all is compared.
+            # A listing has times on its server's clock, which matters if records have no key and
+            # are compared by their whole content.
             zone = sources.zones.get(table.name, "UTC")
             late = _late(
                 table, whole, late, zone if "listings" in whole and not table.key else None
@@ -154,14 +155,14 @@ def _frames(sources: Sources, side: str) -> Mapping[str, pl.DataFrame]:
 def _late(
     table: Table, frames: Mapping[str, pl.DataFrame], own: dict[str, pl.Series], wire: str | None
 ) -> dict[str, pl.Series]:
-    """Which rows of each side are of a record after the day; `own`: which are by their own date.
+    """Which rows of each side belong to a record after the day; `own`: which rows' own date is.
 
-    `wire` as `key_frame` has it.
+    `wire` is that of `key_frame`.
     """
     keys = {side: key_frame(table, frame, wire=wire) for side, frame in frames.items()}
     names = next(iter(keys.values())).columns
-    # What a record without a key leaves empty is part of what it is. A row that lacks its key is
-    # alone.
+    # Without a key, null fields are part of a record's identity. A row that lacks its key matches
+    # nothing.
     equal = not table.key or "place" in names
     rows = pl.concat(
         keys[side].with_columns(
@@ -169,7 +170,7 @@ def _late(
         )
         for side, late in own.items()
     )
-    # Only records that some row dates after the day, and some row does not, are to be looked at.
+    # Only records that some rows date after the day, and some do not, need a closer look.
     late_keys = rows.filter("__late").select(names).unique()
     both = rows.filter(~pl.col("__late")).join(late_keys, on=names, how="semi", nulls_equal=equal)
     if both.is_empty():
@@ -198,9 +199,10 @@ def _after(table: Table, frame: pl.DataFrame, as_of: date) -> pl.Series:
 
 
 def _counting(frame: pl.DataFrame) -> list[pl.Series | pl.Expr]:
-    """Whether a row may count, and its batch: of the target and of a listing each does, once.
+    """Whether a row may count, and its batch.
 
-    Of an extract those do that are not out by their own end state.
+    Every row of the target or a listing counts; an extract row counts unless its end state rules it
+    out.
     """
     if "state" not in frame.columns:
         return [pl.lit(value=True).alias("__counts"), pl.lit(0, pl.Int32).alias("__batch")]
@@ -209,7 +211,7 @@ def _counting(frame: pl.DataFrame) -> list[pl.Series | pl.Expr]:
 
 
 def _signed(sources: Sources, as_of: date, tables: Mapping[str, Table]) -> dict[str, pl.DataFrame]:
-    """Signed records up to the day: of a run before the last one, the later ones are not asked."""
+    """Signed records up to the day; a run as of an earlier day does not check the later ones."""
     return {
         record: frame
         if tables[record].business_date is None

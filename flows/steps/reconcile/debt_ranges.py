@@ -1,6 +1,6 @@
-"""J8 and J9 over all debts: some of them at a time, each with all that belongs to it.
+"""J8 and J9 over all debts, range by range, each debt with everything that belongs to it.
 
-Nearly every payment may be of a debt of its own, so that debts take as much memory as payments.
+Nearly every payment may have a debt of its own, so debts may take as much memory as payments.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,11 +40,11 @@ from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
 
 _MOST = 64
-"""Ranges of debts."""
+"""Most ranges of debts."""
 _AT_ONCE = 250_000
-"""Rows that are parted together, at least: each range has some of nearly all of them."""
+"""Fewest rows that are split together, because nearly every frame has rows of each range."""
 _SAMPLED = 1_000
-"""Debts of each part of the payments that say where the ranges are."""
+"""Debts sampled from each part of the payments to determine the ranges."""
 
 
 def reconcile_all_debts(
@@ -57,10 +57,10 @@ def reconcile_all_debts(
     own: Own = EVERY,
     as_of: date = date.max,
 ) -> Annex[DebtLine]:
-    """Every debt by its payments, its plan and its invoice files; those of the scope are told.
+    """Reconcile every debt by its payments, plan and invoice files; report those of the scope.
 
-    What is paid after the day, though it was delivered as of an earlier one, is not paid yet. In as
-    many ranges as payments have parts, up to `_MOST`; `keep` puts aside what belongs to each.
+    A payment after the day does not count yet, even if it was delivered as of an earlier day. There
+    are as many ranges as payments have parts, up to `_MOST`; `keep` puts the rows of each aside.
     """
     asks = planned.planned if "plans" in rules.references else PlanAnnex().planned
     aside: list[Load] = []
@@ -77,7 +77,7 @@ def reconcile_all_debts(
             covered.append(replace(coverage, none=no_breaks()))
         of_scope = (own.of_debts(rolled), own.of_debts(asked), own.of_debts(coverage.counts))
         listed.append(listed_debts(*of_scope, own.breaks(together([*of_debts, *others]))))
-        # What is of a debt is all in its range; two files with one key may be in two.
+        # All breaks of a debt are in its range; two files with one key may be in two ranges.
         aside.append(keep(own.breaks(number_duplicates(of_debts))))
         lines += count_lines(*of_scope)
     found = own.breaks(reconcile_documents(covered, places)) if covered else together([])
@@ -91,7 +91,7 @@ def _ranges(
     keep: Keep,
     as_of: date,
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]]:
-    """What payments are rolled up to, what is planned, and the invoice files, range by range."""
+    """Yield rolled up payments, planned amounts and invoice files, range by range."""
     of_debt = _by_debt(payments) if _add_up(payments) else None
     if of_debt is None:
         yield roll_up(_paid(whole(payments), as_of)), planned, whole(invoices)
@@ -112,7 +112,7 @@ def _paid(payments: pl.DataFrame, as_of: date) -> pl.DataFrame:
 
 
 def _add_up(payments: Sequence[Load]) -> bool:
-    """Whether payments are in parts, and what they come to is the sum of what these come to."""
+    """Whether payments come in parts whose exact sums can be added up to the sum of all."""
     texts = {"PaidAmount" + BEYOND, "DiscountAmount" + BEYOND}
     return len(payments) > 1 and all(texts.isdisjoint(names_of(load)) for load in payments)
 
@@ -131,7 +131,7 @@ def _aside(
     join: Callable[[Sequence[pl.DataFrame]], pl.DataFrame],
     keep: Keep,
 ) -> Sequence[Load]:
-    """Put frames aside by ranges; what reads each range, of which the pieces are one frame then."""
+    """Put frames aside by range; return what loads each range and joins its pieces."""
     pieces: list[list[Load]] = [[] for _ in range(len(ranges))]
     nothing: pl.DataFrame | None = None
     for frame in _together(frames):

@@ -1,4 +1,4 @@
-"""J9: every debt by its payments, what plans ask of it, and how many invoice files it has.
+"""J9: every debt by its payments, its planned amounts, and its number of invoice files.
 
 A debt is a DebtsId of a tenant. Money is added per currency only.
 """
@@ -33,9 +33,9 @@ from schemas.tables import PAYMENT
 
 _LINE = [*DEBT, "currency"]
 _BY = {"TenantsId": "tenant", "DebtsId": "debt", "CurrenciesId": "currency"}
-"""Columns of payments that say to which debt and in which currency they are."""
+"""Columns of payments that identify their tenant, debt and currency, and their new names."""
 OWED = (*_BY, "PaidAmount", "DiscountAmount", "PaymentDate", "PaymentDate" + OFFSET)
-"""Columns of payments that a debt is rolled up from."""
+"""Columns of payments that debts are rolled up from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class DebtLine:
 
 
 def roll_up(payments: pl.DataFrame) -> pl.DataFrame:
-    """Payments by tenant, debt and currency: how many, paid, discount, and the last day."""
+    """Payments by tenant, debt and currency: number, paid, discount, and the last day."""
     sums = [
         pl.len().alias("payments"),
         pl.col("PaidAmount").sum().alias("paid"),
@@ -67,7 +67,7 @@ def roll_up(payments: pl.DataFrame) -> pl.DataFrame:
 
 
 def rolled_together(rolled: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """What some payments were rolled up to and what others were, as one: of exact amounts."""
+    """Combine roll-ups of parts of the payments, which have exact amounts only."""
     by = {name: name for name in _BY.values()}
     sums = [pl.col("payments", "paid", "discount").sum(), pl.col("day").max()]
     return grouped(pl.concat(rolled), by, sums).cast({"payments": pl.UInt32})
@@ -76,9 +76,9 @@ def rolled_together(rolled: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def _with_beyond(
     rolled: pl.DataFrame, payments: pl.DataFrame, name: str, held: str
 ) -> pl.DataFrame:
-    """Debts of which an amount fits no exact column: their sum is the text beside it.
+    """Add the text of a sum to debts with an amount that fits no exact column.
 
-    Nothing is judged of such a sum, and it is shown as what it is.
+    Such a sum is not judged, but shown exactly.
     """
     on = [*_BY.values()]
     group = [pl.col(column).alias(new) for column, new in _BY.items()]
@@ -97,7 +97,7 @@ def _with_beyond(
 
 
 def reconcile_debts(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """The breaks of J9; `planned` as `allotment.PLANNED_SCHEMA`, empty where no plan is known."""
+    """The breaks of J9; `planned` is `allotment.PLANNED_SCHEMA`, empty if no plan is known."""
     return number_duplicates([_unequal(rolled, planned, rules), _mixed(rolled), _discounts(rolled)])
 
 
@@ -144,7 +144,7 @@ def _unequal(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.Da
 
 
 def _mixed(rolled: pl.DataFrame) -> pl.DataFrame:
-    # Debts that are there twice have two currencies: one line is one debt in one currency.
+    # A line is one debt in one currency, so a debt with two lines has two currencies.
     alike = maybe_repeated(rolled.select(DEBT))
     several = rolled.clear() if alike is None else rolled.filter(alike)
     debts = (
@@ -177,7 +177,7 @@ def _discounts(rolled: pl.DataFrame) -> pl.DataFrame:
 def listed_debts(
     rolled: pl.DataFrame, planned: pl.DataFrame, invoices: pl.DataFrame, breaks: pl.DataFrame
 ) -> pl.DataFrame:
-    """A row per debt and currency; those with breaks and the largest where there are many.
+    """A row per debt and currency; of many, those with breaks and the largest.
 
     `invoices` counts the files of a debt (`documents.Coverage`); a debt that has files or a plan
     but no payment is a row too.
@@ -202,7 +202,7 @@ def _largest(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def debt_lines(listed: Sequence[pl.DataFrame]) -> tuple[DebtLine, ...]:
-    """The lines of debts that are shown of each range of them; as many as are shown of all."""
+    """The lines a report shows, from the rows listed of each range of debts."""
     return tuple(
         DebtLine(
             debt=str(row["debt"]),
@@ -222,18 +222,18 @@ def debt_lines(listed: Sequence[pl.DataFrame]) -> tuple[DebtLine, ...]:
 def _within_reach(
     rolled: pl.DataFrame, planned: pl.DataFrame, invoices: pl.DataFrame, flags: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Of very many debts those that can be among the rows shown, all of them of fewer."""
+    """The debts that can be among the rows shown; all of them if there are few."""
     if rolled.height <= LINES:
         return rolled, planned, invoices
-    # What no exact column holds is null, and before all others where debts are put in order.
+    # A sum that no exact column holds is null, and nulls come first when debts are sorted.
     least = rolled["paid"].top_k(LINES).min()
     large = rolled.filter((pl.col("paid") >= least).fill_null(value=True))
     largest = large.sort("paid", *_LINE, descending=[True, False, False, False]).head(LINES)
-    # Nothing paid is more than what was paid back.
+    # Debts without a payment rank above those with a negative sum.
     unpaid = flags.join(rolled, on=DEBT, how="anti").sort(DEBT).head(LINES)
     some = [largest, rolled.join(flags, on=DEBT, how="semi"), unpaid]
     if (largest["paid"] <= 0).any():
-        # Nothing was paid of these either.
+        # Debts with only a plan or invoice files have no payment either.
         without = pl.concat([side.select(DEBT) for side in (planned, invoices)]).unique()
         some.append(without.join(rolled, on=DEBT, how="anti").sort(DEBT).head(LINES))
     near = pl.concat([side.select(DEBT) for side in some])
@@ -252,7 +252,7 @@ def debt_rows(
         .join(flags, on=DEBT, how="left")
         .with_columns(
             pl.col("payments", "invoices").fill_null(0),
-            # Of a debt with payments it is null where its text is beside it.
+            # With payments a null means that the text is beside it.
             pl.when(pl.col("payments").is_null())
             .then(zero())
             .otherwise(pl.col("paid", "discount"))
@@ -267,7 +267,7 @@ def _money(row: Mapping[str, Any], name: str) -> Decimal:
 
 
 def _flags(breaks: pl.DataFrame) -> pl.DataFrame:
-    """Codes of each debt's breaks: their notes name the debt."""
+    """The codes of each debt's breaks, whose notes name the debt."""
     return (
         breaks.select(
             "tenant",

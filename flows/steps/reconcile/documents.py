@@ -1,4 +1,4 @@
-"""J8: which debts that were paid have an invoice file, and which files have a payment.
+"""J8: which paid debts have an invoice file, and which files have a payment.
 
 An invoice file has no amount, so this is about coverage only.
 """
@@ -32,24 +32,24 @@ from schemas.tables import INVOICE_FILE, PAYMENT
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Some debts beside their invoice files."""
+    """A range of debts compared with their invoice files."""
 
     none: pl.DataFrame
-    """The breaks of debts without a file, not numbered yet: of one debt all are in here."""
+    """The breaks of debts without a file, not numbered yet; complete for each debt."""
     breaks: list[pl.DataFrame]
-    """Those that are about files, not numbered yet."""
+    """The breaks about files, not numbered yet."""
     strange: pl.DataFrame
-    """Files of debts that were paid under other tenants only."""
+    """Files of debts that were paid only under other tenants."""
     counts: pl.DataFrame
     """How many files each debt has: tenant, debt, invoices."""
 
 
 def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
-    """Hold debts, as `debts.roll_up` gives them, against all of their invoice files.
+    """Compare debts from `debts.roll_up` with all of their invoice files.
 
-    A file whose debt was paid under other tenants only is INV_TENANT, and that debt then has its
-    file: it is not INV_NONE too. Of files that are `LEFT_OUT`, or `AROUND` the scope, it is known
-    that they are there; the latter are counted, with their addresses.
+    A file whose debt was paid only under other tenants is INV_TENANT; the debt then has its file
+    and is not INV_NONE too. Files that are `LEFT_OUT`, or `AROUND` the scope, are not judged, but a
+    debt has them; files around are also counted, with their addresses.
     """
     out, near = (
         pl.col(name) if name in invoices.columns else pl.lit(value=False)
@@ -58,7 +58,7 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
     ignored = out | near
     files = invoices.with_columns(tenant="TenantsId", debt="DebtsId")
     whose = {"TenantsId": "tenant", "DebtsId": "debt"}
-    # A file that names no debt is that of none.
+    # Files without a DebtsId belong to no debt.
     every, counts = (
         grouped(some.drop_nulls("DebtsId"), whose, [pl.len().alias("invoices")])
         for some in (invoices, invoices.filter(~out))
@@ -67,7 +67,7 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
     both = pair(rolled.select(whole), every.select(whole), nulls_equal=False)
     loose = every[both.unmatched].select(DEBT)
     unmatched = files.join(loose, on=DEBT, how="semi", maintain_order="left")
-    # As ranges of debts follow each other: of two files with one key the second is numbered.
+    # In the order of the ranges of debts, so that of two files with one key the second is numbered.
     unmatched = in_order(INVOICE_FILE, unmatched).sort("debt", maintain_order=True)
     near_ones = rolled.join(loose, on="debt", how="semi")
     abroad = near_ones.group_by("debt").agg(pl.col("tenant").min().alias("other"))
@@ -88,7 +88,7 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
 def reconcile_documents(
     covered: Sequence[Coverage], places: Mapping[str, pl.DataFrame] = NOWHERE
 ) -> pl.DataFrame:
-    """The breaks of J8, of all ranges of debts."""
+    """The breaks of J8 over all ranges of debts."""
     nowhen = pl.lit(None, pl.Date).alias("day")
     across = pl.concat(
         one.strange.select("tenant", "other", nowhen, key=key_text(INVOICE_FILE)) for one in covered
@@ -106,7 +106,7 @@ def _none(without: pl.DataFrame) -> pl.DataFrame:
         .group_by(DEBT)
         .agg(
             pl.when(one).then(pl.col("currency", *paid).first()),
-            # What an acceptance is bound to: the amount of the break has no sign.
+            # Acceptances are bound to these amounts, because that of the break is unsigned.
             pl.when(one)
             .then(pl.format("paid {}", "amounts").first())
             .otherwise(
@@ -134,7 +134,7 @@ def _break(
 def _several(files: pl.DataFrame, own: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
     """Debts with more than one address; one address under two numbers is INV_DUPLICATE.
 
-    Of all `files` the addresses are counted; `own` are the scope's, whose first is named.
+    The addresses of all `files` are counted; the break names the first of the scope's `own` files.
     """
     more = counts.filter(pl.col("invoices") > 1).join(own, on=DEBT, how="semi")
     addresses = (

@@ -1,7 +1,7 @@
-"""Standing: what an extract row is by itself, before anything is compared with it.
+"""Eligibility: whether an extract row is compared, judged before any comparison.
 
-A row may be out of the comparison by its own end state, by a rule, or because a newer row of the
-same record counts instead. Only rows with a status of None are compared.
+A row is out of the comparison by its own end state, by a rule, or because a newer row of the same
+record counts instead. Only rows whose status is null are compared.
 """
 
 from functools import reduce
@@ -24,17 +24,17 @@ from schemas.kinds import OFFSET
 
 
 def eligibility(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """Status and rule of every extract row; the status is null where the row is to be compared.
+    """Status and rule of every extract row; the status is null if the row is to be compared.
 
-    `by_rule`: whether an exclusion of the rules leaves it out, and not its own state.
+    `by_rule` says whether an exclusion of the rules leaves the row out, not its own state.
     """
     status, rule = pl.lit(None, STATUS), pl.lit("", WORD)
-    # A word is compared as a number; to be replaced it would become a text again.
+    # Words are compared as numbers; `replace` would turn them into texts.
     for state in OWN.keys() & set(extract["state"].unique()):
         there = (pl.col("state") == state).fill_null(value=False)
         status = pl.when(there).then(pl.lit(OWN[state][0].value, STATUS)).otherwise(status)
         rule = pl.when(there).then(pl.lit(OWN[state][1], WORD)).otherwise(rule)
-    # A column of the rows gives what is the same for all of them its height.
+    # `state` is selected to give constant columns their height.
     lines = extract.select("state", status.alias("status"), rule.alias("rule")).drop("state")
     lines = settle(lines, keyless(table, extract), Status.UNKNOWN)
     lines = _newest(table, extract, lines)
@@ -44,7 +44,7 @@ def eligibility(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFra
 
 
 def unheld_amounts(table: Table, extract: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
-    """The amounts of rows to be compared that no exact column holds: `row` and `field`."""
+    """The amounts of rows to compare that no exact column holds, as `row` and `field`."""
     parts = [pl.DataFrame(schema={"row": pl.UInt32(), "field": pl.String()})]
     compared = own["status"].is_null()
     for name in table.amounts:
@@ -54,7 +54,7 @@ def unheld_amounts(table: Table, extract: pl.DataFrame, own: pl.DataFrame) -> pl
 
 
 def excluded(table: Table, rows: pl.DataFrame, lines: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """Give rows without a status the first exclusion of the rules that names a value of theirs."""
+    """Give rows without a status the first exclusion of the rules that names their value."""
     for exclusion in rules.exclusions:
         if exclusion.record == table.name:
             named = [
@@ -66,7 +66,7 @@ def excluded(table: Table, rows: pl.DataFrame, lines: pl.DataFrame, rules: Rules
 
 
 def _value_texts(field: Field, rows: pl.DataFrame) -> list[pl.Series]:
-    """The texts that rules name values by: of a time its instant, or else what clocks show."""
+    """The texts by which rules name values; a time is named by its instant or its wall clock."""
     if field.kind not in TIMES:
         return [canonical_texts(rows[field.name])]
     at, offset = pl.col(field.name), pl.col(field.name + OFFSET)
@@ -81,7 +81,10 @@ def _value_texts(field: Field, rows: pl.DataFrame) -> list[pl.Series]:
 
 
 def _newest(table: Table, extract: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
-    """Of rows with one key only those of the latest batch count; there they must be one record."""
+    """Settle rows with the same key: only the latest batch counts, with one distinct record.
+
+    Older rows and repeats are superseded; different records in the latest batch are DUPLICATE.
+    """
     live = lines["status"].is_null()
     keys = written_frame(table, extract if live.all() else extract.filter(live))
     again = repeated(keys)
@@ -124,13 +127,13 @@ def _newest(table: Table, extract: pl.DataFrame, lines: pl.DataFrame) -> pl.Data
 
 
 def unsettled(rows: int) -> pl.DataFrame:
-    """So many rows without a status, by no rule."""
+    """A frame of `rows` rows without a status or rule."""
     lines = pl.DataFrame(schema={"status": STATUS, "rule": WORD}).clear(rows)
     return lines.with_columns(pl.lit("", WORD).alias("rule"))
 
 
 def settle(lines: pl.DataFrame, where: pl.Series, status: Status, rule: str = "") -> pl.DataFrame:
-    """Give rows that have no status yet this one."""
+    """Give the rows in `where` that have no status yet this one."""
     if not where.any():
         return lines
     undecided = pl.col("status").is_null() & where

@@ -1,8 +1,8 @@
-"""The record inside a row of insert-batch data: read once, to be compared and to be named.
+"""The record inside a row of insert-batch data, read once for comparison and naming.
 
-A row says its record in Data (a CSV line, JSON or JSV) and in Jsondata. What is read here is only
-ever shown as the kind of the record, its key and the fields that differ; never as a whole, since a
-row may carry a secret.
+A row holds its record in Data (a CSV line, JSON or JSV) and in Jsondata. Only the kind of the
+record, its key and the fields that differ are ever shown, never all of it, since a row may carry a
+secret.
 """
 
 import csv
@@ -25,12 +25,12 @@ class InsertBatchRecord:
     kind: Table | None = None
     cells: Cells | None = None
     unreadable: bool = False
-    """Jsondata is there and no record."""
+    """Whether there is Jsondata that is not a record."""
     differs: tuple[tuple[str, str | None, str | None], ...] = ()
-    """Fields in which Data says other than Jsondata: name, Data, Jsondata."""
+    """Fields in which Data and Jsondata differ: name, Data, Jsondata."""
 
     def content(self, data: str | None, jsondata: str | None) -> str:
-        """What makes two rows the same row: the record, or else both texts as they stand."""
+        """A text that is equal for equal rows: the record, or else both texts as they are."""
         if self.kind is None or self.cells is None:
             return "\x1f".join(["", data or "", jsondata or ""])
         values = [_canonical(field, self.cells.get(field.name)) for field in self.kind.delivered]
@@ -38,7 +38,7 @@ class InsertBatchRecord:
 
     @property
     def name(self) -> str:
-        """The record's kind and key, where it has one that is no secret."""
+        """The record's kind and the parts of its key that are not secret."""
         if self.kind is None or self.cells is None:
             return ""
         names = (name for name in self.kind.key if not self.kind.by_name[name].secret)
@@ -46,7 +46,7 @@ class InsertBatchRecord:
 
 
 def read_insert_batch_record(data: str | None, jsondata: str | None) -> InsertBatchRecord:
-    """The record of a row: Jsondata first, Data otherwise, as an import takes it."""
+    """Read the record of a row from Jsondata or, without it, from Data, as an import does."""
     if jsondata is None or not jsondata.strip():
         kind, cells = _object(data or "")
         return InsertBatchRecord(kind, cells)
@@ -57,7 +57,7 @@ def read_insert_batch_record(data: str | None, jsondata: str | None) -> InsertBa
 
 
 def digest(content: str) -> str:
-    """A short name of a content, the same in every run, that does not give it away."""
+    """A short name of a content, the same in every run, that does not reveal it."""
     return hashlib.sha256(content.encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
@@ -73,7 +73,7 @@ def _object(text: str) -> tuple[Table | None, Cells | None]:
 def _differing(
     kind: Table, data: str | None, cells: Cells
 ) -> Iterator[tuple[str, str | None, str | None]]:
-    """Fields in which Data differs; none where Data cannot be compared, being no such record."""
+    """Fields in which Data differs; none if Data is no record of this kind."""
     line = _data_cells(kind, data)
     if line is None:
         return
@@ -94,7 +94,7 @@ def _data_cells(kind: Table, data: str | None) -> Cells | None:
 
 
 def cells_of(kind: Table, text: str) -> list[str] | None:
-    """The cells of a CSV line that has as many as a record kind; None: it is none."""
+    """The cells of a CSV line with as many cells as the kind has columns; None for other texts."""
     try:
         lines = list(csv.reader([text], strict=True))
     except csv.Error:
@@ -103,7 +103,7 @@ def cells_of(kind: Table, text: str) -> list[str] | None:
 
 
 def _canonical(field: Field, cell: str | None) -> str:
-    # A CSV line cannot tell null from an empty text, so here they are one.
+    # A CSV line cannot tell null from an empty text, so they are equal here.
     if not cell:
         return ""
     match read(field, cell, read_nested):

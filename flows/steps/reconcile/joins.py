@@ -1,4 +1,4 @@
-"""All joins over all truth sources: every record's status, every break, every annex."""
+"""All joins over all sources: the status of every record, every break, every annex."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,24 +44,24 @@ from schemas.tables import CURRENCY_RATE, EXTRACTS, INSERT_BATCH_DATA, PAYMENT, 
 @dataclass(frozen=True)
 class JoinResult:
     statuses: Mapping[str, Sequence[Load]]
-    """What became of the records of each kind (`records.Matched`), in parts as its sources."""
+    """The statuses of each kind's records (`records.Matched`), in the parts of its sources."""
     breaks: pl.DataFrame
-    """Every break with its id, as `frame.gather` gives them."""
+    """Every break with its id, as returned by `frame.gather`."""
     rates: tuple[RateLine, ...]
     plans: tuple[PlanLine, ...]
     debts: tuple[DebtLine, ...]
     batches: tuple[BatchLine, ...]
     tolerances: tuple[ToleranceLine, ...]
     tolerated: pl.DataFrame
-    """Every difference that a rule let pass, as `TOLERATED_SCHEMA`."""
+    """Every difference that the rules tolerate, as `TOLERATED_SCHEMA`."""
     changed_since: int
-    """Records that differ from what was signed."""
+    """Number of records that differ from what was signed."""
     compared: int | None
-    """Signed records that were held against what is there; None: none were read."""
+    """Number of signed records that were compared; None if none were read."""
     not_compared: Mapping[str, int]
-    """Record kind -> signed records that were not: the target has none of its kind in the scope."""
+    """Number of signed records of kinds of which the target has no records in the scope."""
     left_out: dict[str, int]
-    """How many more lines an annex has, of those that have more."""
+    """How many lines of an annex are not shown, by annex; annexes shown whole are not in it."""
 
 
 def reconcile_sources(
@@ -73,10 +73,10 @@ def reconcile_sources(
     cut: Cut | None = None,
     keep: Keep | None = None,
 ) -> JoinResult:
-    """Join everything with everything it belongs to; `service`: whether sending was asked for.
+    """Run all joins; `service` says whether sending was asked for.
 
-    `cut` has what is dated after `as_of`: records refer to it, and nothing is said of it. `keep`
-    puts aside what became of records; without it that is made of the sources when it is asked for.
+    `cut` has the records dated after `as_of`: others may refer to them, but they are not judged.
+    `keep` puts the statuses of records aside; without it they are made when they are asked for.
     """
     cut = cut or Cut(sources)
     records = [record for record in EXTRACTS if record in {*sources.extract, *sources.database}]
@@ -119,7 +119,7 @@ def reconcile_sources(
             *(held(_with_debts(one, sources)) for one in others),
         ]
     )
-    # Of annexes the lines alone: their frames may have a row for each debt, or each break again.
+    # Only the lines of annexes are kept: their frames may have a row per debt or repeat all breaks.
     return JoinResult(
         statuses={record: each.statuses for record, each in zip(records, matched, strict=True)},
         breaks=breaks,
@@ -166,18 +166,18 @@ def _match(
         statuses.append(matched.lines.whole if keep is None else keep(matched.statuses))
         breaks.append((keep or held)(_with_debts(matched.breaks, part)))
         tolerated.append(matched.tolerated)
-        del part, matched  # Before the next one is read.
+        del part, matched  # Freed before the next part is read.
     return _Matched(statuses, breaks, pl.concat(tolerated))
 
 
 def _with_debts(breaks: pl.DataFrame, sources: Sources) -> pl.DataFrame:
-    """Breaks with the debts of the payments they are about, which the target tells first."""
+    """Breaks with the debts of their payments, from the target first and then from the extracts."""
     sides = (sources.database, sources.extract)
     return of_debts(breaks, [load for side in sides for load in parts_of(side, PAYMENT.name)])
 
 
 def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> pl.Series:
-    """The ids of the breaks of records that are held against others: rates, plans and documents."""
+    """The ids of the breaks of joins between record kinds: rates, plans, debts and documents."""
     out = left_out(sources, rules)
     annexes = _between(sources, rules, as_of, known_records(sources, cut, rules, as_of, out))
     return gather([out.unrelated(annex.every_break()) for annex in annexes])["id"]
@@ -232,9 +232,9 @@ def _between(
 
 
 def _by_data(table: Table, sources: Sources) -> Sources:
-    """The sources of a kind; insert-batch data paired as `batches` pairs it.
+    """The sources of a kind; insert-batch data with the pairs and shared fields of `batches`.
 
-    The service sets other fields as it goes on; `batches` judges what they say.
+    The service changes the other fields over time; `batches` judges them.
     """
     name = INSERT_BATCH_DATA.name
     if table.name != name or name not in sources.extract or name not in sources.listings:
@@ -253,7 +253,7 @@ def _by_data(table: Table, sources: Sources) -> Sources:
 
 
 def _not_listed(matched: Matched) -> Matched:
-    """Insert-batch data without a listing: the records inside are compared, the rows are not."""
+    """Exclude insert-batch rows without a listing: only the records inside are compared."""
     frame = matched.lines.frame.with_columns(
         status=pl.lit(Status.EXCLUDED.value, STATUS), rule=pl.lit(NO_LISTING, WORD)
     )
@@ -261,9 +261,9 @@ def _not_listed(matched: Matched) -> Matched:
 
 
 def _changed(sources: Sources, cut: Cut, rules: Rules) -> tuple[pl.DataFrame, dict[str, int]]:
-    """What differs from the records that were signed; one that is dated later now is among them.
+    """Breaks of signed records that have changed, including those that are dated later now.
 
-    And how many of a kind there was nothing to hold against.
+    Also the number of signed records by kind for kinds that the target does not have.
     """
     parts, unheld = [], {}
     for record, signed in sources.signed.items():

@@ -1,8 +1,7 @@
-"""Records of the target that an exclusion of the rules leaves out: known, and never judged.
+"""Records of the target that an exclusion of the rules leaves out: known, but never judged.
 
-Others may refer to them, so a rate that is left out is not missing. What belongs to a payment that
-is left out goes with it: the details of its plan, and the invoice files of a debt that nothing else
-was paid for.
+Others may refer to them, so a rate that is left out is not missing. A payment that is left out
+takes along the details of its plan, and the invoice files of its debt if there is no other payment.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,30 +24,30 @@ from schemas.field import Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA, PAYMENT
 
 LEFT_OUT = "left_out"
-"""A column that says which records are left out: they are there, and nothing is said of them."""
+"""Column that marks records that are left out: they exist, but are not judged."""
 AROUND = "around"
-"""A column that says which records are around the scope: counted, and nothing is said of them."""
+"""Column that marks records around the scope: they are counted, but not judged."""
 _DEBT = ["TenantsId", "DebtsId"]
 
 
 @dataclass(frozen=True)
 class LeftOut:
     rows: Mapping[str, Sequence[pl.Series]] = field(default_factory=dict)
-    """Record kind -> which rows of each part; no kind of which nothing is left out."""
+    """Which rows of each part are left out, by record kind; kinds without any are not in it."""
     keys: pl.DataFrame = field(
         default_factory=lambda: pl.DataFrame(schema={"record": pl.String, "key": pl.String})
     )
-    """The records, as breaks name them."""
+    """The records that are left out, as breaks name them."""
 
     def without(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
         return self._each(record, loads, lambda load, rows: filtered(load, ~rows))
 
     def only(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
-        """The parts of a kind with nothing else; none where it has none of them."""
+        """The parts of a kind with only the records left out; empty if there are none."""
         return self._each(record, loads, filtered) if record in self.rows else ()
 
     def marked(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
-        """The parts of a kind with `LEFT_OUT`, where it has some of them."""
+        """The parts of a kind with the column `LEFT_OUT`, if any of its records is left out."""
         return self._each(
             record, loads, lambda load, rows: lambda: load().with_columns(rows.alias(LEFT_OUT))
         )
@@ -61,7 +60,7 @@ class LeftOut:
         return [changed(*one) for one in zip(loads, self.rows[record], strict=True)]
 
     def unrelated(self, breaks: pl.DataFrame) -> pl.DataFrame:
-        """Breaks without those that are about them."""
+        """Breaks without those about records that are left out."""
         if not self.rows or breaks.is_empty():
             return breaks
         own = self.keys.rename({"key": "own"})
@@ -71,7 +70,10 @@ class LeftOut:
     def payments(
         self, loads: Sequence[Load], names: Sequence[str], others: Sequence[Load]
     ) -> pl.DataFrame | None:
-        """What payments that are left out name, and no other one: of `loads`, nor of `others`."""
+        """Values of `names` that only payments left out have, and no other of `loads` or `others`.
+
+        None if no payment is left out.
+        """
         out = self.only(PAYMENT.name, loads)
         if not out:
             return None
@@ -83,7 +85,7 @@ class LeftOut:
     def files(
         self, invoices: Sequence[Load], payments: Sequence[Load], others: Sequence[Load]
     ) -> Sequence[Load]:
-        """Invoice files but those of debts that nothing else was paid for."""
+        """Invoice files without those of debts that have only payments left out."""
         debts = self.payments(payments, _DEBT, others)
         if debts is None or debts.is_empty():
             return invoices
@@ -92,7 +94,7 @@ class LeftOut:
     def details(
         self, details: pl.DataFrame, payments: Sequence[Load], others: Sequence[Load]
     ) -> pl.DataFrame:
-        """Plan details but those that name a payment that is left out."""
+        """Plan details without those that name a payment that is left out."""
         numbers = self.payments(payments, ["Id"], others)
         if numbers is None:
             return details
@@ -101,7 +103,7 @@ class LeftOut:
 
 
 def left_out(sources: Sources, rules: Rules) -> LeftOut:
-    """What the exclusions leave out of each kind they name."""
+    """The records that the exclusions leave out, for each kind that they name."""
     asked = {exclusion.record for exclusion in rules.exclusions} & EXTRACTS.keys()
     rows, keys = {}, [LeftOut().keys]
     for record in sorted(asked - {INSERT_BATCH_DATA.name}):
@@ -121,10 +123,10 @@ def left_out(sources: Sources, rules: Rules) -> LeftOut:
 def left_out_as_signed(
     table: Table, signed: pl.DataFrame, now: pl.DataFrame, rows: Iterable[Load], rules: Rules
 ) -> pl.Series:
-    """Which signed records the rules leave out as they were signed and as they are `now`.
+    """Which signed records the rules leave out with their signed values and with those of `now`.
 
-    A record that an exclusion names since it was signed has changed, and is in no total any more.
-    One that is gone is left out as it was signed. `rows` are those of the extracts.
+    A record that an exclusion names only with its present values has changed since it was signed.
+    One that is gone has its signed values alone. `rows` are those of the extracts.
     """
     signed = as_defined(table, signed)
     named = _by_values(table, signed, rules)
@@ -143,7 +145,7 @@ def left_out_as_signed(
 def included_batches(
     sent: pl.DataFrame, listed: pl.DataFrame | None, rules: Rules
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Insert-batch data without what is left out; what was sent takes what is listed along."""
+    """Insert-batch data without rows left out; a sent row decides about its listed partner."""
     if not any(exclusion.record == INSERT_BATCH_DATA.name for exclusion in rules.exclusions):
         return sent, listed
     out = _by_values(INSERT_BATCH_DATA, sent, rules)
@@ -158,12 +160,12 @@ def included_batches(
 
 
 def _by_values(table: Table, records: pl.DataFrame, rules: Rules) -> pl.Series:
-    """Which records an exclusion names, whatever else is known of them."""
+    """Which records an exclusion names, whatever their state."""
     return excluded(table, records, unsettled(records.height), rules)["status"].is_not_null()
 
 
 def _found(table: Table, part: Sources) -> tuple[pl.DataFrame, str | None]:
-    """The target as matching has it: the database, or else a listing by its server's clock."""
+    """The target as in matching: the database, or else a listing and its server's time zone."""
     listing = table.name not in part.database
     frame = (part.listings if listing else part.database).get(table.name)
     zone = part.zones.get(table.name, "UTC") if listing else None
@@ -173,7 +175,7 @@ def _found(table: Table, part: Sources) -> tuple[pl.DataFrame, str | None]:
 def _rows(
     table: Table, part: Sources, found: pl.DataFrame, wire: str | None, rules: Rules
 ) -> pl.Series:
-    """Which records are left out, as matching has it: a delivered row decides about its partner."""
+    """Which records are left out; as in matching, a delivered row decides about its partner."""
     out = _by_values(table, found, rules)
     if table.name not in part.extract:
         return out

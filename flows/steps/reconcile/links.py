@@ -1,4 +1,4 @@
-"""Payment plan details beside the payments they name (J6)."""
+"""Payment plan details joined with the payments they name (J6)."""
 
 import polars as pl
 
@@ -14,18 +14,18 @@ _RECORD = (
     *("PaymentDate", "PaymentDate" + OFFSET),
 )
 PAYMENT_OF = ("pay_id", "tenant")
-"""What names a payment in linked details."""
+"""Columns that identify a payment in linked details."""
 
 
 def settled(rules: PlanRules) -> pl.Expr:
-    """What a payment settles; a discount counts only where the rules say that it does."""
+    """The amount a payment settles; a discount counts only if the rules say so."""
     if rules.discount is Discount.COUNTS:
         return pl.col("PaidAmount") + pl.col("DiscountAmount").fill_null(zero())
     return pl.col("PaidAmount")
 
 
 def prepared(details: pl.DataFrame) -> pl.DataFrame:
-    """Details with their number, their day, and the payment they name as wide as a payment's Id."""
+    """Details with their row number, their day, and PaymentsId in the type of a payment's Id."""
     return details.with_columns(
         pl.col("PaymentsId").cast(pl.Int64).alias("pay_id"),
         pl.col("PlannedDate").dt.date().alias("day"),
@@ -33,11 +33,11 @@ def prepared(details: pl.DataFrame) -> pl.DataFrame:
 
 
 def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
-    """Details beside their payment; `tenants` says how many tenants have a payment so numbered.
+    """Details with their payment; `tenants` says how many tenants have a payment of that number.
 
-    Of several, that of the tenant the rest of the plan belongs to is meant; where that does not
-    decide, the detail stays without a payment. `whose` is the tenant of the plan, where it is one;
-    details that name no plan have none together.
+    If there are several, the payment of the tenant that the rest of the plan belongs to is meant;
+    if that does not decide, the detail has no payment. `whose` is the tenant of the plan, null if
+    there is not exactly one or the detail names no plan.
     """
     with_payments = _with_payments(details, payments, rules)
     whose = (
@@ -64,7 +64,7 @@ def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
 
 
 def _with_payments(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
-    """Details beside every payment of the number they name; `tenants` counts these."""
+    """Details with every payment of the number they name; `tenants` counts these."""
     place = [name for name in ORIGIN if name in payments.columns]
     about = _about(place, rules)
     there = near_partners(details.select("pay_id"), payments.select("Id"))
@@ -85,7 +85,7 @@ def _with_payments(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRul
 
 
 def _about(place: list[str], rules: PlanRules) -> list[pl.Expr]:
-    """What plans need of a payment; `paid_in` and `paid_on` are its currency and day."""
+    """The values of a payment that plans need; `paid_in` and `paid_on` are its currency and day."""
     return [
         pl.col("TenantsId").alias("tenant"),
         pl.col("DebtsId").alias("debt"),
@@ -99,16 +99,16 @@ def _about(place: list[str], rules: PlanRules) -> list[pl.Expr]:
 
 
 def looked_up(rows: pl.DataFrame, others: pl.DataFrame, key: str) -> pl.DataFrame:
-    """Rows with the columns of others, each of which has a key of its own, a missing one included.
+    """Left join `others`, whose keys must be unique; a null key equals null.
 
-    A left join, without a copy of what the rows have; close numbers are paired without any join.
+    The columns of `rows` are not copied, and keys that lie close together need no join.
     """
     both = pair(rows.select(key), others.select(key), nulls_equal=True)
     return rows.hstack(others.drop(key)[both.partner])
 
 
 def once(links: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Links whose payment no other one names, nearly all of them mostly, and the others."""
+    """Split links into those whose payment no other link names, mostly nearly all, and the rest."""
     again = repeated(links.select("pay_id"))
     if again is None:
         return links, links.clear()
@@ -116,7 +116,7 @@ def once(links: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def per_payment(links: pl.DataFrame) -> pl.DataFrame:
-    """One line per payment that a plan names: what is planned for it, in its own currency."""
+    """One line per payment that a plan names, with the amount planned for it in its currency."""
     same = pl.col("PlannedCurrenciesId") == pl.col("paid_in")
     same_currency = (same & pl.col("PlannedAmount").is_not_null()).fill_null(False)
     places = [name for name in ORIGIN if f"paid_{name}" in links.columns]

@@ -1,8 +1,8 @@
-"""Our staged rows and the service's insert-batch data, compared in what the two share.
+"""Our staged rows compared with the service's insert-batch data, in what the two share.
 
-That is the record inside a row, and HasError. Each side numbers its batches itself, and Merged and
-ErrorData are each side's own account of what it did with the row. BatchId is shared only by rows
-that were delivered as insert-batch data: they bring the service's number along.
+They share the record inside a row, and HasError. Each side numbers its own batches, and Merged and
+ErrorData say what each side did with the row. Only rows that were delivered as insert-batch data
+share BatchId, because they bring the service's number along.
 """
 
 import hashlib
@@ -26,17 +26,17 @@ class Compared:
     batch_id: int | None
     theirs: int
     same: int
-    """Of them, those that are here with the same record."""
+    """How many of them are here with the same record."""
     here: tuple[tuple[int, int], ...]
-    """Our batches that hold them, each with how many."""
+    """Our batches that hold these, each with their number."""
     otherwise: int
-    """Of the same, those with another HasError."""
+    """How many of these have another HasError here."""
     missing: int
     """Records delivered here under this BatchId that the service does not list."""
 
     @property
     def differs(self) -> bool:
-        """Whether a side has a row that the other one has not, or says another HasError of it."""
+        """Whether a side has a row that the other lacks, or a row has another HasError."""
         return self.theirs != self.same or bool(self.otherwise or self.missing)
 
 
@@ -48,10 +48,10 @@ class _Ours(NamedTuple):
 
 
 def kinds_of(theirs: Iterable[Mapping[str, Any]]) -> list[str] | None:
-    """The record kinds inside rows; None where one cannot be told, so that it may be any."""
+    """The record kinds inside rows; None if one cannot be told, so that it may be any kind."""
     records = [_insert_batch_record(row) for row in theirs]
     kinds = {read_insert_batch_record(row.get("Data"), row.get("Jsondata")).kind for row in records}
-    # What could not be unwrapped here is of no other kind than the row itself.
+    # A row may also be staged here as insert-batch data that was not unwrapped.
     own = {INSERT_BATCH_DATA.name}
     return None if None in kinds else sorted(own.union(kind.name for kind in kinds if kind))
 
@@ -59,11 +59,11 @@ def kinds_of(theirs: Iterable[Mapping[str, Any]]) -> list[str] | None:
 def compare_rows(
     ours: Iterable[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]
 ) -> list[Compared]:
-    """Every BatchId the service lists, in order; a row that is there twice counts twice.
+    """Compare rows for every BatchId the service lists, in order; equal rows each count.
 
-    With them those it does not list, where a record was delivered here under one and is listed
-    under none. `ours` have `source_batch_id` too. A row is the same row where its Data
-    is, or else where the record inside is.
+    A BatchId that it does not list is included if a record was delivered here under it and is
+    listed under none. `ours` have `source_batch_id` too. Rows are the same if their Data is the
+    same, or else the record inside.
     """
     listed: defaultdict[int | None, list[int]] = defaultdict(list)
     for number, row in enumerate(theirs):
@@ -77,7 +77,7 @@ def compare_rows(
         for key in wanted.intersection(keys):
             free[key].add(_Ours(number, row["BatchId"], source, row.get("HasError")))
         if source is not None and (source in listed or wanted.isdisjoint(keys)):
-            # A record that was delivered once more is the same record.
+            # A set, because a record that was delivered again is the same record.
             sources[source].add(keys[-1])
     pairs = _paired(theirs, listed_keys, free)
     compared = []
@@ -101,7 +101,7 @@ def compare_rows(
 
 
 class _Free:
-    """Rows of ours with one content that are not yet the row of anybody, in our order."""
+    """Our rows with one content that are not paired yet, in our order."""
 
     def __init__(self) -> None:
         self._all: deque[_Ours] = deque()
@@ -112,7 +112,7 @@ class _Free:
         self._by_source[row.source].append(row)
 
     def first(self, source: int | None, used: set[int]) -> _Ours | None:
-        """The first that came under this BatchId, or else the first of all."""
+        """The first free row that was delivered under this BatchId, or else the first of all."""
         for rows in (self._by_source.get(source), self._all):
             while rows and rows[0].number in used:
                 rows.popleft()
@@ -126,7 +126,7 @@ def _paired(
     keys: Sequence[tuple[bytes, ...]],
     free: Mapping[bytes, _Free],
 ) -> dict[int, _Ours]:
-    """Number of a row of theirs -> the row of ours it is; by Data first, then by record."""
+    """Our row for the number of each of theirs that has one; by Data first, then by record."""
     pairs: dict[int, _Ours] = {}
     used: set[int] = set()
     for place in (0, -1):
@@ -146,7 +146,7 @@ def _insert_batch_record(row: Mapping[str, Any]) -> Mapping[str, Any]:
         inside = {"Data": held.get("Data"), "Jsondata": held.get("Jsondata")}
         return inside if any(inside.values()) else row
     cells = cells_of(INSERT_BATCH_DATA, row.get("Data") or "")
-    # A record of as many cells has no flags in these places.
+    # Another record with the same number of cells has no flags in these places.
     if cells is None or not all(flag.lower() in ("true", "false", "") for flag in cells[1:3]):
         return row
     record = dict(zip(INSERT_BATCH_DATA.columns, cells, strict=True))
@@ -164,7 +164,7 @@ def _record(text: str | None) -> Mapping[str, Any] | None:
 
 
 def _keys(row: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """Hashes of Data, where there is one, and of what is inside."""
+    """Hashes of Data, if there is any, and of the record inside."""
     record = _insert_batch_record(row)
     data, jsondata = record.get("Data") or None, record.get("Jsondata") or None
     inside = _hash("record", read_insert_batch_record(data, jsondata).content(data, jsondata))

@@ -1,7 +1,7 @@
-"""One-sided records: what only a target has, and what two sides have under different tenants.
+"""One-sided records: records that only a target has, or two sides have under different tenants.
 
-And what records of one's own kinds refer to in vain: those of the documented records have break
-codes of their own, by rates, plans and documents.
+Also references of own record kinds that find nothing; those of the documented records have break
+codes of their own, in rates, plans and documents.
 """
 
 import polars as pl
@@ -21,9 +21,9 @@ from schemas.kinds import identity_columns
 def unmatched_lines(
     table: Table, records: pl.DataFrame, numbers: pl.Series, repeats: pl.Series, rules: Rules
 ) -> pl.DataFrame:
-    """Lines (`statuses.line_schema`) of records that only a target has, which numbers them.
+    """Lines (`statuses.line_schema`) of records that only a target has; `numbers` are theirs there.
 
-    `repeats` have a key that another one has too.
+    `repeats` marks those whose key another record has too.
     """
     lines = settle(unsettled(records.height), keyless(table, records), Status.UNKNOWN)
     lines = excluded(table, records, lines, rules)
@@ -43,7 +43,7 @@ def unmatched_lines(
 
 
 def unmatched_breaks(table: Table, alone: Lines, side: str) -> list[pl.DataFrame]:
-    """Why a record that only a target has is there alone."""
+    """Breaks that say why a record is only in a target."""
     codes = {
         Status.MISSING_IN_EXTRACT: "MISSING_IN_EXTRACT",
         Status.DUPLICATE: "DUPLICATE",
@@ -59,7 +59,7 @@ def unmatched_breaks(table: Table, alone: Lines, side: str) -> list[pl.DataFrame
 def tenant_crossings(
     table: Table, lines: Lines, missing: pl.Series, alone: pl.DataFrame
 ) -> pl.DataFrame:
-    """Missing records whose key the target has under another tenant, without an extract row."""
+    """Breaks of missing records whose key the target has alone under another tenant."""
     tenant = table.tenant
     rest = [name for name in table.key if name != tenant]
     if tenant not in table.key or not rest or alone.is_empty() or not missing.len():
@@ -82,9 +82,9 @@ def tenant_crossings(
 def reference_breaks(
     table: Table, lines: Lines, extract: pl.DataFrame, compared: pl.Series, lost: pl.DataFrame
 ) -> list[pl.DataFrame]:
-    """Breaks of the compared extract rows whose reference leads nowhere, or to another tenant.
+    """Breaks of compared extract rows whose reference finds nothing, or another tenant's record.
 
-    `lost` has what the records of the kind refer to in vain, as `lost_references` found it.
+    `lost` has the references of the kind that find nothing, as found by `lost_references`.
     """
     rows = compared.arg_true()
     breaks = []

@@ -1,4 +1,4 @@
-"""What of breaks and annexes is about a scope: more is known than is shown."""
+"""The part of breaks and annexes that is about a scope: joins know more than a report shows."""
 
 from dataclasses import dataclass
 
@@ -15,10 +15,10 @@ def _all(rows: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Own:
-    """What is the scope's own; all of it, where it is not told."""
+    """Filters for what is the scope's own; by default they keep everything."""
 
     breaks: Change = _all
-    """The breaks among some that are about its records, and the debts of its payments."""
+    """Keeps the breaks about the scope's records and about the debts of its payments."""
     plans: pl.Series | None = None
     debts: pl.DataFrame | None = None
 
@@ -34,4 +34,4 @@ class Own:
 
 
 EVERY = Own()
-"""Of a scope that is everything."""
+"""The filters of a scope that is everything."""

@@ -1,8 +1,8 @@
 """J6 and J7: payment plan details against the payments they name, and per plan.
 
 A detail belongs to the tenant of its payment. A payment that several details name is allotted to
-them in the order of their days, up to what each plans; what is left is the last one's. Money of
-two currencies is never added: a detail planned in another currency than was paid is only told.
+them in the order of their days, up to the planned amount of each; the last one gets the rest. Money
+of two currencies is never added: a detail in another currency than its payment is only reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,17 +54,17 @@ def reconcile_plans(
     later_payments: pl.DataFrame = _NO_PAYMENTS,
     own: Own = EVERY,
 ) -> PlanAnnex:
-    """The breaks of J6 and J7, one line per plan and currency, and what is planned per debt.
+    """The breaks of J6 and J7, one line per plan and currency, and the planned amounts per debt.
 
-    Frames as `sources.record_schema` has them, with `make.ORIGIN` where it is known, or `places`
-    to look it up in (as `make.number_duplicates`). What is after the cut-off is known and not
-    judged by itself: a payment settles later details too, and may be early or in another currency
-    for them; a detail that is due and was paid later was not paid.
-    What is told is `own`.
+    Frames follow `sources.record_schema`, with `make.ORIGIN` where it is known, or `places` to look
+    it up in (see `make.number_duplicates`). Records after the cut-off are known, but not judged by
+    themselves: a payment settles later details too, and may be early or in another currency for
+    them; a detail that is due and was paid after the cut-off counts as unpaid. Only breaks and
+    lines of `own` are returned.
     """
     more = later_payments
     if more.height:
-        # What a number means as of the day is not changed by what is dated after it.
+        # A later payment must not change which payment a number refers to as of the day.
         more = more.join(payments, on="Id", how="anti", maintain_order="left")
     every, both = with_rows_of(payments, more), with_rows_of(details, later_details)
     found = _paid_by(linked(prepared(both), every, rules.plans), as_of)
@@ -92,9 +92,9 @@ def reconcile_plans(
 
 
 def of_plans(payments: Sequence[Load], named: pl.Series) -> pl.DataFrame:
-    """Of payments in parts those that plans can speak of: named by details, or too wide a number.
+    """The payments that matter to plans: those named by details or with too wide a number.
 
-    `named` are the numbers that details name; of payments in one part all are given.
+    `named` are the numbers that details name; if payments are one part, all are returned.
     """
     if len(payments) == 1:
         return payments[0]()
@@ -103,7 +103,7 @@ def of_plans(payments: Sequence[Load], named: pl.Series) -> pl.DataFrame:
 
 
 def _paid_by(with_payments: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    """Details as the day knew them: one that was paid after it has no payment yet."""
+    """Details as of the day: one that was paid after it has no payment yet."""
     later = (pl.col("paid_on") > as_day(as_of)).fill_null(value=False)
     paid = (name for name in with_payments.columns if name.startswith("paid"))
     about = [*PAYMENT_OF, "debt", *paid, "discount", "settled", "tenants"]
@@ -124,7 +124,7 @@ def _detail_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) ->
 
 
 def _unnamed(with_payments: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
-    """References to payments that are not there, apart by whether a number was cut to 32 bits."""
+    """Breaks of references to missing payments; another code if a number was cut to 32 bits."""
     lost = with_payments.filter(pl.col("pay_id").is_not_null(), pl.col("tenants").is_null())
     if lost.is_empty():
         return no_breaks()
@@ -164,14 +164,14 @@ def is_wide() -> pl.Expr:
 
 
 def cut_numbers() -> tuple[pl.Expr, pl.Expr]:
-    """What a payment's number may have become in 32 bits: its last ones, or the nearest number."""
+    """The 32-bit numbers a payment's number may have been cut to: its low bits, or the nearest."""
     number = pl.col("Id")
     last = number.cast(pl.Int32, wrap_numerical=True).cast(pl.Int64)
     return last, number.clip(-WIDEST - 1, WIDEST)
 
 
 def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
-    """Payments of planned debts that no detail can name, so that plans cannot count them."""
+    """Breaks of payments for planned debts whose number is too wide for a detail to name them."""
     debts = planned.select(TenantsId="tenant", DebtsId="debt").unique()
     wide = payments.filter(is_wide()).join(
         debts, on=["TenantsId", "DebtsId"], how="semi", maintain_order="left"
@@ -192,7 +192,7 @@ def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
 
 
 def _crossing(with_payments: pl.DataFrame) -> pl.DataFrame:
-    """Plans whose details name payments of several tenants, or of one that cannot be told."""
+    """Breaks of plans whose details name payments of several tenants, or of an unclear one."""
     undecided = pl.col("tenant").is_null()
     of_several = pl.col("PaymentPlansId").is_not_null() & pl.col("whose").is_null()
     plans = (
@@ -224,7 +224,7 @@ def _crossing(with_payments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _against_payment(links: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
-    """Currency and day of each detail against those of its payment."""
+    """Breaks of details whose currency or day differs from that of their payment."""
     other = pl.col("PlannedCurrenciesId") != pl.col("paid_in")
     days = (pl.col("paid_on") - pl.col("day")).dt.total_days()
     planned_on, paid_on = as_text("day"), as_text("paid_on")
@@ -241,7 +241,7 @@ def _against_payment(links: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
 
 
 def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
-    """Payments that settle less or more than was planned for them."""
+    """Breaks of payments that settle less or more than was planned for them."""
     delta = pl.col("settled") - pl.col("planned")
     compared = paid.filter(pl.col("same_currency"), delta != 0).sort(PAYMENT_OF)
     unsettled = rules.discount is Discount.UNKNOWN
@@ -284,7 +284,7 @@ def _unpaid(with_payments: pl.DataFrame, as_of: date) -> pl.DataFrame:
 
 
 def _repeated(with_payments: pl.DataFrame) -> pl.DataFrame:
-    # What a status means is not shown: under another one it may be the same detail once more.
+    # What status codes mean is not documented, so a repeat may differ in its status code.
     names = [name for name in PAYMENT_PLAN_DETAIL.columns if name != "StatusCodesId"]
     content = [*names, "PlannedDate" + OFFSET]
     alike = maybe_repeated(with_payments.select(content))

@@ -1,8 +1,8 @@
 """J4: the exchange rate each payment names, against its tenant, its currency and its day.
 
-Days are calendar days: a payment's at its own offset, a rate's as it was written. The latest rate
-of a pair on or before the day is the right one; where there is none, the first one after it. Where
-the rules name a base currency, the pair has to be of it and the payment's.
+Days are calendar days: a payment's at its own offset, a rate's as written. The right rate of a pair
+is the latest on or before the day or, if there is none, the first after it. If the rules name a
+base currency, the pair must consist of it and the payment's currency.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,9 +36,9 @@ from schemas.kinds import OFFSET
 from schemas.tables import CURRENCY_RATE, PAYMENT
 
 USE = ("CurrencyRatesId", "TenantsId", "CurrenciesId", "day")
-"""Payments alike in these use one rate alike."""
+"""Payments with equal values in these columns use the same rate in the same way."""
 _USED = (*USE, "PaymentDate", "PaymentDate" + OFFSET, "PaidAmount")
-"""Columns of payments that say which rates they use."""
+"""Columns of payments that their use of rates is read from."""
 _NO_RATES = no_records(CURRENCY_RATE)
 
 
@@ -56,14 +56,14 @@ def reconcile_rates(
 ) -> Annex[RateLine]:
     """The breaks of J4 and J5, and the rates that payments used.
 
-    Frames as `sources.record_schema` has them, with `make.ORIGIN` where it is known, or `places`
-    to look it up in (as `make.number_duplicates`); `payments` are the parts these come in. `later`
-    are the rates after the cut-off: a payment that names one of them names a rate of the future; of
-    these rates themselves nothing is said. `left_out` are rates by which payments are not judged:
-    what names one of them names a rate that is there, and no more. `near` are rates that others
-    brought, which are in the series of the others. What is told is `own`.
+    Frames follow `sources.record_schema`, with `make.ORIGIN` where it is known, or `places` to look
+    it up in (see `make.number_duplicates`); `payments` come in parts. `later` are the rates after
+    the cut-off: a payment that names one has a rate of the future; these rates themselves are not
+    judged. `left_out` are rates by which payments are not judged: a payment that names one has an
+    existing rate, and nothing else is checked. `near` are rates outside the scope, which belong to
+    the series too. Only breaks of `own` are returned.
     """
-    # A rate with a hole cannot be used: what names it is as if it were not there.
+    # A rate with a null cannot be used, so a payment that names it has no rate.
     rates, later, left_out, near = (
         some.drop_nulls(CURRENCY_RATE.columns) for some in (rates, later, left_out, near)
     )
@@ -103,7 +103,7 @@ def _dated(payments: pl.DataFrame) -> pl.DataFrame:
 def _flagged(
     uses: pl.DataFrame, rates: pl.DataFrame, sound: pl.DataFrame, asked: RateRules
 ) -> pl.DataFrame:
-    """Uses beside the rate they name, the nearest rate, and one Boolean column per flag."""
+    """Uses with the rate they name, the nearest rate, and one Boolean column per flag."""
     named = _nearest(_named(uses, rates), sound)
     age = (pl.col("day") - pl.col("effective")).dt.total_days()
     included, pair = pl.col("included"), pl.col("FromCurrenciesId", "ToCurrenciesId")
@@ -123,7 +123,7 @@ def _flagged(
 
 
 def _named(uses: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
-    """The rate of the payment's tenant; failing that, one of that number of another tenant."""
+    """Uses with the named rate of the payment's tenant, else with that of another tenant."""
     known = rates.select(
         *("FromCurrenciesId", "ToCurrenciesId", "ExchangeRate", "included"),
         CurrencyRatesId="Id",
@@ -166,7 +166,7 @@ def _payment_breaks(payments: Sequence[Load], used: pl.DataFrame) -> pl.DataFram
     wrong = used.filter(pl.any_horizontal(FLAGS)).drop(sums, strict=False)
     if wrong.is_empty():
         return together([])
-    # Few of the rates are used wrongly: only payments that name one of them are joined.
+    # Few rates are used wrongly, so only payments that name one of these are joined.
     named = wrong["CurrencyRatesId"].unique().implode()
     near = pl.col("CurrencyRatesId").is_in(named, nulls_equal=True)
     breaks, across = [], []

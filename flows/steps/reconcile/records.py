@@ -1,7 +1,7 @@
-"""Matching (J1-J3): every record's one status, and the first stage where its sides differ.
+"""Matching (J1-J3): the one status of every record, and the first stage where its sides differ.
 
-Extract rows are compared with the database, with what the service answered, and with its listing
-where it has one. Rows are told apart by number, never copied: columns are gathered one at a time.
+Extract rows are compared with the database, with the service's answers, and with its listing if
+there is one. Rows are referred to by number, never copied: columns are gathered one at a time.
 """
 
 from dataclasses import dataclass, replace
@@ -64,20 +64,20 @@ from schemas.tables import INSERT_BATCH_DATA
 
 _MATCHED = (Status.MATCHED_EXACT, Status.MATCHED_TOLERANCE)
 _THERE = (*_MATCHED, Status.UNKNOWN)
-"""Of a record without a key, which is UNKNOWN by an amount alone."""
+"""Statuses of a paired record without a key, which is UNKNOWN only because of an amount."""
 _LISTABLE = (*_THERE, Status.PENDING, Status.MISSING_IN_TARGET)
 
 
 @dataclass(frozen=True)
 class Matched:
     lines: Lines
-    """One per record: the extract rows, then what only a target has."""
+    """One line per record: the extract rows, then records that only a target has."""
     breaks: pl.DataFrame
     tolerated: pl.DataFrame
 
     @property
     def statuses(self) -> pl.DataFrame:
-        """The lines with what the target has of each: a large frame."""
+        """The lines with the target's values, which is a large frame."""
         return self.lines.whole()
 
 
@@ -91,9 +91,9 @@ def match(
 ) -> Matched:
     """The status of every record and its breaks; `service` says whether sending was asked for.
 
-    Nothing is dropped: rows without a key, repeated ones and records of one side alone have a line.
-    Records without a key of their own are compared with the service's listing as well. `near` are
-    records of the database around the scope, which those of the scope must differ from too.
+    Nothing is dropped: rows without a key, repeated rows and one-sided records have a line.
+    Records of a kind without a key are compared with the service's listing as well. `near` are
+    records of the database around the scope whose second keys the scope must not repeat.
     """
     schema = record_schema(table)
     extract = complete(sources.extract.get(table.name), schema | DELIVERED)
@@ -114,13 +114,13 @@ def match(
     if table.name in sources.unproven:
         matched = _unproven(matched, sources.unproven[table.name])
     if table is INSERT_BATCH_DATA:
-        # What its rows and listing owe each other has break codes of its own.
+        # Differences between its rows and the listing have break codes of their own.
         matched = replace(matched, breaks=no_breaks())
     return matched
 
 
 def _unproven(matched: Matched, rows: pl.DataFrame) -> Matched:
-    """What matches a row whose text cannot be shown is held against no evidence."""
+    """Set matches of rows whose delivered text cannot be proven to UNPROVEN."""
     frame = matched.lines.frame
     doubtful = are_among(frame, rows) & frame["status"].is_in(_MATCHED)
     status = pl.when(doubtful).then(_status(Status.UNPROVEN)).otherwise("status").alias("status")
@@ -129,7 +129,7 @@ def _unproven(matched: Matched, rows: pl.DataFrame) -> Matched:
 
 @dataclass(frozen=True)
 class _Match:
-    """Extract rows against one target, D or G."""
+    """The comparison of extract rows with one target, D or G."""
 
     table: Table
     rules: Rules
@@ -140,12 +140,12 @@ class _Match:
     answers: pl.DataFrame | None
     lost: pl.DataFrame | None
     zone: str
-    """Of the server that lists G."""
+    """Time zone of the server that lists G."""
     near: pl.DataFrame | None
     database_alone: frozenset[int]
 
     def result(self, listing: pl.DataFrame | None) -> Matched:
-        """Compare; `listing` is what the service has of the same records, beside the database."""
+        """Compare; `listing` is the service's listing of the same records, beside the database."""
         own = eligibility(self.table, self.extract, self.rules)
         pairs = self._pairs(own)
         compared = own["status"].is_null()
@@ -175,10 +175,9 @@ class _Match:
         return Matched(every, numbered(breaks), tolerated_differences(self.table, lines, differing))
 
     def _pairs(self, own: pl.DataFrame) -> Pairs:
-        """Partners of the rows to compare; what a rule leaves out takes its partner along.
+        """Partners of the rows to compare; a row that a rule leaves out takes its partner along.
 
-        A row of insert-batch data does so whatever became of it: `with_pair_numbers` has given it
-        one.
+        Insert-batch rows do so in any state, because `with_pair_numbers` has paired them.
         """
         has_pair_numbers = self.table is INSERT_BATCH_DATA
         takes = pl.col("status").is_null() | pl.col("by_rule") | pl.lit(has_pair_numbers)
@@ -199,7 +198,7 @@ class _Match:
     def _differences(self, partner: pl.Series) -> pl.DataFrame:
         differing = differences(self.table, self.extract, self.found, partner)
         if self.side == "G" and not self.table.key:
-            # Paired by their content they are the same instants; the server shows its own zone.
+            # Rows paired by content have the same instants; the server shows its own zone.
             clock_times = [one.name for one in self.table if one.kind is Kind.DATETIME]
             differing = differing.filter(~pl.col("field").is_in(clock_times))
         if self.rules.offset is Offset.EQUAL:
@@ -210,7 +209,7 @@ class _Match:
         return with_tolerances(self.table.name, differing, self.rules)
 
     def _sent(self, compared: pl.Series, pairs: Pairs) -> pl.DataFrame | None:
-        """What the service says of each extract row; None where nothing was to be sent."""
+        """The service's answer to each extract row; None if nothing was to be sent."""
         if self.answers is None:
             return None
         writers = self.found.select("extract_id", "row")[pairs.partner]
@@ -268,14 +267,14 @@ class _Match:
         return Lines(lines, found_columns(self.table, self.found))
 
     def _alone(self, target: pl.DataFrame, numbers: pl.Series, repeats: pl.Series) -> Lines:
-        """Lines of the target's records that only it has."""
+        """Lines of records that only the target has."""
         lines = unmatched_lines(self.table, target[numbers], numbers, repeats, self.rules)
         return Lines(lines, found_columns(self.table, target))
 
     def _listed(
         self, lines: Lines, own: pl.DataFrame, pairs: Pairs, listing: pl.DataFrame
     ) -> tuple[Lines, Lines, pl.DataFrame]:
-        """Lines and breaks with the service's listing considered, and what is listed alone."""
+        """Lines updated by the service's listing, lines of records only listed, and breaks."""
         status = lines.frame["status"]
         rows = (status.is_in(_LISTABLE) | own["by_rule"]).arg_true()
         unmatched = pairs.unmatched.filter(~pairs.repeats)
@@ -303,7 +302,7 @@ class _Match:
     def _line_breaks(
         self, lines: Lines, settled: pl.Series, unheld: pl.DataFrame
     ) -> list[pl.DataFrame]:
-        """What is wrong with an extract row by itself."""
+        """Breaks of extract rows by themselves."""
         rejected, double, nameless = (
             (settled == status).fill_null(value=False).arg_true()
             for status in (Status.REJECTED, Status.DUPLICATE, Status.UNKNOWN)
@@ -329,7 +328,7 @@ class _Match:
         return line_breaks(self.table, lines, both, code="PRECISION", side="E", field=name)
 
     def _rejected(self, lines: Lines, rows: pl.Series) -> pl.DataFrame:
-        """Breaks of rows in error; what stands in place of an amount is told as delivered."""
+        """Breaks of rows in error, with unreadable amounts quoted as delivered."""
         findings = pl.DataFrame({"row": rows})
         if names := unreadable_of(self.extract, self.table.amounts):
             notes = (
@@ -346,7 +345,7 @@ class _Match:
         if sent is not None and self.answers is not None:
             of_service = service_breaks(self.table, lines, sent)
             echoes = echoed(self.table, self.extract, sent, self.answers)
-        # The answer comes before the read-back: where it differs already, it diverged there.
+        # The answer comes before the database: if it differs already, the sides diverged there.
         at_answer = differing.join(echoes, on=["row", "field"], how="semi")
         at_answer = at_answer.select("row", "field", at=pl.lit("A"))
         offsets = (pl.col("code") == "OFFSET") & (self.rules.offset is Offset.TOLD)
@@ -366,7 +365,7 @@ class _Match:
         ]
 
     def _second_keys(self, lines: Lines, pairs: Pairs) -> pl.DataFrame:
-        """Second keys are looked for in the target, where all records meet; else in the extract."""
+        """Breaks of second keys: in the target, where all records meet, else in the extract."""
         if self.table.name not in SECOND_KEYS:
             return no_breaks()
         if self.found.is_empty() and self.near is None:
@@ -381,14 +380,14 @@ class _Match:
         included = lines.frame["status"].gather(numbers) != Status.EXCLUDED
         some, of = self.found.filter(included), numbers.filter(included)
         if self.near is not None:
-            # What is around has no line, and nothing is said of it.
+            # Records around the scope have no line, and get no break.
             some = pl.concat([some, self.near], how="diagonal")
             of = of.extend_constant(None, self.near.height)
         return second_key_breaks(self.table, lines, some, of, self.side)
 
 
 def _concatenated(*parts: Lines) -> Lines:
-    """Lines as one; the last part's target has the records of all of them."""
+    """Concatenate lines; the target of the last part must have the records of all."""
     frames = [part.frame for part in parts]
     return Lines(pl.concat(frames, rechunk=False, how="diagonal"), parts[-1].target)
 

@@ -1,4 +1,4 @@
-"""Delivered files that were refused: neither side has their rows, so nothing else tells of them."""
+"""Delivered files that were refused: neither side has their rows, so nothing else reports them."""
 
 import polars as pl
 

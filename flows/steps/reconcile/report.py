@@ -1,8 +1,8 @@
 """The reconciliation report as one frozen value; every rendering shows this and nothing else.
 
-It holds nothing of the run (no id, no clock): the same truths and rules give the same value, byte
-for byte. Run, time and signatures of files are in the manifest beside it. Money is Decimal, never
-summed across currencies; `currency` is the CurrenciesId as text, empty where a record names none.
+It has no clock: the same sources and rules in the same run give the same value, byte for byte.
+Time and signatures of files are in the manifest beside it. Money is Decimal, never summed across
+currencies; `currency` is the CurrenciesId as text, empty if a record names none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,11 +30,11 @@ VERDICTS = (*RECONCILED, "NOT_RECONCILED", "INCOMPLETE")
 class SourceLine:
     record: str
     expected: str
-    """E, with the number of extracts."""
+    """The letter E with the number of extracts."""
     found: tuple[str, ...]
-    """Letters of the sources that were there: D, A, G."""
+    """Letters of the sources that were available: D, A, G."""
     missing: tuple[str, ...]
-    """Letters of the sources that were asked for and not there."""
+    """Letters of the sources that were asked for but missing."""
     note: str
 
 
@@ -77,13 +77,13 @@ class Cover:
     because: tuple[str, ...]
     """Why the verdict is not RECONCILED, in the reader's words."""
     undated: tuple[str, ...] = ()
-    """Record kinds without a business date: they are compared as they stand."""
+    """Record kinds without a business date, which are compared as they stand."""
     after: tuple[AfterLine, ...] = ()
-    """What is dated after the day: in no total, tie or break."""
+    """Records dated after the day, which are in no total, tie or break."""
     restates: str = ""
-    """Which run this one restates and why; empty: it is none."""
+    """Which run this one restates and why; empty if none."""
     zone: str = "UTC"
-    """Where the day of the report ends."""
+    """Time zone in which the day of the report ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,12 @@ class SignatureLine:
     at: datetime
     comment: str
     accepted_changes: str = ""
-    """Hash of the changes of how the figures are made that were accepted with it."""
+    """Hash of the changes of how figures are made that were accepted with the signature."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """Which run this is; its moment is in the manifest alone."""
+    """The run of the report; its time is only in the manifest."""
 
     number: int
     by: str
@@ -108,11 +108,11 @@ class RunLine:
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """One rule, key of a profile or setting that is another than it was."""
+    """A rule, key of a profile or setting that has changed."""
 
     key: str
     old: str
-    """Empty: there was none."""
+    """Previous value; empty if there was none."""
     new: str
 
 
@@ -126,7 +126,7 @@ class AsideLine:
 
 @dataclass(frozen=True, slots=True)
 class OutgrownLine:
-    """A break that was accepted as something else than it is now."""
+    """An accepted break that has changed since."""
 
     id: str
     what: str
@@ -137,7 +137,7 @@ class OutgrownLine:
 
 @dataclass(frozen=True, slots=True)
 class AgainLine:
-    """A break whose acceptance is another than when the last report was approved."""
+    """A break whose acceptance has changed since the last report was approved."""
 
     id: str
     what: str
@@ -147,35 +147,39 @@ class AgainLine:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is other than in the last signed run of the scope, beside its records."""
+    """What has changed since the last signed run of the scope, apart from its records."""
 
     since: str
-    """Which run it is held against, in words; empty: there is none."""
+    """The run that this one is compared with, in words; empty if there is none."""
     signed: bool = False
-    """Whether that one is an approved run of the same scope."""
+    """Whether that run is an approved run of the same scope."""
     accept: str = ""
-    """Hash that names all that is other of how the figures are made, for whoever approves to
-    accept it: rules, profiles, settings; empty: nothing is."""
+    """Hash by which an approver accepts all changes of how the figures are made.
+
+    These are changes of rules, profiles and settings; empty if there are none.
+    """
     rules_before: str = ""
-    """Hash."""
+    """Hash of the rules of that run."""
     rules: tuple[RuleChange, ...] = ()
     profiles: tuple[RuleChange, ...] = ()
-    """Of feeds: how batches were read otherwise than was signed."""
+    """Changes of feed profiles by which batches were read."""
     settings: tuple[RuleChange, ...] = ()
-    """What is no rule and changes how the report reads: names of currencies, whose day it is, the
-    version of recon."""
+    """Changes of what is no rule but affects the report.
+
+    These are names of currencies, the time zone of the day and the version of recon.
+    """
     aside: tuple[AsideLine, ...] = ()
     outgrown: tuple[OutgrownLine, ...] = ()
-    """The largest first; the cover counts them all."""
+    """Largest first; the cover counts all of them."""
     again: tuple[AgainLine, ...] = ()
-    """Breaks that were accepted again as something else since, the largest first."""
+    """Breaks whose acceptance has changed since, largest first."""
     notes: tuple[str, ...] = ()
-    """Anything else the approver has to know, a sentence each."""
+    """Anything else that the approver has to know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignOff:
-    """Who stood for the previous report of this scope, and whether it still holds."""
+    """Who signed the previous report of this scope, and whether it still holds."""
 
     run: int
     as_of: date
@@ -185,12 +189,12 @@ class SignOff:
     report_hash: str
     chain_hash: str
     changed_since: int
-    """Records that differ from what was signed."""
+    """Number of records that differ from what was signed."""
     signatures: tuple[SignatureLine, ...] = ()
     compared: int | None = None
-    """Signed records that were held against what is there; None: none were read."""
+    """Number of signed records that were compared; None if none were read."""
     not_compared: Mapping[str, int] = field(default_factory=dict)
-    """Record kind -> signed records that were not, there being none of it in the scope any more."""
+    """Number of signed records by kind, for kinds that the scope no longer has."""
 
     @property
     def report(self) -> str:
@@ -205,7 +209,7 @@ class ReconciliationReport:
     controls: tuple[ControlLine, ...]
     proofs: tuple[Proof, ...]
     breaks: Breaks
-    """Open, accepted and expired ones; most severe and largest first."""
+    """Breaks that are not resolved, most severe and largest first."""
     ageing: tuple[AgeingLine, ...]
     roll_forward: tuple[RollForward, ...]
     rates: tuple[RateLine, ...]
@@ -218,19 +222,19 @@ class ReconciliationReport:
     excluded: tuple[ExcludedLine, ...]
     self_test: SelfTest
     currencies: Mapping[str, str]
-    """ISO codes by CurrenciesId as text; a currency not in it is shown by its number."""
+    """ISO codes by CurrenciesId as text; a currency without one is shown by its number."""
     accepted_forward: tuple[RollForward, ...] = ()
-    """The same of the accepted breaks: what became of each acceptance."""
+    """Roll-forward of accepted breaks: what became of each acceptance."""
     aside_forward: tuple[RollForward, ...] = ()
-    """The same of the breaks that this run did not look at, or that its rules let pass."""
+    """Roll-forward of breaks that this run did not look at, or that its rules let pass."""
     run: RunLine | None = None
     changes: Changes | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many more lines a list of the report would have, by its name; all others are whole."""
+    """How many lines of a list are not shown, by its name; lists not in it are complete."""
 
     @property
     def status_counts(self) -> Mapping[str, Mapping[str, int]]:
-        """By record kind, how many of its records have which status."""
+        """The number of records by record kind and status."""
         counts: dict[str, dict[str, int]] = {}
         for one in self.statuses:
             counts.setdefault(one.record, {})[one.status] = one.rows
@@ -243,5 +247,5 @@ class ReconciliationReport:
 
     @property
     def reconciles(self) -> bool:
-        """Whether finance may sign: nothing open but what was accepted."""
+        """Whether finance may sign: no break is open except accepted ones."""
         return self.cover.verdict in RECONCILED

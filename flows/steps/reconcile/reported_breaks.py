@@ -1,4 +1,4 @@
-"""The breaks of a report: one frame, of which a rendering makes lines of what it shows."""
+"""The breaks of a report as one frame; renderings turn the rows they show into lines."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from schemas.frame_types import AMOUNT, WORD, Dtype
 class BreakLine:
     id: str
     group: str
-    """Class of the break."""
+    """Class of the break (`schemas.breaks.BreakClass`)."""
     code: str
     severity: str
     record: str
@@ -32,15 +32,15 @@ class BreakLine:
     delta: Decimal | None
     amount: Decimal | None
     basis: str
-    """What the amount is: difference, gross, not readable or none (`schemas.breaks.Money`)."""
+    """Kind of the amount: difference, gross, not readable or none (`schemas.breaks.Money`)."""
     counted: Decimal | None
-    """What of it is in totals: another break of the record may have it already."""
+    """The part of the amount in totals; another break of the record may count it already."""
     currency: str
     file: str | None
     line: int | None
     batch_id: int | None
     state: str
-    """NEW, OPEN, REOPENED, ACCEPTED, EXPIRED; closed ones are in the roll-forward."""
+    """A state that is not resolved; resolved breaks are in the roll-forward."""
     first_seen: date
     age_days: int
     age_business_days: int
@@ -49,16 +49,16 @@ class BreakLine:
     action: str
     owner: str
     note: str
-    """Acceptance (reason, by, until) and what the judgement says."""
+    """Why the break is set aside, its acceptance (by, until, reason) and the note of the check."""
     accepted_by: str = ""
-    """The person or the rule that accepted it, or did before it ran out or the break changed."""
+    """Who accepted the break, also if the acceptance has run out or the break has changed."""
     accepted_until: date | None = None
-    """The last day that holds."""
+    """The last day of the acceptance."""
     accepted_reason: str = ""
 
 
 MONEY = ("delta", "amount", "counted")
-"""Amounts of a break; the text of one that no exact column holds is beside it (`BEYOND`)."""
+"""Amounts of a break; an amount that no exact column holds has its text beside it (`BEYOND`)."""
 _TYPES: dict[str, Dtype] = {
     "tenant": pl.Int32(),
     "line": pl.Int64(),
@@ -72,7 +72,7 @@ _TYPES: dict[str, Dtype] = {
     **dict.fromkeys(("record", "field", "side", "currency", "file", "owner"), WORD),
     **dict.fromkeys(("accepted_by", "accepted_reason"), WORD),
 }
-"""Columns that are no text of their own."""
+"""Types of the columns that are not plain strings."""
 SCHEMA: dict[str, Dtype] = {
     **{field.name: _TYPES.get(field.name, pl.String()) for field in fields(BreakLine)},
     **{name + BEYOND: pl.String() for name in MONEY},
@@ -82,7 +82,7 @@ SCHEMA: dict[str, Dtype] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Breaks(Sequence[BreakLine]):
-    """Breaks in the order of the report; there may be millions, of which a page shows a few."""
+    """Breaks in the order of the report; there may be millions, and a page shows a few."""
 
     frame: pl.DataFrame
     """Columns of SCHEMA."""
@@ -125,11 +125,11 @@ class Breaks(Sequence[BreakLine]):
     __hash__ = None  # type: ignore[assignment]
 
     def where(self, column: str, *values: str) -> "Breaks":
-        """Those that have one of some values in a column."""
-        # Members of an enumeration are texts too, and to polars a type of their own.
+        """The breaks that have one of these values in a column."""
+        # Members of a StrEnum are strings too, but polars gives them a type of their own.
         return Breaks(self.frame.filter(pl.col(column).is_in([*map(str, values)])))
 
     def counts(self, column: str) -> Counter[str]:
-        """How many have a value in a column, by value in their order."""
+        """The number of breaks by their value in a column, in the order of the breaks."""
         found = self.frame.group_by(column, maintain_order=True).len()
         return Counter(dict(found.iter_rows()))

@@ -1,8 +1,8 @@
-"""Roll-forward: from the breaks a run found open to those it leaves open, in count and money.
+"""Roll-forward: from the breaks a run found open to those it leaves open, in number and money.
 
 Opening and closing are counted from the states, every line between them from what happened to each
-break; the residual is what the lines do not explain. Differences and gross money each have their
-own amounts, as `money` counts them. Never a sum across currencies.
+break; the residual is what the lines do not explain. Differences and gross money have separate
+amounts, counted as in `money`. Currencies are never added up.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ from schemas.life import ASIDE, GONE, OPEN, RESOLVED, BreakState
 OPENING, CLOSING = "opening", "closing"
 
 RUN_OUT = "+ expired: the acceptance has run out"
-"""Breaks that are open again, as their acceptances held in the run before."""
+"""Line of breaks that are open again because their acceptance, valid in the run before, ended."""
 _GONE = {state.lower(): f"- {text}" for state, text in GONE.items()}
 _GONE["resolved_neither"] += ": the day moved on, or it was signed since"
 _STEPS = {
@@ -62,17 +62,16 @@ class RollForward:
 
     currency: str
     lines: tuple[ProofLine, ...]
-    """opening, new, reopened, resolved at source or service, accepted, expired, closing."""
+    """Opening, the lines of the pool in `_STEPS`, and closing."""
     residual_rows: int
     residual: Decimal
     residual_gross: Decimal = Decimal(0)
     money: bool = True
-    """Whether any of its breaks has an amount; where none has, its sums of nothing are not shown.
-    """
+    """Whether any of the breaks has an amount; if none has, no sums are shown."""
 
 
 class _Alike(NamedTuple):
-    """Breaks to which the same has happened."""
+    """Breaks to which the same happened."""
 
     before: str | None
     state: str
@@ -82,14 +81,14 @@ class _Alike(NamedTuple):
     was: Sums
     now: Sums
     moneyed_before: bool
-    """Whether any of them had an amount; what adds nothing to a total is one too."""
+    """Whether any of them had an amount, even one that adds nothing to totals."""
     moneyed: bool
 
 
 def roll_forward(carried: pl.DataFrame, pool: str = "open") -> tuple[RollForward, ...]:
-    """The breaks of a pool per currency: opening and what came into it, less what went out of it.
+    """The roll-forward of a pool per currency: opening, plus breaks that entered, less those gone.
 
-    Of those set aside none is in another pool, and resolved in none: a run that looked further.
+    A break that is set aside is in that pool only; a resolved break is in no pool.
     """
     counts: dict[tuple[str, str], int] = defaultdict(int)
     amounts: dict[tuple[str, str], Sums] = defaultdict(Sums)
@@ -108,7 +107,7 @@ def roll_forward(carried: pl.DataFrame, pool: str = "open") -> tuple[RollForward
 
 
 def _moneyed(one: _Alike, pool: str) -> Iterator[str]:
-    """The currencies in which breaks that are or were in a pool have an amount."""
+    """Yield the currencies in which breaks that are or were in a pool have an amount."""
     if one.moneyed_before and _pool(one.before) == pool:
         yield one.currency_before
     if one.moneyed and _pool(one.state) == pool:
@@ -116,14 +115,14 @@ def _moneyed(one: _Alike, pool: str) -> Iterator[str]:
 
 
 def _movements(one: _Alike, pool: str) -> Iterator[tuple[str, str, int, Sums]]:
-    """What breaks add to the lines of a pool: line, currency, sign and amount."""
+    """Yield what breaks add to the lines of a pool: line, currency, sign and amount."""
     was, now = _pool(one.before) == pool, _pool(one.state) == pool
     if was:
         yield OPENING, one.currency_before, 1, one.was
     if now:
         yield CLOSING, one.currency, 1, one.now
     if was and _pool(one.state):
-        # It is still there with another amount, whether it stays in the pool or leaves it.
+        # The break still exists with another amount, whether it stays in the pool or leaves it.
         yield "changed", one.currency_before, -1, one.was
         yield "changed", one.currency, 1, one.now
     if was and not now:

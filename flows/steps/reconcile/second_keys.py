@@ -1,4 +1,4 @@
-"""Second keys: records that must also be told apart by something else than their key."""
+"""Second keys: fields by which records must be unique as well as by their key."""
 
 import polars as pl
 
@@ -20,9 +20,9 @@ SECOND_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def second_key_parts(table: Table) -> list[pl.Expr]:
-    """What is no text of a second key; nothing where the kind has none.
+    """The parts of a second key that are not texts; empty if the kind has no second key.
 
-    Few records share it: only of these the texts are looked at.
+    Few records share these parts, so texts are compared only for those.
     """
     _, names = SECOND_KEYS.get(table.name, ("", ()))
     fields = [table.by_name[name] for name in names]
@@ -32,11 +32,11 @@ def second_key_parts(table: Table) -> list[pl.Expr]:
 def second_key_breaks(
     table: Table, lines: Lines, records: pl.DataFrame, numbers: pl.Series, side: str
 ) -> pl.DataFrame:
-    """Records that share their second key with one of a smaller key, or may share it.
+    """Breaks of records that share their second key with a record of a smaller Id, or may share it.
 
-    `numbers` are those of the records' lines; of a record without one nothing is said. Every record
-    after the first has a break that names the first. Texts are compared by what they say
-    (`same_text`); where only what nobody sees tells two apart, the break says so.
+    `numbers` are those of the records' lines; a record without one gets no break. Every record
+    after the first has a break that names the first. Texts are compared by meaning (`same_text`);
+    if they differ only in what nobody sees, the break says so.
     """
     code, names = SECOND_KEYS[table.name]
     texts = [name for name in names if table.by_name[name].kind is Kind.STRING]

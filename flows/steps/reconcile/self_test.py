@@ -1,7 +1,7 @@
 """The self-test: planted faults, one per break code of the joins, that every run has to find.
 
-They go through the same functions as the records, under the rules of the run with everything that
-rules may switch off switched on. A fault that is not found, or one that was not planted, is told.
+They go through the same functions as the records, by the rules of the run with every optional check
+switched on. A planted fault that is not found is reported, and so is a break that was not planted.
 """
 
 from collections import Counter
@@ -76,13 +76,13 @@ PLANTED = frozenset(
         ("FILE_REFUSED", "5/payments.csv"),
     }
 )
-"""Break codes of the joins and the keys they are planted at; batches have a digest for a key."""
+"""Break codes and keys of planted faults, without those of batches, whose keys have a digest."""
 PLANTED_BATCHES = ("BATCH_MISSING", "BATCH_EXTRA", *CONTRADICTIONS, "BATCH_COUNT")
 
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """Planted faults the judgements were tried on in this run."""
+    """The result of trying the checks of this run on planted faults."""
 
     planted: int
     found: int
@@ -93,7 +93,7 @@ class SelfTest:
 def self_test(rules: Rules) -> SelfTest:
     """Try the joins on the planted faults; fast enough for every run.
 
-    It depends on the rules and the code alone: a process asks once for each rules.
+    The result depends only on the rules and the code, so it is cached by rules.
     """
     asked = replace(
         rules,
@@ -107,7 +107,7 @@ def self_test(rules: Rules) -> SelfTest:
 
 
 def verdict(found: pl.DataFrame) -> SelfTest:
-    """What of the planted faults is among breaks, and what else is."""
+    """Compare the breaks found with the planted faults."""
     batches = found["code"].str.starts_with("BATCH_")
     got = set(found.filter(~batches).select("code", "key").iter_rows())
     codes = Counter(found.filter(batches)["code"])
@@ -140,9 +140,9 @@ def planted_breaks(rules: Rules) -> pl.DataFrame:
 
 
 def frame(table: Table, names: str, rows: list[tuple[object, ...]]) -> pl.DataFrame:
-    """A frame of a record with values for the fields named; a date is its midnight in UTC.
+    """A frame of a record kind with values for the named fields; a date becomes midnight in UTC.
 
-    The fields that are not named, as one that was added to the table, have none.
+    Fields that are not named, such as fields added to the table later, are null.
     """
     given = dict(zip(names.split(), zip(*rows, strict=True), strict=True))
     columns: dict[str, list[object]] = {}
@@ -246,14 +246,14 @@ def _invoices() -> pl.DataFrame:
         (880, 2, 127, "https://files.example/127"),
         (881, 1, 101, "https://files.example/101-again"),
         (900, 1, 500, "https://files.example/500"),
-        # The file of debt 102 is of another tenant.
+        # The file of debt 102 belongs to another tenant.
         (901, 2, 102, "https://files.example/102"),
     ]
     return frame(INVOICE_FILE, "Id TenantsId DebtsId InvoiceUrl", rows)
 
 
 def _batches() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Rows of three batches: pairs, what the flags say, and counts."""
+    """Sent and listed rows of a batch: unpaired rows, contradictory flags and unequal counts."""
     unlike = _RECORD.replace('"DebtsId":2', '"DebtsId":3')
     listed: list[tuple[object, ...]] = [
         ("untold", True, False, 1, None, None),

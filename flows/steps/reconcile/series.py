@@ -1,6 +1,6 @@
-"""J5: exchange rates among themselves: each by itself, its inverse, triangles, gaps and jumps.
+"""J5: exchange rates compared with each other: values, inverses, triangles, gaps and jumps.
 
-Bounds are judged on exact fractions: doubles only find the candidates.
+Bounds are judged on exact fractions; doubles only find the candidates.
 """
 
 from collections.abc import Iterable
@@ -29,13 +29,13 @@ from schemas.tables import CURRENCY_RATE
 
 RECORD = CURRENCY_RATE.name
 _SLACK = 1e-9
-"""By how much doubles may miss a bound: candidates are taken this much wider."""
+"""How far doubles may miss a bound; candidates are chosen with this margin."""
 _NINE = Context(prec=9)
-"""Nine digits, with exponents far beyond those of products of doubles."""
+"""Nine digits, with exponents beyond those of products of doubles."""
 
 
 def reconcile_series(rates: pl.DataFrame, rules: Rules, as_of: date) -> pl.DataFrame:
-    """The breaks of rates among themselves, and of series that end before the day."""
+    """The breaks of rates compared with each other, and of series that end before the day."""
     if rates.is_empty():
         return no_breaks()
     sound = series(rates)
@@ -56,7 +56,7 @@ def _rate_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> p
 
 
 def _each(rates: pl.DataFrame) -> pl.DataFrame:
-    """A rate has to be positive; that of a currency against itself is 1."""
+    """Breaks of rates that are not positive, and of rates of a currency to itself other than 1."""
     rate = pl.col("ExchangeRate")
     itself = pl.col("FromCurrenciesId") == pl.col("ToCurrenciesId")
     name, found = "ExchangeRate", rate_text(rate)
@@ -91,7 +91,7 @@ def _inverses(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
 
 
 def _triangles(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
-    """Three rates a-b, b-c, a-c of one day; what is off is told of the rate in most of them."""
+    """Breaks of three rates a-b, b-c, a-c of one day; the rate in most open triangles is blamed."""
     off = _open_triangles(_sides(sound), bound)
     if off.is_empty():
         return _rate_break("RATE_TRIANGLE", sound.clear(), "ExchangeRate")
@@ -124,7 +124,7 @@ def _triangles(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
 
 
 def _sides(sound: pl.DataFrame) -> pl.DataFrame:
-    """Each pair once, from the lower number to the higher; `up` says whether the rate runs so."""
+    """Each pair once, from the lower number to the higher; `up` says if the rate goes that way."""
     up = pl.col("FromCurrenciesId") < pl.col("ToCurrenciesId")
     return (
         sound.with_row_index("side")
@@ -179,7 +179,7 @@ def _off(
     texts: Iterable[str],
     bound: Decimal,
 ) -> pl.DataFrame:
-    """Rates with the text of a `product` that should be 1, where it is not."""
+    """The rates whose `product`, which should be 1, is off by more than the bound."""
     off = [abs(Fraction(product) - 1) > bound for product in products]
     rates = rates.with_columns(pl.Series("product", texts, pl.String))
     return rates.filter(pl.Series(off, dtype=pl.Boolean))
@@ -191,7 +191,7 @@ def _fraction(rate: float, up: bool) -> Fraction:
 
 
 def _jumps(sound: pl.DataFrame, percent: Decimal) -> pl.DataFrame:
-    """A step beyond the limit; the step back to where it came from is not told again."""
+    """Breaks of steps beyond the limit; a step back to the previous level is not reported again."""
     same = same_series()
     stepped = sound.with_columns(
         pl.when(same).then(pl.col("ExchangeRate").shift()).alias("before"),
@@ -227,7 +227,7 @@ def _jumps(sound: pl.DataFrame, percent: Decimal) -> pl.DataFrame:
 
 
 def _nine_digits(number: Fraction) -> str:
-    """A number by nine digits at most: as a double it may be infinite, or nothing."""
+    """A number with at most nine digits; as a double it might be infinite or zero."""
     rounded = _NINE.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(_NINE)
     return format(rounded, "f" if -5 < rounded.adjusted() < _NINE.prec else "e")
 
@@ -237,7 +237,7 @@ def _beyond(now: float, before: float, share: Fraction) -> bool:
 
 
 def _gaps(sound: pl.DataFrame, calendar: str | None) -> pl.DataFrame:
-    """Business days between two rates of a series; told of the rate after the gap."""
+    """Breaks of business days without a rate between two rates, at the rate after the gap."""
     before = pl.when(same_series()).then(pl.col("day").shift()).alias("day_before")
     gaps = sound.with_columns(before).filter(
         (pl.col("day") - pl.col("day_before")).dt.total_days() > 1
@@ -263,10 +263,10 @@ def _gaps(sound: pl.DataFrame, calendar: str | None) -> pl.DataFrame:
 
 
 def _ends(sound: pl.DataFrame, rules: Rules, as_of: date) -> pl.DataFrame:
-    """Series whose last rate is of an earlier business day than the report; told of that rate.
+    """Breaks of series whose last rate is of an earlier business day than the report, at that rate.
 
-    What is said stays the same from day to day, so that the end of a series is accepted once: how
-    many days are missing is its age in business days.
+    The break stays the same from day to day, so that the end of a series is accepted once; the
+    number of missing days is its age in business days.
     """
     last = sound.unique(list(PAIR), keep="last", maintain_order=True).filter(pl.col("day") < as_of)
     due = next_business_days(last["day"], rules.calendar)

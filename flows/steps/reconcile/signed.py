@@ -1,4 +1,4 @@
-"""Signed records: how they are kept, and what has changed in them since they were signed."""
+"""Signed records: how they are kept, and what changed in them since they were signed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,14 +25,14 @@ from schemas.tables import EXTRACTS
 
 NOW = "D"
 PART = 100_000
-"""Packed records that are made together."""
+"""Packed records that are yielded together."""
 ELSEWHERE = "it is not of this scope any more: another delivery has written it since"
 CODE, LATE = "CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL"
-"""Of records that are other than they were signed, and of those that came since."""
+"""Codes of signed records that have changed, and of records that arrived since."""
 
 
 def packed_schema(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataType]:
-    """Columns of packed records; of each kind parts are read up to the first that has a row."""
+    """Columns of packed records; the parts of a kind are read up to the first that has a row."""
     kinds = {}
     for name in sorted(frames):
         there = next((frame for load in parts_of(frames, name) if (frame := load()).height), None)
@@ -44,16 +44,16 @@ def packed_schema(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataType]:
 def packed_parts(
     frames: Mapping[str, pl.DataFrame], schema: Mapping[str, pl.DataType]
 ) -> Iterator[pl.DataFrame]:
-    """D frames of all record kinds as one: a column per kind, filled where `PACKED` names it.
+    """Pack the D frames of all kinds into one: a column per kind, filled if `PACKED` names it.
 
-    They come in their order, `PART` rows at a time, so that they are never kept twice. `schema` is
-    that of all of them, as `packed_schema` gives it. Of a secret only whether there is one is kept:
-    the file lies beside the report.
+    Rows are yielded in order, `PART` at a time, so that they are never held twice. `schema` is the
+    result of `packed_schema`. A secret is kept only as the fact that there is one, because the file
+    lies beside the report.
     """
     waiting: list[pl.DataFrame] = []
     room = PART
     kinds = [name for name in schema if name != PACKED]
-    # Those of a kind follow each other by its first column.
+    # The parts of a kind are ordered by its first column.
     for kind, load in ((name, load) for name in kinds for load in parts_of(frames, name)):
         frame = _veiled(EXTRACTS[kind], load())
         order = _order(frame)
@@ -75,7 +75,7 @@ def packed_parts(
 
 
 def _order(frame: pl.DataFrame) -> pl.Series:
-    """The numbers of the rows, sorted by all columns; the first alone nearly always tells."""
+    """The row numbers sorted by all columns; the first column is nearly always enough."""
     first = frame[frame.columns[0]]
     order = first.arg_sort(nulls_last=True)
     ordered = first.gather(order)
@@ -85,7 +85,7 @@ def _order(frame: pl.DataFrame) -> pl.Series:
 
 
 def unpack_records(packed: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The D frames that were packed; a kind that had no records is there without any."""
+    """The D frames that were packed; kinds without records are empty frames."""
     found = {
         name: packed.filter(pl.col(PACKED) == name).select(pl.col(name).struct.unnest())
         for name in packed.columns
@@ -97,12 +97,12 @@ def unpack_records(packed: pl.DataFrame) -> dict[str, pl.DataFrame]:
 def changed_after_signoff(
     table: Table, signed: pl.DataFrame, now: pl.DataFrame, rows: Sequence[Load] = ()
 ) -> pl.DataFrame:
-    """One break per field of a signed record that is another now, with old and new value.
+    """One break per changed field of a signed record, with old and new value.
 
-    A signed record that is gone is one break of its own. What came later is for `late_arrivals`. A
-    field that the record kind did not have when it was signed was not signed, and is not compared.
-    `rows` are those of the extracts: they tell of a record that a delivery outside of the scope
-    has written since.
+    A signed record that is gone is one break. Records that arrived later are left to
+    `late_arrivals`. A field that the record kind did not have when it was signed is not compared.
+    `rows` are the extract rows, which show whether a delivery outside the scope has written a
+    record since.
     """
     now = _veiled(table, now)
     compared = replace(table, fields=tuple(one for one in table.fields if _had(signed, one, now)))
@@ -142,9 +142,9 @@ def changed_after_signoff(
 
 
 def _written_over(table: Table, gone: pl.DataFrame, rows: Sequence[Load]) -> pl.Series:
-    """Of which records that are gone every row of the scope was written over by one outside of it.
+    """Which gone records have had every row of the scope overwritten by a row outside it.
 
-    Of all deliveries there is always one that is not.
+    If the scope is all deliveries, no record is such.
     """
     over, stays = (pl.Series([False]).new_from_index(0, gone.height) for _ in range(2))
     for load in rows if gone.height else ():
@@ -155,10 +155,11 @@ def _written_over(table: Table, gone: pl.DataFrame, rows: Sequence[Load]) -> pl.
 
 
 def _amount_of(table: Table, changed: pl.DataFrame) -> tuple[pl.Expr, pl.Expr]:
-    """What a change comes to, and the text of what no exact column holds.
+    """The money of a change, and its text if no exact column holds it.
 
-    Of an amount its difference, one that is not there being none; to what is no number there is
-    none, and what was signed of it is gone. Of another field it is the money of the record.
+    For an amount this is the difference, or the other value if one is absent. If a value is not a
+    number there is no difference, and the signed amount counts as gone. For any other field it is
+    the money of the record.
     """
     of_amount = pl.col("code").is_in(OF_AMOUNTS)
     absent = of_amount & pl.any_horizontal(pl.col("expected", "found").is_null())
@@ -183,14 +184,14 @@ def _amount_of(table: Table, changed: pl.DataFrame) -> tuple[pl.Expr, pl.Expr]:
 
 
 def as_defined(table: Table, signed: pl.DataFrame) -> pl.DataFrame:
-    """Signed records with the columns that their kind has now; a new one has no values."""
+    """Signed records with the columns that their kind has now; new columns are null."""
     schema = record_schema(table) | LINEAGE
     same = all(signed.schema.get(name) == dtype for name, dtype in schema.items())
     return signed if same else complete(signed, schema)
 
 
 def _had(signed: pl.DataFrame, field: Field, now: pl.DataFrame) -> bool:
-    """Whether signed records had a field; one without a value may have been of another type."""
+    """Whether signed records had a field; an all-null column of another type does not count."""
     if field.name not in signed.columns:
         return False
     then = signed[field.name]
@@ -200,10 +201,10 @@ def _had(signed: pl.DataFrame, field: Field, now: pl.DataFrame) -> bool:
 def late_arrivals(
     table: Table, signed: pl.DataFrame, now: pl.DataFrame, approved: Sequence[tuple[int, date]]
 ) -> pl.DataFrame:
-    """One break per record that came after the period it is dated in was signed.
+    """One break per record that arrived after the period of its date was signed.
 
-    `approved` are the signed runs and their days, the earliest day first: a record would have
-    belonged to the first whose day is not before its own.
+    `approved` are the signed runs and their days, earliest day first: a record belongs to the first
+    run whose day is not before its own.
     """
     if not approved or table.business_date is None or now.is_empty():
         return together([])
@@ -229,7 +230,7 @@ def late_arrivals(
 
 
 def _break(code: str, table: Table, rows: pl.DataFrame, **facts: pl.Expr) -> pl.DataFrame:
-    """Of records with their keys: the money is theirs where the facts have no other."""
+    """Make breaks of records with `key`; the money is the record's unless the facts have other."""
     given = {
         "key": pl.col("key"),
         "side": pl.lit(NOW),
@@ -241,7 +242,7 @@ def _break(code: str, table: Table, rows: pl.DataFrame, **facts: pl.Expr) -> pl.
 
 
 def _veiled(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with a sign in place of every secret that is there."""
+    """The frame with a placeholder for every secret that is not null."""
     secret = [field.name for field in table.delivered if field.secret]
     veil = pl.lit(SECRET, pl.String)
     return frame.with_columns(
@@ -250,7 +251,7 @@ def _veiled(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _records(table: Table, signed: pl.DataFrame) -> pl.DataFrame:
-    """Signed records with their key as text; who wrote one then says nothing of who changed it."""
+    """Signed records with their key as text; without lineage, as others may have changed them."""
     keys = line_key(table, signed.with_columns(pl.lit(None, pl.String).alias("file")))
     return signed.drop(*LINEAGE, strict=False).with_columns(keys.alias("key"))
 

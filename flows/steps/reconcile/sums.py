@@ -1,7 +1,7 @@
-"""Both sides of one record kind added up, exactly, by what became of the records.
+"""Exact sums of both sides of one record kind, by what became of the records.
 
-Both sides are added up from their own frames, the explanation from the statuses: a residual of zero
-between them is a proof and not a repetition.
+The sides are added up from their own frames and the explanation from the statuses, so a residual of
+zero between them is a proof and not a repetition.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Records alike in what became of them."""
+    """Records with the same outcome."""
 
     status: str
     rule: str
@@ -42,17 +42,17 @@ Sums = Mapping[Cell, Totals]
 
 @dataclass(frozen=True)
 class Sides:
-    """One record kind added up: both sides by themselves, and by what became of the records."""
+    """The sums of one record kind: both sides by themselves, and by what became of the records."""
 
     table: Table
     delivered: Sums
     counted: Sums
-    """The target, from its own frame."""
+    """The sums of the target, from its own frame."""
     expected: Mapping[Group, Sums]
     found: Mapping[Group, Sums]
 
     def explained(self, cell: Cell, of: Callable[[Group], bool]) -> Totals:
-        """By how much the target exceeds the extracts in a cell, through records of some groups."""
+        """By how much the target exceeds the extracts in a cell, for the groups that `of` picks."""
         return added(self.found, cell, of) - added(self.expected, cell, of)
 
     def of_currency(self, currency: str) -> "Sides":
@@ -72,7 +72,7 @@ class Sides:
 
     @property
     def cells(self) -> list[Cell]:
-        """Every tenant and currency that either side speaks of, in order."""
+        """Every tenant and currency of either side, in order."""
         groups = (*self.expected.values(), *self.found.values())
         every = {cell for sums in (self.delivered, self.counted, *groups) for cell in sums}
         return sorted(
@@ -86,7 +86,7 @@ class Sides:
 
 
 def added(groups: Mapping[Group, Sums], cell: Cell, of: Callable[[Group], bool]) -> Totals:
-    """What some groups of records come to in a cell."""
+    """The sum of the chosen groups of records in a cell."""
     return add(sums[cell] for group, sums in groups.items() if of(group) and cell in sums)
 
 
@@ -146,7 +146,7 @@ def _added(parts: Iterable[Sums]) -> dict[Cell, Totals]:
 
 
 def _plain(totals: Totals) -> Totals:
-    """The same without zeros that say nothing, as sums of one part have none."""
+    """The same without trailing zeros, like the sums of a single part."""
     amounts = {
         currency: {name: money(amount) for name, amount in sums.items()}
         for currency, sums in totals.amounts.items()
@@ -167,18 +167,18 @@ def _by_group(
 
 
 def totals_by(table: Table, rows: pl.LazyFrame, by: list[pl.Expr]) -> dict[tuple[Any, ...], Totals]:
-    """Totals of records by some columns, the last of which is the currency."""
+    """Totals of records grouped by columns, the last of which is the currency."""
     return _totals(table, rows, by, {name: name for name in table.amounts})
 
 
 def _totals(
     table: Table, rows: pl.LazyFrame, by: list[pl.Expr], amounts: Mapping[str, str]
 ) -> dict[tuple[Any, ...], Totals]:
-    """Totals of the groups of some rows; the last column of `by` is the currency."""
+    """Totals of groups of rows; the last column of `by` is the currency."""
     whole = _too_large(rows, list(amounts.values()))
     sums = [pl.col(name).sum() for name in amounts.values() if name not in whole]
     for name in whole:
-        # Too large for one column: integers and fractions are added apart.
+        # Too large for one column, so integers and fractions are added separately.
         integers = pl.col(name).cast(pl.Int128)
         sums += [
             integers.sum().alias(name),
@@ -216,7 +216,7 @@ def _totals(
 
 
 def _too_large(rows: pl.LazyFrame, names: list[str]) -> list[str]:
-    """The amounts of which so many might not fit an exact decimal column, added up."""
+    """The amounts whose sum over all rows might not fit an exact decimal column."""
     if not names:
         return []
     bounds = rows.select(
@@ -228,7 +228,7 @@ def _too_large(rows: pl.LazyFrame, names: list[str]) -> list[str]:
 
 
 def _hash_total(table: Table) -> pl.Expr:
-    """The sum of the keys: of the first one, else of all integers of the identity."""
+    """The sum of the first key field if it is an integer, else of all integers of the identity."""
     first = table.identity[0]
     names = [name for name in table.identity if table.by_name[name].kind in INTEGERS]
     if table.key and table.by_name[first].kind in INTEGERS:

@@ -1,7 +1,7 @@
-"""J11: two records that belong together have to name one tenant.
+"""J11: two records that belong together have to name the same tenant.
 
-A record that crosses is told by the code of its own join; here every pair of tenants that meet on a
-join is told once, so that a mix-up of tenants reads as one, and no money is counted twice.
+Each crossing record is reported by the code of its own join. Here every pair of tenants that meet
+on a join is reported once, so that a mix-up of tenants reads as one and no money counts twice.
 """
 
 import polars as pl

@@ -1,6 +1,6 @@
 """Totals of a reconciliation: controls per tenant and currency, the difference proof, the chain.
 
-Money is exact and never added across currencies; what is not explained is said, to the cent.
+Money is exact and never added across currencies; what is unexplained is reported to the cent.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -40,14 +40,14 @@ class ChainLine:
     rows: int
     amounts: Amounts
     keys: int
-    """Hash total."""
+    """Sum of the keys, as a hash total."""
     rows_change: int
     amounts_change: Amounts
     explained: str
     residual_rows: int
     residual: Amounts
     unreadable: Mapping[str, int] = field(default_factory=dict)
-    """Amount field -> in how many of the rows it cannot be read."""
+    """Amount field -> number of rows in which it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class ControlLine:
     expected_keys: int
     found_keys: int
     explained: Amounts
-    """Of the difference found - expected, what breaks account for."""
+    """The part of the difference found - expected that breaks and other statuses explain."""
     residual: Amounts
     residual_rows: int
     unreadable: Mapping[str, int] = field(default_factory=dict)
-    """Amount field -> in how many rows of the extract it cannot be read."""
+    """Amount field -> number of extract rows in which it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,20 @@ class ProofLine:
     """One line of the difference proof, in the form of a bank reconciliation."""
 
     text: str
-    """total per extract, + missing in extract, - missing in target ..."""
+    """Text of the line: total per extract, + missing in extract, - missing in target ..."""
     rows: int
     amount: Decimal
     total: bool = False
-    """A line that adds up what is above it."""
+    """Whether the line is the sum of those above it."""
     gross: Decimal = Decimal(0)
-    """Of breaks: the money of records about which nothing is known to be missing."""
+    """For breaks, the money of records of which none is known to be missing."""
     unreadable: int = 0
-    """How many of the rows have an amount that cannot be read: it is in no sum."""
+    """Number of rows with an unreadable amount, which is in no sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """From the total per extract to the total per target, one amount field in one currency."""
+    """The proof from the total per extract to the total per target, for a field and currency."""
 
     record: str
     field: str
@@ -97,14 +97,14 @@ class Proof:
 
     @property
     def left_out(self) -> Decimal:
-        """Of what was delivered, signed, what does not count: superseded, corrected, by rules."""
+        """The signed sum of delivered amounts that are left out, by their state or by a rule."""
         return exact_sum(
             one.amount for one in self.lines if one.text.startswith(PROOF_TEXTS[Status.EXCLUDED])
         )
 
     @property
     def target(self) -> ProofLine:
-        """What the target has, without what rules leave out there."""
+        """The total of the target without what rules leave out there."""
         there = self.lines[-1]
         excluded = [one for one in self.lines if one.text.startswith(EXCLUDED_THERE)]
         if not excluded:
@@ -114,7 +114,7 @@ class Proof:
 
     @property
     def difference(self) -> Decimal:
-        """By how much what counts of the target differs from what counts of the extracts."""
+        """The target less the extracts, each only with what counts."""
         expected = (self.lines[0].amount, self.left_out)
         return exact_sum((self.target.amount, *(one.copy_negate() for one in expected)))
 
@@ -128,14 +128,14 @@ class ExcludedLine:
 
 
 def status_counts(statuses: pl.DataFrame) -> pl.DataFrame:
-    """How many records (`len`) ended in each `status` by each `rule`, of statuses of any part."""
+    """The number of records (`len`) by `status` and `rule`, for the statuses of any part."""
     return statuses.group_by("status", "rule").len()
 
 
 def status_lines(table: Table, counts: pl.DataFrame) -> tuple[StatusLine, ...]:
-    """How many records ended in each status, in the order statuses are explained.
+    """The number of records by status, in the order of `Status`.
 
-    `counts` are those of all parts, as `status_counts` gives them.
+    `counts` are the results of `status_counts` for all parts.
     """
     counted = dict(counts.group_by("status").agg(pl.col("len").sum()).iter_rows())
     return tuple(
@@ -146,9 +146,9 @@ def status_lines(table: Table, counts: pl.DataFrame) -> tuple[StatusLine, ...]:
 
 
 def excluded_lines(table: Table, counts: pl.DataFrame, rules: Rules) -> tuple[ExcludedLine, ...]:
-    """How many records each rule left out; rules that are no rule file's are the states of rows.
+    """The number of records each rule left out; a rule of no rule file stands for a state of rows.
 
-    `counts` as for `status_lines`.
+    `counts` is that of `status_lines`.
     """
     reasons = {exclusion.id: exclusion.reason for exclusion in rules.exclusions}
     left_out = counts.filter(pl.col("status") == Status.EXCLUDED)
@@ -160,7 +160,7 @@ def excluded_lines(table: Table, counts: pl.DataFrame, rules: Rules) -> tuple[Ex
 
 
 def control_lines(sides: Sides) -> tuple[ControlLine, ...]:
-    """Both sides per tenant and currency, with what is explained of their difference."""
+    """Both sides per tenant and currency, with the explained part of their difference."""
     return tuple(_control(sides, cell) for cell in sides.cells)
 
 
@@ -187,7 +187,7 @@ def _control(sides: Sides, cell: Cell) -> ControlLine:
 
 
 def _explains(group: Group) -> bool:
-    """A match without any difference explains none: its sides have to be equal."""
+    """Whether a group may explain a difference; the sides of exact matches have to be equal."""
     return group.status != Status.MATCHED_EXACT
 
 
@@ -218,11 +218,11 @@ PROOF_TEXTS: dict[Status, str] = {
 }
 """Lines of the difference proof, in their order."""
 EXCLUDED_THERE = "+ excluded in the target"
-"""The line, rule by rule, of what rules leave out of the target."""
+"""The line, per rule, of what rules leave out of the target."""
 
 
 def proofs(sides: Sides) -> tuple[Proof, ...]:
-    """From the total per extract to the total per target, per amount field and currency."""
+    """The proofs from extract to target, per amount field and currency."""
     return tuple(
         _proof(sides.of_currency(currency), field, currency)
         for field in sides.table.amounts
@@ -253,7 +253,7 @@ def _proof(sides: Sides, field: str, currency: str) -> Proof:
 
 
 def _steps(sides: Sides, cell: Cell) -> Iterable[tuple[str, Totals]]:
-    """The lines of a proof; what is excluded is told rule by rule, and of each side."""
+    """Yield the lines of a proof; exclusions have a line per rule and side."""
     rules = sorted({g.rule for g in (*sides.expected, *sides.found) if g.status == Status.EXCLUDED})
     for status, text in PROOF_TEXTS.items():
         if status is not Status.EXCLUDED:
@@ -266,7 +266,7 @@ def _steps(sides: Sides, cell: Cell) -> Iterable[tuple[str, Totals]]:
 
 
 def _ended(status: Status, rule: str | None = None) -> Callable[[Group], bool]:
-    """Whether records ended in a status, by this rule where one is named."""
+    """A test of whether a group ended in a status and, if one is given, by this rule."""
     return lambda group: group.status == status and rule in (None, group.rule)
 
 

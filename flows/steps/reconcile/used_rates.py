@@ -1,4 +1,4 @@
-"""The exchange rates that payments used: the annex of J4 and J5, with what the nearest would do."""
+"""The exchange rates that payments used: the annex of J4 and J5, and what nearest rates change."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ from schemas.tables import CURRENCY_RATE
 
 PAID_BEYOND = f"PaidAmount{BEYOND}"
 _WIDE = Context(prec=800)
-"""Exact for sums and products of what frames hold, from the least double to the largest."""
+"""Exact for sums and products of the values in frames, from the least double to the largest."""
 _MILLIONTH = Decimal("0.000001")
-"""To what a quotient is rounded."""
+"""Precision to which quotients are rounded."""
 FLAGS = ("RATE_MISSING", "RATE_TENANT", "RATE_PAIR", "RATE_FUTURE", "RATE_STALE", "RATE_NOT_LATEST")
-"""What is said of the use of a rate: of each a Boolean column of its name."""
+"""Flags of the use of a rate, each a Boolean column of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +30,32 @@ class RateLine:
     rate: str
     tenant: int | None
     source: str
-    """From currency."""
+    """The From currency of the rate."""
     target: str
     value: Decimal
     effective: date
     payments: int
     amounts: Mapping[str, Decimal]
-    """Currency -> paid under this rate."""
+    """Currency -> amount paid under this rate."""
     age_min: int
     age_max: int
     flags: tuple[str, ...]
     nearest: str | None
-    """The rate that was nearest to its payments, where it is another one."""
+    """The rate nearest to the payments, if it is another one."""
     rerated: Decimal | None
-    """What the payments would come to differently at the nearest rate; None: direction unknown."""
+    """By how much the payments would change at the nearest rate; None if it cannot be told."""
     rerated_in: str = ""
-    """Its currency, the other one of the pair; empty where there is no such sum."""
+    """Currency of `rerated`, the other one of the pair; empty if there is no such sum."""
 
 
 def used_rates(used: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
-    """Every rate that was used: payments, ages, flags of its uses and of itself."""
+    """Every rate that was used, with payments, ages, and the flags of its uses and of the rate."""
     mine = (
         own.filter(pl.col("record") == CURRENCY_RATE.name)
         .group_by("key")
         .agg(pl.col("code").unique().sort().alias("own_flags"))
     )
-    # More payments first: the nearest rate that is shown is that of most of them.
+    # Most payments first, because the nearest rate of the first use is the one shown.
     ranked = used.filter(pl.col("rate_tenant").is_not_null()).sort(
         "payments", "day", "CurrenciesId", "TenantsId", descending=[True, False, False, False]
     )
@@ -91,7 +91,7 @@ def used_rates(used: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
 
 
 def rate_lines(annex: pl.DataFrame, used: pl.DataFrame, asked: RateRules) -> tuple[RateLine, ...]:
-    """The first `LINES` of them by their order; of more, those with flags and most payments."""
+    """The lines of a report, in order; of more than `LINES`, those with flags and most payments."""
     lines = listed(annex, "payments")
     uses = used.join(lines, on=["CurrencyRatesId", "rate_tenant"], how="semi")
     paid: dict[tuple[int, int], dict[str, Decimal]] = defaultdict(dict)
@@ -132,18 +132,18 @@ def _nearest_text(nearest: int | None, count: int) -> str | None:
 
 
 class Effect(NamedTuple):
-    """What payments come to at the nearest rates, less what they came to at their own."""
+    """The value of payments at the nearest rates less their value at their own."""
 
     amount: Decimal
     currency: int
-    """The other one of the pair."""
+    """The other currency of the pair."""
 
 
 def _effects(uses: pl.DataFrame, direction: Direction) -> dict[tuple[int, int], Effect | None]:
-    """By rate; empty where the direction is unknown.
+    """The effects by rate; empty if the direction is unknown.
 
-    None where payments are in both of its currencies or in neither, since two currencies are never
-    added, and where an amount fits no exact column.
+    The effect of a rate is None if payments are in both of its currencies or in neither, since two
+    currencies are never added, and if an amount fits no exact column or the rate is not positive.
     """
     if direction is Direction.UNKNOWN:
         return {}

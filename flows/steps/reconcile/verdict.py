@@ -1,4 +1,4 @@
-"""The verdict of a reconciliation, and why it is that one."""
+"""The verdict of a reconciliation and the reasons for it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,9 +32,10 @@ def reached(
     previous: PreviousLine | None,
     currencies: Mapping[str, str],
 ) -> Opinion:
-    """`incomplete` is what is missing for a verdict, `unexplained` what does not tie, in words.
+    """Reach a verdict.
 
-    `currencies` are their names, by CurrenciesId.
+    `incomplete` says in words what is missing for one, `unexplained` what does not tie.
+    `currencies` are names by CurrenciesId.
     """
     missing = (*incomplete, *breaks.not_looked_at)
     left = tuple(dict.fromkeys(unexplained))
@@ -68,7 +69,7 @@ def untied(
     self_test: SelfTest,
     currencies: Mapping[str, str],
 ) -> Iterator[str]:
-    """What of a report leaves something unexplained; `currencies` are their names."""
+    """Yield, in words, whatever leaves something unexplained; `currencies` are names by id."""
     for proof in proven:
         if proof.unexplained:
             of = _in(currencies, proof.currency)
@@ -89,7 +90,7 @@ def untied(
 
 
 def _in(names: Mapping[str, str], currency: str, record: str | None = None) -> str:
-    """In which currency something is; nothing of a record kind that has no amounts at all."""
+    """The currency in words; empty for a record kind that has no amounts at all."""
     if currency:
         return f" in {in_currency(currency, names.get(currency))}"
     bare = record in EXTRACTS and not EXTRACTS[record].amounts
@@ -106,7 +107,7 @@ def _waived(aside: Iterable[AsideLine]) -> Iterator[str]:
 def _run_out(
     forwards: Sequence[RollForward], previous: PreviousLine | None, names: Mapping[str, str]
 ) -> Iterator[str]:
-    """How many acceptances held in the run before and hold no more, and their money."""
+    """Say how many acceptances have run out since the previous run, and their money."""
     lines = [
         (forward, line)
         for forward in forwards
@@ -125,7 +126,7 @@ def _run_out(
 
 
 def _of_money(forward: RollForward, line: ProofLine, names: Mapping[str, str]) -> str:
-    """How many breaks of a currency a line has, and what they come to."""
+    """The number of breaks of a line in a currency, and their money."""
     currency = in_currency(forward.currency, names.get(forward.currency))
     money = [
         f"{kind} {in_text(amount)}"
@@ -138,7 +139,7 @@ def _of_money(forward: RollForward, line: ProofLine, names: Mapping[str, str]) -
 
 
 def _unreadable(proven: Iterable[Proof]) -> Iterator[str]:
-    """Which amounts of rejected rows are in no sum, because they cannot be read."""
+    """Say which amounts of rejected rows are in no sum because they cannot be read."""
     counts = Counter[tuple[str, str]]()
     for one in proven:
         for line in one.lines:

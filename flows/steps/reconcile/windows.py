@@ -1,4 +1,4 @@
-"""Windows: which missing records are still inside the time a rule gives them."""
+"""Windows: which missing records are still within the time that a rule gives them."""
 
 from datetime import date
 
@@ -13,9 +13,9 @@ _MINUTE = 60_000_000
 
 
 def business_date(table: Table, rows: pl.DataFrame) -> pl.Series:
-    """The day a record counts for, as its own clock tells it; null where it has none.
+    """The business date of each record on its own clock; null if it has none.
 
-    Another time of it, such as the day somebody was born, says nothing of how old a break is.
+    Other times of a record, such as a date of birth, say nothing about the age of a break.
     """
     name = table.business_date
     if name is None:

@@ -1,1 +1,1 @@
-"""The rules of a reconciliation: one value, read strictly, written canonically; its calendar."""
+"""The rules of a reconciliation: one value, read strictly and written canonically; a calendar."""

@@ -1,8 +1,8 @@
 """Business days: Monday to Friday, or those of a country or market of the `holidays` library.
 
-A weekend is the one of that day: in the Emirates it began on Friday until 2022. Some countries work
-on a Saturday for a bridge day, which may be one of another year: that is a business day too. What
-is a business day depends on the day alone, and not on the years that were asked for before.
+Weekends are those of their time: in the Emirates they began on Friday until 2022. A Saturday that a
+country works in exchange for a bridge day, even one of another year, is a business day too. Whether
+a day is a business day does not depend on the years that were asked for before.
 """
 
 import warnings
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 _Days = NDArray[np.datetime64]
 _NAMES = tuple(frozenset(chain.from_iterable(of.values())) for of in (COUNTRIES, FINANCIAL))
-"""Of countries and of markets; what else the library has is no calendar."""
+"""Names of countries and of markets; other names in the library are not calendars."""
 _TURN = Lock()
-"""Warnings are collected for the whole process."""
+"""Serialises the collection of warnings, which is process-wide."""
 
 
 class CalendarUnknown(ValueError):
@@ -32,7 +32,7 @@ class CalendarUnknown(ValueError):
 
 
 def business_days(first: date, last: date, calendar: str | None) -> int:
-    """Business days after `first` up to and including `last`; negative where `last` is earlier."""
+    """Business days after `first` up to and including `last`; negative if `last` is earlier."""
     return int(business_ages(pl.Series([first], dtype=pl.Date), last, calendar)[0])
 
 
@@ -53,7 +53,7 @@ def business_ages(days: pl.Series, as_of: date, calendar: str | None = None) -> 
 
 
 def next_business_days(days: pl.Series, calendar: str | None) -> pl.Series:
-    """The first business day after each day; no day is null."""
+    """The first business day after each day; `days` must not contain null."""
     if days.is_empty():
         return days
     years = days.dt.year().unique().to_list()
@@ -73,7 +73,7 @@ def _days(days: pl.Series) -> _Days:
 
 
 def unknown_years(first: date, last: date, calendar: str | None) -> list[int]:
-    """The years of these days of which the library says that it does not know all holidays."""
+    """The years of these days for which the library does not know all holidays."""
     if calendar is None:
         return []
     known = find_calendar(calendar)
@@ -93,7 +93,7 @@ def _of_year(year: int, calendar: str | None) -> _Days:
     days: _Days = np.arange(first, first + 1, dtype="datetime64[D]")
     if calendar is None:
         return days[np.is_busday(days)]
-    # A day may be worked for a holiday of the year before or after.
+    # A day may be worked in exchange for a holiday of the previous or next year.
     near = range(max(date.min.year, year - 1), min(date.max.year, year + 1) + 1)
     with _warnings():
         known = find_calendar(calendar, near)
@@ -109,14 +109,14 @@ def _is_whole(year: int, calendar: str) -> bool:
 
 @contextmanager
 def _warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """What the library says while it looks for holidays is for whoever asks, and not printed."""
+    """Collect the warnings of the library for the caller instead of printing them."""
     with _TURN, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         yield warned
 
 
 def find_calendar(name: str, years: Iterable[int] = ()) -> Any:
-    """A country or market by its name, with the holidays of years; raises CalendarUnknown."""
+    """Find a country or market by name, with the holidays of `years`; raise CalendarUnknown."""
     country, _, subdivision = name.partition("-")
     countries, markets = _NAMES
     try:

@@ -1,4 +1,4 @@
-"""Rules as canonical text: what the cover of a report shows, and what their hash is of."""
+"""Rules as canonical text, which the cover of a report shows and their hash is computed from."""
 
 import hashlib
 import re
@@ -15,9 +15,9 @@ from schemas.derived.json_text import number_text
 def rules_text(rules: Rules) -> str:
     """The rules as canonical TOML: every rule, in one order, defaults included.
 
-    A rule that comes later is left out where it has its default, as `calendar` is: rules that were
-    signed for keep their hash. Exclusions keep their order: the first that names a record leaves it
-    out.
+    Rules added in later versions, such as `calendar`, are left out if they have their default, so
+    that signed rules keep their hash. Exclusions keep their order: the first that names a record
+    applies.
 
     `read_rules_text` reads it back to equal rules.
     """
@@ -44,7 +44,7 @@ def rules_text(rules: Rules) -> str:
 
 
 def rules_hash(rules: Rules) -> str:
-    """Identity of the rules: the same however the file spells, orders and comments them."""
+    """Hash of the rules: independent of spelling, order and comments of their file."""
     return hashlib.sha256(rules_text(rules).encode()).hexdigest()
 
 

@@ -1,7 +1,7 @@
-"""Rule files: the TOML that says what a reconciliation asks for, read strictly.
+"""Rule files: the TOML with the rules of a reconciliation, read strictly.
 
-What cannot be meant (a tolerance in the wrong unit, a share above one, a currency that is no
-number) is refused with its line; nothing is guessed.
+Values that make no sense (a tolerance in the wrong unit, a share above one, a currency that is no
+number) are refused with their line; nothing is guessed.
 """
 
 import re
@@ -42,7 +42,7 @@ EXAMPLES = {
 }
 _BITS = {Kind.INTEGER: 31, Kind.INTEGER64: 63}
 _DIGITS = 400
-"""No double has more of them before or behind its point."""
+"""No double has more digits before or behind its point."""
 TAKEN = (
     "reports call records so that are left out by their own state, and by no rule. Give the "
     "exclusion an id of its own"
@@ -50,12 +50,11 @@ TAKEN = (
 
 
 def read_rules_text(text: str, *, kept: bool = False) -> Rules:
-    """The rules a TOML text states; raises RulesRefused.
+    """Read rules from a TOML text; raise RulesRefused.
 
-    `kept`: those of a run there was, of which an exclusion may have an id or a value that is
-    refused by now, a tolerance or a window no effect, and record kinds another definition. A file
-    may be what a report says of its rules: the definitions in it are those of now, or it is
-    refused.
+    `kept` is for the rules of an earlier run. These may have exclusions with an id or value that is
+    refused today, tolerances or windows without effect, and other definitions of record kinds. A
+    rule file may be copied from a report: the definitions in it must be the present ones.
     """
     try:
         document = read_toml(text, parse_float=Decimal)
@@ -75,7 +74,7 @@ def read_rules_text(text: str, *, kept: bool = False) -> Rules:
 
 class _Reader(Values):
     def check_records(self, records: Any) -> None:
-        """Refuse definitions of record kinds that are not those of now."""
+        """Refuse definitions of record kinds that differ from the present ones."""
         if not isinstance(records, dict):
             self.refuse((RECORDS,), f"{RECORDS} is a section. Write [{RECORDS}].")
         for name in unlike_now(records):
@@ -161,7 +160,7 @@ class _Reader(Values):
     def _check_units(
         self, path: Path, table: Table, field: Field, values: Mapping[str, Any]
     ) -> None:
-        """A tolerance is days for a time and an amount or share for a number; nothing else."""
+        """Refuse a tolerance unless it is in days for a time, or amount or share for a number."""
         of = f"{table.name}.{field.name}"
         bounds = [name for name in values if name not in ("record", "field", "currency", "tenant")]
         if field.name in table.key:
@@ -214,7 +213,7 @@ class _Reader(Values):
         return table.by_name[name]
 
     def check_ids(self, rules: Rules) -> None:
-        """An exclusion is not called what stands for records that no rule leaves out."""
+        """Refuse exclusion ids that reports use for records left out without a rule."""
         for number, one in enumerate(rules.exclusions):
             if means_a_state(one.id):
                 self.refuse(
@@ -223,7 +222,7 @@ class _Reader(Values):
                 )
 
     def check_tolerances(self, rules: Rules) -> None:
-        """Without a key a record that says something else is another one, and never near."""
+        """Refuse tolerances of records without a key, where any other value is another record."""
         for number, one in enumerate(rules.tolerances):
             if not EXTRACTS[one.record].key:
                 self.refuse(
@@ -233,7 +232,7 @@ class _Reader(Values):
                 )
 
     def check_windows(self, rules: Rules) -> None:
-        """Of two for one record the longer one would hold, whichever is read."""
+        """Refuse windows of records without a business date, and two windows that would compete."""
         for number, one in enumerate(rules.windows):
             if EXTRACTS[one.record].business_date is None:
                 self.refuse(
@@ -243,7 +242,7 @@ class _Reader(Values):
         self._check_once("window", [(one.record, one.business) for one in rules.windows])
 
     def with_values(self, rules: Rules) -> Rules:
-        """The rules with every value of an exclusion as the one text that records are told by."""
+        """The rules with every value of an exclusion in its canonical text."""
         exclusions = tuple(
             replace(one, values=tuple(self._values(("exclude", number, "values"), one)))
             for number, one in enumerate(rules.exclusions)
@@ -271,9 +270,9 @@ class _Reader(Values):
 
 
 def value_text(field: Field, text: str) -> str | None:
-    """The one text of a value, however it is written; None where the field cannot have it.
+    """The canonical text of a value, however it is written; None if the field cannot have it.
 
-    A time with an offset is an instant, told in UTC; one without is what clocks show.
+    A time with an offset is an instant, written in UTC; a time without one is a wall clock.
     """
     match field.kind:
         case Kind.INTEGER | Kind.INTEGER64:

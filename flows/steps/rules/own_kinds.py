@@ -1,4 +1,4 @@
-"""Record kinds of one's own among the rules: their definitions decide about figures as these do."""
+"""Own record kinds as part of the rules: their definitions influence figures as rules do."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,31 +14,31 @@ from schemas.tables import EXTRACTS, OWN
 
 
 def with_own_kinds(rules: Rules) -> Rules:
-    """The rules, by the record kinds as they are defined now."""
+    """The rules with the present definitions of own record kinds."""
     return replace(rules, records=tuple((name, decides(of)) for name, of in OWN.tables.items()))
 
 
 def decides(table: Table) -> str:
-    """What of a definition decides about figures: all but its notes."""
+    """The part of a definition that influences figures: everything except its notes."""
     return definition_of(replace(table, fields=tuple(replace(of, note="") for of in table)))
 
 
 def unlike_now(records: Mapping[str, Any]) -> Iterator[str]:
-    """Names of record kinds that some rules define otherwise than they are defined now."""
+    """Names of record kinds that `records` define differently from the present definitions."""
     now = dict(with_own_kinds(Rules()).records)
     return (name for name, definition in records.items() if now.get(name) != definition)
 
 
 def tables_by(rules: Rules) -> Mapping[str, Table]:
-    """All record kinds, those of one's own as some rules have them, with the columns of now."""
+    """All record kinds, own ones as the rules define them but with their present columns."""
     then = {now.name: _as_then(now, then) for now, then in _defined_otherwise(rules)}
     return {**EXTRACTS, **then} if then else EXTRACTS
 
 
 def out_of_reach(rules: Rules) -> set[tuple[str, str]]:
-    """Record kind and field of the references of some rules that nobody can follow any more.
+    """Record kind and field of references in the rules that can no longer be followed.
 
-    What they led to may be there or not: it has no such column now, or another one.
+    Their target lost the column, or it changed, so whether the target exists cannot be told.
     """
     return {
         (now.name, one.field)
@@ -49,14 +49,17 @@ def out_of_reach(rules: Rules) -> set[tuple[str, str]]:
 
 
 def _defined_otherwise(rules: Rules) -> Iterator[tuple[Table, Table]]:
-    """The kinds that some rules have otherwise than they are defined now: as now, and as then."""
+    """The kinds that the rules define differently from the present: as now, and as then."""
     for name, definition in rules.records:
         if name in EXTRACTS and definition != decides(EXTRACTS[name]):
             yield EXTRACTS[name], table_of(name, definition)
 
 
 def _as_then(now: Table, then: Table) -> Table:
-    """What of a definition may have been other where rows are: references, version and date."""
+    """The present table with those parts that can change while it has rows as they were then.
+
+    These are references, version and business date.
+    """
     marks = {of.name: (of.version, of.business_date) for of in then}
     fields = []
     for of in now:
@@ -67,9 +70,9 @@ def _as_then(now: Table, then: Table) -> Table:
 
 
 def _references_held(now: Table, then: Table) -> Iterator[Reference]:
-    """The earlier references that a row may have a value of.
+    """The earlier references for which rows may have a value.
 
-    A field that is gone, or came back as another type, had none in any row: it led nowhere.
+    A field that is gone, or came back as another type, had no value in any row.
     """
     for one in then.references:
         if one.field in now.by_name and now.by_name[one.field].kind in INTEGERS:
@@ -77,13 +80,13 @@ def _references_held(now: Table, then: Table) -> Iterator[Reference]:
 
 
 def _can_be_followed(now: Table, reference: Reference) -> bool:
-    """Whether a definition of now could have the reference."""
+    """Whether a present definition could have the reference."""
     others = Others(EXTRACTS, {}, complete=True)
     return not any(reference_faults("", now, (), reference_shape(reference), others))
 
 
 def definition_keys(name: str, definition: str) -> dict[str, str]:
-    """What a definition says, key by key, each as a change of it is told."""
+    """The content of a definition by key, in the form in which changes of it are reported."""
     shape = json.loads(definition)
     keys = {key: shape[key] for key in ("title", "currency") if shape[key]}
     keys["key"] = ", ".join(shape["key"])

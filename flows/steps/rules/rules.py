@@ -1,7 +1,7 @@
 """The rules of a reconciliation: tolerances, windows, ages, meanings; one value from one TOML.
 
-What the service document leaves open (direction of a rate, base currency, what a discount counts
-for) is a rule with an explicit UNKNOWN, never a guess: what needs it is then reported as such.
+Whatever the service document leaves open (the direction of a rate, the base currency, whether a
+discount counts) is a rule with an explicit UNKNOWN, never a guess; checks that need it report so.
 """
 
 from dataclasses import dataclass, field
@@ -27,27 +27,27 @@ class Discount(StrEnum):
 
 
 class Offset(StrEnum):
-    """What it means when the same instant is stated with another offset."""
+    """What it means if the same instant is stated with another offset."""
 
     EQUAL = "equal"
-    """Nothing: it is the same instant."""
+    """Nothing: the instant is the same."""
     TOLD = "told"
-    """The record matches within tolerance, and a break of low severity says so."""
+    """The record matches within tolerance, and a break of low severity reports the offset."""
     DIFFERS = "differs"
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a found value may lie from the expected one, above and below apart.
+    """How far a found value may lie from the expected one, separately above and below.
 
-    The wider of the absolute and the relative bound holds. Days are for times, the others for
-    amounts; one Tolerance has either.
+    The wider of the absolute and the relative bound applies. A Tolerance has either days, for
+    times, or the other bounds, for amounts.
     """
 
     record: str
     field: str
     currency: int | None = None
-    """None: every currency without a tolerance of its own."""
+    """None means every currency without a tolerance of its own."""
     tenant: int | None = None
     above: Decimal = Decimal(0)
     below: Decimal = Decimal(0)
@@ -67,7 +67,7 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How long a record may be missing before it is an exception, from its business date."""
+    """How long after its business date a record may be missing before it is an exception."""
 
     record: str
     days: int
@@ -77,7 +77,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """Records a rule leaves out; every one is listed under the rule's id."""
+    """Records that a rule leaves out; each is listed under the rule's id."""
 
     id: str
     record: str
@@ -93,7 +93,7 @@ class Budget:
 
     count: int | None = None
     amount: Decimal | None = None
-    """Per currency: sum of the absolute differences."""
+    """Limit of the sum of absolute differences, per currency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,10 @@ class Rates:
     direction: Direction = Direction.UNKNOWN
     base_currency: int | None = None
     stale_days: int | None = 7
-    """None: no rate is ever stale."""
+    """None means that no rate is ever stale."""
     jump_percent: Decimal | None = Decimal(10)
     inverse_tolerance: Decimal | None = Decimal("0.001")
-    """How far rate times inverse may be from 1; the same bound holds for a triangle."""
+    """How far a rate times its inverse may be from 1; the same bound applies to triangles."""
     daily: bool = False
     """Whether a series must have a rate on every business day."""
 
@@ -112,9 +112,9 @@ class Rates:
 @dataclass(frozen=True, slots=True)
 class Plans:
     discount: Discount = Discount.UNKNOWN
-    """Unknown: a discount is not counted, and the report says so."""
+    """With UNKNOWN a discount is not counted, and the report says so."""
     early_days: int | None = None
-    """None: early is never a break."""
+    """None means that an early payment is never a break."""
     late_days: int | None = 0
     under: Decimal = Decimal(0)
     over: Decimal = Decimal(0)
@@ -122,7 +122,7 @@ class Plans:
 
 @dataclass(frozen=True, slots=True)
 class Severities:
-    """From which amount and age on a break matters."""
+    """From which amount and age a break is of high or medium severity."""
 
     high_amount: Decimal = Decimal(10000)
     medium_amount: Decimal = Decimal(100)
@@ -132,7 +132,7 @@ class Severities:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Everything a run asks for; its hash is on the cover."""
+    """All rules of a run; their hash is on the cover of its report."""
 
     name: str = "default"
     tolerances: tuple[Tolerance, ...] = ()
@@ -144,10 +144,10 @@ class Rules:
     severities: Severities = Severities()
     offset: Offset = Offset.TOLD
     calendar: str | None = None
-    """Country or market of the `holidays` library; None: Monday to Friday."""
+    """Country or market of the `holidays` library; None means Monday to Friday."""
     references: frozenset[str] = field(
         default_factory=lambda: frozenset({"rates", "plans", "documents", "batches"})
     )
-    """Which of the joins beyond a record's own are asked for."""
+    """Which checks across record kinds are asked for."""
     records: tuple[tuple[str, str], ...] = ()
-    """Names and definitions of the record kinds of one's own (`own_kinds`), of no rule file."""
+    """Names and definitions of own record kinds (`own_kinds`); they come from no rule file."""

@@ -1,4 +1,4 @@
-"""The values of a rule file, read strictly: what cannot be meant is refused with its line."""
+"""The values of a rule file, read strictly: senseless ones are refused with their line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,19 +11,19 @@ from schemas.toml_text import Path, suggestion
 
 REFERENCES = ("rates", "plans", "documents", "batches")
 MOST = 2**31 - 1
-"""No age in days and no count is above it."""
+"""The largest age in days and the largest count."""
 RECORDS = "records"
-"""The definitions of record kinds, which only the kept rules of a run have."""
+"""The section with definitions of record kinds, which only the kept rules of a run have."""
 NEVER = "never"
-"""What stands for "no limit" where a rule has one by default."""
+"""The word for "no limit" in rules that have a limit by default."""
 Reader = Callable[[Path, Any], Any]
 _Number = TypeVar("_Number", int, Decimal)
 _EXACT = Context(prec=MAX_PREC)
-"""Drops zeros at the end and nothing else, however many digits there are."""
+"""A context in which `normalize` only drops trailing zeros, however many digits there are."""
 
 
 class RulesRefused(ValueError):
-    """A rule file that cannot be used: the line, what is wrong, and what is allowed."""
+    """A rule file cannot be used: the line, what is wrong, and what is allowed."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message if line is None else f"line {line}: {message}")
@@ -31,13 +31,13 @@ class RulesRefused(ValueError):
 
 
 class Values:
-    """Readers of single values, which know where the keys stand."""
+    """Readers of single values, which know the lines of the keys."""
 
     def __init__(self, lines: Mapping[Path, int]) -> None:
         self.lines = lines
 
     def refuse(self, path: Path, message: str) -> NoReturn:
-        """Raise, with the line of the key, or of what it stands in."""
+        """Raise RulesRefused with the line of the key, or of the nearest section around it."""
         while path and path not in self.lines:
             path = path[:-1]
         raise RulesRefused(message, self.lines.get(path))

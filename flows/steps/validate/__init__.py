@@ -1,1 +1,1 @@
-"""The verdict on every row: read, normalised, checked, with keys and references."""
+"""The verdict on every row: cells are read, normalised and checked, with keys and references."""

@@ -1,4 +1,4 @@
-"""Amounts that are made of several columns: exact decimals, and no number where one is none."""
+"""Amounts summed over several columns: exact decimals, and no number if any column has none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ _FEW_ZEROS = f"^10{{0,{MICRO_DIGITS}}}$"
 @dataclass(frozen=True, slots=True)
 class ColumnSum:
     added: int
-    """How many of its columns are added up; those behind them are taken away."""
+    """How many columns are added up; the columns behind these are subtracted."""
     scale: Decimal = Decimal(1)
-    """What the sum is multiplied by."""
+    """Factor of the sum."""
     one_filled: bool = False
-    """Whether no more than one of its columns may have a number that is not zero."""
+    """Whether at most one of the columns may have a number that is not zero."""
     signed: bool = False
-    """Whether its number of units may be below zero, where the other sign is meant."""
+    """Whether the number of units may be negative, which turns the sign of the sum."""
 
     def of(
         self,
@@ -33,11 +33,11 @@ class ColumnSum:
         form: str,
         units: pl.Expr | None = None,
     ) -> pl.Expr:
-        """The sum of these columns; where one of them has no number it is marked.
+        """The sum of these columns, marked as unfit if one of them holds no number.
 
-        `plain` has the numbers as the service document writes them, `given` as they were delivered
-        in the `form`; `units`, as in `plain`, how many units they are for, where that is not one.
-        A column without a value adds nothing; where none has one, there is no sum.
+        `plain` has the numbers in the service document's form, `given` as delivered in the `form`.
+        `units`, in the same form as `plain`, is the number of units they are for, None for one. A
+        column without a value adds nothing; if no column has a value, there is no sum.
         """
         columns = [one.alias(f"plain{at}") for at, one in enumerate(plain)]
         columns += [one.alias(f"given{at}") for at, one in enumerate(given)]
@@ -54,7 +54,7 @@ class ColumnSum:
         zeros, turned = self._zeros(rows), pl.lit(value=False)
         if self.signed:
             turned = pl.col(_UNITS).str.starts_with(_MINUS)
-        # Nearly all are short, and are added up at once.
+        # Nearly all numbers are short, and are added up as whole columns.
         fits = [one.is_null() | one.str.contains(MILLIONTHS) for one in plain]
         few = (zeros == 0) | (_digits(plain) + zeros <= MICRO_DIGITS)
         fits.append(few.fill_null(value=False))
@@ -71,7 +71,7 @@ class ColumnSum:
         return pl.concat([sums, pl.Series(texts, dtype=pl.String)]).gather(places.arg_sort())
 
     def _zeros(self, rows: pl.DataFrame) -> pl.Expr:
-        """By how many digits scale and units move the point of a sum to the left; null: unknown."""
+        """By how many digits scale and units move the point of a sum left; null if unknown."""
         sign, digits, exponent = self.scale.as_tuple()
         moved = -int(exponent)
         moves = (sign, digits) == (0, (1,)) and moved >= 0
@@ -82,7 +82,7 @@ class ColumnSum:
         return zeros
 
     def _in_millionths(self, plain: Sequence[pl.Expr], zeros: pl.Expr, turned: pl.Expr) -> pl.Expr:
-        """The same of numbers that are amounts in `MILLIONTHS`, also with those zeros behind it."""
+        """The sums of numbers that fit `MILLIONTHS`, also after their point has moved."""
         parts = [millionths_of(one).fill_null(0) for one in plain]
         zero = pl.lit(0, pl.Int64)
         total = pl.sum_horizontal(zero, *parts[: self.added])
@@ -117,7 +117,7 @@ class ColumnSum:
             return f"{reason}{UNFIT}: 1, 10, 100 ... (the amount is {self._written(given)})"
         scale = -self.scale if turned else self.scale
         total = EXACT.multiply(total, scale).scaleb(-zeros, EXACT)
-        # Nothing is less than nothing. Nothing is rounded: the field says whether it can keep it.
+        # Adding 0 turns -0 into 0. Nothing is rounded: the field decides whether it can keep it.
         return f"{EXACT.add(total, Decimal(0)):f}"
 
     def _written(self, given: Sequence[str | None]) -> str:
@@ -127,19 +127,19 @@ class ColumnSum:
 
 
 def _digits(plain: Sequence[pl.Expr]) -> pl.Expr:
-    """The most digits that one of these texts has behind the point."""
+    """The largest number of decimals among these texts."""
     return pl.max_horizontal(*map(scale_of, plain))
 
 
 def few_zeros(units: pl.Expr) -> pl.Expr:
-    """How many zeros one has behind it in a number of units; null: not so written, or too many."""
+    """The number of zeros in a number of units such as 100; null if too many or another form."""
     return pl.when(units.str.contains(_FEW_ZEROS)).then(units.str.len_bytes() - 1)
 
 
 def _zeros_of(units: str | None) -> int | None:
-    """How many zeros one has behind it in a number of units; None: it is none, or not so written.
+    """The number of zeros in a number of units such as 100; None if it is no power of ten.
 
-    By another number nothing could be divided exactly.
+    Division by any other number might not be exact.
     """
     number = None if units is None else _number(units.strip(AROUND))
     if number is None or number < 1:
@@ -149,7 +149,7 @@ def _zeros_of(units: str | None) -> int | None:
 
 
 def _number(text: str) -> Decimal | None:
-    """What a text says: a number of more digits than a field keeps, or what one takes alone."""
+    """The number of a text, even with more digits than a field keeps, or in a field's own form."""
     number = exact_number(text)
     if number is None and isinstance(alone := read_number(text), Number):
         number = alone.exact

@@ -1,4 +1,4 @@
-"""The error budget: how many rows may carry errors before a batch is shown to an operator."""
+"""The error budget: how many rows may have errors before a batch is held for an operator."""
 
 from fractions import Fraction
 
@@ -15,9 +15,9 @@ def over_budget(
     highest_rate: float | None,
     least_read: float | None = None,
 ) -> str | None:
-    """Why a batch has to be held, with both numbers; None when it is inside its budget.
+    """Why a batch has to be held, with both numbers; None if it is within its budget.
 
-    `skipped` lines are no rows; where there is none, nothing of what was delivered was read.
+    `skipped` lines are not rows; if there are only such lines, nothing was read of the delivery.
     """
     have = f"{errors} of {quantity(rows, 'row')} {agree(errors, 'has', 'have')} errors"
     if most_errors is not None and errors > most_errors:
@@ -41,5 +41,5 @@ def over_budget(
 
 
 def _share(rate: float, rows: int) -> Fraction:
-    """So many rows as a rate says, to the digit that is written."""
+    """The share of rows for a rate, exact to its written digits."""
     return Fraction(str(rate)) * rows

@@ -1,7 +1,7 @@
-"""The verdict on every row: its typed values, or all the reasons why it has none.
+"""The verdict on every row: its typed values, or all reasons why it has none.
 
-Text is read strictly to nullable typed columns; the record's rules are asked of the typed frame. A
-cell that could not be read is reported once, with its own reason, never also as missing.
+Text is read strictly into nullable typed columns, and the rules of the record are checked on the
+typed frame. A cell that cannot be read is reported once, for its own reason, never as missing too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,16 +32,16 @@ from schemas.row_rules import row_rules
 
 KEPT = "kept"
 FEW = 200
-"""Up to so many texts of a kind, each of them is read by itself."""
+"""Up to this many texts of a kind are read one by one."""
 _TEXT, _GIVEN = pl.col("text"), pl.col("given")
 _IS_REMARKED = _TEXT.str.contains(UNFIT, literal=True).fill_null(value=False)
 _IS_MADE = _GIVEN.is_null() | _GIVEN.str.contains(UNFIT, literal=True)
 _REMARK = _TEXT.str.splitn(UNFIT, 2).struct.field("field_1")
 _OF_SHEET = (pl.col(CODE).is_not_null() & _TEXT.str.contains(REMARK)).fill_null(value=False)
-"""It stands for a cell of a sheet that is not read, and says why."""
+"""Whether a text stands for a cell of a sheet that is not read, and says why."""
 _REASON = (
     pl.when(_OF_SHEET).then(pl.lit(UNREAD_CELL)).otherwise(pl.col(CODE).fill_null("")).alias(CODE),
-    # What is said of a text with a remark is of no text that was delivered.
+    # A text with a remark was not delivered as it is, so details of it would be misleading.
     pl.when(~(_IS_REMARKED | _OF_SHEET)).then(DETAIL).alias(DETAIL),
     pl.col(KEPT),
     pl.when(_OF_SHEET)
@@ -53,7 +53,7 @@ _REASON = (
     .otherwise(_GIVEN)
     .alias("quoted"),
 )
-"""Of cells that are no value, as `_why_unread` gives them: the reason, and what it quotes."""
+"""Reason and quoted text of cells without a value, from the columns of `_why_unread`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,10 @@ class Checked:
     typed: pl.DataFrame
     errors: FieldErrors
     unread: Mapping[str, Rows] = field(default_factory=dict)
-    """By field: the rows whose cell holds something, and no value of it."""
+    """By field, the rows whose cell is not empty but holds no value."""
 
     def among(self, chosen: NDArray[np.bool_]) -> "Checked":
-        """The same of the chosen rows, each of which is known by its place among them."""
+        """The chosen rows only, renumbered by their place among them."""
         places = np.cumsum(chosen) - 1
         unread = {name: places[rows[chosen[rows]]] for name, rows in self.unread.items()}
         return Checked(self.typed.filter(pl.Series(chosen)), self.errors.among(chosen), unread)
@@ -82,9 +82,9 @@ def check(
 ) -> Checked:
     """Validate rows given as text: one String column per delivered field of the table.
 
-    `tenant` is the one a batch is bound to; a row of any other is rejected. `delivered` are the
-    cells of the sender, where `cells` are written as the field tables do: those are quoted. `named`
-    are the currencies that cells name beside their texts.
+    `tenant` is the tenant a batch is bound to; rows of any other are rejected. `delivered` are the
+    sender's own cells, to be quoted, while `cells` are in the form of the field tables. `named` are
+    the currencies that cells name beside their texts.
     """
     typed, unread = _read_strictly(table, cells, delivered or {}, type_cells(cells, table))
     for of, rows in _unfit(table, cells):
@@ -113,19 +113,19 @@ def check(
 
 
 def _held(of: Field, typed: pl.DataFrame, rows: Rows) -> NDArray[np.bool_]:
-    """Of which of some rows the amount is known to its last digit, whatever is against it."""
+    """For which of these rows the amount is known to its last digit, despite any error."""
     if not of.amount:
         return np.zeros(len(rows), np.bool_)
     return typed[of.name + EXACT][rows].is_not_null().to_numpy()
 
 
 def _rows(mask: pl.Series) -> Rows:
-    """The rows of which something is true; nothing of them is null."""
+    """The rows for which a mask without nulls is true."""
     return np.flatnonzero(mask.to_numpy())
 
 
 def _left(table: Table, cells: pl.DataFrame, typed: pl.DataFrame) -> Iterator[tuple[Field, Rows]]:
-    """The rows the vectorised readers left, by field: there is a text, and no value."""
+    """Yield, by field, the rows that the vectorised readers left: there is a text, but no value."""
     read_ones = [of for of in table.delivered if of.kind is not Kind.STRING]
     given = cells.select((pl.col(of.name) != "").fill_null(value=False) for of in read_ones)
     empty = typed.select(pl.col(of.name).is_null() for of in read_ones)
@@ -136,7 +136,7 @@ def _left(table: Table, cells: pl.DataFrame, typed: pl.DataFrame) -> Iterator[tu
 
 
 def _unfit(table: Table, cells: pl.DataFrame) -> Iterator[tuple[Field, Rows]]:
-    """The rows whose texts are not what the feed says of them, by field."""
+    """Yield, by field, the rows whose texts are not as the feed profile states."""
     for of in table.delivered:
         if of.kind is Kind.STRING:
             marked = cells[of.name].str.contains(UNFIT, literal=True).fill_null(value=False)
@@ -154,12 +154,12 @@ def _unfit_texts(table: Table, of: Field, rows: Rows, texts: pl.Series) -> Itera
 def _read_strictly(
     table: Table, cells: pl.DataFrame, delivered: Mapping[str, pl.Series], typed: pl.DataFrame
 ) -> tuple[pl.DataFrame, dict[str, list[OfField]]]:
-    """Decide the cells that are left: the typed frame with what they say, and why others say none.
+    """Decide the cells that are left: add values to the typed frame, and reasons for the others.
 
-    An amount that a double would change is in error, and what was delivered is in every sum.
-    `delivered` are the texts that are quoted, of a field that has other ones than `cells`.
+    An amount that a double would change is in error, but every sum has it as delivered. `delivered`
+    are the texts to quote for fields whose texts differ from `cells`.
     """
-    # One after the other: cells of a kind are looked at together, and each look has its price.
+    # Sorted by kind, so that cells of a kind are read together: each call has a fixed cost.
     left = sorted(_left(table, cells, typed), key=lambda one: one[0].kind.value)
     if not left:
         return typed, {}
@@ -197,9 +197,9 @@ def _why_unread(
     texts: pl.Series,
     typed: pl.DataFrame,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Why cells say no value, as code, detail and what is kept; and the frame with what others say.
+    """Why cells have no value (code, detail, kept part), and the frame with values of the others.
 
-    The texts of each field stand together, those of a kind one field after the other.
+    The texts of each field are together, and so are the fields of a kind.
     """
     of_kind: dict[Kind, slice] = {}
     for (of, _), span in zip(left, spans, strict=True):
@@ -232,14 +232,14 @@ def _why_unread(
 
 
 def _why_at_once(kind: Kind, texts: pl.Series) -> pl.DataFrame:
-    """As `why_unread`; of few texts nothing, which are read one by one for less."""
+    """As `why_unread`, or nulls for few texts, which are cheaper to read one by one."""
     if len(texts) > FEW:
         return why_unread(kind, texts)
     return pl.DataFrame({CODE: empty_texts(len(texts)), DETAIL: empty_texts(len(texts))})
 
 
 def _read_each(of: Field, texts: pl.Series) -> list[Value | Unread]:
-    """What the strict reader says of cells; of equal ones once."""
+    """The results of the strict reader, which reads equal cells once."""
     cells = texts.to_list()
     values = {text: read(of, text, read_nested) for text in {*cells}}
     return [values[text] for text in cells]
@@ -259,7 +259,7 @@ def _with_values(of: Field, typed: pl.DataFrame, rows: Rows, values: list[Value]
 def _with_amounts(
     of: Field, typed: pl.DataFrame, rows: Rows, read_ones: Sequence[Value | Unread]
 ) -> pl.DataFrame:
-    """The frame with amounts that a double would change, to their last digit."""
+    """Add the exact amounts that a double would change to the frame."""
     if not of.amount:
         return typed
     exact = {
@@ -281,7 +281,7 @@ def _frame_value(name: str, of: Field, value: Value) -> object:
 
 
 def _broken_rules(table: Table, typed: pl.DataFrame) -> dict[str, list[tuple[str, Rows]]]:
-    """By field: the code of each rule that rows break, and these."""
+    """By field, the code of each broken rule and the rows that break it."""
     rules = row_rules(table)
     if not rules or typed.is_empty():
         return {}

@@ -30,22 +30,22 @@ class Validated:
     totals: dict[str, dict[str, Totals]] = field(default_factory=dict)
     """Record kind -> state -> control totals."""
     reasons: dict[str, list[list[str | int]]] = field(default_factory=dict)
-    """Record kind -> each reason with how many rows have it, and the first of them."""
+    """Record kind -> each reason with its number of rows and the first of these."""
     superseded: list[int] = field(default_factory=list)
-    """Record numbers of insert-batch rows that were merged before they came to us."""
+    """Record numbers of insert-batch rows that were merged before they were delivered."""
     excluded: list[int] = field(default_factory=list)
     """Record numbers of rows that the feed profile leaves out."""
     left_out: list[list[object]] = field(default_factory=list)
-    """The same as column, cell, rows, and the first of them."""
+    """The excluded rows as column, cell, number of rows and the first of these."""
 
     @property
     def outcomes(self) -> list[tuple[int, str]]:
-        """Record number and verdict of rows whose end is known before they are applied."""
+        """Record number and verdict of rows whose end state is known before apply."""
         ends = ((SUPERSEDED, self.superseded), (EXCLUDED, self.excluded))
         return [(number, end) for end, numbers in ends for number in numbers]
 
     def taken(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Staged rows without those that are left out."""
+        """Staged rows without those that the feed profile leaves out."""
         if not self.excluded:
             return rows
         return rows.filter(~pl.col("record_number").is_in(self.excluded))
@@ -70,12 +70,12 @@ def validate_rows(
     details: pl.Series | None = None,
     named: NamedCurrencies = NOT_NAMED,
 ) -> Validated:
-    """Every record of a chunk with its verdict; `cells` has those without any of `faults` only.
+    """Validate every record of a chunk; `cells` has only those without any of `faults`.
 
-    Insert-batch data stays what it is, and no record is taken out of it, unless `unwrapped`.
-    `repaired`: the rows that those of a correction repair, whose secrets they may leave out.
-    `excluded`: as `Exclusions.of` gives it for `cells`. `details`: what is said of records
-    with a fault beside its reason. `named`: the currencies that cells name.
+    Insert-batch data is staged as the records inside it if `unwrapped`, else as it is. `repaired`
+    are the rows that a correction repairs, whose secrets it may leave out. `excluded` is the result
+    of `Exclusions.of` for `cells`. `details` are texts beside the reasons of records with a fault.
+    `named` are the currencies that cells name.
     """
     delivered = {
         name: cells[str(column)]
@@ -117,7 +117,7 @@ class _Staging:
         places: Rows,
         delivered: Mapping[str, pl.Series] | None = None,
     ) -> Checked:
-        """Validate rows, once what a repair left out stands in them; `places`: where they are."""
+        """Validate rows after filling in secrets that a repair left out, by position `places`."""
         left_out: list[OfField] = []
         if self.repaired is not None and table.secrets:
             parents: list[str | None] = [None] * len(places)
@@ -133,7 +133,7 @@ class _Staging:
     def leave_out(
         self, table: Table, checked: Checked, excluded: pl.DataFrame, numbers: pl.Series
     ) -> Checked:
-        """The same without what is wrong with rows that are left out, which are noted."""
+        """Note the rows that are left out, and drop their errors."""
         there = excluded[COLUMN].is_not_null()
         self.validated.excluded = numbers.filter(there).to_list()
         self.validated.left_out = counts(table, excluded, numbers)
@@ -143,7 +143,7 @@ class _Staging:
     def add(self, table: Table, positions: Positions, checked: Checked) -> None:
         """Stage rows under one record kind, and add them up by state.
 
-        Raises SchemaBroken when those without an error are not what their record's schema says.
+        Raises SchemaBroken if the rows without an error do not fit the schema of their record.
         """
         if positions.frame.is_empty():
             return
@@ -171,7 +171,7 @@ class _Staging:
 def _validate_contents(
     staging: _Staging, positions: Positions, checked: Checked, inner_record: str | None
 ) -> None:
-    """Insert-batch data: a row is staged as the record inside it, or as itself if it has none."""
+    """Stage each insert-batch row as the record inside it, or as itself if it has none."""
     sound, contents = positions.sound, insert_batch_records(checked.typed, inner_record)
     wrong = set(checked.errors.rows.tolist())
     left = np.ones(positions.frame.height, np.bool_)
@@ -197,6 +197,6 @@ def _validate_contents(
     merged = [sound[row] for row in contents.merged if row not in wrong]
     staging.validated.superseded = positions.frame["record_number"].gather(merged).to_list()
     if merged:
-        # All outer rows without an error were merged before: nothing else leaves one behind.
+        # An outer row without an error can only be one that was merged before.
         states = staging.validated.totals[INSERT_BATCH_DATA.name]
         states[SUPERSEDED] = states.pop(READY)

@@ -1,4 +1,4 @@
-"""Rows that a feed profile leaves out: kept and counted, and neither checked nor applied."""
+"""Rows that a feed profile leaves out: kept and counted, but neither checked nor applied."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,27 +14,27 @@ COLUMN, VALUE = "column", "value"
 
 
 class KeptBy(NamedTuple):
-    """By which cells of a column a row is left out."""
+    """A rule that leaves rows out by their cell in a column."""
 
     place: int
-    """That of the column."""
+    """Index of the column."""
     texts: Sequence[str]
-    """As they are seen, and as the cells are."""
+    """Texts as they are seen (`as_seen`), like the cells they are compared with."""
     left_out: bool
-    """Whether by these, or by all others."""
+    """Whether rows with one of the texts are left out, or rows with any other."""
     column: str
-    """Its name, as the profile has it."""
+    """Name of the column as in the profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """By column: cells whose rows are left out, and cells that a row needs not to be."""
+    """By column, cells whose rows are left out, and cells without which a row is left out."""
 
     leave_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
     keep_only: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def rules(self, names: Sequence[str]) -> list[KeptBy]:
-        """What each row is asked, under columns of these names."""
+        """The rules for a file with columns of these names."""
         places = {name.casefold(): place for place, name in enumerate(names)}
         return [
             KeptBy(places[name.strip().casefold()], _all_as_seen(texts), left_out, name)
@@ -43,7 +43,7 @@ class Exclusions:
         ]
 
     def of(self, cells: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame | None:
-        """Column and cell that leave out each row; null where it is not; None: no row is.
+        """The column and cell that leave out each row, null for the others; None if no row is.
 
         `names` are those of the columns of `cells`.
         """
@@ -66,7 +66,7 @@ def _reason(rule: KeptBy) -> pl.Expr:
 
 
 def counts(table: Table, found: pl.DataFrame, numbers: pl.Series) -> list[list[object]]:
-    """Column, cell, rows and the first of their record numbers."""
+    """Column, cell, number of rows and the first of their record numbers."""
     if table.unquotable:
         found = found.with_columns(pl.lit(NOT_SHOWN).alias(VALUE))
     counted = (

@@ -1,7 +1,7 @@
-"""ErrorData of many rows at once: each reason is written as JSON, when its rows are sent.
+"""ErrorData of many rows at once: each reason is written as JSON when its rows are sent.
 
-A reason is the service's own field error: ErrorCode, FieldName, Message, Meta. What stands in it is
-the same for all rows but for the delivered text and the line.
+A reason has the form of the service's own field errors: ErrorCode, FieldName, Message, Meta. Only
+the delivered text and the line differ between the rows of a reason.
 """
 
 import json
@@ -23,34 +23,34 @@ NO_ROWS: Rows = np.empty(0, np.intp)
 _ESCAPED = {chr(sign): json.dumps(chr(sign))[1:-1] for sign in (*range(32), ord('"'), ord("\\"))}
 _SPECIAL = r'["\\\x00-\x1f]'
 _BREAK = "\0"
-"""Stands around what differs by row in a message: no wording has one."""
+"""Surrounds the parts of a message that differ by row; no wording contains it."""
 _VALUE, _KEPT, _DETAIL = "value", "kept", "detail"
 
 
 class _Wording(NamedTuple):
-    """The JSON of a reason around what differs by row, in this order."""
+    """The JSON of a reason around the parts that differ by row, in this order."""
 
     before: str
-    """Then the value, if the message quotes it."""
+    """Followed by the value, if the message quotes it."""
     between: str
-    """Then what is kept of it."""
+    """Followed by the kept part of the value."""
     after: str
-    """Then the detail, behind a blank."""
+    """Followed by a blank and the detail."""
     meta: str
-    """Then the value, if Meta has it."""
+    """Followed by the value, if Meta has it."""
     quotes: bool
     shows: bool
 
 
 class OfField(NamedTuple):
-    """One way in which a field is wrong: the rows, in order, and the reason of each."""
+    """One reason against a field: its rows, in order, and the texts of each."""
 
     code: str
     field: str
     rows: Rows
     wording: _Wording
     facts: Mapping[str, pl.Series]
-    """What differs by row; what is not here is there in none."""
+    """Texts that differ by row; a fact that is missing here is null for all rows."""
 
     @property
     def first_value(self) -> str:
@@ -65,25 +65,25 @@ class OfField(NamedTuple):
         return self._replace(rows=self.rows[chosen], facts=facts)
 
     def but(self, others: Sequence["OfField"]) -> "OfField":
-        """Of the rows that none of the others is against."""
+        """The same reason without rows that any of the others has."""
         if not others:
             return self
         return self.only(~np.isin(self.rows, np.concatenate([one.rows for one in others])))
 
     def between(self, first: int, beyond: int) -> "OfField":
-        """Of consecutive rows, each known by its place among them from then on."""
+        """Only the rows from `first` to before `beyond`, renumbered from 0."""
         begin, end = np.searchsorted(self.rows, (first, beyond)).tolist()
         facts = {name: texts.slice(begin, end - begin) for name, texts in self.facts.items()}
         return self._replace(rows=self.rows[begin:end] - first, facts=facts)
 
     def fact(self, name: str) -> pl.Series:
-        """One of the facts, null where there is none."""
+        """One of the facts, null if the reason does not have it."""
         return self.facts[name] if name in self.facts else empty_texts(len(self.rows))
 
 
 @dataclass(frozen=True, slots=True)
 class FieldErrors:
-    """The reasons against the rows of a frame, in the order in which each row has them."""
+    """The reasons against the rows of a frame, in the order in which each row lists them."""
 
     found: Sequence[OfField] = field(default_factory=list)
 
@@ -102,33 +102,33 @@ class FieldErrors:
         return np.flatnonzero(wrong)
 
     def count(self, height: int) -> NDArray[np.intp]:
-        """How many reasons each of so many rows has."""
+        """The number of reasons of each of `height` rows."""
         found = np.zeros(height, np.intp)
         for one in self.found:
             found[one.rows] += 1
         return found
 
     def without(self, rows: Rows) -> "FieldErrors":
-        """The same but for all reasons of some rows."""
+        """The same without all reasons of these rows."""
         if not self or not len(rows):
             return self
         return FieldErrors([one.only(~np.isin(one.rows, rows)) for one in self.found])
 
     def among(self, chosen: NDArray[np.bool_]) -> "FieldErrors":
-        """Those of the chosen rows, each of which is known by its place among them."""
+        """Only the reasons of the chosen rows, which are renumbered."""
         places = np.cumsum(chosen) - 1
         some = (one.only(chosen[one.rows]) for one in self.found)
         return FieldErrors([one._replace(rows=places[one.rows]) for one in some if len(one.rows)])
 
     def between(self, first: int, beyond: int) -> "FieldErrors":
-        """The same of consecutive rows."""
+        """Only the reasons of the rows from `first` to before `beyond`, renumbered from 0."""
         found = (one.between(first, beyond) for one in self.found)
         return FieldErrors([one for one in found if len(one.rows)])
 
     def counted(self, numbers: pl.Series, lines: pl.Series) -> list[list[str | int]]:
-        """Each reason: code, field, rows, and of the first its record number, line and value.
+        """Each reason as code, field, number of rows, and record number, line, value of the first.
 
-        `numbers` and `lines` are those of all rows, which have theirs in order.
+        `numbers` and `lines` are those of all rows, in the order of the rows.
         """
         return [
             [one.code, one.field, len(one.rows), numbers[first], lines[first], one.first_value]
@@ -140,9 +140,9 @@ class FieldErrors:
     def of_keys(
         self, table: Table, keys: Mapping[str, MadeKey], typed: pl.DataFrame
     ) -> "FieldErrors":
-        """Those of a number that is made of other fields told of these: no file has the number.
+        """Move reasons against a made key to the fields it is made from: no file has the key.
 
-        Where one of them has a reason of its own, there is no other; else it is the empty ones.
+        If one of these fields has a reason of its own, that is enough; else the empty ones get one.
         """
         if not keys:
             return self
@@ -162,14 +162,14 @@ class FieldErrors:
         return FieldErrors(found)
 
     def instead(self, others: Sequence[OfField]) -> "FieldErrors":
-        """With these, each in place of what else there is against its field in its rows."""
+        """Add others, each replacing any other reason against its field in its rows."""
         kept = (
             one.but([other for other in others if other.field == one.field]) for one in self.found
         )
         return FieldErrors([*kept, *others])
 
     def error_data(self, lines: pl.Series) -> tuple[Rows, pl.Series]:
-        """The rows that have a reason, and their ErrorData; `lines`: where all rows begin."""
+        """The rows that have a reason, and their ErrorData; `lines` are the first lines of rows."""
         found = [one for one in self.found if len(one.rows)]
         if not found:
             return NO_ROWS, empty_texts(0)
@@ -217,12 +217,12 @@ def of_field(
     detail: pl.Series | None = None,
     **facts: str,
 ) -> OfField:
-    """One reason against a field in some rows; `texts` were delivered there, null for nothing.
+    """One reason against a field in some rows; `texts` are the delivered ones, null for nothing.
 
-    `facts` are what its wording needs beside these, the same for all rows.
+    `facts` are further texts for the wording, the same for all rows.
 
-    Of a record kind that has secrets no value is shown: a cell that was lost moves a secret into
-    the column of another field.
+    No value is shown for a record kind with secrets, because a lost cell may move a secret into the
+    column of another field.
     """
     differs = {_VALUE: texts}
     if kept is not None:
@@ -241,16 +241,16 @@ def of_field(
 
 
 def of_record(code: str, rows: Rows, details: pl.Series | None) -> OfField:
-    """One reason against whole records, whose fields could not be told apart.
+    """One reason against whole records, whose fields could not be split.
 
-    `details`: what is said beside it of each of the rows, null where nothing is.
+    `details` are texts beside the reason for each row, or null.
     """
     wording = _wording(code, "", REASONS[code].message(), {"stage": "read"}, shows=False)
     return OfField(code, "", rows, wording, {} if details is None else {_DETAIL: details})
 
 
 def of_inner_record(name: str, rows: Rows, why: Sequence[str]) -> OfField:
-    """The reason against rows of insert-batch data in which no record can be read."""
+    """The reason against insert-batch rows in which no record can be read."""
     code = "InnerRecord"
     message = REASONS[code].message(value=f"{_BREAK}{_VALUE}{_BREAK}")
     wording = _wording(code, name, message, {"stage": "merge", "column": name}, shows=False)
@@ -260,7 +260,7 @@ def of_inner_record(name: str, rows: Rows, why: Sequence[str]) -> OfField:
 def _wording(
     code: str, name: str, message: str, meta: Mapping[str, str], *, shows: bool = True
 ) -> _Wording:
-    """The JSON around what differs by row, each name of which has `_BREAK`s around it."""
+    """The JSON around the parts that differ by row, which `_BREAK`s surround in the message."""
     before, *parts = message.split(_BREAK)
     assert parts[::2] in ([], [_VALUE], [_VALUE, _KEPT]), message
     between, after = [*map(_inside, parts[1::2]), "", ""][:2]
@@ -289,13 +289,13 @@ _TEXT = pl.concat_str(
     pl.lit('"}}'),
     ignore_nulls=True,
 )
-"""Of rows with their wording and facts: the JSON of one reason."""
+"""The JSON of one reason, from the columns of its wording and facts."""
 
 
 def settled_errors(
     code: str, name: str, values: pl.Series, lines: pl.Series, of: str = ""
 ) -> pl.Series:
-    """ErrorData of rows that are wrong in the delivery as a whole, as the database writes it."""
+    """ErrorData of rows that are wrong in the delivery as a whole, as written by the database."""
     frame = pl.DataFrame({"value": json_escaped(values), "line": lines.cast(pl.String)})
     message = REASONS[code].message(field=name, value=_BREAK, of=of)
     before, after = map(_inside, message.split(_BREAK))
@@ -312,7 +312,7 @@ def settled_errors(
 
 
 def _excerpts(texts: pl.Series) -> pl.Series:
-    """The beginning of each delivered text, with all that is said of it."""
+    """The beginning of each delivered text, with its whole remark."""
     if not (texts.str.len_bytes() > SHOWN_CHARACTERS).any():
         return texts.str.replace_all(UNFIT, "", literal=True)
     text, remark = pl.col("field_0"), pl.col("field_1")

@@ -21,7 +21,7 @@ from schemas.frame_types import AMOUNT
 from schemas.kinds import EXACT
 
 _SAFE = r"^-?[0-9]{1,10}(\.[0-9]{1,18}0*)?$"
-"""Plain decimals that fit Decimal(38, 18) without rounding, and of which 10^10 have a sum there."""
+"""Plain decimals that fit Decimal(38, 18) without rounding, as does the sum of 10^10 of them."""
 _STATE, _CURRENCY = "state", "currency"
 NONE_UNREAD: Mapping[str, Rows] = MappingProxyType({})
 
@@ -29,11 +29,11 @@ NONE_UNREAD: Mapping[str, Rows] = MappingProxyType({})
 def unread_sums(
     table: Table, unread: Mapping[str, Rows], height: int, broken: int
 ) -> dict[str, Rows]:
-    """By what is added up: the rows, of so many, that may be a part of it which nobody can read.
+    """By name of a sum, the rows of `height` whose part of it cannot be read.
 
-    `unread`: by field, rows whose cell holds no value of it. The last rows, `broken`, have no cells
-    at all, so anything may have been theirs. A cell that is empty is not among them: it adds
-    nothing to the sum of whoever sent it.
+    `unread` has, by field, the rows whose cell is not empty but holds no value. The last `broken`
+    rows have no cells at all, so they may have had any value. An empty cell is not unread: it adds
+    nothing to the sender's sum either.
     """
     if not unread and not broken:
         return {}
@@ -54,9 +54,9 @@ def totals_by_state(
     states: pl.Series,
     unread: Mapping[str, Rows] = NONE_UNREAD,
 ) -> dict[str, Totals]:
-    """The control totals of typed rows by the state of each; unreadable values are left out.
+    """The control totals of typed rows by state; unreadable values are left out of sums.
 
-    `unread`: which rows these are, as `unread_sums` gives them.
+    `unread` is the result of `unread_sums`, whose rows are counted.
     """
     names = [] if key_columns(table) == (IDENTITY,) else [table.key[0]]
     names += [table.currency] if table.currency else []
@@ -71,11 +71,11 @@ def totals_by_state(
 
 
 def totals_of_millionths(table: Table, rows: pl.DataFrame) -> Totals:
-    """The control totals of typed rows whose amounts are integers, in millionths."""
+    """The control totals of typed rows whose amounts are integers in millionths."""
     amounts: dict[str, dict[str, Decimal]] = {}
     if table.amounts and not rows.is_empty():
         assert table.currency is not None
-        # A sum of many amounts may need more than 64 bits; rows are many, and their currencies few.
+        # A sum of many amounts may need more than 64 bits.
         sums = rows.group_by(table.currency).agg(pl.col(table.amounts).cast(pl.Int128).sum())
         for currency, *found in sums.select(_currency(table), *table.amounts).iter_rows():
             values = (Decimal(value).scaleb(-MICRO_DIGITS, EXACT_SUMS) for value in found)
@@ -84,7 +84,7 @@ def totals_of_millionths(table: Table, rows: pl.DataFrame) -> Totals:
 
 
 def _currency(table: Table) -> pl.Expr:
-    """What the amounts of each row are in, as control totals name it."""
+    """The currency of each row's amounts, as named in control totals."""
     assert table.currency is not None
     return pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY).alias(_CURRENCY)
 
@@ -97,7 +97,7 @@ def _key_sum(table: Table) -> pl.Expr:
 
 
 def totals_by(table: Table, rows: pl.DataFrame, by: str) -> dict[Any, Totals]:
-    """The control totals of staged rows by what is in a column, which is never null."""
+    """The control totals of staged rows by the values of a column, which must not be null."""
     names = table.amounts
     assert all(table.by_name[name].kind is Kind.DOUBLE for name in names)
     currency = _currency(table) if names else pl.lit(NO_CURRENCY).alias(_CURRENCY)

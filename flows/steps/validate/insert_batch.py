@@ -1,7 +1,7 @@
-"""The records inside insert-batch data: which kind each row carries, and its cells.
+"""The records inside insert-batch data: the kind that each row carries, and its cells.
 
-Jsondata first, Data otherwise. A row that was merged before is not taken again; a row with an
-error is tried again with what it carries now.
+The record is read from Jsondata or, if that is empty, from Data. A row that was merged before is
+not taken again; a row with an error is tried again with its present content.
 """
 
 import csv
@@ -22,7 +22,7 @@ from schemas.tables import EXTRACTS
 
 
 class InsertBatchRecords(NamedTuple):
-    """Rows of insert-batch data sorted by what is in them; rows are numbers in the frame."""
+    """Rows of insert-batch data, as row numbers of the frame, sorted by their content."""
 
     records: Mapping[str, Mapping[int, Mapping[str, str | None]]]
     """Record kind -> row -> cells."""
@@ -56,7 +56,7 @@ def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> Insert
 
 
 def record_holder(jsondata: str | None, data: str | None) -> tuple[str, str]:
-    """The column that holds the record of a row, and its text; blanks hold none."""
+    """The column that holds the record of a row, and its text; blank Jsondata holds none."""
     if jsondata and jsondata.strip():
         return "Jsondata", jsondata
     return "Data", data or ""
@@ -65,7 +65,7 @@ def record_holder(jsondata: str | None, data: str | None) -> tuple[str, str]:
 def record_inside(
     jsondata: str | None, data: str | None, inner_record: str | None
 ) -> tuple[Table, Mapping[str, str | None]] | None:
-    """The kind and the cells of the record inside one row; None: it cannot be read."""
+    """The kind and the cells of the record inside one row; None if it cannot be read."""
     _, text = record_holder(jsondata, data)
     found = _read_record(text, EXTRACTS[inner_record] if inner_record else None)
     return None if isinstance(found, Unread) else found
@@ -92,7 +92,7 @@ def _read_record(text: str, named: Table | None) -> tuple[Table, Mapping[str, st
 
 
 def _unread(why: str) -> Unread:
-    """What cannot be read is not quoted: it may hold a password."""
+    """The reason for a record that cannot be read; not quoted, since it may hold a password."""
     return Unread("InnerRecord", {"value": why})
 
 

@@ -1,17 +1,17 @@
-"""Hints where duplicate keys and references of a batch can be, by the time its last row is read.
+"""Hints about where a batch can have duplicate keys and references, ready with its last row.
 
-A key filter is a Bloom filter with one hash: every key of the rows sets a bit in a table of fixed
-size, and a key whose bit is set already *may* have been there before. Only such keys are looked up
-when duplicates are settled, and of references only the distinct values. Hints say where to look,
-never what is true: the database decides.
+A key filter is a Bloom filter with one hash: every key sets a bit in a table of fixed size, and a
+key whose bit is already set *may* have occurred before. Only such keys are looked up when
+duplicates are settled, and only the distinct values of references. Hints say where to look, never
+what is true: the database decides.
 
-A run through consecutive chunks has one filter. What it finds in a chunk is in the chunk's receipt
-(`Clues`), and `gather` puts the receipts of a batch together (`Known`):
+A run through consecutive chunks has one filter. Its findings are in the receipts of the chunks
+(`Clues`), and `gather` combines the receipts of a batch (`Known`):
 
 - A chunk says how many rows its filter saw before it, so that a missing receipt is noticed.
-- A batch may have several filters, of a run that died or of partitions side by side. No filter saw
-  the keys of another. If each filter's keys lie in a range of their own, outliers left out, a key
-  of two filters is an outlier of one of them; if ranges overlap, it may be any key.
+- A batch may have several filters, from a run that died or from parallel partitions. No filter saw
+  the keys of another. If the filters' ranges of keys, without outliers, do not overlap, a key that
+  two filters saw is an outlier of one of them; if they overlap, it may be any key.
 """
 
 from bisect import bisect_left
@@ -31,55 +31,55 @@ from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Reference, Table
 
 HASH_BITS = 27
-"""Of a key: 2^27 bits take 16 MiB for each record kind, whatever is delivered."""
+"""Bits of a key's hash; a table of 2^27 bits takes 16 MiB per record kind, for any delivery."""
 MOST_KEYS_OF_CHUNK = 5_000
 MOST_OUTLIERS = 100
-"""Of a chunk, below and above: keys that are left out of the range of its keys."""
+"""Most keys at either end that are left out of the range of a chunk's keys."""
 MOST_KEYS = 200_000
 TENANT_BITS = 20
-"""Of a tenant's number beside a value in one integer, where both fit."""
+"""Bits of a tenant's number that is packed with a value into one integer."""
 MOST_VALUES = 50_000
-"""Of one reference; from there on the database finds the distinct values itself."""
+"""Most distinct values of a reference; if there are more, the database finds them itself."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _HASH_MASK = np.uint64((1 << HASH_BITS) - 1)
 
 Key = Sequence[int | str]
 At = Sequence[int]
-"""A chunk's extract and number: in the order of the rows. None given: before all."""
+"""A chunk's extract and number, in the order of the rows; empty sorts before all."""
 Numbers = NDArray[np.uint64]
 
 
 class Clues(TypedDict, total=False):
-    """What a chunk's receipt says of one record kind; where it was lost, nothing."""
+    """The clues about one record kind in a chunk's receipt; empty if they were lost."""
 
     at: At
     since: At
-    """The chunk that its filter began with."""
+    """The first chunk of the filter."""
     after: int
-    """How many rows that filter saw before this chunk."""
+    """Number of rows that the filter saw before this chunk."""
     keys: list[Key] | None
-    """Keys that may have been there before; None: too many to list."""
+    """Keys that may have occurred before; None if too many to list."""
     range: list[int] | None
-    """The numbers between which its keys lie, but for outliers; None: it has no key."""
+    """Lowest and highest key without outliers; None if there are no keys."""
     outliers: list[Key]
     values: dict[str, list[Key] | None]
-    """By field of a reference: values that no chunk before had; None: too many to list."""
+    """New values by field of a reference; None if too many to list."""
     span: list[int] | None
-    """The least and the greatest of the key's first column, where it is a number."""
+    """Lowest and highest value of the key's first column, if that is a number."""
 
 
 @dataclass(slots=True)
 class Known:
-    """Where to look among the rows of one record kind; None: everywhere."""
+    """Where to look among the rows of one record kind; None means everywhere."""
 
     keys: list[Key] | None = field(default_factory=list)
-    """Keys that may occur more than once; no other does."""
+    """Keys that may occur more than once; no other key does."""
     values: dict[str, list[Key] | None] = field(default_factory=dict)
-    """By field of a reference: its distinct values, with the tenant where that has to agree."""
+    """Distinct values by field of a reference, with the tenant if that has to agree."""
 
 
 def looked_at(table: Table) -> list[str]:
-    """The columns of staged rows that a key filter takes in."""
+    """The columns of staged rows that a key filter reads."""
     tenant = [table.tenant] if table.tenant else []
     fields = [one.field for one in table.references]
     return list(dict.fromkeys([*key_columns(table), *tenant, *fields]))
@@ -93,18 +93,18 @@ class KeyFilter:
         self._since: At | None = None
 
     def forget(self) -> None:
-        """Begin again: the next chunk does not follow, or the rows before it were taken back."""
+        """Start over, because the next chunk does not follow or earlier rows were rolled back."""
         self._seen.clear()
         self._since = None
 
     def begin(self, at: At) -> At:
-        """Begin at a chunk, unless it has begun; returns where it began."""
+        """Begin at a chunk unless already begun; return the chunk of the beginning."""
         if self._since is None:
             self._since = at
         return self._since
 
     def add(self, table: Table, rows: pl.DataFrame, at: At = ()) -> Clues:
-        """Take in the `looked_at` of a chunk's clean rows; returns the clues they give."""
+        """Add the `looked_at` columns of a chunk's clean rows; return their clues."""
         since, seen, keys = self.begin(at), self._seen[table.name], _Keys(table, rows)
         within, outliers = keys.range()
         clues: Clues = {
@@ -123,9 +123,9 @@ class KeyFilter:
     def add_together(
         self, table: Table, rows: pl.DataFrame, parts: Sequence[tuple[At, int]]
     ) -> list[Clues]:
-        """Take in chunks that follow each other, each with its place and how many `rows` are its.
+        """Add consecutive chunks; `parts` has the place and the number of `rows` of each.
 
-        What is known of all of them together is in the clues of the first one that has rows.
+        Clues that are known only for all of them are given to the first chunk that has rows.
         """
         whole = self.add(table, rows, parts[0][0])
         values: dict[str, list[Key] | None] = {name: [] for name in whole["values"]}
@@ -142,7 +142,7 @@ class KeyFilter:
 def _spans(
     table: Table, rows: pl.DataFrame, parts: Sequence[tuple[At, int]]
 ) -> list[list[int] | None]:
-    """Of each part: what `_Keys.span` says of its rows."""
+    """`_Keys.span` of the rows of each part."""
     first = key_columns(table)[0]
     filled = [place for place, (_, height) in enumerate(parts) if height]
     spans: list[list[int] | None] = [None] * len(parts)
@@ -159,24 +159,24 @@ def _spans(
 class _Seen:
     def __init__(self) -> None:
         self.rows = 0
-        # Pages of their own, which the system zeroes when a bit is the first on one of them.
+        # Anonymous memory, of which the system only allocates pages on which a bit is set.
         self._bits = np.frombuffer(mmap(-1, 1 << HASH_BITS >> 3), np.uint8)
         self._highest = np.uint64(0)
         self._values: dict[str, pl.DataFrame] = {}
 
     def add_keys(self, keys: "_Keys") -> list[Key] | None:
-        """Add a chunk's keys; those that may have been there before, None: too many to list."""
+        """Add a chunk's keys; return those that may have occurred before, None if too many."""
         if not keys.height:
             return []
         first = keys.numbers[0]
-        # Keys that follow each other set bits that do, which is kind to the processor's caches.
+        # Consecutive keys set consecutive bits, which suits the processor's caches.
         hashed = first
         for column in keys.numbers[1:]:
             hashed = hashed + column * _SPREAD
         hashed = hashed & _HASH_MASK
         byte = hashed >> np.uint64(3)
         bit = np.uint8(1) << (hashed & np.uint64(7)).astype(np.uint8)
-        # A key above all before it is new, whatever its bit says: most deliveries are in order.
+        # A key above all earlier ones is new, whatever its bit says: most deliveries are in order.
         repeated = first <= self._highest
         if repeated.any():
             repeated &= self._bits[byte] & bit != 0
@@ -192,7 +192,7 @@ class _Seen:
     def add_values(
         self, reference: Reference, table: Table, rows: pl.DataFrame
     ) -> list[Key] | None:
-        """Add the values of a reference; those that are new, None: too many to list."""
+        """Add the values of a reference; return the new ones, None if too many."""
         bound = reference.same_tenant and table.tenant
         tenant = pl.col(bound) if bound else pl.lit(None, pl.Int32)
         pairs = rows.select(value=pl.col(reference.field), tenant=tenant)
@@ -208,7 +208,7 @@ class _Seen:
 
 
 def _distinct(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Every value with its tenant once; small numbers are compared as one, which is quick."""
+    """The distinct pairs of value and tenant; small numbers are packed into one, which is quick."""
     value, tenant = pairs
     if pairs.is_empty() or not value.dtype.is_integer() or tenant.null_count():
         return pairs.unique()
@@ -231,13 +231,13 @@ class _Keys:
         self.numbers = _numbers(self._frame)
         first = self.numbers[0]
         self.rising = bool((first[1:] > first[:-1]).all())
-        """Whether no two rows have the same first column, and they are in its order."""
+        """Whether the first column is strictly ascending."""
 
     def of(self, rows: NDArray[np.intp]) -> list[Key]:
         return [list(row) for row in self._frame[rows].rows()]
 
     def range(self) -> tuple[list[int] | None, list[Key]]:
-        """Between what numbers nearly all keys lie, and the outliers."""
+        """The range in which nearly all keys lie, and the outliers."""
         if not self.height:
             return None, []
         first = self.numbers[0]
@@ -248,7 +248,7 @@ class _Keys:
         return [int(low), int(high)], self.of(np.flatnonzero((first < low) | (first > high)))
 
     def span(self) -> list[int] | None:
-        """The least and the greatest of the key's first column, where it is a number."""
+        """Lowest and highest value of the key's first column; None if it is not a number."""
         first, *_ = self._frame
         if first.name == IDENTITY or not self.height:
             return None
@@ -258,7 +258,7 @@ class _Keys:
 
 
 def _numbers(key: pl.DataFrame) -> list[Numbers]:
-    """Integers in the order of the key's own, or 60 bits of an identity."""
+    """The columns of a key as unsigned integers in the same order, or 60 bits of an identity."""
     if key.columns == [IDENTITY]:
         bits = key[IDENTITY].str.slice(0, 15).str.to_integer(base=16, dtype=pl.Int64)
         return [bits.to_numpy().astype(np.uint64)]
@@ -268,9 +268,9 @@ def _numbers(key: pl.DataFrame) -> list[Numbers]:
 
 
 def gather(receipts: Iterable[tuple[Mapping[str, int], Mapping[str, Clues]]]) -> dict[str, Known]:
-    """The clues of all chunks of a batch in order, each with its clean rows by record kind.
+    """Combine the clues of all chunks of a batch, in order; each has its clean rows by record kind.
 
-    Nothing is known of a kind when the filter of a chunk did not see all rows since it began.
+    Nothing is known of a kind if the filter of a chunk did not see all rows since its beginning.
     """
     gathered: dict[str, _Gathered] = defaultdict(_Gathered)
     for clean, clues in receipts:
@@ -282,19 +282,19 @@ def gather(receipts: Iterable[tuple[Mapping[str, int], Mapping[str, Clues]]]) ->
 
 @dataclass(slots=True)
 class _Gathered:
-    """What the chunks of one record kind say together."""
+    """The combined clues of the chunks of one record kind."""
 
     rows: int = 0
     starts: list[tuple[list[int], int]] = field(default_factory=list)
-    """Of each chunk so far: its place, and the clean rows before it."""
+    """Place of each chunk so far, and the number of clean rows before it."""
     keys: list[Key] | None = field(default_factory=list)
     outliers: list[Key] | None = field(default_factory=list)
     ranges: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
-    """Of each filter, by where it began: the ends of the ranges of its chunks."""
+    """The ends of its chunks' ranges for each filter, by where the filter began."""
     values: dict[str, dict[tuple[int | str, ...], None] | None] = field(default_factory=dict)
 
     def add(self, clues: Clues, rows: int) -> None:
-        """Add a chunk with so many clean rows."""
+        """Add the clues of a chunk with `rows` clean rows."""
         since = list(clues.get("since", ()))
         self.starts.append((list(clues.get("at", ())), self.rows))
         begun = bisect_left(self.starts, since, key=itemgetter(0))
@@ -315,7 +315,7 @@ class _Gathered:
                 self.values[name] = known | dict.fromkeys(map(tuple, more))
 
     def known(self) -> Known:
-        """Where duplicates and references can be."""
+        """Where to look for duplicates and references."""
         values: dict[str, list[Key] | None] = {
             name: None if found is None or len(found) > MOST_VALUES else [list(of) for of in found]
             for name, found in self.values.items()
@@ -328,7 +328,7 @@ class _Gathered:
 
 
 def _extended(known: list[Key] | None, more: list[Key] | None) -> list[Key] | None:
-    """One list; None: too many to list."""
+    """Both lists as one; None if too many to list."""
     if known is None or more is None or len(known) + len(more) > MOST_KEYS:
         return None
     return known + more

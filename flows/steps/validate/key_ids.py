@@ -1,8 +1,8 @@
-"""Numbers made of keys: for records whose sender knows them by several values and by no number.
+"""Numbers made from keys, for records that their sender identifies by several values, not a number.
 
-A number is the first 63 bits of a hash of the values, as they are read and not as they are written:
-a file that writes its days in another way gives the same numbers. Of a million records two have the
-same number once in some eighteen million feeds; the check of a batch finds and rejects them
+A number is the first 63 bits of a hash of the values as read, not as written: a file that writes
+its days in another form gives the same numbers. In a feed of a million records the chance that two
+have the same number is one in eighteen million; the check of a batch finds and rejects them
 (`connectors.postgres.batches.batch_keys.mark_collisions`).
 """
 
@@ -21,7 +21,7 @@ BITS = 63
 def key_ids(table: Table, key: MadeKey, plain: pl.DataFrame) -> pl.Series:
     """The number of each record as a text, from the plain columns that the key names.
 
-    Empty where one of them is, or cannot be read.
+    Null if one of them is null or cannot be read.
     """
     columns = [_as_json(plain[name], table.by_name[name]) for name in key.names]
     each = pl.select(pl.format(f"[{', '.join(['{}'] * len(columns))}]", *columns)).to_series()
@@ -31,7 +31,7 @@ def key_ids(table: Table, key: MadeKey, plain: pl.DataFrame) -> pl.Series:
 
 
 def _as_json(texts: pl.Series, of: Field) -> pl.Series:
-    """The values that these texts are, as JSON; empty where there is none."""
+    """The values of these texts as JSON; null if a text has none."""
     delivered = texts.drop_nulls().unique()
     values = (_value(of, text) for text in delivered)
     written = [None if value is None else json.dumps(value) for value in values]

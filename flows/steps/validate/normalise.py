@@ -1,7 +1,7 @@
-"""Cells as the field tables name and write them, from cells as one feed does.
+"""Translate cells as written by a feed into the form of the field tables.
 
-A feed profile states how a feed writes numbers, times and absence. What does not follow the
-statement is not guessed: it is marked, and the check rejects it with the text that was delivered.
+A feed profile states how a feed writes numbers, times and absence. A cell that does not follow it
+is not guessed, but marked, and the check rejects it with the delivered text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,50 +32,50 @@ class CellForm:
     time: TimeForm = _ISO
     null: Sequence[str] = _ABSENT
     true: Sequence[str] = ()
-    """Words for true, in any case; none: True and 1."""
+    """Words for true, in any case; if empty, True and 1."""
     false: Sequence[str] = ()
     blanks_dropped: bool = False
-    """Whether blanks around a cell are no part of it."""
+    """Whether blanks around a cell are dropped."""
 
     join: str = ""
-    """What stands between the cells of several columns that a field is made of."""
+    """Separator between the cells of several columns that make up a field."""
     part: str | None = None
-    """A pattern with one group: that is the cell."""
+    """A pattern whose one group is the value within a cell."""
     prefix: str = ""
     suffix: str = ""
-    """What the sender leaves out in front of a cell, or behind it: the year of a day."""
+    """Texts that the sender leaves out before or behind a cell, such as the year of a day."""
     map: Mapping[str, str] | None = None
-    """What a cell stands for, as the service document writes it; it is one of these."""
+    """All cells there may be, with their values in the service document's form."""
     default: str | None = None
-    """What an empty cell stands for, as the service document writes it."""
+    """Value of an empty cell, in the service document's form."""
 
     unread: str | None = None
-    """A pattern of cells that say no value, whatever they hold beside what it fits; None: none."""
+    """A pattern that marks cells without a value, whatever else they contain; None if unused."""
 
     sum: ColumnSum | None = None
-    """How its columns are added up, where it is a number that is their sum."""
+    """How columns are added up, for a number that is their sum."""
     units: "CellForm | None" = None
-    """How the last of its columns says for how many units such a number is; None: for one."""
+    """Form of the last column, which has the number of units such a sum is for; None for one."""
     others: str | None = None
-    """What a cell stands for that is none of those in `map`; None: it is not read."""
+    """Value of cells that are not in `map`; if None, they are not read."""
     map_is_bare: bool = False
-    """Whether blanks around what `map` is asked for are no part of it."""
+    """Whether blanks around a cell are dropped before it is looked up in `map`."""
     folded: bool = False
-    """Whether full-width signs in numbers and times are the usual ones."""
+    """Whether full-width characters in numbers and times are read as the usual ones."""
 
     def is_one_number(self, of: Field) -> bool:
-        """Whether a field is a number as a whole: joined to a text, two numbers are a third one."""
+        """Whether a field is one whole number or count; joining two would make up a third."""
         counted = of.kind in TIMES and self.time.dates.counted
         whole = self.part is None and self.map is None and self.sum is None
         return (of.kind in NUMBERS or counted) and whole
 
     @property
     def is_completed(self) -> bool:
-        """Whether a text is put in front of a cell, or behind it."""
+        """Whether a text is put before or behind a cell."""
         return bool(self.prefix or self.suffix)
 
     def made(self, of: Field, cells: Sequence[pl.Expr]) -> pl.Expr:
-        """The cells of a field as the service document writes them, from those of some columns."""
+        """The cells of a field in the service document's form, from the cells of its columns."""
         units = None
         if self.units is not None:
             *cells, cell = cells
@@ -85,7 +85,7 @@ class CellForm:
         if self.sum is not None:
             plain = [self.plain(of, cell) for cell in given]
             total = self.sum.of(plain, given, self.number.description, units)
-            if of.kind is not Kind.DOUBLE:  # A whole number has no decimals, a scale has.
+            if of.kind is not Kind.DOUBLE:  # A whole number has no decimals, but a scaled sum does.
                 total = total.str.replace(r"^(-?[0-9]+)\.0+$", "$1")
             return self._or_default(pl.coalesce(given), total)
         if len(given) > 1:
@@ -109,18 +109,18 @@ class CellForm:
             cell = cell.str.strip_chars(AROUND)
         null = {*self.null} if tuple(self.null) != _ABSENT else set()
         if of.kind is not Kind.STRING or self.blanks_dropped:
-            null.add("")  # Of a number or a time, quotes around nothing are no text either.
+            null.add("")  # For a number or a time, an empty quoted cell is null too.
         return pl.when(~cell.is_in(sorted(null))).then(cell) if null else cell
 
     def _found(self, of: Field, text: pl.Expr) -> pl.Expr:
-        """What the text says by `part` and `map`; one that says nothing by them is marked."""
+        """The value of a text by `part` and `map`; a text without one is marked."""
         part = text if self.part is None else text.str.extract(self.part, 1)
         if self.unread and (self.part is not None or of.kind is Kind.STRING):
             part = pl.when(~self._says_none(of, text)).then(part)
         cell, is_whole = part, part is text
         if self.is_completed:
             whole = pl.lit(self.prefix) + part + pl.lit(self.suffix)
-            # Around nothing there is nothing to complete: it would be a value that nobody wrote.
+            # An empty cell is not completed: that would be a value that nobody wrote.
             cell = pl.when(part.str.strip_chars(AROUND) != "").then(whole).otherwise(part)
         if self.map is not None:
             cell = cell.str.strip_chars() if self.map_is_bare else cell
@@ -129,14 +129,14 @@ class CellForm:
             more = "…" if len(listed) > SHOWN else ""
             remark = f"{UNFIT} (none of those that are mapped: {listed[:SHOWN]}{more})"
             if self.others is not None:
-                # What says nothing is no other text: for how many units would be a guess.
+                # A cell that means null is not one of the others: its value would be a guess.
                 other = ~cell.is_in(["", *self.null]) & ~self._says_none(of, text)
                 found = pl.coalesce(found, pl.when(other).then(pl.lit(self.others)))
             marked = pl.coalesce(found, text + pl.lit(remark))
             found = pl.when(text.is_not_null()).then(marked)
         else:
             found = self.plain(of, cell)
-            # A number says itself that it is none; a text is told by a sign that no text has.
+            # An unread number shows by itself; a text needs a mark that no delivered text has.
             remark = UNFIT if of.kind is Kind.STRING else ""
         if is_whole:
             return found
@@ -145,16 +145,16 @@ class CellForm:
         return pl.when(part.is_not_null()).then(found).otherwise(text + pl.lit(remark))
 
     def _says_none(self, of: Field, text: pl.Expr) -> pl.Expr:
-        """Whether nothing may be cut out of a cell, or stand for it: it is not read, or an error.
+        """Whether a cell has no value to cut out or to map: it is `unread`, or a sheet's error.
 
-        A number without `part` and `map` says itself that it is none; an error is a text.
+        Numbers without `part` and `map` fail by themselves; for text fields an error is a text.
         """
         patterns = [] if of.kind is Kind.STRING else [ERROR_VALUE]
         patterns += [self.unread] if self.unread else []
         return text.str.contains("|".join(patterns)) if patterns else pl.lit(False)
 
     def plain(self, of: Field, text: pl.Expr) -> pl.Expr:
-        """A text of a field as the service document writes it."""
+        """A text of a field in the service document's form."""
         if self.folded and of.kind in (*NUMBERS, *TIMES):
             text = usual_width(text)
         number = self.number if of.kind is Kind.DOUBLE else self.number.whole
@@ -180,20 +180,20 @@ _USUAL = CellForm()
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How a feed writes values; the default is how the service document does."""
+    """How a feed writes values; by default, as the service document does."""
 
     form: CellForm = _USUAL
     fields: Mapping[str, CellForm] = field(default_factory=dict)
-    """Fields that are written in another form."""
+    """Forms of fields that differ from `form`."""
     constants: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, MadeKey] = field(default_factory=dict)
-    """Fields that are a number made of others, with the key that makes it."""
+    """Keys from which the numbers of some fields are made."""
 
     def form_of(self, name: str) -> CellForm:
         return self.fields.get(name, self.form)
 
     def is_made(self, name: str, columns: Sequence[int]) -> bool:
-        """Whether the text of a field, of these columns, is the cell of no single one."""
+        """Whether the text of a field with these columns is not the cell of a single one."""
         form = self.form_of(name)
         return bool(len(columns) > 1 or form.sum or form.is_completed)
 
@@ -205,10 +205,10 @@ def normalise(
     writing: Writing,
     sources: Mapping[str, Sequence[int]],
 ) -> pl.DataFrame:
-    """One String column per delivered field.
+    """Translate cells into one String column per delivered field.
 
-    `names` says which field each delivered column is, `sources` which columns a field is made of
-    that is not one.
+    `names` has the field of each delivered column, `sources` the columns of fields that are made of
+    others.
     """
     found: dict[str, Sequence[int]] = {
         name: (column,) for column, name in enumerate(names) if name is not None

@@ -1,7 +1,7 @@
-"""Secrets that a correction leaves out: what was delivered is kept, or the row is refused.
+"""Secrets that a correction leaves out: the delivered one is kept, or the row is refused.
 
-`recon rejects` writes no secret, so that an empty one says nothing about what is meant. It is never
-taken for "no value", which would overwrite what the target has.
+`recon rejects` writes no secrets, so an empty secret in a correction is ambiguous. It is never read
+as "no value", which would overwrite the secret in the target.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,28 +17,28 @@ from schemas.derived.nested import read_nested
 from schemas.field import Table
 
 PARENT = "parent"
-"""Column of the positions that names the row which each one repairs."""
+"""Column of the positions with the name of the row that each row repairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveredRow:
-    """A row as it was delivered: its cells by field, and how far they can be trusted."""
+    """A row as delivered: its cells by field, and how far they can be trusted."""
 
     record: str
     cells: Mapping[str, str | None]
     wrong: frozenset[str]
     """Fields that its ErrorData names."""
     in_place: bool
-    """Whether nothing suggests that its cells stand in other columns than their own."""
+    """Whether nothing suggests that its cells have slipped into other columns."""
     repairs: bool = False
-    """Whether it repairs another row itself, so that a secret it left out is one of that row."""
+    """Whether it repairs another row itself, so that a secret it left out is that row's."""
     before: "DeliveredRow | None" = None
-    """That row; None where it cannot be told or read."""
+    """The row it repairs; None if that is unknown or cannot be read."""
 
     def writing(self, secret: str) -> "DeliveredRow | None":
-        """The row that a secret was written in, of those that repair one another, or the first.
+        """The row of a chain of repairs in which a secret was last written, else the first row.
 
-        None: nobody can tell.
+        None if it cannot be told.
         """
         if self.cells.get(secret) or not self.repairs:
             return self
@@ -47,30 +47,30 @@ class DeliveredRow:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The rows that those of a chunk repair, by their name; one that is not here is unknown."""
+    """The rows that the rows of a chunk repair, by name; a row not in it is unknown."""
 
     rows: Mapping[str, DeliveredRow]
     correction: bool
     """Whether the delivery says that it corrects a batch."""
     columns: frozenset[str]
-    """Fields that the file has a column for."""
+    """Fields for which the file has a column."""
 
 
 class FindRepaired(Protocol):
-    """Finds the rows that a correction repairs, by the names its own rows give them."""
+    """Finds the rows that a correction repairs, by the names given in its own rows."""
 
     @property
     def correction(self) -> bool:
         """Whether the delivery says that it corrects a batch."""
 
     def rows(self, names: Iterable[str]) -> Mapping[str, DeliveredRow]:
-        """Those that can be read."""
+        """The named rows that can be read."""
 
 
 def fill_secrets(
     table: Table, frame: pl.DataFrame, parents: Sequence[str | None], repaired: Repaired
 ) -> tuple[pl.DataFrame, list[OfField]]:
-    """The cells with what was left out, and the rows of which that cannot be told."""
+    """The cells with omitted secrets filled in, and reasons for rows whose secret is unknown."""
     found: dict[str, dict[int, str]] = {}
     unknown: dict[str, list[int]] = {}
     empty = (
@@ -82,9 +82,10 @@ def fill_secrets(
     for row, name in empty:
         parent = parents[row]
         if parent is None and not (repaired.correction and name in repaired.columns):
-            continue  # It repairs nothing, so that empty means what it says.
+            continue  # It repairs nothing, so empty means no value.
         delivered = repaired.rows.get(parent or "")
-        # What a row in between left out as well was never held against where it comes from.
+        # The secret comes from the row it was written in; rows in between that left it out as well
+        # were never compared with that one.
         delivered = delivered and delivered.writing(name)
         if delivered is None or not _is_certain(table, frame, row, delivered):
             unknown.setdefault(name, []).append(row)
@@ -103,12 +104,12 @@ def fill_secrets(
 def in_place(
     cells: Sequence[str | None], fields: Sequence[str | None], table: Table, wrong: frozenset[str]
 ) -> bool:
-    """Whether the cells of a row in error stand in their own columns, as far as can be told.
+    """Whether the cells of a row in error are in their own columns, as far as can be told.
 
-    A cell that was lost moves those behind it, and a secret with them. It is one where a cell too
-    many and empty stands behind a secret, and without it all others could be read where they then
-    are; where a reason is against what stands behind; or where a secret stands in two columns. A
-    column without a field may be that of a secret that no other column has.
+    A lost cell moves those behind it, and a secret with them. Signs of that are: an empty cell
+    behind a secret, without which the cells before it could be read one place further on; a reason
+    against a field behind the secret; or a secret's text in another column. A column without a
+    field may hold a secret that has no column of its own.
     """
     hiding: set[str | None] = {*table.secrets}
     if not hiding <= {*fields}:
@@ -131,7 +132,7 @@ def in_place(
 def _explained_by_a_lost_cell(
     cells: Sequence[str | None], fields: Sequence[str | None], table: Table, first: int
 ) -> bool:
-    """Whether all typed cells can be read once those before an empty one move up by a place."""
+    """Whether all typed cells can be read once those before an empty one move on by one place."""
     empty = next((place for place in range(first, len(cells)) if not cells[place]), None)
     if empty is None:
         return False
@@ -153,9 +154,9 @@ def _can_be_read(table: Table, name: str | None, cell: str | None) -> bool:
 
 
 def _is_certain(table: Table, frame: pl.DataFrame, row: int, delivered: DeliveredRow) -> bool:
-    """Whether what was delivered under a secret's name is that secret.
+    """Whether the cell delivered under a secret's name is certainly that secret.
 
-    Where its cells may have slipped, those that were in no error have to be as they were.
+    If cells may have slipped, those without an error must be the same in the correction.
     """
     if delivered.record != table.name:
         return False

@@ -1,4 +1,4 @@
-"""Amounts whose cells name another currency than that of their record."""
+"""Amounts whose cells name another currency than their record."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,18 +12,19 @@ from schemas.field import Table
 
 @dataclass(frozen=True, slots=True)
 class NamedCurrencies:
-    """What cells name, and what the currencies of records are called."""
+    """The currencies that cells name, and the codes of currencies."""
 
     codes: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    """The codes of a currency by its number; one that is not here is not known by any."""
+    """The codes of a currency by its number; a currency not in it has no known code."""
     cells: Mapping[str, Sequence[pl.Series]] = field(default_factory=dict)
-    """By amount: the code that each of its cells names, of each row, or null."""
+    """By amount field, a series for each of its columns with the code named in each row, or null.
+    """
 
     def differing(self, ids: pl.Series) -> Iterator[tuple[str, int, str, Rows]]:
-        """Amount, currency of the record, the other one that its cell names, and these rows.
+        """Yield amount field, currency of the record, the other code in its cell, and the rows.
 
-        A row is given once of an amount, with what the first of its cells says that differs.
-        `ids` are the currencies of the rows, null where a row has none.
+        Each row is yielded once per amount field, for the first of its cells that differs. `ids`
+        are the currencies of the rows, null if a row has none.
         """
         for name, cells in self.cells.items():
             is_given = np.zeros(len(ids), np.bool_)
@@ -43,9 +44,9 @@ NOT_NAMED = NamedCurrencies()
 def currency_errors(
     table: Table, typed: pl.DataFrame, cells: pl.DataFrame, named: NamedCurrencies
 ) -> dict[str, list[OfField]]:
-    """By amount: the reasons against rows whose cells name another currency than their record's.
+    """By amount field, the reasons against rows whose cells name another currency.
 
-    A row without an amount has none of them: its cell has a reason of its own, or says nothing.
+    A row without a readable amount gets none: its cell has a reason of its own, or is empty.
     """
     if not named.cells:
         return {}

@@ -1,7 +1,7 @@
-"""Times that are written as most are, read all at once: the same texts as one by one, only sooner.
+"""Read times in common forms in whole columns: the same results as one by one, only faster.
 
-What is read here has all its digits, signs that stand as they are, and a day on which the zone
-keeps its offset. Anything else is left to `TimeForm.of`, which decides.
+Times that are read here have all digits, literal separators, and a day on which the zone keeps its
+offset. Anything else is left to `TimeForm.of`, which decides.
 """
 
 import re
@@ -21,9 +21,9 @@ _ISO = "%Y-%m-%dT%H:%M:%S"
 def quick_texts(
     texts: pl.Series, date_format: str | None, offset: int | None, zone: str | None
 ) -> pl.Series:
-    """The time that each text says as ISO 8601; null where it is to be read by itself.
+    """The time of each text in ISO 8601; null if the text has to be read on its own.
 
-    `date_format` None is ISO 8601; `offset` in minutes, or a `zone`, says what a time means.
+    `date_format` None is ISO 8601; times are at `offset` minutes or on the clock of `zone`.
     """
     pattern = _pattern(date_format or _ISO)
     nothing = pl.Series(texts.name, [None], dtype=pl.String).new_from_index(0, len(texts))
@@ -38,7 +38,7 @@ def quick_texts(
     if "f" in found.columns:
         fraction = part["f"].str.strip_chars_end("0")
         text = pl.when(fraction == "").then(wall).otherwise(wall + "." + fraction)
-    # Here no year is 0 and no second 60, though polars reads both.
+    # Year 0 and second 60 are refused here, though polars reads both.
     exists = (part["Y"] != "0000") & (part["S"] < "60")
     moment = pl.when(exists).then(wall.str.to_datetime(_ISO, strict=False))
     read = found.select(text=text, wall=moment)
@@ -53,7 +53,7 @@ def quick_texts(
 
 
 def quick_counts(texts: pl.Series, form: str) -> pl.Series:
-    """The same of whole numbers of seconds or milliseconds of Unix; days are few, and left."""
+    """As `quick_texts` for whole Unix seconds or milliseconds; days are rare, and left."""
     digits = {"unix": 10, "unix-ms": 13}.get(form)
     if digits is None:
         return pl.Series(texts.name, [None], dtype=pl.String).new_from_index(0, len(texts))
@@ -67,7 +67,7 @@ def quick_counts(texts: pl.Series, form: str) -> pl.Series:
 
 @cache
 def _pattern(date_format: str) -> str | None:
-    """A pattern of its parts by name; None: it has others than these, or lacks the day."""
+    """A pattern with the format's parts as groups; None if it has other parts, or lacks a day."""
     parts = [*date_parts(date_format)]
     directives = {part.directive for part in parts} - {None}
     if not {"Y", "m", "d"} <= directives <= PARTS.keys():
@@ -79,19 +79,19 @@ def _group(part: DatePart) -> str:
     if part.directive is None:
         return re.escape(part.text)
     width = PARTS[part.directive]
-    # Of a fraction what it lacks is behind its digits, so that it says as much with fewer.
+    # A fraction may have fewer digits, because missing ones are trailing zeros.
     least = 1 if part.directive == "f" and part.may_be_short else width
     return f"(?P<{part.directive}>[0-9]{{{least},{width}}})"
 
 
 def _suffix(offset: int | None) -> str:
-    """An offset as a time ends with it."""
+    """An offset as written at the end of a time."""
     return datetime_text(datetime(2000, 1, 1), offset)[19:]  # noqa: DTZ001
 
 
 @cache
 def offset_on(zone: str, day: date) -> int | None:
-    """Minutes that a zone is ahead of UTC all day; None: it changes on it, or has seconds."""
+    """Minutes that a zone is ahead of UTC all day; None if that changes, or is not whole."""
     if not date.min < day < date.max:
         return None
     midnight = datetime.combine(day, datetime.min.time())

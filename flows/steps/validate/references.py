@@ -1,7 +1,7 @@
-"""References of a delivery that is only examined: which it answers itself, and which it does not.
+"""References of a delivery that is only examined: which of them its own rows resolve.
 
-What no row of the delivery answers may be known to a database, which is not asked here; unless the
-sender's deliveries are complete in themselves.
+Other references may be resolved by a database, which is not asked here; unless the sender's
+deliveries are complete in themselves.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ VALUE, CODE = "value", "code"
 
 
 class Unsettled(NamedTuple):
-    """References of one field that the delivery does not answer."""
+    """References of one field that the delivery does not resolve."""
 
     record: str
     field: str
@@ -27,7 +27,7 @@ class Unsettled(NamedTuple):
 
 
 def reference_columns(table: Table) -> list[str]:
-    """The columns by which a record refers, or is referred to."""
+    """The columns by which a record kind refers to others, or is referred to."""
     every = (one for other in by_dependency() for one in other.references)
     asked = (one.column for one in every if one.table == table.name)
     columns = [*(one.field for one in table.references), *asked]
@@ -36,16 +36,16 @@ def reference_columns(table: Table) -> list[str]:
 
 
 def answers(rows: pl.DataFrame, reference: Reference) -> pl.DataFrame:
-    """What rows of the record that is referred to answer, each once."""
+    """The distinct values that rows of the referenced record kind provide for a reference."""
     return rows.select(pl.col(reference.column).alias(VALUE), *_tenant(reference)).unique()
 
 
 def unanswered(
     rows: pl.DataFrame, reference: Reference, known: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """The rows that refer to nothing `known`: PLACE, VALUE, CODE.
+    """The rows that refer to nothing `known`, as PLACE, VALUE and CODE.
 
-    `known` are the `answers` to all of these values; None: no row of that record was delivered.
+    `known` is the result of `answers`; None if no row of the referenced kind was delivered.
     """
     value = pl.col(reference.field)
     used = rows.filter(value.is_not_null()).select(PLACE, value.alias(VALUE), *_tenant(reference))
@@ -62,6 +62,6 @@ def _tenant(reference: Reference) -> list[str]:
 
 
 def reference_errors(reference: Reference, code: str, rows: pl.DataFrame) -> pl.Series:
-    """ErrorData of staged rows with a dangling reference, as the import tells it."""
+    """ErrorData of staged rows with a dangling reference, as written by an import."""
     values = rows[reference.field].cast(pl.String)
     return settled_errors(code, reference.field, values, rows["first_line"], of=reference.table)

@@ -1,8 +1,7 @@
-"""Rows that share a key, found without a database: for deliveries that are only examined.
+"""Rows that share a key, found without a database, for deliveries that are only examined.
 
-Of each row its place, its key and a hash of its content are looked at; the text of the rows that
-conflict is read again from the extract. A batch that is imported has its repeats found by
-PostgreSQL.
+Only the place, the key and a hash of the content of each row are needed; the text of rows that
+conflict is read again from the extract. In an imported batch PostgreSQL finds the repeats.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,9 +19,9 @@ PLACE = "__place"
 """A row's extract and record number as one integer, in their order. No field has such a name."""
 CONTENT = "__content"
 _RECORDS = 1 << 42
-"""More than a file has records, each of which is a byte at least; 2^21 files are told apart."""
+"""More records than a file can have, each being at least a byte; leaves room for 2^21 files."""
 _MINUTE = 60_000_000
-"""In microseconds, as times are kept."""
+"""A minute in microseconds, the unit of stored times."""
 FIRST, LAST, CONFLICT = "__first", "__last", "__conflict"
 _SEVERAL, _LEAST, _MOST = "__several", "__least", "__most"
 VERSION, MOMENT = "__version", "__moment"
@@ -42,29 +41,29 @@ def record_of() -> pl.Expr:
 
 
 def key_of(table: Table) -> dict[str, pl.Expr]:
-    """What tells the keys of staged rows apart: integers as they are, any other by 128 bits."""
+    """Columns that identify the keys of staged rows: integers, or 128 bits for any other key."""
     if key_columns(table) == (IDENTITY,):
-        # One hash of 64 bits may be shared by two keys of a large delivery; both hardly.
+        # In a large delivery two keys may share one 64-bit hash, but hardly both.
         return {f"{IDENTITY}_{seed}": pl.col(IDENTITY).hash(seed) for seed in (1, 2)}
     return {name: pl.col(name).cast(pl.Int64) for name in key_columns(table)}
 
 
 def content_of(table: Table, clean: pl.DataFrame) -> pl.Series:
-    """A hash of the content of staged rows; their doubles are texts, or in millionths."""
-    # 12.5 and 12.50 are one content: a double is compared by its value, which is exact.
+    """A hash of the content of staged rows, whose doubles are texts or in millionths."""
+    # 12.5 and 12.50 are the same content: a double is compared by its value, which is exact.
     doubles = [of.name for of in table.delivered if of.kind is Kind.DOUBLE]
     values = clean.select(stored_columns(table)).with_columns(pl.col(doubles).cast(pl.Float64))
     for name in doubles:
         if name + SCALE in clean.columns:
-            # Both are exact, so their quotient is the double that is next to the amount, as it is
-            # of a text. polars multiplies by the reciprocal, which is another one at times.
+            # Both are exact, so their quotient is the double nearest to the amount, as when a text
+            # is read. polars multiplies by the reciprocal, which at times gives another double.
             quotient = values[name].to_numpy() / 10.0**MICRO_DIGITS
             values = values.with_columns(pl.Series(name, quotient).fill_nan(None))
     return values.select(pl.struct(pl.all()).hash().alias(CONTENT)).to_series()
 
 
 def version_of(table: Table) -> dict[str, pl.Expr]:
-    """What tells the newest of staged rows with one key, as `batch_keys` compares them."""
+    """Columns that decide which of several rows with one key is the newest, as in `batch_keys`."""
     if not table.version:
         return {}
     of = table.by_name[table.version]
@@ -77,8 +76,8 @@ def version_of(table: Table) -> dict[str, pl.Expr]:
 def repeated_keys(frames: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
     """The keys of more than one row: `keys`, their `FIRST` and `LAST` place, whether they CONFLICT.
 
-    With what `version_of` tells, the last one is the newest, and of equally new ones the last.
-    Memory grows with the keys of the rows, and not with the rows of a key.
+    With the columns of `version_of`, `LAST` is the newest row, and the last of equally new ones.
+    Memory grows with the number of keys, not with the rows of a key.
     """
     found: pl.DataFrame | None = None
     for rows in frames:
@@ -93,7 +92,7 @@ def repeated_keys(frames: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.Dat
         found = _joined(part if found is None else found.vstack(_joined(part, keys)), keys)
     assert found is not None, "no part without a frame"
     if MOMENT in found.columns:
-        # Where one has no offset, all are compared as they are written.
+        # If a row has no offset, the rows of its key are compared as written.
         newest = pl.when(pl.col(MOMENT).is_null()).then(LAST).otherwise(_NEWEST)
         found = found.with_columns(newest.alias(LAST))
     return found.filter(pl.col(_SEVERAL) > 1).select(
@@ -116,7 +115,7 @@ def _joined(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def conflict_errors(table: Table, code: str, rows: pl.DataFrame) -> pl.Series:
-    """ErrorData of staged rows that conflict in the way of a code, as the import tells it."""
+    """ErrorData of staged rows in conflict, with the code of their conflict, as in an import."""
     value = pl.Series([NOT_SHOWN]).new_from_index(0, rows.height)
     if not table.unquotable:
         parts = [_as_text(rows[part]) for part in table.identity]
@@ -125,7 +124,7 @@ def conflict_errors(table: Table, code: str, rows: pl.DataFrame) -> pl.Series:
 
 
 def _as_text(values: pl.Series) -> pl.Series:
-    """Values as Python writes them; nothing for none."""
+    """Values as Python writes them; empty for null."""
     if values.dtype.is_integer() or values.dtype == pl.String:
         return values.cast(pl.String).fill_null("")
     each = ["" if value is None else str(value) for value in values]

@@ -1,4 +1,4 @@
-"""Staged rows: every record of a chunk, verbatim, with its position, its values and its verdict."""
+"""Staged rows: every record of a chunk verbatim, with its position, values and verdict."""
 
 import hashlib
 import json
@@ -19,9 +19,9 @@ from schemas.kinds import EXACT
 from schemas.ledger import POSITION
 
 AT_ONCE = 8192
-"""Reasons, and rows, that are in memory as text at a time: a reason takes 1 KiB meanwhile."""
+"""Most reasons, and rows, in memory as text at a time: a reason takes 1 KiB while it is made."""
 _HASHED = json.JSONEncoder(ensure_ascii=False, default=str)
-"""What a key is hashed as. One for all: making one takes longer than what it does for a row."""
+"""Encodes keys for hashing; shared, because making an encoder takes longer than encoding a row."""
 _DIVIDED = (
     "Lines {} to {} have together the fields of one record: a line break within a text may have "
     "divided it. Have the sender quote such texts, or escape their line breaks. Where they are "
@@ -33,14 +33,14 @@ _ABOVE = "It is in what a line above says of the records below it (skip_lines)."
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Where the records of a chunk are and how they read, one entry per record."""
+    """Positions of the records of a chunk and the faults of broken ones, one entry per record."""
 
     frame: pl.DataFrame
     """record_number, first_line, last_line, byte_start, byte_end, data, raw."""
     faults: pl.Series
-    """ErrorCode of each record whose structure is broken, and which has no cells; else null."""
+    """ErrorCode of each record with a broken structure, which has no cells; else null."""
     details: pl.Series | None = None
-    """What is said of each broken one beside its reason, if anything is; else null."""
+    """Text beside the reason of each broken record, if there is any; else null."""
 
     def only(self, chosen: pl.Series) -> "Positions":
         details = None if self.details is None else self.details.filter(chosen)
@@ -59,7 +59,7 @@ class Rows:
     positions: pl.DataFrame
     errors: FieldErrors
     broken: int = 0
-    """How many of them, the last ones, have no cells."""
+    """Number of records without cells, which come last."""
 
 
 def all_rows(checked: Checked, positions: Positions) -> Rows:
@@ -88,13 +88,13 @@ def all_rows(checked: Checked, positions: Positions) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class StagedRows:
-    """Rows for the staged table of a record; their ErrorData is made when it is asked for.
+    """Rows for the staged table of a record kind, whose ErrorData is made on demand.
 
-    It may be many times as large as what was delivered.
+    ErrorData may be many times as large as the delivery.
     """
 
     frame: pl.DataFrame
-    """Columns as `sql_names.staged_columns` orders them; nothing is in that of ErrorData."""
+    """Columns in the order of `sql_names.staged_columns`; that of ErrorData is null."""
     errors: FieldErrors = NO_ERRORS
 
     @property
@@ -106,7 +106,7 @@ class StagedRows:
         return StagedRows(self.frame.filter(chosen), self.errors.among(chosen.to_numpy()))
 
     def pieces(self) -> Iterator[pl.DataFrame]:
-        """All of them with their ErrorData, some at a time."""
+        """Yield all rows with their ErrorData, some at a time."""
         reasons = np.cumsum(self.errors.count(self.frame.height))
         first = 0
         while first < self.frame.height:
@@ -136,7 +136,7 @@ def staged_rows(
 
 
 def stored(table: Table) -> list[pl.Expr]:
-    """A typed frame's columns as SQL stores them: a double by its decimal text."""
+    """A typed frame's columns as SQL stores them, with doubles as decimal texts."""
     expressions = []
     for of in table.delivered:
         if of.kind is Kind.DOUBLE:
@@ -149,10 +149,10 @@ def stored(table: Table) -> list[pl.Expr]:
 def identities(
     table: Table, typed: pl.DataFrame, extract_id: int, record_numbers: pl.Series
 ) -> pl.Series:
-    """Hash of the business key of each row, for records whose key is not all integers.
+    """Hash of the business key of each row, for record kinds whose key is not all integers.
 
-    A row whose key lacks a part is equal to no other: its place is its identity, and the hash
-    total of keys, which is over the first 60 bits, has nothing of it.
+    A row that lacks a part of its key equals no other: its identity is its place, whose first 60
+    bits are zero, so that it adds nothing to the hash total of keys.
     """
     if key_columns(table) != (IDENTITY,):
         return pl.Series(IDENTITY, [None] * typed.height, dtype=pl.String)
@@ -174,8 +174,7 @@ def identities(
 
 def _key_parts(field: Field) -> list[pl.Expr]:
     if field.kind is Kind.DOUBLE:
-        # 12.5 and 12.50 are one number: the double tells them apart from all others. So are 0.00
-        # and -0.00, which are two texts.
+        # 12.5 and 12.50 are the same number, and so are 0.00 and -0.00, which are two texts.
         double = pl.col(field.name)
         return [pl.when(double == 0).then(0.0).otherwise(double).alias(field.name)]
     return [pl.col(name) for name in frame_columns(field)]
@@ -188,11 +187,11 @@ def broken_details(
     divided: Mapping[int, tuple[int, int]],
     above: Sequence[int],
 ) -> pl.Series:
-    """A text for each record; null where there is none.
+    """The details of broken records; null for records without any.
 
-    `counted`: how many fields a record has instead of `width`, the last of which are `unnamed`;
-    null where nothing is said of that. `divided`: records that may be parts of one, with its first
-    and last line. `above`: records with the fault of a cell that a line above them says.
+    `counted` is the number of fields a record has instead of `width`, the last `unnamed` of which
+    have no name; null if it is not to be mentioned. `divided` has records that may be parts of one,
+    with its first and last line. `above` are records whose fault is in a cell from a line above.
     """
     behind = f", the last {unnamed} without a name" if unnamed else ""
     counts = counted.unique().drop_nulls()

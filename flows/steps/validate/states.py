@@ -1,6 +1,6 @@
-"""What a row is once it was validated.
+"""The states of rows after validation.
 
-Stages that only count rows have these names without what validates them, which is far more to load.
+A module of its own, so that stages that only count rows need not load the validation.
 """
 
 READY, REJECTED, SUPERSEDED, EXCLUDED = "ready", "rejected", "superseded", "excluded"

@@ -1,4 +1,4 @@
-"""Times as a feed writes them: by the form and the zone that it states, and not guessed."""
+"""Times as a feed writes them, read by the form and the zone that it states, never guessed."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from schemas.derived.json_text import datetime_text
 
 _ISO = DateForms()
 _SEVERAL = 4
-"""From so many rows a text on, reading each text once is cheaper than reading all rows."""
+"""From this many rows per text on, reading each text once is cheaper than reading all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +23,19 @@ class TimeForm:
 
     dates: DateForms = _ISO
     offset_minutes: int | None = None
-    """What times without an offset mean, by a fixed offset ..."""
+    """Fixed offset of times without one."""
     zone: str | None = None
-    """... or by the rules of a zone. A time the zone skips or repeats is not guessed; a day alone
-    is its first moment."""
+    """Zone of times without an offset.
+
+    A time that the zone skips or repeats is not guessed; a day alone is its first moment.
+    """
 
     def plain(self, text: pl.Expr) -> pl.Expr:
-        """The time that each text says as ISO 8601; a text that says none is marked."""
+        """The time of each text in ISO 8601; a text that is not a time is marked."""
         return text.map_batches(self._plain, return_dtype=pl.String, is_elementwise=True)
 
     def _plain(self, texts: pl.Series) -> pl.Series:
-        """Each text is read once, where most stand several times, as days do."""
+        """Read each distinct text once if most occur several times, as days do."""
         each = texts.unique()
         if len(each) * _SEVERAL > len(texts):
             return self._read(texts)
@@ -50,14 +52,14 @@ class TimeForm:
         return read.scatter(read.is_null().arg_true(), found)
 
     def at_once(self, texts: pl.Series) -> pl.Series:
-        """What can be read without a look at each text; null where it cannot."""
+        """The times that can be read in whole columns; null for others."""
         forms = self.dates.texts or (None,)
         (first, *others) = read = [self._quick(texts, form) for form in forms]
         if not others:
             return first
         bare = texts.str.strip_chars(" \t")
         fits = [bare.str.contains(f"^(?:{one})$").cast(pl.Int8) for one in self.dates.outlines]
-        # What another form may read too is held against that one, text by text.
+        # Texts that several forms may read are compared one by one.
         alone = pl.sum_horizontal(fits) == 1
         return pl.select(pl.when(alone).then(pl.coalesce(read))).to_series()
 
@@ -76,7 +78,7 @@ class TimeForm:
         zone = self.zone if own is None else own.key
         offset = self._offset(wall, zone)
         if zone is not None and changes_at(wall, zone) and self._says_a_day(cell):
-            # It begins where the clock is put on to, or when it is midnight for the first time.
+            # A day begins at the time the clock is put forward to, or at its first midnight.
             begins = wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
             day, wall = wall.date(), begins.astimezone(ZoneInfo(zone))
             kept = wall.date() == day
@@ -90,7 +92,7 @@ class TimeForm:
         return self.dates.says_a_day(text) if self.dates.texts else ":" not in text
 
     def _wall(self, cell: str) -> datetime | str:
-        """The time without an offset; or the text that stands for the cell."""
+        """The time without an offset, or the final text for the cell."""
         if not self.dates.texts:
             moment = read_moment(cell, offset_required=False)
             return moment.wall if isinstance(moment, Moment) and moment.offset is None else cell
@@ -112,14 +114,14 @@ class TimeForm:
 
 
 def changes_at(wall: datetime, zone: str) -> timedelta:
-    """By how much the clocks of a zone skip a time; below zero: they show it twice."""
+    """By how much the clocks of a zone skip a time; negative if they show it twice."""
     of = (wall.replace(tzinfo=ZoneInfo(zone), fold=fold).utcoffset() for fold in (0, 1))
     early, late = (offset or timedelta() for offset in of)
     return late - early
 
 
 def _minutes(moment: datetime, zone: str) -> int | str:
-    """How many minutes a moment of a zone is ahead of UTC; or why that cannot be said."""
+    """Minutes that a moment in a zone is ahead of UTC, or why there is no whole number of them."""
     offset = moment.utcoffset()
     assert offset is not None
     if offset % timedelta(minutes=1):
