@@ -22,60 +22,63 @@ ASKING = {"--help", "-h", "--version"}
 
 GROUPS = {
     "Deliveries": {
-        "check": ("deliver", "Validate files without a database: every row, all its errors."),
-        "import": ("deliver", "Take a delivery into PostgreSQL with every row accounted for."),
-        "watch": ("inbox", "Import each delivery of an inbox once it is complete, until stopped."),
+        "check": (
+            "deliver",
+            "Validate files without a database: check every row, list all its errors.",
+        ),
+        "import": ("deliver", "Import a delivery into PostgreSQL and account for every row."),
+        "watch": ("inbox", "Watch an inbox and import each delivery once it is complete."),
         "profile": (
             "profile",
-            "Draft a feed profile for a file, or try one, before anything is imported.",
+            "Draft a feed profile for a file, or try one, before you import anything.",
         ),
         "rejects": (
             "batches",
-            "Write the rows with errors as CSV files to correct and import again.",
+            "Write a batch's rows with errors as CSV files, to correct and import again.",
         ),
         "rerun": ("batches", "Resume a batch where it stopped."),
-        "undo": ("batches", "Undo a batch: the database is as it was before."),
+        "undo": ("batches", "Undo a batch: restore the database to what it was before."),
     },
     "Batches": {
         "status": ("batches", "List the latest batches and what to do next."),
-        "row": ("batches", "Show where one delivered row is, its verdict and why."),
-        "release": ("batches", "Let a held batch go on with its clean rows."),
+        "row": ("batches", "Show what became of one delivered row, and why."),
+        "release": ("batches", "Let a held batch continue with its clean rows."),
         "discard": ("batches", "End a held batch without applying anything."),
     },
     "The service": {
-        "push": ("push", "Send unsent rows to the service, of one batch or of all."),
-        "sends": ("push", "List a batch's rows at the service, and what it answered."),
-        "resolve": ("push", "Settle rows that are in doubt, refused or differ."),
+        "push": ("push", "Send the unsent rows of one batch, or of all batches, to the service."),
+        "sends": ("push", "List a batch's rows for the service, and what it answered."),
+        "resolve": ("push", "Decide about rows that are in doubt, were refused or differ."),
         "restored": ("push", "Allow pushes again after a restore."),
-        "pull": ("push", "Read listings from the service, to be compared with what is ours."),
+        "pull": ("push", "Read listings from the service, to compare them with our records."),
     },
     "Reconciliation": {
         "reconcile": ("reconcile", "Compare what was delivered with the database and the service."),
         "report": (
             "reconcile",
-            "Show a reconciliation's report again, its files proven unchanged.",
+            "Show a reconciliation report again; its files must be unchanged.",
         ),
         "breaks": ("breaks", "List breaks; accept, reopen, resolve, assign or comment on them."),
         "acceptance": (
             "acceptance",
-            "Rules of acceptance: propose, approve, withdraw and list them.",
+            "Propose, approve, withdraw and list rules that accept small breaks.",
         ),
         "sign": ("govern", "Sign a report: one person prepares it, another approves it."),
         "audit": ("govern", "Show the audit trail, and prove that nobody changed it."),
-        "compare": ("compare", "Compare two tables of any columns: CSV, Parquet or PostgreSQL."),
+        "compare": ("compare", "Compare two tables with any columns: CSV, Parquet or PostgreSQL."),
     },
     "People": {
-        "login": ("people", "Log in: decisions and signatures are yours from then on."),
+        "login": ("people", "Log in, so that decisions and signatures are recorded as yours."),
         "logout": ("people", "Log out."),
         "whoami": ("people", "Show who is logged in here, and what they may do."),
-        "user": ("people", "Accounts: add, list, change, disable, set a password."),
+        "user": ("people", "Manage accounts: add, list, change and disable them, set passwords."),
     },
     "This machine": {
         "demo": (
             "learn",
             "Import the sample deliveries through the Prefect flow and show the proof.",
         ),
-        "desk": ("desk", "Serve the pages on which reports are reviewed and signed."),
+        "desk": ("desk", "Serve the web pages on which reports are reviewed and signed."),
         "up": (
             "up",
             "Start everything here: database, desk, Prefect with its pages, worker, sandbox.",
@@ -84,18 +87,21 @@ GROUPS = {
         "deploy": ("up", "Register deployments, blocks and automations on a Prefect server."),
         "sandbox": (
             "serve",
-            "Run the documented service on this machine, to push to and to test with.",
+            "Run a sandbox of the service on this machine, to push to and test with.",
         ),
         "fields": ("learn", "Show the field tables: names, types, rules, reject reasons."),
-        "records": ("records", "Record kinds of your own: here and in the database."),
+        "records": ("records", "List, export and apply record kinds of your own."),
     },
-    "Work asked for at the desk": {
-        "job": ("jobs", "Do a job that somebody asked for at the desk."),
-        "jobs": ("jobs", "List what was asked for; --watch does it as it comes."),
+    "Jobs from the desk": {
+        "job": ("jobs", "Do a job that somebody ordered at the desk."),
+        "jobs": ("jobs", "List the jobs ordered at the desk; --watch does them as they come."),
     },
-    "What is kept": {
-        "archive": ("inbox", "Hash every kept file again: `recon archive verify`."),
-        "housekeeping": ("inbox", "Count what no batch needs any more; --remove removes it."),
+    "Archive": {
+        "archive": ("inbox", "Check that no archived file has changed: `recon archive verify`."),
+        "housekeeping": (
+            "inbox",
+            "Count files and reports that no batch needs; --remove removes them.",
+        ),
     },
 }
 """The overview, in the order of a delivery: command -> module in `flows.commands`, its line."""
@@ -223,7 +229,7 @@ def _say_misspelt() -> None:
     from connectors.setting_names import misspelt  # noqa: PLC0415 -- help need not wait for it.
 
     for name, meant in misspelt():
-        tell(f"{name} is set and is no setting; {meant} is one. Correct or unset it.")
+        tell(f"{name} is set but is not a setting; {meant} is. Correct the name or unset it.")
 
 
 def _begin_again_in_utf8() -> None:
@@ -243,7 +249,7 @@ def _say_stopped(stopped: KeyboardInterrupt, given: list[str]) -> None:
 
     message = "What was done before stands; run the same command again."
     if build_app(given).parse_commands(given)[0] in READING:
-        message = "Nothing was kept and nothing changed; run the same command again."
+        message = "Nothing was kept or changed; run the same command again."
     elif command := way_on(stopped):
         message = f"What was done before stands; `{command}` goes on."
     tell(f"stopped. {message}")

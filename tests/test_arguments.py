@@ -16,7 +16,7 @@ from flows.commands.arguments import with_values
 
 WRONG = [
     (["undo"], "`recon undo` needs BATCH (Number of the batch"),
-    (["undo", "1"], "`recon undo` needs --reason (Why; kept in the audit trail)."),
+    (["undo", "1"], "`recon undo` needs --reason (Why you decide so; kept in the audit trail)."),
     (["breaks", "accept"], "`recon breaks accept` needs --reason"),
     (["reconcile", "--as-of", "31.03.2026"], 'a day written as 2026-03-31, not "31.03.2026".'),
     (["row", "x", "a.csv"], 'BATCH takes a whole number, not "x".'),
@@ -24,7 +24,10 @@ WRONG = [
     (["import", "a", "--max-error-rate", "few"], '--max-error-rate takes a number, not "few".'),
     (["acceptance", "approve", "9" * 20], "Must be from"),
     (["acceptance", "withdraw", "9" * 20, "--reason", "r"], "Must be from"),
-    (["undo", "1", "--reason"], "--reason (Why; kept in the audit trail) stands without a value."),
+    (
+        ["undo", "1", "--reason"],
+        "--reason (Why you decide so; kept in the audit trail) stands without a value.",
+    ),
     (["undo", "1", "--reason", "--by", "anna"], "is written --reason=VALUE."),
     (["undo", "1", "--reason", "x", "-y"], "Unknown option: -y."),
     (["check", "- a.csv"], "Unknown option: - a.csv."),
@@ -98,9 +101,9 @@ def test_what_was_typed_is_shown_as_far_as_it_helps(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [
-        (["row", "1", "a.csv", "--line", "1", "--record", "1"], "--line and --record"),
-        (["user", "limit", "--above", "5", "--none"], "--above and --none"),
-        (["user", "change", "ann", "--tenant", "7", "--all-tenants"], "--tenant and --all-tenants"),
+        (["row", "1", "a.csv", "--line", "1", "--record", "1"], "--line or --record"),
+        (["user", "limit", "--above", "5", "--none"], "--above or --none"),
+        (["user", "change", "ann", "--tenant", "7", "--all-tenants"], "--tenant or --all-tenants"),
     ],
 )
 def test_of_two_options_that_contradict_none_counts(
@@ -108,13 +111,14 @@ def test_of_two_options_that_contradict_none_counts(
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
-    assert (ended.value.code, capsys.readouterr().err) == (2, f"recon: Give one of {options}.\n")
+    told = f"recon: Give either {options}, not both.\n"
+    assert (ended.value.code, capsys.readouterr().err) == (2, told)
 
 
 def test_a_limit_of_a_currency_is_set_or_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["user", "limit", "--currency", "978"])
-    told = "recon: Say what of --currency 978: --above AMOUNT or --none.\n"
+    told = "recon: Say what to set for --currency 978: add --above AMOUNT or --none.\n"
     assert (ended.value.code, capsys.readouterr().err) == (2, told)
 
 
@@ -215,8 +219,8 @@ def test_behind_two_dashes_nothing_is_a_value() -> None:
     [
         ("ann:canary-7:Chief\n", "line 1 of --users"),
         ("# nobody\n\nann:canary-7:Client,\nbo:canary-7:,\n", "line 4 of --users"),
-        ("# nobody yet\n", "no account is in it. Write NAME:PASSWORD:ROLE"),
-        ("", "no account is in it"),
+        ("# nobody yet\n", "it names no user. Write one NAME:PASSWORD:ROLE"),
+        ("", "it names no user"),
     ],
 )
 def test_accounts_of_the_sandbox_have_roles_that_it_knows(

@@ -336,9 +336,7 @@ def test_a_check_that_was_stopped_promises_nothing_to_go_on_with(
         os.kill(run.pid, name)
         out, told = run.communicate()
         assert (run.wait(), out) == (130, ""), told
-    assert told == (
-        "recon: stopped. Nothing was kept and nothing changed; run the same command again.\n"
-    )
+    assert told == ("recon: stopped. Nothing was kept or changed; run the same command again.\n")
     assert not home.exists() or not list(home.rglob("*.csv"))
 
 

@@ -52,7 +52,10 @@ def test_what_is_nearly_called_as_a_setting_is_told(
         main(["check", str(tmp_path / "a.csv")])
     assert ended.value.code == 1
     told = capsys.readouterr().err
-    assert told == f"recon: {name} is set and is no setting; {meant} is one. Correct or unset it.\n"
+    assert (
+        told
+        == f"recon: {name} is set but is not a setting; {meant} is. Correct the name or unset it.\n"
+    )
 
 
 @pytest.mark.parametrize(

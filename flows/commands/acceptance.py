@@ -16,23 +16,29 @@ if TYPE_CHECKING:
     from connectors.postgres.runs.acceptance_rules import AcceptanceRule
 
 acceptance_command = App(
-    name="acceptance", help="Rules of acceptance: propose, approve, withdraw and list them."
+    name="acceptance", help="Propose, approve, withdraw and list rules that accept small breaks."
 )
 Number = Annotated[
-    int, Parameter(help="Number of the rule, as `recon acceptance list` has it.", validator=ANY_ID)
+    int,
+    Parameter(help="Number of the rule, as `recon acceptance list` shows it.", validator=ANY_ID),
 ]
 
 
 @acceptance_command.command(name="propose")
 def propose_command(
     *,
-    code: Annotated[str, Parameter(help="Breaks of this code, as AMOUNT.")],
+    code: Annotated[str, Parameter(help="Code of the breaks, such as AMOUNT.")],
     currency: Annotated[
-        int, Parameter(help="In this CurrenciesId: ceilings are amounts in it.", validator=LISTED)
+        int,
+        Parameter(help="CurrenciesId of the breaks and of both ceilings.", validator=LISTED),
     ],
-    each: Annotated[Decimal, Parameter(help="None larger than this.")],
-    total: Annotated[Decimal, Parameter(help="All together no more than this.")],
-    until: Annotated[date, Parameter(help="Last day of the rule and of what it accepts.")],
+    each: Annotated[Decimal, Parameter(help="Largest amount of one break.")],
+    total: Annotated[
+        Decimal, Parameter(help="Largest sum of all breaks that the rule holds accepted in a run.")
+    ],
+    until: Annotated[
+        date, Parameter(help="Last day of the rule and of what it accepts, YYYY-MM-DD.")
+    ],
     reason: Reason,
     record: Annotated[str | None, Parameter(help="Only breaks of this record kind.")] = None,
     tenant: Annotated[
@@ -44,7 +50,7 @@ def propose_command(
 ) -> int:
     """Propose a rule by which small breaks are accepted; somebody else approves it.
 
-    It holds for the scope of a run, by default of the latest.
+    The rule holds for the scope of one run, by default the latest.
 
     Example: `recon acceptance propose --code AMOUNT --currency 978 --each 1 --total 50
     --until 2026-12-31 --reason "bank charges"`
@@ -63,7 +69,7 @@ def propose_command(
 def approve_command(
     number: Number, *, reason: Reason = "approved", by: By = None, json: Json = False
 ) -> int:
-    """Put a rule in force that somebody else has proposed: every run of its scope accepts by it.
+    """Put a rule in force that somebody else proposed; every run of its scope then applies it.
 
     Example: `recon acceptance approve 1042`
     """
@@ -77,7 +83,7 @@ def approve_command(
 
 @acceptance_command.command(name="withdraw")
 def withdraw_command(number: Number, *, reason: Reason, by: By = None, json: Json = False) -> int:
-    """End a rule, or turn a proposal down; breaks it accepted stay accepted until its last day.
+    """End a rule or turn a proposal down; breaks it accepted stay accepted until its last day.
 
     Example: `recon acceptance withdraw 1042 --reason "charges are booked now"`
     """
@@ -90,7 +96,7 @@ def withdraw_command(number: Number, *, reason: Reason, by: By = None, json: Jso
 
 @acceptance_command.command(name="list")
 def list_command(*, json: Json = False) -> int:
-    """List the rules of acceptance, the latest first, and who stands for each.
+    """List the rules of acceptance, the latest first, with who proposed and approved each.
 
     Example: `recon acceptance list`
     """
@@ -116,7 +122,7 @@ def list_command(*, json: Json = False) -> int:
             right=("Rule", "TenantsId", "CurrenciesId", "Each", "Total"),
         )  # fmt: skip
     else:
-        out().print("There is no rule of acceptance: breaks are accepted by people alone.")
+        out().print("There is no rule of acceptance: only people accept breaks.")
     return 0
 
 

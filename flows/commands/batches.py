@@ -31,14 +31,22 @@ if TYPE_CHECKING:
 Batch = Annotated[
     int, Parameter(help="Number of the batch, as `recon status` lists it.", validator=LISTED)
 ]
-By = Annotated[str | None, Parameter(help="Who decides; default: the user of this process.")]
-Reason = Annotated[str, Parameter(help="Why; kept in the audit trail.", validator=stated)]
+By = Annotated[
+    str | None,
+    Parameter(
+        help="Name of the person who decides; default: the user of this process. When you "
+        "are logged in, it is only a note."
+    ),
+]
+Reason = Annotated[
+    str, Parameter(help="Why you decide so; kept in the audit trail.", validator=stated)
+]
 
 TEXTS_OF_ROW = ("data", "raw", "jsondata")
 """Columns of a row that hold the whole record."""
 STILL_THERE = (
-    "The service has what was sent of this row, or may have it: an undo takes nothing back there. "
-    "A row that owns the record again is sent by the next push."
+    "The service has, or may have, what was sent of this row: an undo takes nothing back there. "
+    "The next push sends the row that owns the record again, if there is one."
 )
 
 
@@ -48,13 +56,13 @@ def status_command(
         int, Parameter(name=MOST, help="How many batches to list.", validator=COUNT)
     ] = 20,
     file: Annotated[
-        str | None, Parameter(help="Only batches that have a file of this name.", validator=stated)
+        str | None, Parameter(help="Only batches with a file of this name.", validator=stated)
     ] = None,
     json: Json = False,
 ) -> int:
     """List the latest batches: state, files, rows, and what to do next.
 
-    With --file, only batches that brought a file of this name, in any folder or archive.
+    With --file, list only batches that brought a file of this name, in any folder or zip archive.
 
     Example: `recon status`
     """
@@ -125,17 +133,19 @@ def row_command(
     *,
     line: Annotated[
         int | None,
-        Parameter(help="A line of the file, as reports and editors show it.", validator=NUMBER),
+        Parameter(
+            help="Line number in the file, as reports and editors show it.", validator=NUMBER
+        ),
     ] = None,
     record: Annotated[
         int | None,
-        Parameter(help="Number of the record, from 1 after the header.", validator=NUMBER),
+        Parameter(help="Number of the record; the first after the header is 1.", validator=NUMBER),
     ] = None,
     json: Json = False,
 ) -> int:
-    """Show where one delivered row is: its text, its place in the file, its verdict and why.
+    """Show what became of one delivered row: its text, its place, its verdict and why.
 
-    A line within a record of several lines finds that record.
+    Give --line or --record. If a record spans several lines, any of them finds it.
 
     Example: `recon row 12 payments.csv --line 48113`
     """
@@ -158,7 +168,7 @@ def row_command(
         raise SettingsError(
             "Say which row: --line LINE, as reports show it, or --record NUMBER."
             if line is None
-            else "Give one of --line and --record."
+            else "Give either --line or --record, not both."
         )
     with workspace("row") as place, place.database.connect() as connection:
         texts = RowTexts(place, connection, [batch])
@@ -299,14 +309,15 @@ def _place(value: Any) -> Any:
 def rejects_command(
     batch: Batch,
     *,
-    out: Annotated[Path, Parameter(help="Folder to write to.")] = Path("rejects"),
+    out: Annotated[Path, Parameter(help="Folder to write the CSV files to.")] = Path("rejects"),
     with_secrets: Annotated[
-        bool, Parameter(help="Keep passwords and keys; default: left empty.")
+        bool, Parameter(help="Write passwords and keys too; default: leave them empty.")
     ] = False,
 ) -> int:
-    """Write the rows with errors as CSV files that are themselves a valid delivery once corrected.
+    """Write a batch's rows with errors as CSV files; once corrected, they are a valid delivery.
 
-    Example: `recon rejects 12 --out corrections`, edit, `recon import corrections --corrects 12`
+    Example: `recon rejects 12 --out corrections`, correct the files,
+    `recon import corrections --corrects 12`
     """
     from flows.commands.console import out as console
     from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
@@ -329,12 +340,13 @@ def rerun_command(
     batch: Batch,
     *,
     from_start: Annotated[
-        bool, Parameter(help="Read its archived files again, while nothing is applied.")
+        bool,
+        Parameter(help="Read its archived files again; refused once anything is applied."),
     ] = False,
     json: Json = False,
     verbose: Verbose = False,
 ) -> int:
-    """Resume a batch where it stopped; an ended batch is recounted and reported again.
+    """Resume a batch where it stopped; recount an ended batch and write its report again.
 
     Example: `recon rerun 12`
     """
@@ -351,7 +363,7 @@ def rerun_command(
 def release_command(
     batch: Batch, *, reason: Reason, by: By = None, json: Json = False, verbose: Verbose = False
 ) -> int:
-    """Let a batch that is held for its errors go on with its clean rows.
+    """Let a batch that is held for its errors continue with its clean rows.
 
     Example: `recon release 12 --reason "agreed with treasury" --by "A. Meyer"`
     """
@@ -363,7 +375,7 @@ def release_command(
 
 
 def discard_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
-    """End a held batch without applying anything; its content may be delivered again.
+    """End a held batch without applying anything; its files may be delivered again.
 
     Example: `recon discard 12 --reason "wrong month"`
     """
@@ -382,14 +394,17 @@ def undo_command(
     by: By = None,
     over_changes: Annotated[
         bool,
-        Parameter(help="Also take back rows that somebody changed in the database since."),
+        Parameter(
+            help="Also take back rows that somebody has since changed in the database; default: "
+            "refuse."
+        ),
     ] = False,
 ) -> int:
-    """Undo a batch: restore the database to what it was, while nothing later has touched its rows.
+    """Undo a batch: restore the database to what it was, unless something later touched its rows.
 
     Example: `recon undo 12 --reason "delivered for the wrong tenant"`
 
-    Exit code 0: undone; 1: undone, but one of its kept files is not what was delivered.
+    Exit code 0: undone; 1: undone, but one of its archived files is not what was delivered.
     """
     from flows.stages.undo import undo_and_tell
 

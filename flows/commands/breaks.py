@@ -31,12 +31,12 @@ breaks_command = App(
     name="breaks", help="List breaks; accept, reopen, resolve, assign or comment on them."
 )
 
-Ids = Annotated[str, Parameter(help="Ids of breaks; or use a filter.")]
+Ids = Annotated[str, Parameter(help="Ids of the breaks; instead, a filter can choose them.")]
 Run = Annotated[
     int | None,
     Parameter(
-        help="Number of the reconciliation; default: the latest of all. A restatement is decided "
-        "about by its number.",
+        help="Number of the reconciliation; default: the latest of all. Decisions about a "
+        "restatement need its number.",
         validator=LISTED,
     ),
 ]
@@ -46,9 +46,15 @@ Run = Annotated[
 class Filter:
     """Breaks that match everything given."""
 
-    code: Annotated[str | None, Parameter(help="Only breaks of this code, as AMOUNT.")] = None
+    code: Annotated[str | None, Parameter(help="Only breaks with this code, such as AMOUNT.")] = (
+        None
+    )
     state: Annotated[
-        str | None, Parameter(help="Only breaks in this state: open, aside, resolved, or NEW ...")
+        str | None,
+        Parameter(
+            help="Only breaks in this state, such as NEW, or in one of the groups open, aside and "
+            "resolved."
+        ),
     ] = None
     record: Annotated[str | None, Parameter(help="Only breaks of this record kind.")] = None
     tenant: Annotated[
@@ -88,11 +94,14 @@ ABOUT_ALL = AskedBreaks()
 
 @breaks_command.command(name="list")
 def list_command(
-    *ids: Annotated[str, Parameter(help="Only these.")],
+    *ids: Annotated[str, Parameter(help="Ids of the breaks; default: all.")],
     which: Which = EVERY,
     run: Run = None,
     most: Annotated[
-        int, Parameter(help="How many lines; --json has all.", validator=within(0, 1_000_000))
+        int,
+        Parameter(
+            help="How many breaks to list; --json lists all.", validator=within(0, 1_000_000)
+        ),
     ] = 50,
     json: Json = False,
 ) -> int:
@@ -126,7 +135,7 @@ def list_command(
     )  # fmt: skip
     outgrown = [line for line in lines[:most] if line["outgrown"]]
     if outgrown:
-        out().print("Accepted as they were, and other now:")
+        out().print("Accepted as they were, and different now:")
         print_table(
             ("Id", "Accepted by", "Until", "As it was accepted", "As it is now"),
             [
@@ -139,7 +148,7 @@ def list_command(
     count = quantity(len(lines), "break")
     out().print(f"{count} of reconciliation {found.id}, as of {found.as_of}{limit_text}.")
     if any(line["file"] for line in lines[:most]):
-        out().print("The row behind a break: recon row BATCH FILE --line LINE")
+        out().print("To show the row behind a break: recon row BATCH FILE --line LINE")
     return 0
 
 
@@ -147,14 +156,17 @@ def list_command(
 def accept_command(
     *ids: Ids,
     reason: Reason,
-    until: Annotated[date, Parameter(help="Last day it is accepted, YYYY-MM-DD.")],
+    until: Annotated[date, Parameter(help="Last day of the acceptance, YYYY-MM-DD.")],
     up_to: Annotated[
         Decimal | None,
-        Parameter(help="Ceiling: holds while the difference is no larger, in its direction."),
+        Parameter(
+            help="Ceiling, an amount: the acceptance holds while the difference keeps its "
+            "direction and is no larger; default: only while nothing changes."
+        ),
     ] = None,
     asked: Deciding = ABOUT_ALL,
 ) -> int:
-    """Accept breaks as they are, through a day; afterwards they are open again.
+    """Accept breaks as they are, up to and including a day; then they are open again.
 
     An acceptance covers what was seen: expected, found, difference and amount. A break that
     differs in a later run is open again, unless it stays within --up-to in the same direction.
@@ -168,14 +180,17 @@ def accept_command(
 def propose_command(
     *ids: Ids,
     reason: Reason,
-    until: Annotated[date, Parameter(help="Last day it would be accepted, YYYY-MM-DD.")],
-    up_to: Annotated[Decimal | None, Parameter(help="Ceiling, as of an acceptance.")] = None,
+    until: Annotated[date, Parameter(help="Last day of the acceptance, YYYY-MM-DD.")],
+    up_to: Annotated[
+        Decimal | None,
+        Parameter(help="Ceiling, an amount, as in `recon breaks accept`; default: none."),
+    ] = None,
     asked: Deciding = ABOUT_ALL,
 ) -> int:
-    """Propose an acceptance that takes two people: somebody else accepts with the same terms.
+    """Propose an acceptance that takes two people: somebody else accepts it on the same terms.
 
-    `recon user limit` says above which amounts. A proposal stands until the scope is reconciled
-    again.
+    `recon user limit` lists the amounts above which two people are needed. A proposal lasts until
+    the scope is reconciled again.
 
     Example: `recon breaks propose --code OFFSET --reason "feed tells UTC" --until 2026-12-31`
     """
@@ -195,7 +210,7 @@ def reopen_command(*ids: Ids, reason: Reason, asked: Deciding = ABOUT_ALL) -> in
 def resolve_command(
     *ids: Ids,
     reason: Reason,
-    at: Annotated[Literal["source", "service"], Parameter(help="Where it was put right.")],
+    at: Annotated[Literal["source", "service"], Parameter(help="Where they were put right.")],
     asked: Deciding = ABOUT_ALL,
 ) -> int:
     """Claim that breaks were put right; the next reconciliation reopens those that were not.
@@ -208,8 +223,10 @@ def resolve_command(
 @breaks_command.command(name="assign")
 def assign_command(
     *ids: Ids,
-    owner: Annotated[str, Parameter(help="Who looks after them from now on.")],
-    due: Annotated[date | None, Parameter(help="By when, YYYY-MM-DD.")] = None,
+    owner: Annotated[str, Parameter(help="Name of the person who looks after them from now on.")],
+    due: Annotated[
+        date | None, Parameter(help="Day they are due, YYYY-MM-DD; default: none.")
+    ] = None,
     reason: Reason = "assigned",
     asked: Deciding = ABOUT_ALL,
 ) -> int:
@@ -223,7 +240,7 @@ def assign_command(
 @breaks_command.command(name="comment")
 def comment_command(
     *ids: Ids,
-    reason: Annotated[str, Parameter(name="--text", help="What to say.", validator=stated)],
+    reason: Annotated[str, Parameter(name="--text", help="Text of the comment.", validator=stated)],
     asked: Deciding = ABOUT_ALL,
 ) -> int:
     """Comment on breaks without changing their state.
@@ -310,11 +327,11 @@ def _show_decided(decided: "Decided", names: Mapping[str, str], *, as_json: bool
         )
     if decision.what is Choice.PROPOSE:
         out().print(
-            "Somebody else accepts it with the same last day and ceiling, before the scope is "
-            "reconciled again."
+            "Next, somebody else has to accept it with the same last day and ceiling, before the "
+            "scope is reconciled again."
         )
     elif decision.what is not Choice.COMMENT:
-        out().print("The next reconciliation of this scope acts on it.")
+        out().print("This takes effect in the next reconciliation of the scope.")
 
 
 def _facts(row: dict[str, Any]) -> dict[str, Any]:

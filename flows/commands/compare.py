@@ -11,7 +11,7 @@ from flows.commands.deliver import Json
 Side = Annotated[
     str,
     Parameter(
-        help="A CSV file (packed ones too), a Parquet file or a folder of them, or "
+        help="A CSV file (compressed ones too), a Parquet file, a folder of Parquet files, or "
         "postgresql://HOST/DB?table=SCHEMA.TABLE."
     ),
 ]
@@ -21,26 +21,32 @@ def compare_command(
     left: Side,
     right: Side,
     *,
-    key: Annotated[str, Parameter(help="Columns that tell rows apart, separated by commas.")],
+    key: Annotated[str, Parameter(help="Columns that identify a row, separated by commas.")],
     tolerance: Annotated[
         list[str] | None,
-        Parameter(help="How far a column may be apart: amount=0.01, amount=0.1%, paid_at=2s."),
+        Parameter(
+            help="How far the values of a column may differ: amount=0.01, amount=0.1%, paid_at=2s; "
+            "may be repeated; default: not at all."
+        ),
     ] = None,
     ignore: Annotated[
-        list[str] | None, Parameter(help="A column to leave out; may be repeated.")
+        list[str] | None, Parameter(help="Column to leave out; may be repeated.")
     ] = None,
     delimiter: Annotated[
-        str | None, Parameter(help="Between the columns of CSV; default: recognised.")
+        str | None, Parameter(help="Character between CSV columns; default: recognised.")
     ] = None,
     out_folder: Annotated[
-        Path | None, Parameter(name="--out", help="Folder for the report and all differences.")
+        Path | None,
+        Parameter(
+            name="--out", help="Folder for the report and all differences; default: not written."
+        ),
     ] = None,
     json: Json = False,
 ) -> int:
-    """Compare two tables of any columns exactly: every row on either side gets one status.
+    """Compare two tables with any columns exactly: every row on either side gets one status.
 
-    Numbers are compared as decimals, 64-bit integers as themselves, equal instants are equal in any
-    offset, NULL is not an empty text, and a key that occurs twice is listed, not paired.
+    Numbers are compared as exact decimals or 64-bit integers; the same instant is equal in any time
+    zone; NULL is not an empty text; a key that occurs twice is listed, not paired.
 
     Example: `recon compare left.csv right.parquet --key Id --tolerance PaidAmount=0.01 --out diff`
 

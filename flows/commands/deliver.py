@@ -28,12 +28,26 @@ REJECTS_SHOWN = 20
 REJECTS_READ = 1000
 """Rejects of a file that are searched for further reasons."""
 
-Location = Annotated[str, Parameter(help="Folders, files, patterns, zips or URLs.")]
-Record = Annotated[str | None, Parameter(help="Record kind, where the header does not tell.")]
-Feed = Annotated[Path | None, Parameter(name="--profile", help="Feed profile, a TOML file.")]
-Json = Annotated[bool, Parameter(name="--json", help="One JSON document, for scripts.")]
-Verbose = Annotated[bool, Parameter(name=["--verbose", "-v"], help="The whole report as text.")]
-Tenant = Annotated[int | None, Parameter(help="Reject rows of any other tenant.")]
+Location = Annotated[str, Parameter(help="Files, folders, glob patterns, zip archives or URLs.")]
+Record = Annotated[
+    str | None,
+    Parameter(help="Record kind, such as payment; default: recognised from the header."),
+]
+Feed = Annotated[
+    Path | None,
+    Parameter(
+        name="--profile",
+        help="Feed profile (TOML file); default: the form of the service document.",
+    ),
+]
+Json = Annotated[bool, Parameter(name="--json", help="Print JSON instead of text, for scripts.")]
+Verbose = Annotated[
+    bool, Parameter(name=["--verbose", "-v"], help="Print the whole report as text.")
+]
+Tenant = Annotated[
+    int | None,
+    Parameter(help="Reject rows of any TenantsId but this; default: take the rows of all tenants."),
+]
 
 
 def check_command(
@@ -43,12 +57,12 @@ def check_command(
     tenant: Tenant = None,
     json: Json = False,
 ) -> int:
-    """Validate files without a database: every row, all its errors, nothing kept.
+    """Validate files without a database: check every row, list all its errors, keep nothing.
 
     Example: `recon check payments.csv --json`
 
-    Exit code 0: nothing to reject; 1: rows or files would be rejected, or an import would be held;
-    2: could not run.
+    Exit code 0: nothing would be rejected; 1: rows or files would be rejected, or an import would
+    be held; 2: could not run.
     """
     from flows.stages.examining.examine import examine
     from flows.stages.examining.verdicts import write_json
@@ -74,28 +88,38 @@ def import_command(
     profile: Feed = None,
     tenant: Tenant = None,
     max_errors: Annotated[
-        int | None, Parameter(help="Hold the batch if more rows than this have errors.")
+        int | None,
+        Parameter(
+            help="Hold the batch if more rows than this have errors; default: as the profile says."
+        ),
     ] = None,
     max_error_rate: Annotated[
-        float | None, Parameter(help="Hold the batch above this share of rows with errors, 0 to 1.")
+        float | None,
+        Parameter(
+            help="Hold the batch if more than this share of its rows (0 to 1) has errors; default: "
+            "as the profile says."
+        ),
     ] = None,
     corrects: Annotated[
-        int | None, Parameter(help="The batch whose rejects or refused files it repairs.")
+        int | None,
+        Parameter(help="Number of the batch whose rejected rows or refused files this repairs."),
     ] = None,
     change_records: Annotated[
-        bool, Parameter(help="Let repairs change records of other deliveries (--corrects).")
+        bool,
+        Parameter(help="With --corrects: let repaired rows change records of other deliveries."),
     ] = False,
     push: Annotated[
-        bool, Parameter(help="Send what is applied on to the service as well.")
+        bool,
+        Parameter(help="Also send the applied rows to the service; default: as the profile says."),
     ] = False,
     json: Json = False,
     verbose: Verbose = False,
 ) -> int:
-    """Take a delivery into PostgreSQL with every row accounted for.
+    """Import a delivery into PostgreSQL and account for every row.
 
-    The same bytes are taken once: a second import names the first batch and changes nothing. An
-    import that died is continued by the same command. One line per file and the verdict are
-    printed; `-v` prints the whole report.
+    The same bytes are taken once: a second import names the first batch and changes nothing. To
+    continue an import that was cut off, run the same command again. It prints one line per file
+    and the verdict; `-v` prints the whole report.
 
     Example: `recon import data_samples/clean`
 
@@ -308,7 +332,7 @@ def other_rows(verdict: "FileVerdict") -> str:
 def tell_held(because: str | None) -> None:
     """Say why an import would be held, if it would."""
     if because:
-        out().print(f"an import is held: {because}")
+        out().print(f"an import would be held: {because}")
 
 
 def tell_message(verdict: "FileVerdict") -> None:
@@ -361,5 +385,5 @@ def _show(verdicts: "list[FileVerdict]") -> None:
             console.print(
                 f"  not settled: {quantity(one.rows, 'row', grouped)} with {one.field} of "
                 f"{quantity(one.values, one.of + ' record', grouped)} that this delivery does not "
-                "bring; the import looks in the database"
+                "bring; the import looks them up in the database"
             )

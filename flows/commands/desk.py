@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
 def desk_command(
     *,
-    port: Annotated[int, Parameter(help="0: any free port.", validator=PORT)] = 8300,
+    port: Annotated[int, Parameter(help="Port; 0: any free one.", validator=PORT)] = 8300,
     host: Annotated[
         str,
         Parameter(
-            help="Another loopback address, such as ::1; for others put a proxy with TLS before it."
+            help="Loopback address to listen on, such as ::1; to be reached from elsewhere, put a "
+            "proxy with TLS before the desk."
         ),
     ] = "127.0.0.1",
 ) -> int:
-    """Serve the desk: pages on which reports are reviewed and signed, and batches repaired.
+    """Serve the desk: web pages on which reports are reviewed and signed, and batches repaired.
 
     It listens on this machine only. Ctrl-C stops it.
 

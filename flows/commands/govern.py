@@ -56,14 +56,16 @@ def whole_hash(_type: object, text: str | None) -> None:
 def prepare_command(
     run: Run = None,
     *,
-    comment: Annotated[str, Parameter(help="What the reader should know.")] = "",
-    by: Annotated[str | None, Parameter(help="Who signs; default: the user here.")] = None,
+    comment: Annotated[str, Parameter(help="Comment for readers of the report.")] = "",
+    by: Annotated[
+        str | None, Parameter(help="Name of the signer; default: the user of this process.")
+    ] = None,
     json: Json = False,
 ) -> int:
-    """Sign a report as the one who prepared it; its files must be as they were written.
+    """Sign a report as its preparer; its files must be as they were written.
 
-    A report that cannot be approved as it stands is prepared all the same; what prevents approval
-    is named.
+    A report that cannot be approved yet can still be prepared; the output says what prevents
+    approval.
 
     Example: `recon sign prepare 7 --by "A. Meyer" --comment "month end"`
     """
@@ -77,18 +79,23 @@ def prepare_command(
 def approve_command(
     run: Run = None,
     *,
-    comment: Annotated[str, Parameter(help="What the reader should know.")] = "",
-    by: Annotated[str | None, Parameter(help="Who signs; default: the user here.")] = None,
+    comment: Annotated[str, Parameter(help="Comment for readers of the report.")] = "",
+    by: Annotated[
+        str | None, Parameter(help="Name of the signer; default: the user of this process.")
+    ] = None,
     accept_changes: Annotated[
         str | None,
-        Parameter(help="Hash of the changes to how the figures are made, as on page one."),
+        Parameter(
+            help="Accept the changes to how figures are made: their hash, as page one shows it."
+        ),
     ] = None,
     accept_restated: Annotated[
-        date | None, Parameter(help="Day of a restatement that is accepted, as page one has it.")
+        date | None,
+        Parameter(help="Accept a restatement: its day, YYYY-MM-DD, as page one shows it."),
     ] = None,
     json: Json = False,
 ) -> int:
-    """Approve a prepared report, as somebody else; every open break must be accepted.
+    """Approve a report that somebody else prepared; every open break must be accepted first.
 
     Example: `recon sign approve 7 --by "B. Osei"`
 
@@ -114,12 +121,14 @@ def verify_command(
     noted: Annotated[
         str | None,
         Parameter(
-            help="A hash noted earlier that must still be in the chain.", validator=whole_hash
+            help="Hash noted earlier, which must still be in the chain.", validator=whole_hash
         ),
     ] = None,
     witness: Annotated[
         tuple[str, ...],
-        Parameter(help="A place to read witnesses from, instead of RECON_AUDIT_WITNESS."),
+        Parameter(
+            help="Place to read witnesses from, instead of RECON_AUDIT_WITNESS; may be repeated."
+        ),
     ] = (),
     json: Json = False,
 ) -> int:
@@ -130,9 +139,9 @@ def verify_command(
 
     Example: `recon audit verify --noted 5f0e...`
 
-    Exit code 0: the chain holds, and so does every witness that is set; 1: named are the first
-    broken link, or else all that differs from the events; each witness that does not hold; and what
-    could not be given or checked.
+    Exit code 0: the chain holds, and so does every witness that is set; 1: the output names
+    the first broken link, or else all that differs from the events; each witness that does not
+    hold; and what could not be given or checked.
     """
     from connectors.addresses import witness_places
     from connectors.postgres.auditing.audit import verify
@@ -193,14 +202,14 @@ def key_command(*, json: Json = False) -> int:
 
 @audit_command.command(name="witness")
 def witness_command(*, json: Json = False) -> int:
-    """Sign the head of the audit trail and give it to the places of RECON_AUDIT_WITNESS.
+    """Sign the head of the audit trail and send it to the places of RECON_AUDIT_WITNESS.
 
     This happens by itself after each signature, decision, reconciliation and batch; the command
-    also gives what waits for a place that could not be reached.
+    also sends what waits for a place that could not be reached.
 
     Example: `recon audit witness`
 
-    Exit code 0: every place has all; 1: something waits, and the place is named.
+    Exit code 0: every place has every witness; 1: one waits, and its place is named.
     """
     from connectors.errors import SettingsError
     from flows.stages.witness import sign_head
@@ -255,7 +264,9 @@ def events_command(
     most: Annotated[
         int, Parameter(name=MOST, help="How many events to list.", validator=COUNT)
     ] = 20,
-    what: Annotated[str | None, Parameter(help="Only events with this in their name.")] = None,
+    what: Annotated[
+        str | None, Parameter(help="Only events whose name contains this text.")
+    ] = None,
     batch: Annotated[
         int | None, Parameter(help="Only events about this batch.", validator=LISTED)
     ] = None,

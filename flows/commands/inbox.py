@@ -19,36 +19,43 @@ if TYPE_CHECKING:
     from flows.stages.inbox import InboxLine
     from flows.stages.upkeep.archive import VerifiedArchive
 
-archive_command = App(name="archive", help="Hash every kept file again: `recon archive verify`.")
+archive_command = App(
+    name="archive", help="Check that no archived file has changed: `recon archive verify`."
+)
 
 
 def watch_command(
     inbox: Annotated[
-        str | None, Parameter(help="The folder; default: inbox in RECON_HOME.")
+        str | None, Parameter(help="Folder to watch; default: inbox in RECON_HOME.")
     ] = None,
     *,
     settle: Annotated[
         float,
-        Parameter(help="Seconds a file must not change to count as complete.", validator=SECONDS),
+        Parameter(
+            help="Seconds without a change after which a file counts as complete.",
+            validator=SECONDS,
+        ),
     ] = SETTLE_SECONDS,
-    every: Annotated[float, Parameter(help="Seconds between two looks.", validator=SECONDS)] = 30.0,
-    once: Annotated[bool, Parameter(help="Look once and end.")] = False,
+    every: Annotated[
+        float, Parameter(help="Seconds between two looks at the folder.", validator=SECONDS)
+    ] = 30.0,
+    once: Annotated[bool, Parameter(help="Look once, then exit.")] = False,
     profile: Feed = None,
     json: Json = False,
 ) -> int:
-    """Import every complete delivery in an inbox, once, and move it to the archive there.
+    """Watch an inbox: import each complete delivery once and move it to the archive there.
 
-    A file that is hidden, or whose name ends in .part or .tmp, is left until it is renamed. A
-    delivery that cannot be read goes to quarantine, with the reason beside it.
+    A hidden file, or one whose name ends in .part or .tmp, is left alone until it is renamed. A
+    delivery that cannot be read is moved to quarantine, with the reason beside it. Ctrl-C stops it.
 
-    With --json and without --once, each look that found something prints a document on one line.
+    With --json and without --once, each look that found something prints one line of JSON.
 
     Example: `recon watch /data/inbox --once`
 
-    Exit code with --once: 0: everything is applied, has a run that applies it, or may still be
-    arriving; 1: something was put aside or failed, rows were rejected, a batch is held, a link or a
-    folder is named like an extract, or something has waited for a day
-    (RECON_LIMIT_INBOX_WAIT_SECONDS) to be completed; 3: another run looks at the inbox.
+    Exit code with --once: 0: every delivery is applied, is being applied by another run, or may
+    still be arriving; 1: a delivery was put aside or failed, rows were rejected, a batch is held, a
+    link or folder is named like an extract, or a delivery has been incomplete for a day
+    (RECON_LIMIT_INBOX_WAIT_SECONDS); 3: another run is looking at the inbox.
     """
     from connectors.errors import (
         DatabaseUnusable,
@@ -102,28 +109,34 @@ def housekeeping_command(
     archive_days: Annotated[
         int,
         Parameter(
-            help="Days delivered content is kept after its last batch has ended.", validator=DAYS
+            help="Days to keep delivered files after their last batch has ended.", validator=DAYS
         ),
     ] = KEPT.archive_days,
     report_days: Annotated[
-        int, Parameter(help="Days reports of batches are kept.", validator=DAYS)
+        int, Parameter(help="Days to keep reports after their batch has ended.", validator=DAYS)
     ] = KEPT.report_days,
     inbox: Annotated[
-        str | None, Parameter(help="A watched folder; default: inbox in RECON_HOME.")
+        str | None,
+        Parameter(
+            help="Watched folder whose archive is counted too; default: inbox in RECON_HOME."
+        ),
     ] = None,
-    remove: Annotated[bool, Parameter(help="Remove it; default: only count.")] = False,
+    remove: Annotated[
+        bool, Parameter(help="Remove what is counted; default: only count it.")
+    ] = False,
     verify: Annotated[
-        bool, Parameter(help="Hash what is kept again, as `recon archive verify`.")
+        bool, Parameter(help="Also hash what is kept, as `recon archive verify` does.")
     ] = False,
     json: Json = False,
 ) -> int:
-    """Count archived content and reports that no batch needs any more; with --remove, remove it.
+    """Count archived files and reports that no batch needs any more; with --remove, remove them.
 
-    A batch that has not ended, is held or has rows in error keeps its content and its report.
+    A batch that has not ended, is held or has rows in error keeps its files and its report.
 
     Example: `recon housekeeping --archive-days 90 --remove`
 
-    Exit code 0; 1: something could not be removed or, with --verify, does not match, and is named.
+    Exit code 0: done; 1: something could not be removed or, with --verify, does not match; it is
+    named.
     """
     from connectors.files.incoming.inbox import Inbox
     from flows.stages.upkeep.archive import verify_archive
@@ -151,7 +164,7 @@ def housekeeping_command(
         oldest = f", the oldest of {one.oldest:%Y-%m-%d}" if one.oldest else ""
         out().print(f"{one.what}: {one.number}, {quantity(one.bytes, 'byte', grouped)}{oldest}")
     if not remove:
-        out().print("Nothing was removed; --remove does it.")
+        out().print("Nothing was removed; --remove removes it.")
     if left:
         out().print(left)
     if proof:
@@ -163,12 +176,12 @@ def housekeeping_command(
 def verify_command(*, json: Json = False) -> int:
     """Hash every kept file, and the files of every report, and compare them with the ledger.
 
-    A file that is missing, cut, altered or another's is named with the batches that brought it.
+    A file that is missing, cut short, altered or swapped is named with the batches that brought it.
     Importing it again puts its bytes back. `recon housekeeping --verify` checks the same.
 
     Example: `recon archive verify`
 
-    Exit code 0: every byte is as it was delivered; 1: something is not, and is named.
+    Exit code 0: every byte is as it was delivered; 1: something is not; it is named.
     """
     from flows.stages.upkeep.archive import verify_archive
 

@@ -28,16 +28,19 @@ if TYPE_CHECKING:
 
 
 def job_command(
-    number: Annotated[int, Parameter(help="As the page Jobs lists it.", validator=LISTED)],
+    number: Annotated[
+        int, Parameter(help="Number of the job, as `recon jobs` lists it.", validator=LISTED)
+    ],
 ) -> int:
     """Do a job that was ordered at the desk, in the name of the person who ordered it.
 
-    Only one process does it at a time. If its process was killed, run the command again: nothing is
+    Only one process does a job at a time. If it was killed, run the command again: nothing is
     done twice.
 
     Example: `recon job 12`
 
-    Exit code: that of the command which does the same; 3: another process does it, or it has ended.
+    Exit code: that of the command that does the same; 3: another process does the job, or it has
+    ended.
     """
     from flows.stages.jobs.work import do_job
 
@@ -51,23 +54,27 @@ def job_command(
 def jobs_command(
     *,
     watch: Annotated[
-        bool, Parameter(help="Do every job that is ordered, and wait for the next.")
+        bool, Parameter(help="Do every job that is ordered, and wait for more.")
     ] = False,
-    once: Annotated[bool, Parameter(help="With --watch: do what is ordered now, and end.")] = False,
-    every: Annotated[float, Parameter(help="Seconds between two looks.", validator=SECONDS)] = 2.0,
-    most: Annotated[int, Parameter(name=MOST, help="How many to list.", validator=COUNT)] = 20,
+    once: Annotated[
+        bool, Parameter(help="With --watch: do what is ordered now, then exit.")
+    ] = False,
+    every: Annotated[
+        float, Parameter(help="With --watch: seconds between two looks.", validator=SECONDS)
+    ] = 2.0,
+    most: Annotated[int, Parameter(name=MOST, help="How many jobs to list.", validator=COUNT)] = 20,
     json: Json = False,
 ) -> int:
     """List jobs that were ordered at the desk, or do those that nobody has taken yet.
 
-    A desk whose database account may not load rows only orders work; this command does it, with an
-    account of its own.
+    A desk whose database account may not load rows only orders jobs; this command does them, with a
+    database account of its own.
 
-    With --watch and --json, each look that did something prints a document on one line.
+    With --watch and --json, each look that did something prints one line of JSON.
 
     Example: `recon jobs --watch`
 
-    Exit code with --once: the highest of the jobs that were done.
+    Exit code with --once: the highest exit code of the jobs that were done.
     """
     from connectors.postgres.jobs import find_job, list_jobs
 
@@ -99,12 +106,12 @@ def jobs_command(
         about = f" batch {one.arguments['batch']}" if "batch" in one.arguments else ""
         out().print(
             f"{one.id:>6}  {one.asked_at:%Y-%m-%d %H:%M:%S}  {_state(one):<8}  {one.kind}{about}, "
-            f"asked by {one.asked_by}"
+            f"ordered by {one.asked_by}"
         )
     if older:
         out().print(older_message(most))
     if not jobs:
-        out().print("Nothing was asked for yet; the desk has pages for it.")
+        out().print("No job was ordered yet; order one at the desk (`recon desk`).")
     return 0
 
 

@@ -62,10 +62,10 @@ def typed(prompt: str, what: str) -> str:
     except EOFError:
         line = ""
     except UnicodeDecodeError:
-        raise SettingsError(f"Standard input is no text in UTF-8. Give {what} as a line.") from None
+        raise SettingsError(f"Standard input is not UTF-8 text. Give {what} as a line.") from None
     if not line:
         raise SettingsError(
-            f"Standard input has ended without {what}. Type it at a terminal, or give it there as "
-            "a line."
+            f"Standard input ended before {what}. Type it at a terminal, or give it there as a "
+            "line."
         )
     return line.rstrip("\r\n")

@@ -14,8 +14,8 @@ from schemas.tables import EXTRACTS
 def demo_command() -> int:
     """Import the sample deliveries into an embedded PostgreSQL through the Prefect flow.
 
-    A faulty delivery, its correction, the clean one (which changes nothing), the faulty one again;
-    then all sides are reconciled. The reports are kept. Example: `recon demo`
+    It imports a faulty delivery, its correction, the clean delivery (which changes nothing) and the
+    faulty one again, then reconciles all sides. The reports are kept. Example: `recon demo`
     """
     from flows.ops.demo import run_demo
 
@@ -23,9 +23,13 @@ def demo_command() -> int:
 
 
 def fields_command(
-    record: Annotated[str | None, Parameter(help="Record kind; default: all.")] = None,
+    record: Annotated[
+        str | None, Parameter(help="Record kind, such as payment; default: all.")
+    ] = None,
     *,
-    template: Annotated[bool, Parameter(help="Only the CSV header of the record.")] = False,
+    template: Annotated[
+        bool, Parameter(help="Print only the CSV header of the record kind.")
+    ] = False,
 ) -> int:
     """Show the field tables of the service: names, types, rules, reject reasons.
 

@@ -19,20 +19,32 @@ from schemas.show_as import Dates, Negatives, Numbers, ShowAs
 if TYPE_CHECKING:
     from connectors.postgres.accounts import Account
 
-user_command = App(name="user", help="Accounts: add, list, change, disable, set a password.")
+user_command = App(
+    name="user", help="Manage accounts: add, list, change and disable them, set passwords."
+)
 
-Name = Annotated[str, Parameter(help="What the account is called, as anna.meyer.")]
+Name = Annotated[str, Parameter(help="Name of the account, such as anna.meyer.")]
 Roles = Annotated[
     tuple[AccountRole, ...],
-    Parameter(name="--role", help="May repeat; every account may view what its tenants allow."),
+    Parameter(
+        name="--role",
+        help="Role; may be repeated. Every account may also view the data of its tenants.",
+    ),
 ]
 Tenants = Annotated[
     tuple[int, ...],
-    Parameter(name="--tenant", help="Only these TenantsId; may repeat.", validator=ANY_ID),
+    Parameter(
+        name="--tenant",
+        help="Bind the account to this TenantsId; may be repeated.",
+        validator=ANY_ID,
+    ),
 ]
 Subject = Annotated[
     str | None,
-    Parameter(help='How a provider or proxy knows them: "oidc ISSUER SUBJECT" or "proxy NAME".'),
+    Parameter(
+        help='Identity at a login provider or proxy: "oidc ISSUER SUBJECT" or "proxy NAME"; '
+        "with it, the account has no password."
+    ),
 ]
 
 LIMIT_DIGITS, LIMIT_DECIMALS = 20, 18
@@ -51,17 +63,18 @@ def may_limit(_type: object, above: Decimal | None) -> None:
         )
 
 
-Scope = Annotated[str, Parameter(help="A scope as its runs name it, as `recon report` shows it.")]
+Scope = Annotated[str, Parameter(help='Scope as `recon report` shows it, such as "tenants 7".')]
 
 
 def login_command(
     name: Name,
     *,
     hours: Annotated[
-        int, Parameter(help="How long it lasts at the longest.", validator=within(1, HOURS))
+        int,
+        Parameter(help="Hours after which the login ends by itself.", validator=within(1, HOURS)),
     ] = HOURS,
 ) -> int:
-    """Log in: what you decide and sign here is yours from then on, until you log out.
+    """Log in: what you decide and sign here is recorded as yours until you log out.
 
     The password is asked for; without a terminal, it is the first line of standard input.
 
@@ -129,15 +142,15 @@ def whoami_command(*, json: Json = False) -> int:
 def add_command(
     name: Name,
     *,
-    full_name: Annotated[str, Parameter(help="As reports show it.")],
+    full_name: Annotated[str, Parameter(help="Full name, as reports show it.")],
     role: Roles = (AccountRole.VIEWER,),
     tenant: Tenants = (),
     subject: Subject = None,
 ) -> int:
-    """Add an account; its password is asked for, unless a provider or proxy knows them.
+    """Add an account; its password is asked for, unless --subject is given.
 
-    The first one is added by the owner of the schema. From then on decisions and signatures need a
-    login.
+    The owner of the database schema adds the first account. From then on, decisions and signatures
+    need a login. Without --tenant, the account is bound to no tenant.
 
     Example: `recon user add anna.meyer --full-name "Anna Meyer" --role preparer`
     """
@@ -192,18 +205,21 @@ def list_command(*, json: Json = False) -> int:
 def change_command(
     name: Name,
     *,
-    full_name: Annotated[str | None, Parameter(help="As reports show it.")] = None,
+    full_name: Annotated[str | None, Parameter(help="Full name, as reports show it.")] = None,
     role: Roles = (),
     tenant: Tenants = (),
-    all_tenants: Annotated[bool, Parameter(help="Bound to no tenant.")] = False,
+    all_tenants: Annotated[bool, Parameter(help="Bind the account to no tenant.")] = False,
     subject: Subject = None,
 ) -> int:
-    """Change the given details of an account; others stay. An empty --subject: a password again.
+    """Change the given details of an account; the others stay.
+
+    --role and --tenant replace all roles and tenants. After an empty --subject, the account needs a
+    password again.
 
     Example: `recon user change anna.meyer --role preparer --role approver`
     """
     if tenant and all_tenants:
-        raise SettingsError("Give one of --tenant and --all-tenants.")
+        raise SettingsError("Give either --tenant or --all-tenants, not both.")
 
     def changed(account: "Account") -> "Account":
         return replace(
@@ -232,7 +248,7 @@ def disable_command(name: Name) -> int:
 
 @user_command.command(name="enable")
 def enable_command(name: Name) -> int:
-    """Let an account log in again that was disabled.
+    """Let a disabled account log in again.
 
     Example: `recon user enable anna.meyer`
     """
@@ -245,7 +261,7 @@ def enable_command(name: Name) -> int:
 def password_command(name: Name) -> int:
     """Set a password, and end every other login of the account.
 
-    To change your own, type the present one first; an administrator and the owner of the schema may
+    To change your own, type the current one first; an administrator and the owner of the schema may
     set any. Without a terminal, passwords are read from standard input, a line each.
 
     Example: `recon user password anna.meyer`
@@ -256,7 +272,7 @@ def password_command(name: Name) -> int:
     with workspace(say_held=False) as place, place.database.connect() as connection:
         person = acting(connection)
         own = person is not None and person.name == name
-        old = typed(f"Password of {name} now: ", "the password as it is") if own else None
+        old = typed(f"Current password of {name}: ", "the current password") if own else None
         new = _typed_twice(name)
         with witnessed_either_way(place, connection):
             set_password(connection, name, new, old)
@@ -269,9 +285,11 @@ def subscribe_command(
     name: Name,
     scope: Scope,
     *,
-    address: Annotated[str, Parameter(help="Where reports go, as anna@example.com.")],
+    address: Annotated[str, Parameter(help="E-mail address, such as anna@example.com.")],
 ) -> int:
-    """Mail an account the report of each run of a scope from now on; your own, or as administrator.
+    """Mail an account the report of each run of a scope from now on.
+
+    Everybody may do this for their own account, an administrator for any.
 
     Example: `recon user subscribe anna.meyer "tenants 7" --address anna@example.com`
     """
@@ -282,7 +300,7 @@ def subscribe_command(
 
 @user_command.command(name="unsubscribe")
 def unsubscribe_command(name: Name, scope: Scope) -> int:
-    """Mail an account no more reports of a scope.
+    """Stop mailing an account the reports of a scope.
 
     Example: `recon user unsubscribe anna.meyer "tenants 7"`
     """
@@ -297,17 +315,26 @@ def show_as_command(
     *,
     dates: Annotated[
         Dates | None,
-        Parameter(help="2026-11-23, 23.11.2026, 23/11/2026 or 11/23/2026, in this order."),
+        Parameter(
+            help="Format of dates: 2026-11-23, 23.11.2026, 23/11/2026 or 11/23/2026, in the "
+            "order of the choices."
+        ),
     ] = None,
     numbers: Annotated[
-        Numbers | None, Parameter(help="What groups digits, and what stands before decimals.")
+        Numbers | None,
+        Parameter(help="Separator of digit groups, then the decimal separator."),
     ] = None,
-    negatives: Annotated[Negatives | None, Parameter(help="-1.00, (1.00) or 1.00-.")] = None,
+    negatives: Annotated[
+        Negatives | None,
+        Parameter(
+            help="Format of negative amounts: -1.00, (1.00) or 1.00-, in the order of the choices."
+        ),
+    ] = None,
 ) -> int:
     """Choose how an account is shown dates and numbers at the desk; what is not given stays.
 
-    Anyone may for their own account, an administrator for any. Files and what is signed keep one
-    format.
+    Everybody may do this for their own account, an administrator for any. Files and what is signed
+    keep one format.
 
     Example: `recon user show-as anna.meyer --dates dots --numbers point-comma`
     """
@@ -337,12 +364,12 @@ def limit_command(
     ] = None,
     above: Annotated[
         Decimal | None,
-        Parameter(help="An acceptance of more than this takes two people.", validator=may_limit),
+        Parameter(help="Amount above which an acceptance takes two people.", validator=may_limit),
     ] = None,
-    none: Annotated[bool, Parameter(help="Take the limit away.")] = False,
+    none: Annotated[bool, Parameter(help="Remove the limit.")] = False,
     json: Json = False,
 ) -> int:
-    """Set above which amount an acceptance takes two people; without options, list the limits.
+    """Set the amount above which an acceptance takes two people; without options, list the limits.
 
     Example: `recon user limit --currency 978 --above 1000`
     """
@@ -350,9 +377,11 @@ def limit_command(
     from flows.stages.witness import witnessed
 
     if none and above is not None:
-        raise SettingsError("Give one of --above and --none.")
+        raise SettingsError("Give either --above or --none, not both.")
     if currency is not None and above is None and not none:
-        raise SettingsError(f"Say what of --currency {currency}: --above AMOUNT or --none.")
+        raise SettingsError(
+            f"Say what to set for --currency {currency}: add --above AMOUNT or --none."
+        )
     with workspace(say_held=False) as place, place.database.connect() as connection:
         if none or above is not None:
             with witnessed(place, connection):
@@ -370,7 +399,7 @@ def limit_command(
             right=("Two people above",),
         )
     else:
-        out().print("No acceptance takes two people: there is no limit.")
+        out().print("There is no limit: no acceptance takes two people.")
     return 0
 
 

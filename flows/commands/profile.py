@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from flows.stages.examining.try_profile import Tried, TriedRow
 
 REASONS_SHOWN = 20
-File = Annotated[str, Parameter(help="One file, as `recon import` takes it.")]
+File = Annotated[str, Parameter(help="One file, in any form that `recon import` takes.")]
 
 profile_command = App(
-    name="profile", help="Draft a feed profile for a file, or try one, before anything is imported."
+    name="profile", help="Draft a feed profile for a file, or try one, before you import anything."
 )
 
 
@@ -37,12 +37,12 @@ def draft_command(
     file: File,
     *,
     record: Record = None,
-    feed: Annotated[str, Parameter(help="Name of the feed.")] = "my-feed",
+    feed: Annotated[str, Parameter(help="Name of the feed, for the profile.")] = "my-feed",
     sheet: Annotated[
-        str | None, Parameter(help="Sheet of a workbook; default: the only one that is shown.")
+        str | None, Parameter(help="Sheet of a workbook; default: its only visible sheet.")
     ] = None,
 ) -> int:
-    """Print a feed profile for files like this one, with everything left undecided marked `# ?`.
+    """Print a feed profile for files like this one; what you must decide is marked `# ?`.
 
     Nothing is guessed: where a date or a number can be read in two ways, both are named.
 
@@ -61,12 +61,12 @@ def try_command(
     *,
     profile: Feed = None,
     record: Record = None,
-    rows: Annotated[int, Parameter(help="Rows that are shown.", validator=within(0, 1000))] = 3,
+    rows: Annotated[int, Parameter(help="How many rows to show.", validator=within(0, 1000))] = 3,
     json: Json = False,
 ) -> int:
     """Show what a feed profile makes of a file: columns, first rows, and how many rows pass.
 
-    Nothing is kept and no database is asked.
+    Nothing is kept, and no database is needed.
 
     Example: `recon profile try statement.csv --profile bank.toml`
 
@@ -133,7 +133,7 @@ def _show(tried: "Tried", whole: str) -> None:
             ("Field", "Reason", "Rows", "First on line"), reasons[:REASONS_SHOWN],
             right=("Rows", "First on line"),
         )  # fmt: skip
-        console.print(f"All of them: {whole}")
+        console.print(f"To list them all: {whole}")
     tell_held(tried.held_because)
 
 

@@ -20,15 +20,19 @@ if TYPE_CHECKING:
 
 Rows = Annotated[
     tuple[str, ...],
-    Parameter(name="--row", help="FILE:line:LINE or FILE:record:NUMBER; may repeat."),
+    Parameter(
+        name="--row", help="Only this row: FILE:line:LINE or FILE:record:NUMBER; may be repeated."
+    ),
 ]
-Operation = Annotated[str | None, Parameter(help="Operation, by the name reports show.")]
+Operation = Annotated[
+    str | None, Parameter(help="Only rows of this operation, by the name that reports show.")
+]
 States = Annotated[
     tuple[str, ...],
     Parameter(
         name="--state",
-        help="acknowledged, refused, differs, in_doubt, abandoned, superseded, unsent or sending; "
-        "may repeat.",
+        help="Only rows in this state: acknowledged, refused, differs, in_doubt, abandoned, "
+        "superseded, unsent or sending; may be repeated.",
     ),
 ]
 
@@ -44,20 +48,20 @@ def push_command(
     batch: Annotated[
         int | None,
         Parameter(
-            help="Number of the batch; default: all that have unsent rows.", validator=LISTED
+            help="Number of the batch; default: every batch with unsent rows.", validator=LISTED
         ),
     ] = None,
     *,
     max_rows: Annotated[
         int | None,
         Parameter(
-            help="Send at most so many rows of each batch this time.",
+            help="Send at most this many rows of each batch this time; default: all.",
             validator=within(0, 2**63 - 1),
         ),
     ] = None,
     json: Json = False,
 ) -> int:
-    """Send unsent rows: every PUT until it succeeds, a POST again only if it was not carried out.
+    """Send unsent rows: a PUT until it succeeds, a POST again only if it was not carried out.
 
     Run it again at any time: what was acknowledged is not sent again. A batch that cannot be pushed
     is reported and does not hold up the others. Example: `recon push 12`
@@ -101,7 +105,7 @@ def sends_command(
     state: States = (),
     json: Json = False,
 ) -> int:
-    """List rows at the service: where they come from, what was sent, what was answered.
+    """List a batch's rows for the service: where each comes from, what was sent and answered.
 
     Example: `recon sends 12 --state in_doubt`
     """
@@ -134,7 +138,7 @@ def sends_command(
         for name, states in gone.items():
             counts = ", ".join(f"{of_state:,} {one}" for one, of_state in states.items())
             out().print(
-                f"{name}: {counts}. The record kind of these rows has this operation no more, so "
+                f"{name}: {counts}. The record kind of these rows no longer has this operation, so "
                 "they are not listed; `recon row` shows each."
             )
     if not count and not gone:
@@ -149,7 +153,8 @@ def resolve_command(
         SendDecision,
         Parameter(
             name="--as",
-            help="confirm: the service has it; resend: send it again; abandon: do not send it.",
+            help="confirm: the service has the row; resend: send it again; abandon: do not send "
+            "it.",
         ),
     ],
     reason: Reason,
@@ -159,14 +164,14 @@ def resolve_command(
     by: By = None,
     json: Json = False,
 ) -> int:
-    """Settle rows that are in doubt, refused or differ, one by one or by filter.
+    """Decide about rows that are in doubt, were refused or differ, one by one or by filter.
 
-    A decision can be taken back by another one, as long as nothing was sent by it. What is
-    confirmed is shown as not confirmed by the service in every reconciliation.
+    Another decision replaces an earlier one as long as nothing was sent because of it. In
+    every reconciliation, confirmed rows are shown as not confirmed by the service.
 
     Example: `recon resolve 12 --row tones.csv:line:8 --as confirm --reason "seen there"`
 
-    Exit code 0: nothing is left to decide; 1: something is, or rows are to be sent again.
+    Exit code 0: nothing is left to decide; 1: rows are left to decide about or to send again.
     """
     from connectors.postgres.batches.batch_reports import PAGE, folder_of
     from flows.stages.chosen_sends import ChosenSends
@@ -191,21 +196,23 @@ def resolve_command(
 
 def pull_command(
     *listing: Annotated[
-        str, Parameter(help="avatars, payment_plan_details, insert_batch_data; default: all.")
+        str,
+        Parameter(help="Listings: avatars, payment_plan_details, insert_batch_data; default: all."),
     ],
     compare: Annotated[
-        bool, Parameter(help="Compare the insert-batch data with ours; keep nothing.")
+        bool,
+        Parameter(help="Only compare the service's insert-batch data with ours; keep nothing."),
     ] = False,
     json: Json = False,
 ) -> int:
-    """Read listings from the service and keep them to be compared; nothing of ours is changed.
+    """Read listings from the service and keep them for comparison; our records do not change.
 
     With --compare only insert_batch_data can be named.
 
     Example: `recon pull avatars payment_plan_details`
 
-    Exit code 0: taken, or equal; 1: a batch differs; 2: a listing did not come whole, or a row of
-    it cannot be read, so nothing of it counts.
+    Exit code 0: the listings are kept or, with --compare, equal; 1: with --compare, a batch
+    differs; 2: a listing is not whole or has a row that cannot be read, and none of it counts.
     """
     from flows.stages.pull import COMPARED, pull
 
@@ -232,7 +239,10 @@ def restored_command(
     *,
     unsent: Annotated[
         Unsent,
-        Parameter(help="in-doubt: POSTs may have been sent; unsent: they certainly were not."),
+        Parameter(
+            help="in-doubt: unsent POSTs may have been sent since the backup; unsent: they were "
+            "certainly not."
+        ),
     ],
     reason: Reason,
     by: By = None,
@@ -240,9 +250,9 @@ def restored_command(
 ) -> int:
     """Allow pushes again after the database or RECON_HOME was restored, moved or copied.
 
-    Only one copy may send: stop the others first. With in-doubt, every POST that is unsent here,
-    and every one of a delivery that the archive has, or had, and the database does not, waits for
-    `recon resolve`; with unsent, all are sent as they stand.
+    Only one copy may send: stop the others first. With in-doubt, every POST that is unsent here
+    waits for `recon resolve`, and so does every POST of a delivery that the archive has, or had,
+    but the database does not; with unsent, all are sent as they are.
 
     Example: `recon restored --unsent in-doubt --reason "restored from last night"`
     """
@@ -270,25 +280,24 @@ def restored_command(
     for number, what in ((done.removed, "content"), (done.removed_reports, "batch report")):
         if number:
             count = quantity(number, what, grouped)
-            out().print(f"{count} that housekeeping removed since the backup: marked so.")
+            out().print(f"Since the backup, housekeeping removed {count}; now marked as removed.")
     if done.lost:
         count = quantity(len(done.lost), "content", grouped)
-        out().print(f"{count} of the archive that no batch knows. Import what was lost again:")
+        out().print(f"The archive holds {count} that no batch knows. Import what was lost again:")
     for one in done.lost:
         out().print(f"  {one.text}")
     if done.lost_removed:
         count = quantity(done.lost_removed, "content", grouped)
         out().print(
-            f"{count} that no batch knows, and that housekeeping removed. "
-            "Have them delivered again."
+            f"Housekeeping removed {count} that no batch knows. Have what was lost delivered again."
         )
     if done.missing:
         count = quantity(done.missing, "content", grouped)
         out().print(
-            f"The archive lacks {count} that batches brought, and so perhaps what came after the "
-            "backup: a POST of that would be sent again. If there is a newer archive, bring it "
-            "back and run this command again; else compare what was lost with the service before "
-            "it is pushed. `recon archive verify` names what is missing."
+            f"The archive lacks {count} that batches brought, so it may also lack what came after "
+            "the backup, whose POSTs would be sent again. If there is a newer archive, bring it "
+            "back and run this command again; if not, compare what was lost with the service "
+            "before you push it. `recon archive verify` names what is missing."
         )
     return 0
 

@@ -15,42 +15,54 @@ def reconcile_command(
     as_of: Annotated[
         date | None,
         Parameter(
-            help="Last day the report is about, YYYY-MM-DD; default: today in RECON_TIME_ZONE."
+            help="Last day the report covers, YYYY-MM-DD; default: today in RECON_TIME_ZONE."
         ),
     ] = None,
     restate: Annotated[
-        str | None, Parameter(help="Why a day before the last run of the scope is reported again.")
+        str | None,
+        Parameter(
+            help="Why a day before the last run of the scope is reported again; needed for such a "
+            "day."
+        ),
     ] = None,
     rules: Annotated[
-        Path | None, Parameter(help="Rule file, TOML: tolerances, windows, meanings.")
+        Path | None,
+        Parameter(help="Rule file (TOML): tolerances, windows, calendar; default: no rules."),
     ] = None,
     batch: Annotated[
         tuple[int, ...],
-        Parameter(help="Only this batch; may repeat. Default: every batch.", validator=LISTED),
+        Parameter(help="Only this batch; may be repeated; default: every batch.", validator=LISTED),
     ] = (),
-    feed: Annotated[tuple[str, ...], Parameter(help="Only this feed; may repeat.")] = (),
+    feed: Annotated[
+        tuple[str, ...], Parameter(help="Only this feed; may be repeated; default: every feed.")
+    ] = (),
     tenant: Annotated[
-        tuple[int, ...], Parameter(help="Only this TenantsId; may repeat.", validator=ANY_ID)
+        tuple[int, ...],
+        Parameter(
+            help="Only this TenantsId; may be repeated; default: every tenant.", validator=ANY_ID
+        ),
     ] = (),
     pull: Annotated[
-        bool, Parameter(help="Read the listings that are compared from the service first.")
+        bool,
+        Parameter(help="First read from the service the listings that are compared."),
     ] = False,
     by: Annotated[
         str | None,
-        Parameter(help="Who ran it, as the report shows it; default: the user of this process."),
+        Parameter(help="Name for the report of who ran it; default: the user of this process."),
     ] = None,
     json: Json = False,
 ) -> int:
     """Compare what was delivered with the database and the service, and explain every difference.
 
-    Breaks of the run before in the same scope are carried forward. The report, its workbook, the
-    list of breaks and files to correct are written to a folder of their own.
+    Breaks of the previous run of the same scope are carried forward. The report, its workbook, the
+    list of breaks and the files to correct are written to a folder of their own.
 
-    Records dated after --as-of stand apart, in no total and no break. A day before the last run of
-    the scope needs --restate, and its report replaces no other; a day in the future is refused.
+    Records dated after --as-of are shown apart and count in no total and no break. A day before the
+    last run of the scope needs --restate, and its report replaces no other; a day in the future is
+    refused.
 
-    With --pull, the listings that the records are compared with are read from the service first. A
-    listing that cannot be read is named on the first page, and the run is incomplete.
+    With --pull, a listing that cannot be read is named on the first page of the report, and the run
+    is incomplete.
 
     Example: `recon reconcile --as-of 2026-03-31 --rules rules.toml`
 
@@ -89,11 +101,12 @@ report_command = App(name="report")
 
 @report_command.default
 def show_command(run: Run = None, *, json: Json = False) -> int:
-    """Show a reconciliation's report again, once its files are proven to be what was written.
+    """Show a reconciliation report again, after checking that its files are as they were written.
 
     Example: `recon report 4`
 
-    Exit code 0: it reconciled; 1: it did not; 2: there is none, or its files were changed.
+    Exit code 0: it reconciled; 1: it did not; 2: there is no such report, or its
+    files were changed.
     """
     from flows.stages.reconcile.saved_report import saved_report
 
@@ -108,12 +121,12 @@ def show_command(run: Run = None, *, json: Json = False) -> int:
 
 @report_command.command(name="mail")
 def mail_command(run: Run = None, *, json: Json = False) -> int:
-    """Send a report to those of its subscribers who were not sent it yet.
+    """Mail a report to those of its subscribers who have not been sent it yet.
 
     Example: `recon report mail 7`
 
-    Exit code 0: nobody else waits; 1: a message was refused or the server cannot be used;
-    2: there is no such run, no mail server is set, or the report's files were changed.
+    Exit code 0: nobody else waits for it; 1: a message was refused or the mail server cannot be
+    used; 2: there is no such run, no mail server is set, or the report's files were changed.
     """
     from flows.stages.reconcile.mail import mail_report
 

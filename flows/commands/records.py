@@ -8,12 +8,12 @@ from cyclopts import App, Parameter
 from flows.commands.console import out, print_json, print_table
 from flows.commands.deliver import Json
 
-records_command = App(name="records", help="Record kinds of your own: here and in the database.")
+records_command = App(name="records", help="List, export and apply record kinds of your own.")
 
 
 @records_command.command(name="list")
 def list_command(*, json: Json = False) -> int:
-    """List the record kinds of your own, and how they are defined here and in the database.
+    """List your own record kinds, and whether their definitions here and in the database agree.
 
     Example: `recon records list`
     """
@@ -44,9 +44,9 @@ def list_command(*, json: Json = False) -> int:
 
 @records_command.command(name="export")
 def export_command(
-    folder: Annotated[Path, Parameter(help="Where to write them; made where it is not there.")],
+    folder: Annotated[Path, Parameter(help="Folder to write to; created if missing.")],
 ) -> int:
-    """Write the definitions that the database works with, a file each, for another machine.
+    """Write the definitions that the database works with, one file each, for another machine.
 
     Existing files are not overwritten. Example: `recon records export definitions`
     """
@@ -61,9 +61,7 @@ def export_command(
         for name, table in kinds_there(read_settings()).items()
     }
     if there := [path for path in texts if path.exists()]:
-        raise DeliveryError(
-            f"{there[0]} is there already. Name another folder; nothing is written."
-        )
+        raise DeliveryError(f"{there[0]} exists already. Nothing was written; name another folder.")
     for path, text in texts.items():
         write_file(path, text.encode())
         out().print(str(path))

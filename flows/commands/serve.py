@@ -25,24 +25,30 @@ PASSWORD = "RECON_SANDBOX_PASSWORD"  # noqa: S105 -- the name of a variable.
 
 def sandbox_command(
     *,
-    port: Annotated[int, Parameter(help="0: any free port.", validator=PORT)] = 0,
+    port: Annotated[int, Parameter(help="Port; 0: any free one.", validator=PORT)] = 0,
     database: Annotated[
-        str | None, Parameter(help="URL of a PostgreSQL; default: the one recon uses.")
+        str | None, Parameter(help="URL of a PostgreSQL database; default: the one recon uses.")
     ] = None,
     user: Annotated[
         tuple[str, ...],
-        Parameter(help="NAME:ROLE[,ROLE], may repeat; its password is RECON_SANDBOX_PASSWORD."),
+        Parameter(
+            help="User as NAME:ROLE[,ROLE], whose password is RECON_SANDBOX_PASSWORD; may be "
+            "repeated; default: demo, with password demo and every role."
+        ),
     ] = (),
     users: Annotated[
         Path | None,
-        Parameter(help="File of NAME:PASSWORD:ROLE[,ROLE], one a line; -: standard input."),
+        Parameter(help="File of users, one NAME:PASSWORD:ROLE[,ROLE] per line; -: standard input."),
     ] = None,
     load: Annotated[
-        tuple[str, ...], Parameter(help="RECORD=FILE, rows of a listing, CSV or JSON; may repeat.")
+        tuple[str, ...],
+        Parameter(help="Rows for a listing, as RECORD=FILE (CSV or JSON); may be repeated."),
     ] = (),
     style: Annotated[
         Literal["pascal-5", "camel-core"],
-        Parameter(help="pascal-5: as recorded; camel-core: current hosts."),
+        Parameter(
+            help="Style of the answers: pascal-5, as recorded; camel-core, as current hosts answer."
+        ),
     ] = "pascal-5",
 ) -> int:
     """Run the documented service on this machine: its paths, roles, formats and errors.
@@ -109,7 +115,7 @@ def _listed_users(path: Path) -> "list[User]":
         if line and not line.startswith("#")
     ]
     if not listed:
-        raise SettingsError(f"--users {path}: no account is in it. Write {LINE}, one a line.")
+        raise SettingsError(f"--users {path}: it names no user. Write one {LINE} per line.")
     return listed
 
 

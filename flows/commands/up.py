@@ -26,20 +26,23 @@ def up_command(
     port: Annotated[
         int | None,
         Parameter(
-            help="Of the Prefect server and its pages; default: 4200.", validator=within(1, 65_535)
+            help="Port of the Prefect server and its pages; default: 4200.",
+            validator=within(1, 65_535),
         ),
     ] = None,
     sandbox_port: Annotated[
         int | None,
-        Parameter(help="Of the sandbox; 0: any free one; default: 8080.", validator=PORT),
+        Parameter(help="Port of the sandbox; 0: any free one; default: 8080.", validator=PORT),
     ] = None,
     desk_port: Annotated[
-        int | None, Parameter(help="Of the desk; 0: any free one; default: 8300.", validator=PORT)
+        int | None,
+        Parameter(help="Port of the desk; 0: any free one; default: 8300.", validator=PORT),
     ] = None,
     host: Annotated[
         str | None,
         Parameter(
-            help="Beyond 127.0.0.1 only with RECON_UP_AUTH=NAME:PASSWORD; default: 127.0.0.1."
+            help="Address of the Prefect server; one that other machines reach needs "
+            "RECON_UP_AUTH=NAME:PASSWORD; default: 127.0.0.1."
         ),
     ] = None,
     pages: Annotated[
@@ -47,7 +50,10 @@ def up_command(
         Parameter(help="Which of Prefect's two user interfaces; default: v1."),
     ] = None,
     detach: Annotated[
-        bool, Parameter(help="Come back when it is up; `recon down` stops it.")
+        bool,
+        Parameter(
+            help="Return once everything is up, and leave it running; `recon down` stops it."
+        ),
     ] = False,
 ) -> int:
     """Start everything on this machine: database, desk, Prefect with its pages, worker, sandbox.
@@ -82,7 +88,7 @@ def up_command(
 
 
 def down_command() -> int:
-    """Stop what `recon up` started here, also what a killed one left behind.
+    """Stop what `recon up` started here, including what a killed one left behind.
 
     Example: `recon down`
     """
@@ -108,7 +114,10 @@ def down_command() -> int:
         raise ReconError("recon up is just starting here; ask again in a moment.")
     found.terminate()
     if not await_end(running.process, DOWN_SECONDS):
-        raise ReconError(f"Process {running.process.pid} does not end. Its logs are in {folder}.")
+        raise ReconError(
+            f"Process {running.process.pid} has not ended within {DOWN_SECONDS} s. Its logs are in "
+            f"{folder}."
+        )
     out().print("Everything is stopped.")
     return 0
 
@@ -117,12 +126,13 @@ def deploy_command(
     *,
     pool: Annotated[str, Parameter(help="Name of the work pool; created if missing.")] = "recon",
     kind: Annotated[
-        str, Parameter(name="--type", help="Of the pool: process, docker, kubernetes.")
+        str,
+        Parameter(name="--type", help="Type of the pool, such as process, docker or kubernetes."),
     ] = "process",
 ) -> int:
-    """Register pool, blocks, deployments and automations on the server of PREFECT_API_URL.
+    """Register pool, blocks, deployments and automations on the Prefect server PREFECT_API_URL.
 
-    Run again, it updates them; what operators set on the server stays: schedules, parameters, job
+    Run it again to update them. What operators set on the server stays: schedules, parameters, job
     variables, notices, switches.
 
     Example: `recon deploy`, with PREFECT_API_URL=http://prefect.example.com/api
@@ -165,8 +175,8 @@ def _deploy(pool: str, kind: str) -> None:
             _say(f"            {note}")
     for name in registering.left_over():
         _say(
-            f"left over   {name}: not of this version, its schedule goes on; "
-            f"where nobody needs it: prefect deployment delete {shlex.quote(name)}"
+            f"left over   {name}: not part of this version, but its schedule goes on; "
+            f"if nobody needs it: prefect deployment delete {shlex.quote(name)}"
         )
     for name in automations.register(os.environ.get("RECON_NOTIFY_URL")):
         _say(f"automation  {name}")
@@ -193,7 +203,7 @@ def _detached(settings: Settings, options: list[str]) -> int:
             os.environ | {"RECON_HOME": str(settings.home)},
             file,
         )
-    _say(f"Starting everything; {log} tells how far it is ...")
+    _say(f"Starting everything; {log} shows the progress ...")
     deadline = time.monotonic() + DETACH_SECONDS
     try:
         while time.monotonic() < deadline:
@@ -208,7 +218,7 @@ def _detached(settings: Settings, options: list[str]) -> int:
             started.wait(UNDO_SECONDS)
         raise
     raise ReconError(
-        f"It is not up after {DETACH_SECONDS} s, and goes on starting; `recon down` stops it. Its "
+        f"It is not up after {DETACH_SECONDS} s and is still starting; `recon down` stops it. Its "
         f"log ends with: {log_tail(log)}"
     )
 

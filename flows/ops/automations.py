@@ -109,8 +109,8 @@ def _automations(client: SyncPrefectClient, notices: list[ActionTypes]) -> Itera
     yield AutomationCore(
         name="recon: silent runs are crashed",
         description=(
-            "A run without heartbeat whose worker died too would be Running for ever. Off until "
-            "somebody wants it: a machine that sleeps is silent as well."
+            "Sets a run without heartbeats to Crashed: if its worker died too, it would stay "
+            "Running for ever. Off by default, as a machine that sleeps sends no heartbeats either."
         ),
         enabled=False,
         trigger=EventTrigger(
@@ -150,7 +150,7 @@ def board_automation(board: UUID) -> AutomationCore:
     """
     return AutomationCore(
         name="recon: a batch has a next step",
-        description="The table of batches is written anew: a batch has rejects, is held or failed.",
+        description="Rewrites the table of batches when a batch has rejects, is held or failed.",
         trigger=EventTrigger(
             expect={f"recon.batch.{end}" for end in BATCH_ENDS},
             # The end of a run without a batch changes nothing in the table.

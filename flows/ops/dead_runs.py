@@ -25,7 +25,7 @@ PAGE = 200
 CRASHED = {
     "type": "CRASHED",
     "name": "Crashed",
-    "message": "Its process ended with the recon up that it was started by; Retry goes on.",
+    "message": "Its process ended with the recon up that started it; Retry goes on.",
 }
 
 
@@ -46,7 +46,10 @@ def crash_dead_runs(choice: UpOptions, login: str | None, show: Callable[[str], 
             crashed = [_crash(client, one) for one in (run, *_begun(client, below))]
             dead += crashed[0]
     if dead:
-        show(f"{quantity(dead, 'run')} of before, cut off: Crashed now. Retry goes on.")
+        show(
+            f"Set to Crashed: {quantity(dead, 'run')}, cut off with an earlier recon up. "
+            "Retry goes on."
+        )
 
 
 def _begun(client: httpx.Client, more: dict[str, Any]) -> Iterator[dict[str, Any]]:

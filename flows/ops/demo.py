@@ -68,7 +68,7 @@ def run_demo(show: Show) -> int:
         temporary_settings,
     )
 
-    show(f"Starting PostgreSQL and a Prefect server of the demo's own in {settings.home} ...")
+    show(f"Starting PostgreSQL and a Prefect server for the demo in {settings.home} ...")
     open_database(settings)  # An unusable database is reported at once, without retries.
     # A file in the current folder may name another server.
     with temporary_settings({PREFECT_API_URL: None}):
@@ -103,7 +103,8 @@ def tell(settings: Settings, samples: Path, show: Show) -> bool:
 
 def _tell(story: "_Story", settings: Settings, show: Show) -> bool:
     dirty = story.deliver(
-        "dirty", "A delivery with planted faults: its good rows are applied and sent, no bad one."
+        "dirty",
+        "A delivery with planted faults: its good rows are applied and sent, its bad rows are not.",
     )
     correction = story.deliver(
         "correction", "The repaired rows, delivered again.", corrects=dirty.batch_id
@@ -113,7 +114,7 @@ def _tell(story: "_Story", settings: Settings, show: Show) -> bool:
     )
     again = story.deliver("dirty", "The first delivery once more: the same bytes are taken once.")
     listed = story.pull(
-        "What the service lists is read back; it is kept to be compared, not applied."
+        "What the service lists is read back and kept for comparison; it is not applied."
     )
     story.reconcile(
         "The faulty delivery and its correction against database, answers and listings.",
@@ -136,7 +137,7 @@ def _tell(story: "_Story", settings: Settings, show: Show) -> bool:
         show("(Superseded in clean: insert-batch rows that say they were merged before.)")
         _what_next(settings, dirty.batch_id, show)
     else:
-        show("The demonstration did not end as it must. The reports show where it differs:")
+        show("The demonstration did not end as it should. The reports show where it differs:")
         show(f"  {settings.reports}")
     return proven
 
@@ -303,7 +304,7 @@ def _what_next(settings: Settings, dirty: int, show: Show) -> None:
     show("  recon status                              batches and the next step of each")
     show(f"  recon row {dirty} payments.csv --line 259       why a row was rejected, and its text")
     show(f"  recon rejects {dirty} --out corrections         rejected rows as CSV files to correct")
-    show("The runs in the browser:")
+    show("To see the runs in the browser:")
     show(f"  DO_NOT_TRACK=1 PREFECT_HOME={settings.home / 'prefect'} prefect server start")
 
 

@@ -63,20 +63,20 @@ DEPLOYMENTS = (
     Deployment(
         "import_batch",
         "adhoc",
-        "Take in a delivery now: name its files or folder.",
+        "Import a delivery now: name its files or folder.",
         one_at_a_time=True,
         tags=("import",),
     ),
     Deployment(
         "rerun_batch",
         "rerun",
-        "Go on with a batch where it stopped, or take its corrected rows in.",
+        "Continue a batch where it stopped, or import its corrected rows.",
         tags=("repair",),
     ),
     Deployment(
         "push_batch",
         "push",
-        "Send what is applied and not yet acknowledged to the service.",
+        "Send applied rows that the service has not acknowledged yet.",
         schedule=_minutes(15),
         one_at_a_time=True,
         tags=("push",),
@@ -89,24 +89,24 @@ DEPLOYMENTS = (
         tags=("reconcile",),
     ),
     Deployment(
-        "reconcile", "any-day", "The same comparison now, for any day.", tags=("reconcile",)
+        "reconcile", "any-day", "Make the daily comparison now, for any day.", tags=("reconcile",)
     ),
     Deployment(
         "resolve",
         "resolve",
-        "Settle rows that are in doubt or refused, with a reason.",
+        "Decide about rows that are in doubt or refused, with a reason.",
         tags=("repair",),
     ),
     Deployment(
         "do_job",
         "desk",
-        "Do what somebody asked for at the desk; the desk starts it.",
+        "Do a job that somebody ordered at the desk; the desk starts this.",
         tags=("desk",),
     ),
     Deployment(
         "pull_listings",
         "pull",
-        "Fetch the listings of the service. The schedule waits to be switched on.",
+        "Read the listings of the service. The schedule is off until you switch it on.",
         schedule=_cron("30 5 * * *"),
         paused=True,
         tags=("reconcile",),
@@ -122,8 +122,8 @@ DEPLOYMENTS = (
     Deployment(
         "watch_inbox",
         "nightly",
-        "The same look at a fixed hour, for inboxes that are emptied once a day. The schedule "
-        "waits to be switched on; switch that of watch off.",
+        "Look into the inbox at a fixed hour, for inboxes that are emptied once a day. The "
+        "schedule is off until you switch it on; then switch that of watch off.",
         schedule=_cron("0 2 * * *"),
         paused=True,
         one_at_a_time=True,
@@ -140,7 +140,7 @@ DEPLOYMENTS = (
     Deployment(
         "housekeeping",
         "weekly",
-        "Remove what no batch needs any more; a dry run unless it is told otherwise.",
+        "Remove what no batch needs any more; a dry run unless told otherwise.",
         schedule=_cron("0 3 * * 0"),
         one_at_a_time=True,
         tags=("housekeeping",),

@@ -132,10 +132,10 @@ def _parameters(
     kept, refused = {}, []
     for name, value in (found.parameters if found else {}).items():
         if name not in schema.get("properties", {}):
-            refused.append(f"parameter {name}: its flow has it no more, so it is not kept")
+            refused.append(f"parameter {name}: its flow no longer has it, so it is not kept")
         elif problems := validate({name: value}, schema, ignore_required=True):
             why = _first(problems)
-            refused.append(f"parameter {name}: its flow does not take it any more: {why}")
+            refused.append(f"parameter {name}: its flow no longer takes this value: {why}")
         else:
             kept[name] = value
     return kept, refused
@@ -165,7 +165,7 @@ def _schedules(
     if not there:
         # A run that somebody no longer wanted must not come back by itself.
         new = DeploymentScheduleCreate(slug=slug, schedule=ours, active=found is None)
-        note = f"schedule {slug}: it was not there; made again, switched off"
+        note = f"schedule {slug}: it was missing; created again, switched off"
         return [new, *kept], [note] if found else []
     return kept, [
         f"schedule {slug}: stays {_schedule_text(one.schedule)}, as somebody set it; "
@@ -180,8 +180,8 @@ def _unusable(
 ) -> list[str]:
     """Notes about schedules whose runs cannot begin, which the server does not check."""
     return [
-        f"schedule {one.slug or _schedule_text(one.schedule)}: its runs fail, as its flow does not "
-        f"take its parameters: {_first(problems)}"
+        f"schedule {one.slug or _schedule_text(one.schedule)}: its runs will fail, because its "
+        f"flow does not take its parameters: {_first(problems)}"
         for one in schedules
         if (problems := validate(parameters | one.parameters, schema))
     ]

@@ -51,8 +51,8 @@ def refuse_other_terms(running: Running | None, asked: Mapping[str, object]) -> 
     ]
     if other:
         raise SettingsError(
-            f"recon is up already, otherwise than asked for: {', '.join(other)}. Nothing was "
-            f"changed. `recon down` stops it first.\n{describe(running)}"
+            f"recon is up already, with other options: {', '.join(other)}. Nothing was "
+            f"changed. Stop it first: `recon down`.\n{describe(running)}"
         )
 
 
@@ -63,16 +63,16 @@ def refuse_taken_ports(choice: UpOptions, login: str | None) -> None:
     for part, port in own.items():
         if port and [choice.port, *own.values()].count(port) > 1:
             raise SettingsError(
-                f"Port {port} is asked for twice. Choose another one by --{part}-port; 0 is any "
-                "free one."
+                f"Port {port} is asked for twice. Choose another one with --{part}-port; 0 is "
+                "any free one."
             )
         try:
             socket.create_server(("127.0.0.1", port)).close()
         except OSError as error:
             raise SettingsError(
                 f"Port {port}, where the {part} would listen, cannot be used: {error.strerror}"
-                f"{holder_of(port)}. Nothing was started. Stop what has it, or choose another one "
-                f"by --{part}-port; 0 is any free one."
+                f"{holder_of(port)}. Nothing was started. Stop what uses it, or choose another "
+                f"port with --{part}-port; 0 is any free one."
             ) from None
 
 
@@ -81,7 +81,7 @@ def refuse_taken_port(choice: UpOptions, login: str | None) -> None:
     answering = who_answers(choice.address, login)
     if answering is None and not _is_listened_to(choice):
         return
-    who = f"{answering or 'something that says nothing'}{holder_of(choice.port)}"
+    who = f"{answering or 'something that does not answer'}{holder_of(choice.port)}"
     raise SettingsError(
         f"Port {choice.port} is already in use by {who}. It is not what `recon up` started in this "
         "RECON_HOME, so it was left alone; nothing was started and nothing registered. Take "

@@ -92,7 +92,8 @@ def refuse_unreachable(url: str) -> None:
     key = setting("PREFECT_API_KEY")
     if key and not key.isascii():
         raise SettingsError(
-            "PREFECT_API_KEY has a sign that no key has. Copy it anew from the server's pages."
+            "PREFECT_API_KEY has a character that no key has. Copy it again from the server's "
+            "pages."
         )
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     headers |= login_header(setting("PREFECT_API_AUTH_STRING"))
@@ -105,8 +106,8 @@ def refuse_unreachable(url: str) -> None:
         ) from None
     if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
         raise ReconError(
-            f"The server at {where} refuses us ({answer.status_code}); nothing was registered. "
-            "Give PREFECT_API_AUTH_STRING=NAME:PASSWORD, or PREFECT_API_KEY."
+            f"The server at {where} refuses the login ({answer.status_code}); nothing was "
+            "registered. Give PREFECT_API_AUTH_STRING=NAME:PASSWORD, or PREFECT_API_KEY."
         )
     if not isinstance(_json(answer), str):
         raise ReconError(

@@ -284,7 +284,7 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
     report = build_report(workspace, lease.connection, lease.batch_id)
     if report.verdict == DOES_NOT_TIE:
         raise ConservationError(
-            f"Batch {batch.id} tied when it ended and does not tie any more: rows or receipts "
+            f"Batch {batch.id} tied when it ended and no longer ties: rows or receipts "
             f"were changed outside of it. The artifact {SUMMARY} shows which stage differs."
         )
     return report
@@ -293,7 +293,7 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
 def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | None = None) -> None:
     """Publish under fixed keys, so that the UI shows the versions of a report in sequence."""
     state = state_word(ledger.find_batch(lease.connection, lease.batch_id).state)
-    about = f"Batch {lease.batch_id}, {state}. All of it is in {folder}."
+    about = f"Batch {lease.batch_id}, {state}. Its whole report is in {folder}."
     if stopped:
         about = f"{about} {escape(stopped).rstrip('.')}."
     publish_summary(report, lease.batch_id, about)

@@ -77,7 +77,7 @@ class ServiceCredentials(Block):
     user: str = Field(
         default="",
         title="User",
-        description="Of the schemes basic and credentials.",
+        description="For the schemes basic and credentials.",
         json_schema_extra={"position": 2},
     )
     secret: SecretStr = Field(
@@ -133,9 +133,9 @@ def _refuse_folder_of_run(home: Path) -> None:
     here = next((one for one in home.parents if re.fullmatch("tmp.*prefect", one.name)), None)
     if here is not None and here.parent == real_path(Path(gettempdir())):
         raise SettingsError(
-            f"RECON_HOME={setting('RECON_HOME') or '.recon'!r} is a folder of this run alone, "
-            "which its worker removes behind it with all that is kept there. Set RECON_HOME of "
-            "the worker to the whole path of a folder that lasts, then Retry. Nothing was done."
+            f"RECON_HOME={setting('RECON_HOME') or '.recon'!r} is a folder of this run alone; "
+            "its worker removes it after the run, with all that is kept there. Nothing was done. "
+            "Set RECON_HOME of the worker to the whole path of a lasting folder, then Retry."
         )
 
 
@@ -192,6 +192,6 @@ def deciphered(block: str) -> Iterator[None]:
         raise SettingsError(
             f"The Prefect server cannot read the block {block} (HTTP 500): it was saved with "
             "another PREFECT_SERVER_ENCRYPTION_KEY, or the server's log says what else is wrong. "
-            "Start the server with the key of before. docs/production.md, Secrets, says how to do "
+            "Start the server with the earlier key. docs/production.md, Secrets, says how to do "
             "without it where it is lost."
         ) from None

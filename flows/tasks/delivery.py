@@ -85,7 +85,7 @@ class Delivery(BaseModel):
 
     paths: list[Address] = Field(
         title="Files",
-        description="Folders, files, patterns, zips or URLs, as the worker sees them.",
+        description="Files, folders, glob patterns, zip archives or URLs, as the worker sees them.",
         min_length=1,
         json_schema_extra={"position": 0},
     )
@@ -98,13 +98,13 @@ class Delivery(BaseModel):
     record: Record = Field(
         default=None,
         title="Record kind",
-        description="Only where the header does not tell.",
+        description="None: recognised from the header.",
         json_schema_extra={"position": 2},
     )
     tenant: Tenant | None = Field(
         default=None,
         title="Tenant",
-        description="Reject the rows of any other tenant.",
+        description="Reject rows of any TenantsId but this; none: take the rows of all tenants.",
         json_schema_extra={"position": 3},
     )
     max_errors: int | None = Field(
@@ -126,7 +126,7 @@ class Delivery(BaseModel):
     corrects: Number | None = Field(
         default=None,
         title="Corrects batch",
-        description="Number of the batch whose rejects or refused files this delivery repairs.",
+        description="Number of the batch whose rejected rows or refused files this repairs.",
         json_schema_extra={"position": 6},
     )
     over_budget: OverBudget = Field(
@@ -142,14 +142,14 @@ class Delivery(BaseModel):
     push: bool = Field(
         default=False,
         title="Push to the service",
-        description="Send what is applied on to the service this worker knows.",
+        description="Also send the applied rows to the service that this worker knows.",
         json_schema_extra={"position": 8},
     )
     files_hash: str | None = Field(
         default=None,
         title="Hash of the files",
         description=(
-            "What an inbox took: files that are others by now are not imported. "
+            "Set for deliveries from an inbox: files that have changed since are not imported. "
             "Leave it empty in a run of your own."
         ),
         json_schema_extra={"position": 9},
@@ -159,8 +159,8 @@ class Delivery(BaseModel):
         default=False,
         title="Change records of other deliveries",
         description=(
-            "Of a correction: let its rows change records of other deliveries, where the rows "
-            "they repair have other keys. Without it they are rejected (RecordOfAnother)."
+            "For a correction: let its rows change records of other deliveries, where the rows "
+            "they repair have other keys. Without this they are rejected (RecordOfAnother)."
         ),
         json_schema_extra={"position": 10},
     )

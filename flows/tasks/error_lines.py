@@ -28,10 +28,10 @@ SIGNATURE = "\nFunction '"
 """Text before the function's signature, which follows the list if a parameter is missing."""
 REFUSE_PARAMETERS = ("ParameterTypeError", "SignatureMismatchError", "ParameterBindError")
 ANOTHER_RUN = (
-    "Nothing was done, and Retry does the same: run it anew with other parameters, or put those of "
-    "its schedule right."
+    "Nothing was done, and Retry would fail again: start a new run with other parameters, or "
+    "correct those of its schedule."
 )
-SEE_THAT = "See that the server of PREFECT_API_URL runs"
+SEE_THAT = "Make sure that the server of PREFECT_API_URL runs"
 
 
 def error_line(error: BaseException | None) -> str | None:
@@ -40,7 +40,7 @@ def error_line(error: BaseException | None) -> str | None:
         case ReconError():
             return str(error)
         case MemoryError():
-            return "The memory of this machine is not enough. " + GOES_ON.format(
+            return "This machine has too little memory. " + GOES_ON.format(
                 todo="Lower RECON_LIMIT_BLOCK_BYTES where it is set, or use a machine with more"
             )
         case OSError():
@@ -58,7 +58,7 @@ def prefect_line(error: BaseException | None) -> str | None:
             # An error from our own service is a ServiceUnusable, so this is from Prefect's client.
             why = str(error).splitlines()[:1] or [""]
             return (
-                f"The Prefect server gave no answer that can be used: {type(error).__name__}"
+                f"The Prefect server gave no usable answer: {type(error).__name__}"
                 f"{f', {why[0]}' if why[0] else ''}. " + GOES_ON.format(todo=SEE_THAT)
             )
         case RuntimeError() if NO_API in str(error):

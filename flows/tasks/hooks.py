@@ -48,7 +48,7 @@ log = logging.getLogger("recon.run")
 NO_BATCH = "none"
 """The batch number in events of a run that opened no batch."""
 CANCELLED, CRASHED, HELD, SKIPPED = "Cancelled", "Crashed", "Held", "Skipped"
-KILLED_ABOVE = "The process of the run above it was killed; Retry of that run goes on."
+KILLED_ABOVE = "The process of its parent run was killed; retry that run to go on."
 SUMMARY_SECONDS = 20
 """The limit of each statement for the summary of a cancelled run, whose worker waits for it."""
 OWN_ENDS = {
@@ -81,7 +81,7 @@ def on_crash_above(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]
         state=FlowRunFilterState(type=running),
     )
     with (
-        _never_raising("How the runs below this one ended was not told", flow_run),
+        _never_raising("The ends of the runs below this one could not be reported", flow_run),
         get_client(sync_client=True) as client,
     ):
         for run in client.read_flow_runs(flow_run_filter=below):
@@ -108,7 +108,7 @@ def _fail_unfit(flow: Flow[..., Any], flow_run: FlowRun) -> RunState[Any] | None
     else:
         return None
     with (
-        _never_raising("That this run could not begin was not told", flow_run),
+        _never_raising("It could not be reported that this run did not begin", flow_run),
         get_client(sync_client=True) as client,
     ):
         client.set_flow_run_state(flow_run.id, failed)
@@ -187,7 +187,7 @@ def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int, hold: int)
             return None in holds
         _add(connection, held, batch_id, flow_run, hold=hold)
     # The person deciding can find the run without the event.
-    with _never_raising("That this run waits was not told as an event", flow_run):
+    with _never_raising("No event could be sent that this run waits for a decision", flow_run):
         _emit(flow.name, flow_run, HELD, batch_id)
     return False
 
@@ -199,13 +199,13 @@ def _tell(flow: str, flow_run: FlowRun, name: str) -> None:
     flow_run = _as_named(flow_run)
     ends: dict[int | None, str] = {}
     with (
-        _never_raising("The end of this run is not in the audit trail", flow_run),
+        _never_raising("The end of this run could not be added to the audit trail", flow_run),
         open_database(run_settings()).connect() as connection,
     ):
         for batch_id, end in _ends_of(connection, flow_run, name).items():
             ends[batch_id] = end
             _add(connection, f"run {_spelled(end)}", batch_id, flow_run)
-    with _never_raising("The end of this run was not told as an event", flow_run):
+    with _never_raising("No event could be sent about the end of this run", flow_run):
         for about, end in (ends or {None: name}).items():
             _emit(flow, flow_run, end, about)
 
@@ -237,7 +237,7 @@ def way_on(unsent: Mapping[int, int]) -> str:
 
 def _unsent(flow_run: FlowRun) -> dict[int, int]:
     with (
-        _never_raising("What is unsent was not counted", flow_run),
+        _never_raising("The unsent rows could not be counted", flow_run),
         open_database(run_settings()).connect() as connection,
     ):
         return {
@@ -253,7 +253,7 @@ def _unsent(flow_run: FlowRun) -> dict[int, int]:
 
 def _summarise(flow_run: FlowRun, unsent: Mapping[int, int]) -> None:
     """Publish a summary of the batch the run was at, since the existing one is older."""
-    with _never_raising("What the batch of this run comes to was not published", flow_run):
+    with _never_raising("The summary of this run's batch could not be published", flow_run):
         settings = run_settings()
         place = Workspace(settings, open_database(settings))
         with place.database.connect() as connection:
@@ -263,7 +263,7 @@ def _summarise(flow_run: FlowRun, unsent: Mapping[int, int]) -> None:
                     continue
                 state = state_word(ledger.find_batch(connection, batch).state)
                 left = way_on({batch: unsent.get(batch, 0)})
-                about = f"Batch {batch}, {state}, as a cancelled run has left it. {left}"
+                about = f"Batch {batch}, {state}, as a cancelled run left it. {left}"
                 report = build_report(place, connection, batch)
                 publish_summary(report, batch, about, flow_run=flow_run.id)
 

@@ -41,7 +41,7 @@ def refuse_if_renumbered(batch_id: int) -> None:
     meant, now = when_opened(batch_id), when_opened.fn(batch_id)
     if meant != now:
         raise BatchStateError(
-            f"Batch {batch_id} was opened at {now}, and the one that this run was asked for at "
+            f"Batch {batch_id} was opened at {now}, but the batch that this run was started for at "
             f"{meant}: the database was restored in between. Nothing was done. `recon status` "
             "lists the batches; start a new run for the one that you mean."
         )

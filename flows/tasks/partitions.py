@@ -109,8 +109,8 @@ class _HandedOut:
                 raise
             raise ClusterFailed(
                 f"{CLUSTER}={self._cluster!r}: the cluster gave a partition back undone "
-                f"({_named(error)}). What was written stays: Retry goes on with the rest once its "
-                f"scheduler and workers run, or unset {CLUSTER} and the run does it by itself."
+                f"({_named(error)}). What was written stays: once its scheduler and workers run, "
+                f"Retry goes on with the rest. If you unset {CLUSTER}, the run does it by itself."
             ) from error
         return int(future.result())
 
@@ -137,9 +137,9 @@ class _HandedOut:
         if monotonic() - since > WORKERLESS_SECONDS:
             raise ClusterFailed(
                 f"{CLUSTER}={self._cluster!r}: its scheduler has had no worker for "
-                f"{WORKERLESS_SECONDS / 60:.0f} minutes. What was written stays: start one (`dask "
-                f"worker`) and Retry goes on with the rest, or unset {CLUSTER} and the run does it "
-                "by itself."
+                f"{WORKERLESS_SECONDS / 60:.0f} minutes. What was written stays: start a worker "
+                f"(`dask worker`), and Retry goes on with the rest. If you unset {CLUSTER}, the "
+                "run does it by itself."
             )
 
     def take_back(self) -> None:
@@ -220,8 +220,8 @@ def _why_not(cluster: str, error: Exception) -> tuple[str, str]:
         todo = "Name them in Dask's configuration (distributed.comm.tls)"
         return "tls:// needs certificates, and there are none", todo
     if isinstance(error, OSError):
-        return "no cluster is to be reached there", "Start its scheduler"
-    return "what answers there is no Dask scheduler", "Name the address of one"
+        return "no cluster can be reached there", "Start its scheduler"
+    return "what answers there is not a Dask scheduler", "Name the address of one"
 
 
 def _named(error: Exception) -> str:

@@ -44,7 +44,7 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus
             # A batch that an earlier run opened and did not finish may have them.
             waiting = waiting_correction(workspace, batch_id)
             if waiting is not None:
-                get_run_logger().info("Batch %s has these rows, and goes on", waiting)
+                get_run_logger().info("Batch %s has these rows already, and goes on", waiting)
                 return open_batch.fn(waiting)
             get_run_logger().info("Batch %s has no rows with errors", batch_id)
             return open_batch.fn(batch_id)

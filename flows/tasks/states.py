@@ -50,7 +50,7 @@ def end_state(batch: BatchStatus) -> RunState[Any]:
             # Returned and not raised, because a retry cannot replace a person's decision.
             return Failed(name=HELD, message=f"{counted(batch)}. {todo}")
         case State.DISCARDED:
-            todo = "Nothing of it is applied; deliver it corrected."
+            todo = "Nothing of it is applied; correct it and deliver it again."
             return Failed(name=REJECTED, message=f"{counted(batch)}. {todo}")
         case State.UNDONE:
             raise BatchStateError(

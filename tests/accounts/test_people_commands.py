@@ -143,7 +143,7 @@ CANNOT_BE: list[tuple[tuple[str, ...], tuple[str, ...], str]] = [
     # the command, what is typed, what is told
     (("user", "add", "Anna", "--full-name", "A"), (PASSWORD,), "No account can be 'Anna'"),
     (("user", "add", "anna", "--full-name", "A"), ("short",), "12 to 1024 characters"),
-    (("user", "add", "anna", "--full-name", "A"), (), "has ended without the new"),
+    (("user", "add", "anna", "--full-name", "A"), (), "ended before the new"),
     (("user", "add", "anna", "--full-name", "A"), ("",), "this one has 0"),
     (("user", "add", "anna", "--full-name", "A", "--role", "chief"), (), "--role"),
     (
@@ -154,7 +154,7 @@ CANNOT_BE: list[tuple[tuple[str, ...], tuple[str, ...], str]] = [
     (("user", "change", "eve"), (), "There is no account eve"),
     (("user", "disable", "eve"), (), "There is no account eve"),
     (("user", "password", "eve"), (PASSWORD,), "There is no account 'eve'"),
-    (("login", "eve"), (), "has ended without the password of eve"),
+    (("login", "eve"), (), "ended before the password of eve"),
     (("user", "password", "eve"), (), "Type it at a terminal"),
     (("login", "eve"), (PASSWORD,), "Name or password is wrong"),
     (("login", "eve", "--hours", "13"), (PASSWORD,), "from 1 to 12"),

@@ -67,7 +67,7 @@ def test_the_story_is_proven_each_time_unless_the_database_differs(
     other: list[str] = []
     assert not tell(workspace.settings, find_samples(), other.append)
     assert "1 updated" in "\n".join(other)
-    assert "did not end as it must" in other[-2]
+    assert "did not end as it should" in other[-2]
 
 
 @pytest.mark.long

@@ -119,14 +119,14 @@ def test_what_operators_set_stays_and_what_cannot_is_said() -> None:
         assert [one.schedule.cron for one in after.schedules] == ["0 5 * * *"]
         assert [one.max_scheduled_runs for one in after.schedules] == [3]
         assert notes == (
-            "parameter settle_seconds: its flow does not take it any more: "
+            "parameter settle_seconds: its flow no longer takes this value: "
             "'soon' is not of type 'number'",
-            "parameter gone: its flow has it no more, so it is not kept",
+            "parameter gone: its flow no longer has it, so it is not kept",
             "schedule nightly: stays 0 5 * * * (Europe/Berlin), as somebody set it; "
             "ours is 0 2 * * * (UTC)",
         )
         client.delete_deployment_schedule(found.id, after.schedules[0].id)
-        said = "schedule nightly: it was not there; made again, switched off"
+        said = "schedule nightly: it was missing; created again, switched off"
         assert register(client, line, "recon").notes == (said,)
         (made,) = client.read_deployment_by_name(line.full_name).schedules
         assert not made.active
@@ -179,11 +179,11 @@ def test_parameters_of_a_schedule_that_no_run_can_go_by_are_said() -> None:
             by_time = sorted(kept, key=lambda one: one.schedule.cron)
             assert [one.parameters for one in by_time] == cases
             assert sorted(notes) == [
-                "schedule 0 1 * * * (UTC): its runs fail, as its flow does not take its "
+                "schedule 0 1 * * * (UTC): its runs will fail, because its flow does not take its "
                 "parameters: 'delivery' is a required property",
-                "schedule 0 2 * * * (UTC): its runs fail, as its flow does not take its "
+                "schedule 0 2 * * * (UTC): its runs will fail, because its flow does not take its "
                 "parameters: [] should be non-empty",
-                "schedule 0 3 * * * (UTC): its runs fail, as its flow does not take its "
+                "schedule 0 3 * * * (UTC): its runs will fail, because its flow does not take its "
                 "parameters: Additional properties are not allowed ('weeks' was unexpected)",
             ]
 

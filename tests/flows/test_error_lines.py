@@ -12,8 +12,8 @@ pytestmark = pytest.mark.flows
 
 HEADER = "Id,TenantsId,DebtsId,PaidAmount,PaymentDate\n"
 ANOTHER_RUN = (
-    "Nothing was done, and Retry does the same: run it anew with other parameters, or put those of "
-    "its schedule right."
+    "Nothing was done, and Retry would fail again: start a new run with other parameters, or "
+    "correct those of its schedule."
 )
 AWAY = "postgresql://nobody@127.0.0.1:1/nowhere"
 

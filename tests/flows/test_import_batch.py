@@ -50,7 +50,7 @@ def test_rejects_make_a_state_of_their_own_and_artifacts(
     folder = workspace.settings.reports / "batch-1"
     summary, rejects = artifact("import-summary"), artifact("rejects")
     assert (summary.type, rejects.type) == ("markdown", "table")
-    told = f"Batch 1, complete with errors. All of it is in {folder}."
+    told = f"Batch 1, complete with errors. Its whole report is in {folder}."
     assert summary.description == told
     assert rejects.description == f"{told} `recon row 1 FILE --line LINE` shows a row."
     (reject,) = rejects.table
@@ -148,7 +148,7 @@ def test_a_database_changed_behind_our_back_fails_the_next_look(
         connection.execute('DELETE FROM recon.payment WHERE "Id" = 2')
     state = run(path)
     assert state.type.value == "FAILED"
-    assert "tied when it ended and does not tie any more" in state.message
+    assert "tied when it ended and no longer ties" in state.message
     assert "DOES NOT TIE" in artifact("import-summary").data
     assert rows("SELECT state FROM batch") == [("complete",)]
 

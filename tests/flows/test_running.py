@@ -75,7 +75,7 @@ def test_a_taken_port_is_told_before_anything_is_started(part: str) -> None:
         with pytest.raises(SettingsError, match=f"where the {part} would listen") as refused:
             refuse_taken_ports(UpOptions(port=9, **own), None)
     assert f"process {os.getpid()} (" in str(refused.value)
-    assert f"by --{part}-port" in str(refused.value)
+    assert f"with --{part}-port" in str(refused.value)
     refuse_taken_ports(UpOptions(port=9, **own), None)
     with pytest.raises(SettingsError, match="asked for twice"):
         refuse_taken_ports(UpOptions(port=9, sandbox_port=port, desk_port=port), None)
@@ -186,7 +186,7 @@ def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
         for run in runs:
             client.delete_flow_run(run.id)
     assert states == ["Crashed", "Running", "Running", "Running", "Running", "Crashed"]
-    assert said == ["1 run of before, cut off: Crashed now. Retry goes on."]
+    assert said == ["Set to Crashed: 1 run, cut off with an earlier recon up. Retry goes on."]
 
 
 @pytest.mark.long
@@ -225,4 +225,4 @@ def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed() -> Non
             client.delete_flow_run(run.id)
         client.delete_deployment(desk)
     assert states == ["Crashed", "Crashed", "Pending", "Pending", "Pending"]
-    assert said == ["2 runs of before, cut off: Crashed now. Retry goes on."]
+    assert said == ["Set to Crashed: 2 runs, cut off with an earlier recon up. Retry goes on."]

@@ -316,7 +316,7 @@ def test_what_a_restored_database_has_lost_is_named_and_kept_until_somebody_goes
         assert verified.returncode == 0, verified.stdout
         assert "1 content that no batch knows" in verified.stdout
         told = run(url, home, "restored", "--unsent", "in-doubt", "--reason", "restored")
-        assert "1 content of the archive that no batch knows" in told.stdout
+        assert "The archive holds 1 content that no batch knows." in told.stdout
         for output in (verified.stdout, told.stdout):
             assert f"  archive/{kept_name(old)}, " in output
             assert name in output
@@ -350,8 +350,8 @@ def test_what_housekeeping_removed_since_the_backup_is_taken_over(
         url, home = str(old.settings.database_url), old.settings.home
         assert run(url, home, "archive", "verify").returncode == 1
         told = run(url, home, "restored", "--unsent", "in-doubt", "--reason", "restored")
-        assert ("1 content that housekeeping removed since" in told.stdout) == (not again)
-        assert ("1 batch report that housekeeping removed since" in told.stdout) == (not known)
+        assert ("housekeeping removed 1 content; now" in told.stdout) == (not again)
+        assert ("housekeeping removed 1 batch report; now" in told.stdout) == (not known)
         verified = run(url, home, "archive", "verify")
         assert verified.returncode == int(again), verified.stdout
         rerun = run(url, home, "rerun", "1")

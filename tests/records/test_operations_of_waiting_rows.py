@@ -173,7 +173,7 @@ def test_rows_that_were_planned_for_an_operation_that_is_gone_are_told_of(
         (tmp_path / "records" / "payback.toml").write_text(other)
     told = run("sends", "1").stdout
     assert " ".join(told.split()) == (
-        "AddRefund: 3 unsent. The record kind of these rows has this operation no more, so they "
+        "AddRefund: 3 unsent. The record kind of these rows no longer has this operation, so they "
         "are not listed; `recon row` shows each."
     )
     listed = json.loads(run("sends", "1", "--json").stdout)

@@ -573,7 +573,7 @@ def test_a_machine_that_is_behind_leads_nothing_back(run: Run, rows: Any, tmp_pa
     assert run("records", "export", str(tmp_path / "there"), **behind).returncode == 0
     assert run("status", RECON_RECORDS=str(tmp_path / "there")).returncode == 0
     again = run("records", "export", str(tmp_path / "there"), **behind)
-    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert (again.returncode, "exists already" in again.stderr) == (2, True)
     # Or somebody wants it to be as it was; then the other machine is behind.
     assert run("records", "apply", **behind).returncode == 0
     assert "defined here as it was before" in run("status").stderr

@@ -46,7 +46,7 @@ def test_an_advised_command_runs_whatever_the_file_is_called(
     advised = {draft}
     code, told = recon(*shlex.split(draft)[1:])
     assert code == 1, told
-    advised |= set(re.findall("All of them: (recon .*)", told))
+    advised |= set(re.findall("To list them all: (recon .*)", told))
     assert recon("import", "--", path)[0] == 1
     recon("rejects", "1")
     advised |= set(

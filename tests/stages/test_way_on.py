@@ -46,7 +46,7 @@ def test_the_outermost_work_says_how_it_goes_on(commands: tuple[str, ...], told:
     assert way_on(made_of(ended, hidden=False)) == told
 
 
-NOTHING = "Nothing was kept and nothing changed; run the same command again."
+NOTHING = "Nothing was kept or changed; run the same command again."
 STANDS = "What was done before stands; run the same command again."
 
 

@@ -137,7 +137,7 @@ def test_a_cancelled_run_stops_and_its_retry_finishes(machine: Machine, folder: 
             machine.post(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
             assert machine.end(run)[0] == "CANCELLED"
             told = machine.until(lambda: summary_of(machine, run))
-            assert "as a cancelled run has left it" in told["description"]
+            assert "as a cancelled run left it" in told["description"]
         machine.until(lambda: None if busy(machine) else True)
     assert applied(machine, 8000, 300) == (0, Decimal())
     machine.retry(run)

@@ -247,7 +247,7 @@ def test_what_holds_an_import_is_said_before_it(
         code, out, _ = recon(*command, *asked)
         assert code == (1 if held else 0), out
         assert out.count("held") == (1 if held else 0)
-        assert (f"an import is held: {held}" in " ".join(out.split())) is bool(held)
+        assert (f"an import would be held: {held}" in " ".join(out.split())) is bool(held)
         assert json.loads(recon(*command, *asked, "--json")[1])["held_because"] == held
     code, out, _ = recon("import", *asked)
     words = " ".join(out.split())
