@@ -63,14 +63,14 @@ class Gone:
 
 
 def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
-    """Which side changed (`id`, `side`): E if a newer extract brought the record, else D.
+    """Which side changed (`id`, `side`): E if another batch brought the record, else D.
 
-    `gone` are CARRIED breaks that were not found again; `newest` has record, key and batch_id of
-    every extract row that counts.
+    A newer one, or an older one that counts again. `gone` are CARRIED breaks that were not found
+    again; `newest` has record, key and batch_id of every extract row that counts.
     """
     of_record = newest.group_by("record", own="key").agg(pl.col("batch_id").max().alias("newest"))
-    newer = pl.col("newest") > pl.col("batch_id").fill_null(-1)
-    side = pl.when(newer).then(pl.lit("E")).otherwise(pl.lit("D"))
+    other = pl.col("newest") != pl.col("batch_id").fill_null(-1)
+    side = pl.when(other).then(pl.lit("E")).otherwise(pl.lit("D"))
     return (
         with_own(gone, newest)
         .select("id", "record", "own", "batch_id")
@@ -123,7 +123,9 @@ def set_aside(
     known = known.with_columns(pl.col("there").fill_null(value=False))
     other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != own_rules)
     later = _about_records(gone.breaks, gone.later)
-    after = (pl.col("date") > as_of) | pl.col("id").is_in(later.implode())
+    # A record with a date on each side of the day is looked at, unless it is apart now.
+    apart = pl.col("own").is_null() | (pl.col("looked_as_of") > as_of).fill_null(value=True)
+    after = ((pl.col("date") > as_of) & apart) | pl.col("id").is_in(later.implode())
     # A break settled by a signature since is settled, wherever its record is now.
     after &= ~pl.col("code").is_in(_AHEAD) & pl.col("changed").ne_missing(NEITHER)
     unsure = pl.Series([], dtype=pl.String) if gone.doubted is None else gone.doubted

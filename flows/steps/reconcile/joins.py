@@ -97,8 +97,7 @@ def reconcile_sources(
         pl.concat([pl.DataFrame(schema=TOLERATED_SCHEMA), *(each.tolerated for each in matched)]),
         rules,
     )
-    changed, unheld = _changed(sources, cut)
-    changed = left_out_as_signed(sources, rules, out).unrelated(changed)
+    changed, unheld = _changed(sources, cut, rules)
     late = [
         late_arrivals(tables[record], signed, load(), sources.approved)
         for record, signed in sources.signed.items()
@@ -261,7 +260,7 @@ def _not_listed(matched: Matched) -> Matched:
     return replace(matched, lines=replace(matched.lines, frame=frame))
 
 
-def _changed(sources: Sources, cut: Cut) -> tuple[pl.DataFrame, dict[str, int]]:
+def _changed(sources: Sources, cut: Cut, rules: Rules) -> tuple[pl.DataFrame, dict[str, int]]:
     """Breaks of signed records that have changed, including those that are dated later now.
 
     Also the number of signed records by kind for kinds that the target does not have.
@@ -274,6 +273,8 @@ def _changed(sources: Sources, cut: Cut) -> tuple[pl.DataFrame, dict[str, int]]:
         if now is None:
             unheld[record] = signed.height
         else:
-            rows = parts_of(sources.extract, record)
-            parts.append(changed_after_signoff(EXTRACTS[record], signed, now, rows))
+            table, rows = EXTRACTS[record], parts_of(sources.extract, record)
+            every = (*rows, *parts_of(cut.after.extract, record))
+            out = left_out_as_signed(table, signed, now, every, rules)
+            parts.append(changed_after_signoff(table, signed.filter(~out), now, rows))
     return together(parts), unheld

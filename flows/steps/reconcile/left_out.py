@@ -4,7 +4,7 @@ Others may refer to them, so a rate that is left out is not missing. A payment t
 takes along the details of its plan, and the invoice files of its debt if there is no other payment.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,6 +16,7 @@ from flows.steps.frames.parts import Load, columns_of, filtered, parts_of
 from flows.steps.frames.sources import DELIVERED, LINEAGE, Sources, complete, record_schema
 from flows.steps.match.pairing import keyless, pair_records
 from flows.steps.reconcile.batches import counts, with_pair_numbers
+from flows.steps.reconcile.countable import among
 from flows.steps.reconcile.eligibility import eligibility, excluded, unsettled
 from flows.steps.reconcile.signed import as_defined
 from flows.steps.rules.rules import Rules
@@ -119,19 +120,26 @@ def left_out(sources: Sources, rules: Rules) -> LeftOut:
     return LeftOut(rows, pl.concat(keys).unique())
 
 
-def left_out_as_signed(sources: Sources, rules: Rules, out: LeftOut) -> LeftOut:
-    """The part of `out` that the rules leave out with its signed values, too.
+def left_out_as_signed(
+    table: Table, signed: pl.DataFrame, now: pl.DataFrame, rows: Iterable[Load], rules: Rules
+) -> pl.Series:
+    """Which signed records the rules leave out with their signed values and with those of `now`.
 
     A record that an exclusion names only with its present values has changed since it was signed.
+    One that is gone has its signed values alone. `rows` are those of the extracts.
     """
-    keys = [LeftOut().keys]
-    for record in out.rows.keys() & sources.signed.keys():
-        table = EXTRACTS[record]
-        signed = as_defined(table, sources.signed[record]).with_columns(pl.lit("").alias("file"))
-        some = signed.filter(_by_values(table, signed, rules))
-        keys.append(some.select(pl.lit(record).alias("record"), line_key(table, some)))
-    as_signed = out.keys.join(pl.concat(keys), on=["record", "key"], how="semi")
-    return LeftOut(out.rows, as_signed)
+    signed = as_defined(table, signed)
+    named = _by_values(table, signed, rules)
+    if not named.any():
+        return named
+    records = signed.filter(named)
+    there = pair_records(table, records, now).partner
+    out = _by_values(table, now, rules).gather(there).fill_null(value=True)
+    for load in rows:
+        extract = complete(load(), record_schema(table) | DELIVERED)
+        mine = extract.filter(among(table, extract, records))
+        out = _as_delivered(table, mine, records, None, rules, out)
+    return named.scatter(named.arg_true(), out)
 
 
 def included_batches(
@@ -172,6 +180,18 @@ def _rows(
     if table.name not in part.extract:
         return out
     extract = complete(part.extract[table.name], record_schema(table) | DELIVERED)
+    return _as_delivered(table, extract, found, wire, rules, out)
+
+
+def _as_delivered(
+    table: Table,
+    extract: pl.DataFrame,
+    found: pl.DataFrame,
+    wire: str | None,
+    rules: Rules,
+    out: pl.Series,
+) -> pl.Series:
+    """Which records are left out, where a delivered row that counts decides about some of them."""
     own = eligibility(table, extract, rules)
     asked = (own["status"].is_null() | own["by_rule"]) & ~keyless(table, extract)
     partner = pair_records(table, extract.filter(asked), found, wire=wire).partner
