@@ -32,7 +32,10 @@ def environment() -> None:
         (BatchUnknown(TEXT), TEXT),
         (PermissionError(13, "Permission denied", "/a/b"), "'/a/b': Permission denied. What was"),
         (OSError(28, "No space left on device"), "standard output or a file: No space left"),
-        (httpx.ConnectError("All connection attempts failed"), "The Prefect server gave no answer"),
+        (
+            httpx.ConnectError("All connection attempts failed"),
+            "The Prefect server gave no usable answer",
+        ),
         (
             RuntimeError(
                 "Cannot create flow run. Failed to reach API at http://a:pw@127.0.0.1:1/."

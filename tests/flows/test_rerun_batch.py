@@ -159,7 +159,7 @@ def test_a_report_is_only_recounted(tmp_path: Path, rows: Any, database_url: str
         connection.execute("DELETE FROM recon.payment")
     state = rerun(1, from_stage="report")
     assert state.name == "Failed"
-    assert "does not tie any more" in state.message
+    assert "no longer ties" in state.message
 
 
 @pytest.mark.long

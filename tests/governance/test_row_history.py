@@ -71,7 +71,7 @@ def test_a_row_tells_who_decided_about_it(
         "acknowledged",
     )
     assert said(undone["decisions"])[1:] == [("undo", "cy", "wrong month")]
-    assert "The service has what was sent of this row" in undone["next"][0]
+    assert "The service has, or may have, what was sent of this row" in undone["next"][0]
     text = recon("row", "1", "a.csv", "--record", "1").stdout
     assert "state_before  inserted" in text
     assert "decisions  undo by cy on " in text

@@ -644,7 +644,7 @@ def test_what_is_nothing_about_the_file_puts_it_back(
         patched.setattr(Path, "open", refuse)
         (found,) = look()
     assert found.became == "failed"
-    assert "othing is" in found.detail
+    assert "Check that it exists" not in found.detail
     assert (left(folder), list((folder / "quarantine").iterdir())) == (["a.csv"], [])
     assert became(look()) == {"a.csv": "started"}
 
@@ -784,7 +784,7 @@ def test_a_delivery_that_cannot_be_put_back_is_told_of_at_every_look(
     for _ in range(2):
         stuck = [one for one in look() if ".recon/taking/token" in one.detail]
         assert [(one.name, one.became, one.exit_code) for one in stuck] == [("a.csv", "failed", 1)]
-        assert "could not be put back" in stuck[0].detail
+        assert "not put back" in stuck[0].detail
         assert "No space left on device" in stuck[0].detail
         write(folder / "a.csv", line(1))
     monkeypatch.undo()

@@ -942,7 +942,10 @@ def test_rows_that_wait_become_records_by_what_they_were_checked_by(
     assert reason in REFUND
     define(tmp_path, REFUND.replace(reason, f"[fields.Reason]\n{stricter}"))
     done = run("release", "1", "--reason", "known")
-    assert (done.returncode, "batch 1 has rows that were checked" in done.stderr) == (2, True)
+    assert (done.returncode, "batch 1 has waiting rows that were checked" in done.stderr) == (
+        2,
+        True,
+    )
     define(tmp_path, REFUND)
     assert run("release", "1", "--reason", "known").returncode == 1
     assert rows('SELECT "Id", "Reason" FROM refund') == [(2, None)]

@@ -13,7 +13,7 @@ NOBODY = "http://127.0.0.1:1/api"
     [
         ("http://ann:canary-7@[::1/api", None, None, "PREFECT_API_URL is no address"),
         ("http://canary-7]/api", None, None, "PREFECT_API_URL is no address"),
-        (NOBODY, "canary-7-ключ", None, "PREFECT_API_KEY has a sign"),
+        (NOBODY, "canary-7-ключ", None, "PREFECT_API_KEY has a character"),
         (NOBODY, "", "ann:canary-7-\udcff", "No Prefect server answers"),
         ("http://ann:canary-7@127.0.0.1:1/api", None, None, "answers at http://127.0.0.1:1/api"),
     ],

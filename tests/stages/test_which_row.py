@@ -88,7 +88,7 @@ NO_ROW = [
     (("--record", "5"), "avatars.csv has 4 records"),
     (("--line", "0"), "Must be from 1"),
     (("--record", "0"), "Must be from 1"),
-    (("--line", "3", "--record", "1"), "one of --line and --record"),
+    (("--line", "3", "--record", "1"), "either --line or --record"),
     ((), "Say which row"),
     (("4",), "recon row 1 avatars.csv --line 4"),
     (("4",), "recon row 1 avatars.csv --record 4"),
