@@ -60,7 +60,9 @@ def test_rows_refer_to_what_they_were_checked_by(run: Run, rows: Any, tmp_path: 
     define(tmp_path, REFUND)
     done = run("release", "1", "--reason", "known")
     assert (done.returncode, rows("SELECT count(*) FROM refund")) == (2, [(0,)])
-    assert "PaymentsId did not refer to payment.Id; batch 1 has rows that were" in done.stderr
+    assert (
+        "PaymentsId did not refer to payment.Id; batch 1 has waiting rows that were" in done.stderr
+    )
     assert run("discard", "1", "--reason", "known").returncode == 2
     define(tmp_path, REFUND.replace(REFERENCE, ""))
     assert run("discard", "1", "--reason", "to be checked").returncode == 0
