@@ -68,9 +68,9 @@ GROUPS = {
         "compare": ("compare", "Compare two tables with any columns: CSV, Parquet or PostgreSQL."),
     },
     "People": {
-        "login": ("people", "Log in, so that decisions and signatures are recorded as yours."),
-        "logout": ("people", "Log out."),
-        "whoami": ("people", "Show who is logged in here, and what they may do."),
+        "login": ("logins", "Log in, so that decisions and signatures are recorded as yours."),
+        "logout": ("logins", "Log out."),
+        "whoami": ("logins", "Show who is logged in here, and what they may do."),
         "user": ("people", "Manage accounts: add, list, change and disable them, set passwords."),
     },
     "This machine": {

@@ -59,8 +59,8 @@ class Heartbeat:
         }
         self._session = taken.session
         self._held_by = connection
-        self._said = select.poll()
-        self._said.register(connection.pgconn.socket, select.POLLIN)
+        self._readable = select.poll()
+        self._readable.register(connection.pgconn.socket, select.POLLIN)
         self._own: psycopg.Connection | None = None
         self._turn = threading.Lock()
         self._ended = threading.Event()
@@ -86,7 +86,7 @@ class Heartbeat:
         """
         try:
             # Read past notices; the end of the stream follows the server's last words.
-            while self._said.poll(0):
+            while self._readable.poll(0):
                 self._held_by.pgconn.consume_input()
         except psycopg.OperationalError:
             return True

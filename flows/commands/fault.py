@@ -1,7 +1,7 @@
 """Unforeseen errors on the command line: one line for the user, the traceback in a file.
 
 The text of a foreign error may quote a row, an address or a password, so it is neither shown nor
-kept; the places in the program are enough to mend a fault.
+kept; the places in the program are enough to fix a fault.
 """
 
 import os

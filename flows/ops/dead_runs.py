@@ -26,7 +26,7 @@ PAGE = 200
 MESSAGE = "Its process ended with the recon up that started it; Retry goes on."
 
 
-def crash_dead_runs(choice: UpOptions, login: str | None, show: Callable[[str], None]) -> None:
+def end_dead_runs(choice: UpOptions, login: str | None, show: Callable[[str], None]) -> None:
     """Set runs to Crashed if their process on this machine is gone, with the runs below them.
 
     One that somebody had cancelled is Cancelled.

@@ -37,7 +37,7 @@ from connectors.settings import PATHS, Settings
 from flows.desk.app import Desk
 from flows.desk.jobs import start_here
 from flows.desk.server import serving
-from flows.ops.dead_runs import crash_dead_runs
+from flows.ops.dead_runs import end_dead_runs
 from flows.ops.demo import SANDBOX_USER, load_listings
 from flows.ops.running import (
     RUN_SECONDS,
@@ -195,7 +195,7 @@ def _start(
     work.setdefault("RECON_DESK_URL", desk)
     show("Registering pool, blocks, deployments and automations ...")
     _register(start, work)
-    crash_dead_runs(choice, login, show)
+    end_dead_runs(choice, login, show)
     show("Starting the worker ...")
     options = ("--pool", "recon", "--type", "process")
     start.child("worker", "prefect", "worker", "start", *options, environment=work)

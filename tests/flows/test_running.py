@@ -14,7 +14,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from connectors.errors import SettingsError
-from flows.ops.dead_runs import crash_dead_runs
+from flows.ops.dead_runs import end_dead_runs
 from flows.ops.laptop import Start
 from flows.ops.running import Process, Running, describe, find, note, stop_all
 from flows.ops.up_options import UpOptions, refuse_taken_port, refuse_taken_ports
@@ -106,6 +106,14 @@ def test_what_a_killed_start_left_is_found(tmp_path: Path) -> None:
         assert stop_all(tmp_path) == 1
 
 
+def _with_worker(folder: Path, module: str, parts: ExitStack) -> Start:
+    """A start of `recon up` in a folder, with this module in it as the worker."""
+    start = Start(folder, UpOptions(), threading.Event(), parts)
+    ours = os.environ | {"PREFECT_HOME": str(folder.parent / "prefect")}
+    start.child("worker", module, environment=ours)
+    return start
+
+
 @pytest.mark.parametrize("up", ["goes on", "was killed as well"])
 def test_a_run_whose_worker_was_killed_ends_with_the_rest(tmp_path: Path, up: str) -> None:
     """It has a session of its own, so nothing that ends its worker ends it."""
@@ -119,9 +127,7 @@ def test_a_run_whose_worker_was_killed_ends_with_the_rest(tmp_path: Path, up: st
         "run.wait()\n"
     )
     with ExitStack() as parts:
-        start = Start(folder, UpOptions(), threading.Event(), parts)
-        ours = os.environ | {"PREFECT_HOME": str(tmp_path / "prefect")}
-        start.child("worker", "of_a_run", environment=ours)
+        start = _with_worker(folder, "of_a_run", parts)
         log = folder / "worker.log"
         assert start.until(lambda: log.read_text().endswith("\n"), 60)
         run = psutil.Process(int(log.read_text()))
@@ -159,9 +165,7 @@ def test_a_run_writes_down_what_it_did_before_its_worker_would_kill_it(
         "    signal.pause()\n"
     )
     with ExitStack() as parts:
-        start = Start(folder, UpOptions(), threading.Event(), parts)
-        ours = os.environ | {"PREFECT_HOME": str(tmp_path / "prefect")}
-        start.child("worker", "a_worker", environment=ours)
+        start = _with_worker(folder, "a_worker", parts)
         assert start.until(lambda: (folder / "worker.log").read_text() == "begun\n", 60)
         if up == "was killed":
             assert stop_all(folder) == 2
@@ -212,10 +216,10 @@ def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
         said: list[str] = []
         port = urlsplit(str(PREFECT_API_URL.value())).port
         assert port is not None
-        crash_dead_runs(UpOptions(host="0.0.0.0", port=port), None, said.append)
+        end_dead_runs(UpOptions(host="0.0.0.0", port=port), None, said.append)
         assert said == [], "a worker of another machine may have them"
         for _ in range(2):
-            crash_dead_runs(UpOptions(port=port), None, said.append)
+            end_dead_runs(UpOptions(port=port), None, said.append)
         states = [client.read_flow_run(run.id).state_name for run in (*runs, below)]
         going_on.communicate()
         for run in runs:
@@ -260,7 +264,7 @@ def test_a_run_that_was_being_started_as_an_earlier_up_ended_is_crashed(*, cance
         port = urlsplit(str(PREFECT_API_URL.value())).port
         assert port is not None
         for _ in range(2):
-            crash_dead_runs(UpOptions(port=port), None, said.append)
+            end_dead_runs(UpOptions(port=port), None, said.append)
         states = [client.read_flow_run(run.id).state_name for run in runs]
         for run in runs:
             client.delete_flow_run(run.id)

@@ -283,7 +283,7 @@ def _digests_of(
     only = ""
     if within is None:
         # A range found by a subquery of the same statement would make it expect few rows.
-        values["extracts"], values["last_extract"], values["last"] = (
+        values["first_extract"], values["last_extract"], values["last_record"] = (
             connection.execute(
                 "SELECT min(e.id), max(e.id), (SELECT max(r.last_record) FROM receipt r "
                 "WHERE r.batch_id = ANY(%(batches)s) AND r.stage = 'stage') "
@@ -293,16 +293,16 @@ def _digests_of(
             or (None,) * 3
         )
     else:
-        values |= {"extracts": within.extract, "last_extract": within.extract}
-        values |= {"first": within.first, "last": within.last}
-        only = "AND s.record_number BETWEEN %(first)s AND %(last)s "
+        values |= {"first_extract": within.extract, "last_extract": within.extract}
+        values |= {"first_record": within.first, "last_record": within.last}
+        only = "AND s.record_number BETWEEN %(first_record)s AND %(last_record)s "
     asked = sql.SQL(
         f"SELECT s.extract_id, (min(s.record_number) / {SPAN})::int, count(*), sum({{}})::text, "
         # A span computed without this join would make it expect one group for every row.
         "min(s.record_number), max(s.record_number) FROM {} s "
-        f"LEFT JOIN generate_series(0, %(last)s::bigint / {SPAN}) span "
+        f"LEFT JOIN generate_series(0, %(last_record)s::bigint / {SPAN}) span "
         f"ON span = s.record_number / {SPAN} WHERE s.batch_id = ANY(%(batches)s) "
-        f"AND s.extract_id BETWEEN %(extracts)s AND %(last_extract)s {only}"
+        f"AND s.extract_id BETWEEN %(first_extract)s AND %(last_extract)s {only}"
         "GROUP BY s.extract_id, span"
     ).format(hashed, sql.Identifier(SCHEMA, staged_name(table)))
     # There are few groups, yet without statistics, which not every role may gather, it would sort.
