@@ -209,7 +209,7 @@ class Settings:
     database_url: str | None = None
     """None for the embedded PostgreSQL under `home`."""
     database_from: str = field(default=DATABASE, kw_only=True)
-    """What names the database, for messages that say where to mend it."""
+    """What names the database, for messages that say where to fix it."""
     limits: Limits = Limits()
     currencies: Path | None = None
     """CSV file `CurrenciesId,Code` that names currencies in reports."""

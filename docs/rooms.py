@@ -1,4 +1,4 @@
-"""Draw the rooms of the code and who imports whom: `python docs/rooms.py` writes the picture anew.
+"""Draw the rooms of the code and who imports whom: `python docs/rooms.py` writes the picture again.
 
 It goes into `docs/architecture.md`, between two marks, as a Mermaid graph; below it what is in each
 folder, as its package says.

@@ -1,4 +1,4 @@
-"""Run a batch again: continue where it stopped, read it anew, or take its repaired rows."""
+"""Run a batch again: continue where it stopped, read it again, or take its repaired rows."""
 
 from typing import Any, Literal
 

@@ -420,7 +420,7 @@ def _parsed_address(address: str) -> tuple[str, str, str]:
         raise SidesRefused("An address of a table cannot be read.") from None
     named = query.get("table", "")
     title = f"{parts.hostname or query.get('host', 'local')}{parts.path}?table={named}"
-    # Encoded anew, a blank in the options would become a +, which libpq does not decode.
+    # Encoded again, a blank in the options would become a +, which libpq does not decode.
     given = [one for one in parts.query.split("&") if one.partition("=")[0] != "table"]
     return f"postgresql://{parts.netloc}{parts.path}?{'&'.join(given)}", title, named
 

@@ -77,7 +77,7 @@ def embedded_folder(settings: Settings) -> Path:
 
 
 WORK_MEMORY = "256MB"
-"""Enough to join and judge a million rows in the server's memory instead of on its disk."""
+"""Enough to join and check a million rows in the server's memory instead of on its disk."""
 
 
 @dataclass(eq=False, repr=False)

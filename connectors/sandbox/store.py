@@ -86,7 +86,7 @@ class Store:
                 connection.close()
 
     def clear(self) -> None:
-        """Delete every record; numbering starts anew."""
+        """Delete every record; numbering starts again at 1."""
         with self.connection() as connection:
             # Truncating an empty table costs as much as truncating a full one.
             used = [

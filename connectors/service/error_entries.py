@@ -137,7 +137,7 @@ def every_spelling(secret: str) -> str:
         if escapes:
             # Doubled or escaped any number of times; possessive, so that nothing is given back. At
             # the start of a secret the last one is enough, so that a search in a text full of
-            # quotes does not begin anew at each of them.
+            # quotes does not begin again at each of them.
             parts.append(f"(?:{'|'.join(map(_spellings, _ESCAPING))}){'++' if parts else ''}")
         else:
             parts += [_mark_pattern(mark) for mark in marks]

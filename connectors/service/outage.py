@@ -21,7 +21,7 @@ class _State(Enum):
 
 
 class Outage:
-    """Whether POSTs may begin, judged by earlier ones; times are those of the loop."""
+    """Whether POSTs may begin, by how earlier ones went; times are those of the loop."""
 
     def __init__(self, capacity: int, requests: int) -> None:
         self._capacity = capacity

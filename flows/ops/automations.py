@@ -143,7 +143,7 @@ def _automations(client: SyncPrefectClient, notices: list[ActionTypes]) -> Itera
 
 
 def board_automation(board: UUID) -> AutomationCore:
-    """Write the table of batches anew, by this deployment of it.
+    """Write the table of batches again, by this deployment of it.
 
     The first of many events asks for a run; the run is due once the time is over in which others
     ask for nothing.

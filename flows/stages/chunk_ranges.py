@@ -65,7 +65,7 @@ def take_back_misfits(
 ) -> list[Receipt]:
     """Take back rows after a gap that were staged in chunks of another size.
 
-    That happens when limits were changed in between; the rows are then read and judged again.
+    That happens when limits were changed in between; the rows are then read and validated again.
     Returns the remaining receipts.
     """
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)

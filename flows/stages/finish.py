@@ -1,6 +1,6 @@
 """Finish: every total recounted and tied, the report written, the batch ended.
 
-Reports of other batches that this batch made false are written anew.
+Reports of other batches that this batch made false are written again.
 """
 
 import logging
@@ -77,7 +77,7 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     workspace.progress("report", 0, 1)
     with lease.transaction() as connection, ended_if_idle(connection):
-        # Another process that makes the report false now waits for this one, and writes it anew.
+        # Another process that makes the report false now waits for this one, and writes it again.
         report = build_report(workspace, connection, batch.id)
         folder = _write_noted(workspace, connection, batch, report)
     log.info("Recounted: %s; report in %s", report.verdict.replace("_", " "), folder)
@@ -116,7 +116,7 @@ def report_taken_back(workspace: Workspace, lease: Lease) -> None:
 
 
 def report_if_written(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
-    """Write a batch's report anew after something else changed it, as a rerun would.
+    """Write a batch's report again after something else changed it, as a rerun would.
 
     If no report is noted, there is none, or housekeeping removed it. A batch that is being read and
     checked writes its own report at the end.

@@ -69,7 +69,7 @@ Start = Callable[[Waiting], Started]
 """Start the import of an archived delivery, once for each key.
 
 If a run was started before, say how it stands, and start another one if it has ended. Raises
-ImportStopped for an import that opened its batch; after any other ReconError it is started anew.
+ImportStopped for an import that opened its batch; after any other ReconError it is started again.
 """
 
 

@@ -81,7 +81,7 @@ class Partition:
     """Limits of the run that holds the batch; other limits would cut other chunks."""
     parts: tuple[Part, ...]
     code: str
-    """The form of the run's code; another version might judge rows differently."""
+    """The form of the run's code; another version might validate rows differently."""
 
     @property
     def bytes(self) -> int:

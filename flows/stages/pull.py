@@ -1,7 +1,7 @@
 """Pull: the service's listings, taken in as a delivery of its own and compared with our records.
 
 A listing becomes an extract in upload shape, kept by its content like any other, so the same
-listing is taken once. Its rows are staged and judged but change no target: they are what the
+listing is taken once. Its rows are staged and checked but change no target: they are what the
 service says, and a comparison would prove nothing if they became our own data.
 """
 

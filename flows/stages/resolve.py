@@ -79,7 +79,7 @@ def resolve(
     expected: int | None = None,
     run: str | None = None,
 ) -> Resolved:
-    """Settle rows and report the batch anew; this sends nothing.
+    """Settle rows and report the batch again; this sends nothing.
 
     `confirm`: the service has the row as sent. `resend`: it has not, so the next push sends it,
     under its former push key. `abandon`: it is not to be sent. Any decision may be replaced until

@@ -1,4 +1,4 @@
-"""Rewind: forget what was read of a batch, so that its archived files are read and judged anew."""
+"""Rewind: forget what was read of a batch, so that its archived files are read again."""
 
 from connectors.errors import BatchStateError
 from connectors.postgres.batches import ledger

@@ -270,7 +270,7 @@ def report_again(workspace: Workspace, batch_id: int) -> Ended:
 
 
 def look(workspace: Workspace, batch_id: int, received: Received | None = None) -> Ended:
-    """The report of a batch, computed anew; writes nothing and waits for nobody."""
+    """The report of a batch, computed again; writes nothing and waits for nobody."""
     with workspace.database.connect() as connection:
         report = build_report(workspace, connection, batch_id)
         return _ended(connection, batch_id, report, received)

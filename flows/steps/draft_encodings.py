@@ -1,4 +1,4 @@
-"""Which encodings a text beyond ASCII may be in, judged by the words it makes in each of them."""
+"""Which encodings a text beyond ASCII may be in, by the words it makes in each of them."""
 
 import re
 import unicodedata

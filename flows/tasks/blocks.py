@@ -149,7 +149,7 @@ def find(block: type[Kind], name: str) -> Kind | None:
     """The block of this name, or None if there is none; raises SettingsError.
 
     An attempt at a run asks the server once, so that all its tasks use the same database and
-    service. A retried task asks again, in case something was mended meanwhile.
+    service. A retried task asks again, in case something was fixed meanwhile.
     """
     flow, task = FlowRunContext.get(), TaskRunContext.get()
     if flow is None or flow.flow_run is None:

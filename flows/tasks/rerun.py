@@ -32,7 +32,7 @@ NO_CHANGE = {"Batch": "none", "Record": "", "State": "", "Before": "", "After": 
 def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus:
     """Open a batch of another one's failed rows, corrected or as they were delivered.
 
-    It is read, bound and judged on the terms of the batch it corrects.
+    It is read, bound and validated on the terms of the batch it corrects.
     """
     workspace = open_workspace()
     if corrected_file is not None:

@@ -26,7 +26,7 @@ class AskingRow(NamedTuple):
     opened_at: datetime
     """When its batch was opened: a restored database repeats numbers, but not this time."""
     epoch: int
-    """Grows when a PUT has to be sent anew because its record may have been overwritten."""
+    """Grows when a PUT has to be sent again because its record may have been overwritten."""
     reading: str
     """Hash of the profile the file was read by if the record has secrets; else empty."""
 

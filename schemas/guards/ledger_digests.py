@@ -27,7 +27,7 @@ findings that reject no row; target rows as they were before; what the service s
 each row is sent (for which record, under which key, and with which others); and the secret
 constants of the feed profile, with their salts."""
 LEDGER = (FILES, RECEIPTS, OUTCOMES, NOTES)
-"""The parts that a batch has once its rows are judged."""
+"""The parts that a batch has once its rows are checked."""
 APPLIED = (*LEDGER, IMAGES)
 """The parts that it has once its rows are applied; only an undo reads images."""
 TABLES: Mapping[str, str] = {

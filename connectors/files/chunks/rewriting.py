@@ -202,7 +202,7 @@ def _row(cells: list[str], header: Header) -> str:
 
 @lru_cache(maxsize=64)
 def _own_places(names: tuple[str, ...]) -> tuple[int, ...]:
-    """Columns of ours that were delivered, to be written anew."""
+    """Columns of ours that were delivered, to be written again."""
     own = {name.casefold() for name in OWN_COLUMNS}
     return tuple(place for place, name in enumerate(names) if name.casefold() in own)
 

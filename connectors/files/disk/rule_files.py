@@ -1,4 +1,4 @@
-"""The text of files that people write, such as rules; its content is judged elsewhere."""
+"""The text of files that people write, such as rules; its content is validated elsewhere."""
 
 from pathlib import Path
 

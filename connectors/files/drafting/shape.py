@@ -362,9 +362,9 @@ def _footer(
     width: int,
     between: Sequence[LineKind] = (),
 ) -> list[TextRecord]:
-    """The records at the end of `tail` that are no records, judged by the rows of `head`.
+    """The records at the end of `tail` that are no records, compared with the rows of `head`.
 
-    If `head` has no rows, they are judged by the rows above them.
+    If `head` has no rows, they are compared with the rows above them.
     """
     tail = [one for one in _remaining(tail, width, between) if one.filled]
     of_head = _alike(rows_of(_remaining(head, width, between), width))

@@ -121,7 +121,7 @@ def read_header(
 ) -> Header:
     """Read the header and recognise the record; None leaves a choice to the profile or the header.
 
-    `taken`: the file was taken in as `record` already, so its names are not judged again.
+    `taken`: the file was taken in as `record` already, so its names are not checked again.
 
     Raises ExtractRefused: missing_header, text_before_header, commented_header, missing_column,
     duplicate_column, inconsistent_columns, malformed_header, bad_encoding, too_large, empty_file.

@@ -20,7 +20,7 @@ _OF_TEXT = (
 class KnownHeaders:
     """Reads the headers of files by one profile, and remembers them by their first line.
 
-    `taken`: the headers were judged when the files were taken in.
+    `taken`: the headers were checked when the files were taken in.
     """
 
     def __init__(self, profile: Profile, limits: Limits, *, taken: bool = False) -> None:

@@ -73,7 +73,7 @@ def read_quoted(
     sound[closing[-1:]] &= not endless
     unclosed = sound & ~ended & (reach <= dialect.look_ahead_bytes) & (not final)
 
-    # Only a record within the limits justifies reading anew where it begins.
+    # Only a record within the limits justifies reading again where it begins.
     fits: Flags = sound & (reach <= dialect.max_record_bytes)
     for at in np.flatnonzero(fits & (reach > dialect.max_field_bytes)).tolist():
         record = text[start[at] : start[at] + reach[at]]

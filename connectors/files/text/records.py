@@ -1,6 +1,6 @@
 """Split a block of CSV bytes into records so that one bad record never costs a good one.
 
-The block is read as bit masks, 64 bytes to a word, and all its lines are judged at once. Every
+The block is read as bit masks, 64 bytes to a word, and all its lines are classified at once. Every
 quote of a legal record toggles inside and outside (a doubled quote toggles twice), so a line ends
 inside quotes exactly when the number of quotes since the start of its record is odd. A line with a
 misplaced quote is a failed record by itself. Only lines that leave a quote open are suspects and

@@ -1,1 +1,1 @@
-"""Batches in the ledger: their rows staged, judged, applied, repaired and taken back."""
+"""Batches in the ledger: their rows staged, checked, applied, repaired and taken back."""

@@ -1,12 +1,12 @@
 """Apply: staged rows become database rows, each with a verdict, and each range with a receipt.
 
-Rows whose key the target knows are judged first; new rows are then inserted, and changed ones
+Rows whose key the target knows are compared first; new rows are then inserted, and changed ones
 updated with their former content kept. The target is locked against other writers meanwhile, so a
 verdict is still true when it is acted upon.
 
 A range whose keys lie beyond all keys of the target needs neither judging nor the lock, since all
 its rows are new. If one is not new after all, the index of the key refuses the whole range, which
-is then judged like any other. So several such ranges may be inserted at once.
+is then compared like any other. So several such ranges may be inserted at once.
 
 Most rows of a range end alike. The receipt of the range records that verdict once; only rows that
 end otherwise get an outcome of their own. The view `staged_row` reads both
@@ -142,7 +142,7 @@ def add_rows(
 
 
 def may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int] | None) -> bool:
-    """Whether the target may have keys within the span, judged by the ends of its index."""
+    """Whether the target may have keys within the span, by the ends of its index."""
     if span is None:
         return True
     key = quoted(key_columns(table)[0])

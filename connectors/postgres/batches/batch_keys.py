@@ -1,4 +1,4 @@
-"""Keys: repeats, conflicts and references between the rows of a batch, judged in the database.
+"""Keys: repeats, conflicts and references between the rows of a batch, found in the database.
 
 Outcomes are only added here; staged rows are never changed. Memory does not grow with the batch:
 PostgreSQL groups and joins, and only counts come back.

@@ -52,7 +52,7 @@ NOTHING_APPLIED = (State.RECEIVED, State.STAGED, State.CHECKED, State.HELD)
 UNDER_WAY = (State.MERGED, State.FAILED)
 """Batches with applied rows that have not ended; a push reopens one that has."""
 IN_DATABASE = (*UNDER_WAY, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
-"""Batches with applied rows, so that their totals can be judged and their rows repaired."""
+"""Batches with applied rows, so that their totals can be checked and their rows repaired."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def closed_batches(
     The rows and files decide, not the state, which says how a batch ended: a correction may have
     been undone since, or rows have to be sent again. A batch with rows in error or a refused file
     stays open, however old it is: these are written out for correction from the delivered content,
-    are delivered anew, or wait for a decision. Rows with another attempt that was taken in do not
+    are delivered again, or wait for a decision. Rows with another attempt that was taken in do not
     count. A batch also stays open for a row behind a break that asks for action, or may again,
     since a report offers it for correction. A batch and its corrections close together with the
     last of them, because undoing one puts what it repaired in error again.

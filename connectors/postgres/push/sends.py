@@ -157,7 +157,7 @@ def is_unsettled(connection: psycopg.Connection, batch_id: int, *, repeatable: b
 
 
 def is_bound_to_service(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether a batch's service has one of its rows, may have one, or has judged one."""
+    """Whether a batch's service has one of its rows, may have one, or has refused one."""
     asked = f"SELECT {is_bound('b.id')} FROM batch b WHERE b.id = %s"
     return bool(one_value(connection.execute(asked, [batch_id])))
 

@@ -26,7 +26,7 @@ DATABASE = "recon"
 LEAST_BUFFERS, MOST_BUFFERS = 128 * MIB, 512 * MIB
 """Limits of the server's page cache, an eighth of memory; a million rows need no more."""
 # There is one server without replicas: what a bulk load writes to a new table need not be logged
-# as well, checkpoints should not interrupt it, and log files are reused rather than created anew.
+# as well, checkpoints should not interrupt it, and log files are reused rather than created again.
 # Nothing here weakens durability.
 SERVER_SETTINGS = {
     "wal_level": "minimal",

@@ -223,7 +223,7 @@ def _chosen(
 
 
 def _likeness(name: str, of: Field, cells: Sequence[str], table: Table | None, rows: int) -> float:
-    """How alike a column and a field are by name; a key, judged by its cells, beats all others.
+    """How alike a column and a field are by name; a key, recognised by its cells, beats all others.
 
     A column named like an amount, with decimals and a value in every row, is an amount rather than
     a count.

@@ -85,7 +85,7 @@ class CorrectArguments(Arguments):
 
 
 class RerunArguments(Arguments):
-    """Go on with a batch; `from_start` reads its kept files anew, if nothing is applied yet."""
+    """Go on with a batch; `from_start` reads its kept files again, if nothing is applied yet."""
 
     batch: Number
     from_start: bool = False

@@ -40,7 +40,7 @@ def records_around(
     tenants, whatever else was paid for the debts of its payments and invoice files, with all their
     plans, and the files of these debts. A scope of tenants already has everything of theirs; for
     its debts without a file, and files without a payment, other tenants' records are added.
-    `rows_of_all` yields a million rows in portions, of which few are kept.
+    `rows_of_all` yields a million rows in parts, of which few are kept.
     """
     own = {table.name: _links_of(table, database.get(table.name)) for table in _BELONGS_BY}
 

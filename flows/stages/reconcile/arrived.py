@@ -1,4 +1,4 @@
-"""Facts about all rows of a side, gathered while its rows arrive in portions."""
+"""Facts about all rows of a side, gathered while its rows arrive in parts."""
 
 import polars as pl
 

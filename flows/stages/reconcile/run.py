@@ -2,7 +2,7 @@
 
 The run holds its scope from reading the previous run until it is saved. Its files are written
 before that, so that everything the ledger names exists; a run that dies leaves a folder without a
-run, and the next one starts anew.
+run, and the next one starts again.
 """
 
 import logging

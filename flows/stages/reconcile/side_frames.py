@@ -44,7 +44,7 @@ _HELD = 4
 """Sides up to this multiple of the bytes reconciled at once are held while they are read."""
 _LEFT_OUT = [state for state, (status, _) in OWN.items() if status is Status.EXCLUDED]
 STREAMED = 16 * MIB
-"""The least bytes of a larger side read at once; each range has rows of most portions."""
+"""The least bytes of a larger side read at once; each range has rows of most parts."""
 
 
 @dataclass

@@ -52,7 +52,7 @@ class Gathered:
     batches: frozenset[int] = frozenset()
     """Batches the run is about, with listings; of named batches only those not taken back."""
     unfit: dict[str, int] = field(default_factory=dict)
-    """Record kind -> amounts that are not judged and appear in no break."""
+    """Record kind -> amounts that are not compared and appear in no break."""
     older: frozenset[str] = frozenset()
     """Record kinds whose newest listing is older than what was sent, so that none is used."""
     spoiled: frozenset[str] = frozenset()

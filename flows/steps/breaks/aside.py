@@ -37,7 +37,7 @@ NEWEST: dict[str, pl.DataType] = {"record": pl.String(), "key": pl.String(), "ba
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Breaks that were not found again, and the facts to judge them by."""
+    """Breaks that were not found again, and the facts to classify them by."""
 
     breaks: pl.DataFrame
     """As CARRIED."""
@@ -96,7 +96,7 @@ def with_own(breaks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def other_terms(gone: pl.DataFrame, rules: str, as_of: date) -> list[tuple[str, date]]:
-    """The rules, by hash, and the latest day of each by which to judge the sources once more."""
+    """The rules, by hash, and the latest day of each by which to reconcile the sources again."""
     terms = gone.select("looked_rules", pl.col("looked_as_of").clip(lower_bound=as_of)).drop_nulls()
     latest = terms.group_by("looked_rules").agg(pl.col("looked_as_of").max()).sort("looked_rules")
     return [(of, day) for of, day in latest.iter_rows() if of != rules or day > as_of]

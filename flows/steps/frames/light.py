@@ -12,7 +12,7 @@ def light(frame: pl.DataFrame) -> pl.DataFrame:
     often null in every break.
     """
     counts = frame.null_count().row(0, named=True) if frame.height else {}
-    types = frame.schema  # Built anew on every access.
+    types = frame.schema  # Built again on every access.
     return frame.with_columns(
         pl.lit(None, types[name]).alias(name)
         for name, nulls in counts.items()

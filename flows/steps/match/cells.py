@@ -121,7 +121,7 @@ def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
     share = leeway.relative if leeway else Decimal(0)
     cells = cells.with_columns(l=numbers(cells["left"]), r=numbers(cells["right"]))
     # A difference or a share may have more digits than fit; the slow way has no such limit. Which
-    # way a cell is judged depends on no other cell.
+    # way a cell is compared depends on no other cell.
     small = pl.lit(_HALF / max(share, Decimal(1)), AMOUNT)
     most = pl.lit(_HALF, AMOUNT)
     both = (pl.col("l").abs() < small) & (pl.col("r").abs() < most) & _share_fits(share)

@@ -1,6 +1,6 @@
 """Reconciliation as pure functions over frames of its sources.
 
-eligibility   whether an extract row is compared at all, judged by the row alone
+eligibility   whether an extract row is compared at all, by the row alone
 records       J1-J3: the status of every record, and where its sides first differ (second_keys)
 answers       the service's answers to sent records, and their breaks
 rates         J4: the rate each payment used; series: J5, the rates among themselves

@@ -69,7 +69,7 @@ class KnownRecords:
         return self.own, self.near, self.later, self.near_later
 
     def payments(self) -> Sequence[Load]:
-        """The payments that plans are judged by."""
+        """The payments that plans are compared with."""
         return [*self.own.included(PAYMENT), *self._near(PAYMENT)]
 
     def paid_for_debts(self) -> Sequence[Load]:
@@ -96,7 +96,7 @@ class KnownRecords:
         return rows
 
     def files(self) -> Sequence[Load]:
-        """Invoice files, marked `LEFT_OUT` if not judged and `AROUND` if not the scope's."""
+        """Invoice files, marked `LEFT_OUT` if not reconciled and `AROUND` if not the scope's."""
         name = INVOICE_FILE.name
         loads = self.own.out.marked(name, self.own.every(INVOICE_FILE))
         if name in self.near.sources.database:

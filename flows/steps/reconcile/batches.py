@@ -57,7 +57,7 @@ def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[
     """The breaks of J10 and one line per BatchId.
 
     `sent` are the extract rows with `sources.DELIVERED`, `listed` is the listing of the service;
-    without a listing (None) only what the rows say by themselves is judged.
+    without a listing (None) only what the rows say by themselves is compared.
     """
     inside = _Inside(sent) if listed is None else _Inside(sent, listed)
     every = inside.with_inside(sent)

@@ -81,7 +81,7 @@ class KindFigures:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts for the cover that are not judged."""
+    """Facts for the cover that are not reconciled."""
 
     title: str
     version: str
@@ -98,7 +98,7 @@ class Facts:
     zone: str = "UTC"
     run: RunLine | None = None
     changes: Changes | None = None
-    """Changes since the last signed run, as far as they are not judged."""
+    """Changes since the last signed run, as far as they are not reconciled."""
     signed_acceptances: pl.DataFrame | None = None
     """Breaks that were accepted when that run was approved: id, and their terms then, signed_as."""
 

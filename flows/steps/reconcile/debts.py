@@ -78,7 +78,7 @@ def _with_beyond(
 ) -> pl.DataFrame:
     """Add the text of a sum to debts with an amount that fits no exact column.
 
-    Such a sum is not judged, but shown exactly.
+    Such a sum is not compared, but shown exactly.
     """
     on = [*_BY.values()]
     group = [pl.col(column).alias(new) for column, new in _BY.items()]

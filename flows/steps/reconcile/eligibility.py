@@ -1,4 +1,4 @@
-"""Eligibility: whether an extract row is compared, judged before any comparison.
+"""Eligibility: whether an extract row is compared, decided before any comparison.
 
 A row is out of the comparison by its own end state, by a rule, or because a newer row of the same
 record counts instead. Only rows whose status is null are compared.

@@ -75,7 +75,7 @@ def reconcile_sources(
 ) -> JoinResult:
     """Run all joins; `service` says whether sending was asked for.
 
-    `cut` has the records dated after `as_of`: others may refer to them, but they are not judged.
+    `cut` has the records dated after `as_of`: others may refer to them, but they are not compared.
     `keep` puts the statuses of records aside; without it they are made when they are asked for.
     """
     cut = cut or Cut(sources)

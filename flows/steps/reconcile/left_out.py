@@ -1,4 +1,4 @@
-"""Records of the target that an exclusion of the rules leaves out: known, but never judged.
+"""Records of the target that an exclusion of the rules leaves out: known, but never reconciled.
 
 Others may refer to them, so a rate that is left out is not missing. A payment that is left out
 takes along the details of its plan, and the invoice files of its debt if there is no other payment.
@@ -24,9 +24,9 @@ from schemas.field import Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA, PAYMENT
 
 LEFT_OUT = "left_out"
-"""Column that marks records that are left out: they exist, but are not judged."""
+"""Column that marks records that are left out: they exist, but are not reconciled."""
 AROUND = "around"
-"""Column that marks records around the scope: they are counted, but not judged."""
+"""Column that marks records around the scope: they are counted, but not reconciled."""
 _DEBT = ["TenantsId", "DebtsId"]
 
 

@@ -1,6 +1,6 @@
 """J5: exchange rates compared with each other: values, inverses, triangles, gaps and jumps.
 
-Bounds are judged on exact fractions; doubles only find the candidates.
+Bounds are checked on exact fractions; doubles only find the candidates.
 """
 
 from collections.abc import Iterable
