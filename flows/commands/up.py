@@ -172,7 +172,7 @@ def _deploy(pool: str, kind: str) -> None:
     for line in registering.register(pool):
         _say(f"deployment  {line.name}")
         for note in line.notes:
-            _say(f"            {note}")
+            _say(f"note        {line.name}: {note}")
     for name in registering.left_over():
         _say(
             f"left over   {name}: not part of this version, but its schedule goes on; "
@@ -190,6 +190,7 @@ def _say(line: str) -> None:
 def _detached(settings: Settings, options: list[str]) -> int:
     from connectors.files.disk.atomic import open_private, private_folder
     from connectors.process import start_detached
+    from flows.ops.laptop import show_registered
     from flows.ops.running import log_tail
 
     if _displayed_if_up(settings):
@@ -208,6 +209,7 @@ def _detached(settings: Settings, options: list[str]) -> int:
     try:
         while time.monotonic() < deadline:
             if _displayed_if_up(settings):
+                show_registered(folder, _say)
                 return 0
             if started.poll() is not None:
                 raise ReconError(f"It did not start: {log_tail(log)}")

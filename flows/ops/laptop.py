@@ -67,6 +67,9 @@ QUERY_SECONDS = "2"
 """How often the worker looks for runs."""
 HEARTBEAT_SECONDS = "30"
 """How often a run reports that it lives; the automation for silent runs relies on it."""
+DEPLOY_LOG = "deploy.log"
+NOTED = ("note ", "left over ")
+"""How lines of `recon deploy` begin that tell operators something."""
 SERVER = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
@@ -109,6 +112,7 @@ def run(settings: Settings, choice: UpOptions, show: Show) -> int:
             note(folder, running)
             show(describe(running))
             show_held(settings, show)
+            show_registered(folder, show)
             show("Ctrl-C stops everything.")
             _watch(settings, running, stopped)
     show("Everything is stopped.")
@@ -161,6 +165,13 @@ def show_held(settings: Settings, show: Show) -> None:
             show(held)
 
     open_database(settings, say)
+
+
+def show_registered(folder: Path, show: Show) -> None:
+    """Show what `recon deploy` noted when it registered the deployments of this start."""
+    for line in (folder / DEPLOY_LOG).read_text(errors="replace").splitlines():
+        if line.startswith(NOTED):
+            show(line)
 
 
 def _start(
@@ -368,7 +379,7 @@ def _refuse_stranger(folder: Path, choice: UpOptions, login: str | None) -> None
 
 
 def _register(start: Start, environment: Mapping[str, str]) -> None:
-    log = start.folder / "deploy.log"
+    log = start.folder / DEPLOY_LOG
     log.unlink(missing_ok=True)
     start.child("deploy", "flows", "deploy", environment=environment)
     deploy = start.children["deploy"]

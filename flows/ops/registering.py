@@ -1,5 +1,6 @@
 """Register deployments on a Prefect server as in the table, keeping what operators set."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,8 +24,9 @@ from flows.ops.deployments import DEPLOYMENTS, ONE_AT_A_TIME, POOL, TAG, Deploym
 PAGE = 200
 """The most deployments that the server lists at once."""
 REGISTERED = "recon_deployments"
-"""The variable of the server that names what was registered there: of one that is in it and not
-there any more, somebody has deleted the deployment."""
+"""The variable of the server that lists the registered deployments; one that it lists and the
+server no longer has was deleted by somebody."""
+MADE_AGAIN = "it was missing; created again, switched off"
 
 
 def create_pool(name: str = POOL, kind: str = "process") -> None:
@@ -137,7 +139,7 @@ def register_one(
         pull_steps=[],
     )
     _bound(client, deployment, schedules)
-    gone = ["it was not there any more; made again, switched off"] if deleted else []
+    gone = [MADE_AGAIN] if deleted else []
     return Registered(line.full_name, (*gone, *refused, *other))
 
 
@@ -150,11 +152,12 @@ def _parameters(
     """
     kept, refused = {}, []
     for name, value in (found.parameters if found else {}).items():
+        # With its value, because no other place has it from now on.
+        lost = f"parameter {name} = {json.dumps(value, ensure_ascii=False)} is not kept, because"
         if name not in schema.get("properties", {}):
-            refused.append(f"parameter {name}: its flow no longer has it, so it is not kept")
+            refused.append(f"{lost} its flow no longer has it")
         elif problems := validate({name: value}, schema, ignore_required=True):
-            why = _first(problems)
-            refused.append(f"parameter {name}: its flow no longer takes this value: {why}")
+            refused.append(f"{lost} its flow no longer takes it: {_first(problems)}")
         else:
             kept[name] = value
     return kept, refused
@@ -184,8 +187,7 @@ def _schedules(
     if not there:
         # As with a deployment that somebody deleted.
         new = DeploymentScheduleCreate(slug=slug, schedule=ours, active=found is None)
-        note = f"schedule {slug}: it was missing; created again, switched off"
-        return [new, *kept], [note] if found else []
+        return [new, *kept], [f"schedule {slug}: {MADE_AGAIN}"] if found else []
     return kept, [
         f"schedule {slug}: stays {_schedule_text(one.schedule)}, as somebody set it; "
         f"ours is {_schedule_text(ours)}"

@@ -123,9 +123,9 @@ def test_what_operators_set_stays_and_what_cannot_is_said() -> None:
         assert [one.schedule.cron for one in after.schedules] == ["0 5 * * *"]
         assert [one.max_scheduled_runs for one in after.schedules] == [3]
         assert notes == (
-            "parameter settle_seconds: its flow no longer takes this value: "
+            'parameter settle_seconds = "soon" is not kept, because its flow no longer takes it: '
             "'soon' is not of type 'number'",
-            "parameter gone: its flow no longer has it, so it is not kept",
+            "parameter gone = 1 is not kept, because its flow no longer has it",
             "schedule nightly: stays 0 5 * * * (Europe/Berlin), as somebody set it; "
             "ours is 0 2 * * * (UTC)",
         )
@@ -161,7 +161,7 @@ def test_a_deployment_that_somebody_deleted_makes_no_runs_by_itself_again() -> N
     begin_off = {"pull-listings/pull", "watch-inbox/nightly"}
     assert deleted() == {}
     assert off() == begin_off
-    said = ("it was not there any more; made again, switched off",)
+    said = ("it was missing; created again, switched off",)
     without_schedule = "import-batch/adhoc"
     assert deleted("push-batch/push", without_schedule) == {"push-batch/push": said}
     assert off() == {"push-batch/push", *begin_off}

@@ -134,6 +134,29 @@ def test_detached_it_stays_and_down_ends_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_a_start_says_what_registering_could_not_keep(tmp_path: Path) -> None:
+    other = Machine(tmp_path / "home")
+    with other.up():
+        found = other.deployment("import-batch/adhoc")
+        deliveries = {"delivery": {"paths": ["/in"], "record": "refund"}}
+        changed = {"parameters": deliveries, "enforce_parameter_schema": False}
+        other.api.patch(f"/deployments/{found['id']}", json=changed).raise_for_status()
+        push = other.deployment("push-batch/push")
+        other.api.delete(f"/deployments/{push['id']}").raise_for_status()
+    noted = (
+        'note        import-batch/adhoc: parameter delivery = {"paths": ["/in"], "record": '
+        '"refund"} is not kept, because its flow no longer takes it: ',
+        "note        push-batch/push: it was missing; created again, switched off\n",
+    )
+    try:
+        started, again = (other.recon("up", "--detach", *other.options()) for _ in range(2))
+    finally:
+        other.recon("down")
+    assert [text in started.stdout for text in noted] == [True, True], started.stdout
+    assert [text in again.stdout for text in noted] == [False, False], again.stdout
+
+
+@pytest.mark.long
 def test_what_a_killed_up_left_is_ended_by_down(tmp_path: Path) -> None:
     other = Machine(tmp_path / "home")
     assert other.recon("up", "--detach", *other.options()).returncode == 0
