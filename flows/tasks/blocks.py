@@ -17,7 +17,7 @@ import httpx
 from prefect.blocks.core import Block
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.exceptions import ObjectNotFound
-from pydantic import ConfigDict, Field, SecretStr, model_validator
+from pydantic import ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from connectors.addresses import check_database_address, real_path
 from connectors.environment import setting
@@ -34,7 +34,7 @@ Kind = TypeVar("Kind", bound=Block)
 
 
 class TargetDatabase(Block):
-    """The PostgreSQL that deliveries are taken into."""
+    """The PostgreSQL database that deliveries are imported into."""
 
     _block_type_name = "Target database"
     _block_type_slug = "target-database"
@@ -42,7 +42,8 @@ class TargetDatabase(Block):
     model_config = ConfigDict(hide_input_in_errors=True)
 
     url: SecretStr = Field(
-        title="URL", description="postgresql://USER:PASSWORD@HOST/DATABASE of a role that may load."
+        title="URL",
+        description="postgresql://USER:PASSWORD@HOST/DATABASE; the role has to be allowed to load.",
     )
 
     @model_validator(mode="after")
@@ -62,7 +63,7 @@ class TargetDatabase(Block):
 
 
 class ServiceCredentials(Block):
-    """The service to push to, and who is calling."""
+    """The service that rows are pushed to, and the login to use there."""
 
     _block_type_name = "Service credentials"
     _block_type_slug = "service-credentials"
@@ -70,20 +71,25 @@ class ServiceCredentials(Block):
 
     base_url: str = Field(
         title="Base URL",
-        description="http or https, without a login in it.",
+        description="An http or https address, without a user or password in it.",
         json_schema_extra={"position": 0},
     )
-    scheme: Scheme = Field(default=Scheme.BASIC, title="Scheme", json_schema_extra={"position": 1})
+    scheme: Scheme = Field(
+        default=Scheme.BASIC,
+        title="Scheme",
+        description="How the service authenticates its callers.",
+        json_schema_extra={"position": 1},
+    )
     user: str = Field(
         default="",
         title="User",
-        description="For the schemes basic and credentials.",
+        description="Only for the schemes basic and credentials.",
         json_schema_extra={"position": 2},
     )
     secret: SecretStr = Field(
         default=SecretStr(""),
         title="Secret",
-        description="Password, token or API key, as the scheme asks for.",
+        description="The password, token or API key, depending on the scheme.",
         json_schema_extra={"position": 3},
     )
 
@@ -93,7 +99,8 @@ class ServiceCredentials(Block):
             self.credentials()
             self.settings(ServiceSettings())
         except SettingsError as problem:
-            raise ValueError(str(problem)) from None
+            text = re.sub(r"RECON_SERVICE_(\w+)", _field_of, str(problem))
+            raise ValueError(text) from None
         return self
 
     def credentials(self) -> Credentials:
@@ -103,6 +110,11 @@ class ServiceCredentials(Block):
     def settings(self, settings: ServiceSettings) -> ServiceSettings:
         """The settings with this service; raises SettingsError."""
         return replace(settings, url=self.base_url)
+
+
+def _field_of(setting: re.Match[str]) -> str:
+    """The name on the form for what a setting of the environment says."""
+    return {"URL": "Base URL", "USER": "User"}.get(setting[1], "Secret")
 
 
 BLOCKS: tuple[type[Block], ...] = (TargetDatabase, ServiceCredentials)
@@ -172,13 +184,26 @@ def _load(block: type[Kind], name: str) -> Kind | None:
     try:
         with deciphered(slug):
             return cast(Kind, block.load(name))
-    except ValueError as problem:
+    except (ValueError, RuntimeError) as problem:
         if isinstance(problem.__cause__, ObjectNotFound):
             return None
+        why = ""
+        if isinstance(problem.__cause__, ValidationError):
+            why = f": {_faults(problem.__cause__)}"
+        elif isinstance(problem, RuntimeError):
+            raise  # About the server, not about the block.
         raise SettingsError(
-            f"The block {slug} cannot be used. "
-            "Open it in the server's pages, under Blocks, and save it again."
+            f"The block {slug} cannot be used{why.rstrip('.')}. Open it in the server's pages, "
+            "under Blocks, correct it and save it."
         ) from None
+
+
+def _faults(invalid: ValidationError) -> str:
+    """What is wrong with the values of a block, without the values."""
+    return "; ".join(
+        ": ".join([*map(str, one["loc"]), one["msg"].removeprefix("Value error, ")])
+        for one in invalid.errors(include_url=False, include_input=False)
+    )
 
 
 @contextmanager

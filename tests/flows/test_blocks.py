@@ -110,6 +110,60 @@ def test_a_block_of_another_key_is_told_with_the_key_and_what_to_do(save: Any) -
         assert "PREFECT_SERVER_ENCRYPTION_KEY" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("slug", "name", "values", "why"),
+    [
+        (
+            "target-database",
+            "target",
+            {"url": "db.example.com/canary"},
+            "The URL does not name a PostgreSQL database. Use postgresql://USER:PASSWORD@HOST/"
+            "DATABASE, or delete the block for the worker's own",
+        ),
+        ("target-database", "target", {}, "url: Field required"),
+        (
+            "service-credentials",
+            "service",
+            {"base_url": "http://127.0.0.1:1", "scheme": "basic"},
+            "Credentials of scheme basic need User and Secret",
+        ),
+        (
+            "service-credentials",
+            "service",
+            {"base_url": "http://a:canary@h", "scheme": "none"},
+            "Base URL holds more than a place: put user and password into User and Secret",
+        ),
+    ],
+)
+def test_a_block_saved_with_a_mistake_is_told_with_the_field(
+    slug: str, name: str, values: dict[str, str], why: str
+) -> None:
+    """The page of a block saves whatever is typed there."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.actions import BlockDocumentCreate
+
+    from flows.tasks.blocks import register, run_settings
+
+    register()
+    with get_client(sync_client=True) as client:
+        kind = client.read_block_type_by_slug(slug)
+        form = client.get_most_recent_block_schema_for_block_type(kind.id)
+        assert form is not None
+        typed = BlockDocumentCreate(
+            name=name, data=values, block_type_id=kind.id, block_schema_id=form.id
+        )
+        saved = client.create_block_document(typed)
+        try:
+            with pytest.raises(SettingsError) as refused:
+                run_settings()
+        finally:
+            client.delete_block_document(saved.id)
+    text = str(refused.value)
+    assert text.startswith(f"The block {slug}/{name} cannot be used: {why}"), text
+    assert text.endswith("Open it in the server's pages, under Blocks, correct it and save it.")
+    assert "canary" not in text
+
+
 def test_what_is_kept_is_not_kept_in_the_folder_that_a_worker_removes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
