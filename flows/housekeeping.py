@@ -1,6 +1,5 @@
 """Remove what no batch needs any more: archived content, reports, kept results of runs."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,7 +49,7 @@ def housekeeping(
         report_days: Days that reports of batches are kept.
         result_days: Days that results of runs are kept for their own Retry; longer than a decision
             may take.
-        inbox: The watched folder, whose own archive is tidied as well; none: inbox in RECON_HOME.
+        inbox: The watched folder, whose own archive is tidied too; if empty, inbox in RECON_HOME.
         dry_run: Only count what would be removed.
         verify: Hash all kept content again; content that does not match fails the run and is named.
     """
@@ -62,7 +61,6 @@ def housekeeping(
     swept = sweep(
         workspace,
         Retention(archive_days, report_days, result_days),
-        now=datetime.now(UTC),
         inbox=Path(inbox) if inbox else workspace.settings.home / "inbox",
         results=Path(PREFECT_LOCAL_STORAGE_PATH.value()) / "recon",
         dry_run=dry_run,

@@ -16,7 +16,7 @@ from flows.report.reconciled.markdown import breaks_table, reconciliation_markdo
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.jobs.arguments import Number, Tenant
 from flows.stages.pull import wanted
-from flows.stages.reconcile.as_of import PARAMETERS, later_run, today
+from flows.stages.reconcile.as_of import PARAMETERS, later_run, today_there
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Reconciled
 from flows.stages.reconcile.run import reconcile as reconcile_scope
@@ -72,30 +72,32 @@ def reconcile(
     """Compare what was delivered with the database and the service; explain every difference.
 
     Args:
-        as_of: Last day the report is about; none: the day the run was scheduled for, in
+        as_of: Last day that the report covers; if empty, the day the run was scheduled for, in
             RECON_TIME_ZONE of the worker.
-        rules: Path of the rule file as the worker sees it; none: the default rules.
-        batches: Only these batches; none: all that were not taken back.
+        rules: Path of the rule file as the worker sees it; if empty, the default rules.
+        batches: Only these batches; if empty, all that were not undone or discarded.
         feeds: Only these feeds.
         tenants: Only the records of these tenants.
         restate: Why a day before the last run of the scope is reconciled again.
-        pull: Read the service's listings that are compared first; none: if a service is set and
-            the run is about its own day. A listing that cannot be read leaves the run Incomplete.
+        pull: First read the service's listings that are compared. If empty, they are read if a
+            service is set and the report is about the day of the run. If a listing cannot be read,
+            the run ends Incomplete.
     """
     if (skipped := overtaken(ANY_DAY)) is not None:
         return skipped
     zone = run_settings().time_zone
     day = day_of(as_of, zone)
     scope = Scope(tuple(batches), tuple(feeds), tuple(tenants))
+    of_own_day = False
     if as_of is None:
         with open_workspace().database.connect() as connection:
             later = later_run(connection, as_kept(connection, scope).text, day)
+            of_own_day = day == today_there(connection, zone)
         if later is not None:
             why = f"Nothing to do: reconciliation {later} is as of a later day than {day}."
             return Completed(name=SKIPPED, message=f"{why} {ANY_DAY}")
     unread: dict[str, str] = {}
     # Today's listing says nothing about a past day.
-    of_own_day = as_of is None and day == today(zone)
     if pull or (pull is None and of_own_day and wanted(open_workspace(), scope)):
         unread = read_compared(batches, feeds, tenants)
     done = reconcile_task(day, rules, batches, feeds, tenants, restate, unread)

@@ -3,7 +3,6 @@
 import sys
 import time
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -149,7 +148,6 @@ def housekeeping_command(
         swept = sweep(
             place,
             Retention(archive_days, report_days),
-            now=datetime.now(UTC),
             inbox=named or place.settings.home / "inbox",
             dry_run=not remove,
         )

@@ -74,14 +74,16 @@ def reconcile_command(
     give_arrays_back()  # Has to come before polars is loaded, which happens below.
     # The steps import polars, which takes a while.
     from flows.stages.pull import pull_compared
-    from flows.stages.reconcile.as_of import today
+    from flows.stages.reconcile.as_of import today_there
     from flows.stages.reconcile.rules import read_rules
     from flows.stages.reconcile.run import reconcile
     from flows.stages.reconcile.scope import Asked, Scope
 
     read = read_rules(rules)
     with workspace("reconcile", quiet=json) as place:
-        day = as_of or today(place.settings.time_zone)
+        if (day := as_of) is None:
+            with place.database.connect() as connection:
+                day = today_there(connection, place.settings.time_zone)
         scope = Scope(batch, feed, tenant)
         unread = pull_compared(place, scope).unread if pull else {}
         done = reconcile(place, Asked(scope, day, read, by, restate, unread))

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,9 +12,12 @@ import pytest
 from connectors.errors import DayRefused
 from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.runs.breaks import Decision
+from connectors.postgres.runs.reconciliations import latest_run
+from flows.commands.reconcile import reconcile_command
 from flows.report.reconciled.first_page import changed
 from flows.report.reconciled.markdown import reconciliation_markdown
 from flows.report.spelling import digits
+from flows.stages.reconcile import as_of
 from flows.stages.reconcile.as_of import PARAMETERS, later_run, today
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
@@ -107,9 +110,31 @@ def test_a_day_that_nobody_stated_is_a_matter_of_the_clock(two_months: Workspace
         with pytest.raises(DayRefused) as refused:
             reconcile(replace(two_months, settings=settings), asked)
     assert str(refused.value).startswith(
-        f"It is {days[1]} in Pacific/Pago_Pago by the clock of this machine, and reconciliation 1 "
+        f"It is {days[1]} in Pacific/Pago_Pago by the clock of the database, and reconciliation 1 "
         f"of this scope is as of {days[0]} already. Put the clock or RECON_TIME_ZONE right."
     )
+
+
+@pytest.mark.parametrize("days", [-2, 2])
+def test_today_is_that_of_the_database_whatever_the_clock_here_says(
+    two_months: Workspace, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    class Off(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(days=days)
+
+    day = datetime.now(UTC).date()
+    monkeypatch.setattr(as_of, "datetime", Off)
+    settings = two_months.settings
+    monkeypatch.setenv("RECON_HOME", str(settings.home))
+    monkeypatch.setenv("RECON_DATABASE_URL", two_months.database.url)
+    assert reconcile_command() in (0, 1)
+    with two_months.database.connect() as connection:
+        assert latest_run(connection, "everything").as_of == day
+    with pytest.raises(DayRefused, match="in the future"):
+        run(two_months, day + timedelta(days=1))
+    assert run(two_months, day).run.as_of == day
 
 
 def test_a_refusal_names_what_whoever_asked_can_set(two_months: Workspace) -> None:

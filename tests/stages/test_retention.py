@@ -24,6 +24,7 @@ from connectors.postgres.batches import retention
 from connectors.postgres.batches.ledger import State
 from connectors.postgres.batches.overview import list_overview
 from connectors.postgres.jobs import order_job
+from flows.commands import inbox as commands
 from flows.report.next_step import next_step
 from flows.stages.inbox import Started, Watch, import_here
 from flows.stages.receiving.terms import StatedTerms
@@ -642,3 +643,27 @@ def test_the_spool_of_a_batch_that_has_ended_goes(
     assert swept(NOW)["spooled rows of ended batches"] == 2
     left = {path.name for path in workspace.settings.spool.iterdir()}
     assert left == {"batch-3", "batch-99"}, "held, and one that this database does not know"
+
+
+@pytest.mark.parametrize("written", [0, -200])
+def test_a_clock_that_is_ahead_removes_nothing_early(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    """`written`: by how many days the clock was off where the files were written."""
+    settings = workspace.settings
+    take(workspace, tmp_path / "a.csv", line(1))
+    for path in [*settings.archive.glob("??/*.csv"), *settings.reports.iterdir()]:
+        moved = path.stat().st_mtime + written * 86_400
+        os.utime(path, (moved, moved))
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(days=1000)
+
+    for module in (sweeping, commands):
+        monkeypatch.setattr(module, "datetime", Ahead, raising=False)
+    monkeypatch.setenv("RECON_HOME", str(settings.home))
+    monkeypatch.setenv("RECON_DATABASE_URL", workspace.database.url)
+    assert commands.housekeeping_command(remove=True) == 0
+    assert (contents(workspace), len(reports(workspace))) == (1, 1)

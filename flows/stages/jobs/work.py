@@ -39,7 +39,7 @@ from flows.stages.jobs.arguments import (
     profile_of,
 )
 from flows.stages.pull import pull_compared, wanted
-from flows.stages.reconcile.as_of import today
+from flows.stages.reconcile.as_of import today_there
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.run import finish, reconcile
 from flows.stages.reconcile.scope import Asked, Scope
@@ -289,12 +289,12 @@ def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Don
         else:
             scope, rules = _terms(workspace, connection, asked)
             by = ordered_by(connection, job.id)
+            day = today_there(connection, workspace.settings.time_zone)
     if event:
         not_mailed = finish(workspace, made)
         message = f"Reconciliation {made.id} of {made.scope}: {word_of(made.verdict)}. {BEFORE}"
         message += _mail_text(made.id, not_mailed)
         return Done(int(made.verdict not in RECONCILED), message, (), made.id, made.verdict)
-    day = today(workspace.settings.time_zone)
     unread = pull_compared(workspace, scope).unread if wanted(workspace, scope) else {}
     done = reconcile(workspace, Asked(scope, day, rules, by=by, unread=unread))
     message = done.sentence + _mail_text(done.run.id, done.not_mailed)

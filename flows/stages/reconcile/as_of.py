@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import psycopg
 
 from connectors.errors import DayRefused, DecisionRefused
+from connectors.postgres.runs.listings import clock
 from connectors.postgres.runs.reconciliations import (
     Reconciliation,
     find_run,
@@ -43,7 +44,13 @@ PARAMETERS = Names(
 
 
 def today(zone: ZoneInfo) -> date:
+    """Today by the clock of this machine, for what is only shown."""
     return day_at(datetime.now(UTC), zone)
+
+
+def today_there(connection: psycopg.Connection, zone: ZoneInfo) -> date:
+    """Today by the clock of the database, so that every machine reconciles the same day."""
+    return day_at(clock(connection), zone)
 
 
 def day_at(moment: datetime, zone: ZoneInfo) -> date:
@@ -67,7 +74,7 @@ def refuse_day(
     Raises DayRefused for a day in the future, for a day before the last run unless it is called a
     restatement, and for a restatement of nothing.
     """
-    now = today(zone)
+    now = today_there(connection, zone)
     if as_of > now:
         raise DayRefused(
             f"{names.as_of.capitalize()} {as_of} is in the future: it is {now} in {zone.key}. A "
@@ -77,7 +84,7 @@ def refuse_day(
     if restate is None:
         if last is not None and as_of == now < last.as_of:
             raise DayRefused(
-                f"It is {now} in {zone.key} by the clock of this machine, and reconciliation "
+                f"It is {now} in {zone.key} by the clock of the database, and reconciliation "
                 f"{last.id} of this scope is as of {last.as_of} already. Put the clock or "
                 f"RECON_TIME_ZONE right. To report {now} again nevertheless, say why: "
                 f"{names.because}. It does not replace what was signed."

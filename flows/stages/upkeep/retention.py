@@ -50,6 +50,7 @@ from connectors.postgres.batches.retention import (
 )
 from connectors.postgres.jobs import awaited_uploads
 from connectors.postgres.push.restores import known_contents
+from connectors.postgres.runs.listings import clock
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from flows.stages.workspace import Workspace
@@ -90,7 +91,7 @@ def sweep(
     workspace: Workspace,
     retention: Retention,
     *,
-    now: datetime,
+    now: datetime | None = None,
     inbox: Path | None = None,
     results: Path | None = None,
     dry_run: bool = True,
@@ -98,9 +99,14 @@ def sweep(
     """Remove what nothing needs; a dry run only counts it.
 
     A batch that has not ended, is held or has rows in error keeps its content and report, however
-    old they are. An item that cannot be removed is reported and affects nothing else. `inbox` is a
-    watched folder, `results` the folder with kept results of runs.
+    old they are. An item that cannot be removed is reported and affects nothing else. `now` is by
+    default the time of the database, or of this machine if that is earlier. `inbox` is a watched
+    folder, `results` the folder with kept results of runs.
     """
+    if now is None:
+        # The database dates batches, machines date files: no clock that is ahead removes early.
+        with workspace.database.connect() as connection:
+            now = min(clock(connection), datetime.now(UTC))
     if not dry_run:
         # Before any removal: an account that may not write the trail must remove nothing.
         with workspace.database.connect() as connection:
