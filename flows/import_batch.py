@@ -24,10 +24,10 @@ from flows.tasks.states import end_state
     **HOOKS,
 )
 def import_batch(delivery: Delivery) -> RunState[Any]:
-    """Take a delivery into PostgreSQL with every row accounted for: the life of a row.
+    """Import a delivery into PostgreSQL, with every row accounted for.
 
-    The same bytes are taken only once: a second run continues where the batch stopped, or names
-    the batch that took them and changes nothing. If it cannot go on, it fails with a ReconError.
+    The same bytes are imported only once: a second run continues where the batch stopped, or names
+    the batch that has them and changes nothing. If it cannot go on, it fails with a ReconError.
     """
     if delivery.corrects is not None:
         refuse_if_renumbered(delivery.corrects)

@@ -28,13 +28,13 @@ ListingName = Literal["avatars", "payment_plan_details", "insert_batch_data"]
 
 @flow(name="pull-listings", flow_run_name=called(lambda _: "pull listings"), **HOOKS)
 def pull_listings(listings: list[ListingName] | None = None) -> RunState[Any]:
-    """Take listings in as they are; one that did not arrive whole is not taken at all.
+    """Import the service's listings as they are; an incomplete listing is not imported at all.
 
-    The same listing is taken once, and none of our records is changed. The artifact listings shows
+    The same listing is imported only once, and no record is changed. The artifact listings shows
     the rows of each listing, and the proof that none is missing.
 
     Args:
-        listings: Which listings to read; none: all of them.
+        listings: Which listings to read; if empty, all of them.
     """
     if (skipped := overtaken()) is not None:
         return skipped

@@ -60,9 +60,9 @@ def push_batch(
     The artifact push-results shows the rows by operation and state.
 
     Args:
-        batch_id: Number of the batch; 0: batches that have unsent rows, up to 50 in a run.
+        batch_id: Number of the batch. With 0, all batches that have unsent rows, up to 50 in a run.
         max_rows: Send at most this number of rows of each batch in this run.
-        rate: Begin at most this number of requests a second; none: the worker's setting.
+        rate: Begin at most this number of requests a second; if empty, the worker's setting.
     """
     if (skipped := overtaken()) is not None:
         return skipped

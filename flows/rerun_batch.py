@@ -43,12 +43,12 @@ def rerun_batch(
         batch_id: Number of the batch, as the table of batches lists it.
         from_stage: stage reads and judges the archived files again, if nothing of them is applied;
             report only recounts.
-        only: failed rows takes the rows with errors in as a batch of their own, from the corrected
-            file, or as delivered where the records they refer to have arrived since.
-        corrected_file: The output of recon rejects, corrected; a file or folder as the worker sees
+        only: failed rows imports the rows with errors as a batch of their own: from the corrected
+            file, or, without one, as delivered, for rows whose references have arrived since.
+        corrected_file: The corrected output of recon rejects, a file or folder as the worker sees
             it.
         over_budget: What to do with a batch over its error budget: ask on this run's page, discard
-            it, or release its clean rows all the same.
+            it, or release its clean rows anyway.
     """
     _refuse_contradiction(from_stage, only, corrected_file)
     refuse_if_renumbered(batch_id)

@@ -51,14 +51,15 @@ def watch_inbox(
     """Start an import for every complete delivery in an inbox, once for each content.
 
     Args:
-        inbox: The folder, as the worker sees it; none: inbox in RECON_HOME, made if need be.
-        settle_seconds: A file that does not change for so long is complete; a manifest that states
-            its bytes proves it at once.
-        profile: Path of the feed's TOML file; none: that of the deployment, or else the form of
-            the service document.
-        over_budget: What an import does over its error budget: ask, discard or release; none:
+        inbox: The folder, as the worker sees it; if empty, inbox in RECON_HOME, which is created
+            if it is missing.
+        settle_seconds: A file that has not changed for this number of seconds is complete. A file
+            whose manifest states its bytes is complete as soon as it has them.
+        profile: Path of the feed's TOML file; if empty, that of the deployment, or else the form
+            of the service document.
+        over_budget: What an import does over its error budget (ask, discard or release); if empty,
             what the deployment says, or else ask.
-        deployment: Which deployment imports, on the terms of its own parameter `delivery`; where
+        deployment: Which deployment imports, on the terms of its own parameter `delivery`. If
             there is no import-batch/adhoc, this run imports by itself.
     """
     if (skipped := overtaken()) is not None:

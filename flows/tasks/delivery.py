@@ -10,9 +10,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 
 from connectors.files.profiles.profile import DEFAULT
 from connectors.files.profiles.profile_file import load_profile, with_terms
-from flows.stages.jobs.arguments import Number, Tenant
+from flows.stages.jobs.arguments import Number, Record, Tenant
 from flows.stages.receiving.terms import StatedTerms
-from schemas.tables import EXTRACTS, OWN
+from schemas.tables import EXTRACTS
 
 EARLIER = {"reject": "discard", "load": "release"}
 """Words of version 0.1, which deployments and waiting forms may still send."""
@@ -51,13 +51,6 @@ def _bare_without_secret(path: str) -> str:
     return path
 
 
-def _known_record(record: str | None) -> str | None:
-    # If a file of own kinds has a fault, no kind of its is known; the run reports the fault.
-    if record is not None and record not in EXTRACTS and not OWN.fault:
-        raise ValueError(f"there is no such record kind; known: {', '.join(sorted(EXTRACTS))}")
-    return record
-
-
 _SCHEMA = WithJsonSchema({"type": "string", "minLength": 1, "pattern": WITHOUT_SECRET})
 Address = Annotated[str, AfterValidator(_without_secret), _SCHEMA]
 """An address inside a model that hides its input in errors."""
@@ -68,13 +61,8 @@ Place = Annotated[str, AfterValidator(_without_secret), _MAY_BE_EMPTY]
 """A file or folder in such a model, which may be mistaken for an address; empty means none."""
 BarePlace = Annotated[str, AfterValidator(_bare_without_secret), _MAY_BE_EMPTY]
 """The same as a flow parameter of its own."""
-Record = Annotated[
-    str | None,
-    AfterValidator(_known_record),
-    WithJsonSchema(
-        {"anyOf": [{"type": "string", "enum": sorted(EXTRACTS)}, {"type": "null"}], "default": None}
-    ),
-]
+RecordName = Annotated[Record, WithJsonSchema({"type": "string", "enum": sorted(EXTRACTS)})]
+"""A record kind, own kinds included; the form lists those known at deployment."""
 
 
 class Delivery(BaseModel):
@@ -92,19 +80,19 @@ class Delivery(BaseModel):
     profile: Place | None = Field(
         default=None,
         title="Feed profile",
-        description="Path of the feed's TOML file; none: the form of the service document.",
+        description="Path of the feed's TOML file. If empty, the form of the service document.",
         json_schema_extra={"position": 1},
     )
-    record: Record = Field(
+    record: RecordName | None = Field(
         default=None,
         title="Record kind",
-        description="None: recognised from the header.",
+        description="If empty, it is recognised from the header.",
         json_schema_extra={"position": 2},
     )
     tenant: Tenant | None = Field(
         default=None,
         title="Tenant",
-        description="Reject rows of any TenantsId but this; none: take the rows of all tenants.",
+        description="Reject rows with any other TenantsId. If empty, take the rows of all tenants.",
         json_schema_extra={"position": 3},
     )
     max_errors: int | None = Field(
@@ -134,15 +122,15 @@ class Delivery(BaseModel):
         title="Over its error budget",
         description=(
             "ask waits for a decision on the run's page; discard ends the batch; release applies "
-            "its clean rows all the same (reject and load: their earlier names). A run without a "
-            "deployment cannot ask: its batch stays held."
+            "its clean rows anyway (reject and load are the earlier names). A run without a "
+            "deployment cannot ask, so its batch stays held."
         ),
         json_schema_extra={"position": 7},
     )
     push: bool = Field(
         default=False,
         title="Push to the service",
-        description="Also send the applied rows to the service that this worker knows.",
+        description="Also send the applied rows to the service that the worker is set up for.",
         json_schema_extra={"position": 8},
     )
     files_hash: str | None = Field(
@@ -150,7 +138,7 @@ class Delivery(BaseModel):
         title="Hash of the files",
         description=(
             "Set for deliveries from an inbox: files that have changed since are not imported. "
-            "Leave it empty in a run of your own."
+            "Leave it empty when you start a run yourself."
         ),
         json_schema_extra={"position": 9},
     )

@@ -133,6 +133,32 @@ def test_the_server_refuses_a_secret_and_no_path_before_it_keeps_them(
         assert "canary" not in str(refused and refused.value)
 
 
+@pytest.mark.parametrize(
+    ("flow", "given"),
+    [
+        ("import_batch", {"delivery": {"paths": ["a.csv"], "record": "refund"}}),
+        (
+            "resolve",
+            {
+                "batch_id": 1,
+                "decision": "resend",
+                "reason": "why",
+                "by": "Ann",
+                "operation": "EditRefund",
+            },
+        ),
+    ],
+)
+def test_a_kind_that_only_this_worker_lacks_is_told_with_where_it_is_defined(
+    flow: str, given: dict[str, Any]
+) -> None:
+    """The form offers the kinds of the machine that registered the deployment."""
+    from prefect.exceptions import ParameterTypeError
+
+    with pytest.raises(ParameterTypeError, match="own has to be defined in RECON_RECORDS here"):
+        getattr(import_module(f"flows.{flow}"), flow).validate_parameters(given)
+
+
 NEEDED: dict[str, dict[str, Any]] = {
     "import_batch": {"delivery": {"paths": ["a.csv"]}},
     "rerun_batch": {"batch_id": 1},

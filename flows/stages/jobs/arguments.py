@@ -22,6 +22,7 @@ from schemas.operations import BY_NAME
 from schemas.tables import EXTRACTS, OWN
 
 MOST_PLACES = 1_000
+OF_YOUR_OWN = "; a record kind of your own has to be defined in RECON_RECORDS here"
 PROFILE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
@@ -30,7 +31,7 @@ def _one_of(known: frozenset[str]) -> AfterValidator:
         # If a file of own kinds has a fault, no kind of its is known; doing the job reports the
         # fault.
         if text not in known and not OWN.fault:
-            raise ValueError(f"has to be one of {', '.join(sorted(known))}")
+            raise ValueError(f"has to be one of {', '.join(sorted(known))}{OF_YOUR_OWN}")
         return text
 
     return AfterValidator(check)
