@@ -96,7 +96,10 @@ def _automations(client: SyncPrefectClient, notices: list[ActionTypes]) -> Itera
     ours = _ours(client)
     yield AutomationCore(
         name="recon: a run needs somebody",
-        description="A run failed, crashed, holds a batch, or waits for a decision.",
+        description=(
+            "A run failed or crashed, waits for a decision, holds or rejected a batch, or is a "
+            "reconciliation that has breaks or lacks a side."
+        ),
         trigger=EventTrigger(
             expect={f"prefect.flow-run.{state}" for state in ATTENTION},
             match={"prefect.resource.id": ["prefect.flow-run.*"]},
