@@ -30,12 +30,11 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
     waiting = _rows_in(report, "pending")
     blocks = [
         f"## Batch {batch_id} is held",
-        f"{cell(report.held_because or 'It is over its error budget', 200)}. Nothing of it is "
-        "applied.",
-        f"**release** takes {digits(waiting)} of the {quantity(report.rows, 'row', digits)} that "
-        f"{agree(report.rows, 'was', 'were')} read on to the database; "
-        f"{', '.join(_not_applied(report))}. **discard** applies nothing and ends the batch; its "
-        "files may be delivered again.",
+        f"{cell(report.held_because or 'It is over its error budget', 200)}. Nothing is "
+        "applied yet.",
+        f"**release** applies {digits(waiting)} of the {quantity(report.rows, 'row', digits)} "
+        f"read; {', '.join(_not_applied(report))}. **discard** applies nothing and ends the "
+        "batch; its files may be delivered again.",
         "### Rows by reason",
         *_reasons(report),
     ]
@@ -45,7 +44,7 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
         blocks.append(f"{more} in the artifact rejects.")
     if rows:
         show = f"`recon row {batch_id} FILE --line LINE` shows the delivered text of a row."
-        blocks += ["### The first of them", *_rows(rows[:ROWS_SHOWN]), show]
+        blocks += ["### The first rows", *_rows(rows[:ROWS_SHOWN]), show]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -21,12 +21,12 @@ HELD: States = {
     [
         (
             HELD,
-            "takes 69 of the 1\u202f000 rows that were read on to the database; "
+            "applies 69 of the 1\u202f000 rows read; "
             "900 are in error, 30 are superseded, 1 is excluded.",
         ),
         (
             {"rejected": (1, "1", {})},
-            "takes 0 of the 1 row that was read on to the database; 1 is in error.",
+            "applies 0 of the 1 row read; 1 is in error.",
         ),
     ],
 )
