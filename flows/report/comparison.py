@@ -7,10 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from jinja2 import Template
 
+from connectors.compare.differences import UNIT
 from flows.report.spelling import digits, shortened, shortened_pair, visible
 from flows.report.template import template
+from flows.steps.frames.time_texts import apart
 from flows.steps.match.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
 from schemas.counting import agree, quantity
@@ -143,16 +146,24 @@ def _short(value: object) -> str:
 
 
 def _figure(value: object) -> str:
-    """A number in groups of three digits; the delta of two times keeps its unit."""
+    """A number in groups of three digits, or how far two times are apart."""
     if isinstance(value, int):
         return digits(value)
-    text, unit, _ = str(value).partition(" ")
+    text = str(value)
+    if text.endswith(UNIT):
+        return _delta(text)
     try:
         number = Decimal(text)
     except InvalidOperation:
-        return shortened(str(value), _LONG)
+        return shortened(text, _LONG)
     whole = number == number.to_integral_value() and "." not in text
-    return f"{digits(int(number) if whole else number)}{unit}{str(value)[len(text) + 1 :]}"
+    return digits(int(number) if whole else number)
+
+
+def _delta(value: str) -> str:
+    """Right minus left; of two times in words."""
+    seconds = value.removesuffix(UNIT)
+    return value if seconds == value else pl.select(apart(pl.lit(seconds))).item()
 
 
 def _remarks(side: SideResult) -> list[str]:
@@ -182,7 +193,7 @@ def _side_json(side: SideResult) -> dict[str, Any]:
 def _column_text(column: ColumnResult) -> str:
     parts = (
         (column.different, f"{column.different} differ"),
-        (column.largest is not None, f"largest {column.largest}"),
+        (column.largest is not None, f"largest {_delta(column.largest or '')}"),
         (column.tolerated, f"{column.tolerated} within tolerance"),
         (column.remark, f"{column.left_type} and {column.right_type}: {column.remark}"),
     )
@@ -193,7 +204,7 @@ def _difference_text(line: Mapping[str, object]) -> str:
     key = "/".join(_display(value) for name, value in line.items() if name not in HEADS)
     if line["column"] is None:
         return f"{key}: {MEANINGS[Status(str(line['status']))]}"
-    delta = f" ({line['delta']})" if line["delta"] is not None else ""
+    delta = f" ({_delta(str(line['delta']))})" if line["delta"] is not None else ""
     left, right = line["left"], line["right"]
     if isinstance(left, str) and isinstance(right, str):
         values = [one or "''" for one in shortened_pair(left, right, _VALUE)]
