@@ -148,6 +148,25 @@ def test_a_side_that_changes_meanwhile_ends_the_comparison(
         run_comparison(str(left), str(tmp_path / side), key="id")
 
 
+def test_a_side_that_is_replaced_by_one_as_large_and_as_old_ends_the_comparison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `cp -p`, `rsync -t` and `tar` write one: with the time of the file it is a copy of."""
+    left, right = csv_file(tmp_path / "l.csv", LEFT), csv_file(tmp_path / "r.csv", LEFT)
+    stood, hashed = right.stat(), compare_run.hashed
+
+    def then_replaced(place: str) -> object:
+        found = hashed(place)
+        if place == str(right):
+            right.write_text(LEFT.replace("Ann", "Eve"))
+            os.utime(right, ns=(stood.st_atime_ns, stood.st_mtime_ns))
+        return found
+
+    monkeypatch.setattr(compare_run, "hashed", then_replaced)
+    with pytest.raises(SidesRefused, match=r"r\.csv changed while it was compared"):
+        run_comparison(str(left), str(right), key="id")
+
+
 AGREEING = [
     # the other side of "id,amount\n1,10.00\n2,20\n", and options
     ("id,amount\n2,20.0\n1,10\n", []),
