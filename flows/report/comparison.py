@@ -37,6 +37,8 @@ HEADS: Mapping[str, str] = {
     "right_at": "Right line or row",
 }
 """Headings of the columns of differences.csv on the page; other columns belong to the key."""
+_NULL = "NULL"
+"""Shown for a missing value."""
 _VALUE = 60
 """Most characters of a value in the text."""
 _LONG = 200
@@ -133,7 +135,7 @@ def _cells(line: Mapping[str, object]) -> dict[str, str]:
         cells |= dict.fromkeys(("column", "left", "right"), "")
     elif isinstance(line["left"], str) and isinstance(line["right"], str):
         left, right = shortened_pair(line["left"], line["right"], _LONG)
-        cells |= {"left": left or "", "right": right or ""}
+        cells |= {"left": _given(left or ""), "right": _given(right or "")}
     delta = line["delta"]
     places = {
         name: "" if line[name] is None else _figure(line[name]) for name in ("left_at", "right_at")
@@ -142,7 +144,12 @@ def _cells(line: Mapping[str, object]) -> dict[str, str]:
 
 
 def _short(value: object) -> str:
-    return "NULL" if value is None else shortened(str(value), _LONG)
+    return _NULL if value is None else _given(shortened(str(value), _LONG))
+
+
+def _given(text: str) -> str:
+    """A value that is there: the word for one that is not gets quotes."""
+    return f"'{text}'" if text == _NULL else text
 
 
 def _figure(value: object) -> str:
@@ -207,11 +214,11 @@ def _difference_text(line: Mapping[str, object]) -> str:
     delta = f" ({_delta(str(line['delta']))})" if line["delta"] is not None else ""
     left, right = line["left"], line["right"]
     if isinstance(left, str) and isinstance(right, str):
-        values = [one or "''" for one in shortened_pair(left, right, _VALUE)]
+        values = [_given(one or "''") for one in shortened_pair(left, right, _VALUE)]
     else:
         values = [_display(left), _display(right)]
     return f"{key}: {visible(str(line['column']))} {' -> '.join(values)}{delta}"
 
 
 def _display(value: object) -> str:
-    return "NULL" if value is None else shortened(str(value), _VALUE) or "''"
+    return _NULL if value is None else _given(shortened(str(value), _VALUE) or "''")
