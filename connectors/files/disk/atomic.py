@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from glob import escape
 from io import BufferedRandom
 from pathlib import Path
@@ -197,17 +197,16 @@ def place_files(folder: Path, drafts: Mapping[str, Path]) -> None:
     replaces what has its name.
     """
     *others, mark = drafts
-    with _naming_alone(folder):
+    with _naming_alone(folder) if others else nullcontext():
         if others:
             for name in (mark, *others):
                 (folder / name).unlink(missing_ok=True)
             reach("names-free")
-            _sync_folders(folder, others)
-        for name in others:
-            drafts[name].replace(folder / name)
-            reach("file-renamed")
-        if others:
-            _sync_folders(folder, others)
+            _sync_folders(folder, drafts)
+            for name in others:
+                drafts[name].replace(folder / name)
+                reach("file-renamed")
+            _sync_folders(folder, drafts)
         drafts[mark].replace(folder / mark)
         reach("file-renamed")
 
