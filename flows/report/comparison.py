@@ -148,8 +148,8 @@ def _short(value: object) -> str:
 
 
 def _given(text: str) -> str:
-    """A value that is there: the word for one that is not gets quotes."""
-    return f"'{text}'" if text == _NULL else text
+    """A value that is there: in quotes if it reads like a missing one, or has blanks at an end."""
+    return f"'{text}'" if text == _NULL or text != text.strip() else text
 
 
 def _figure(value: object) -> str:

@@ -130,18 +130,21 @@ def test_the_page_names_the_files_by_their_hashes_and_the_largest_differences(
 def test_a_value_that_reads_like_a_missing_one_is_told_from_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    left = csv_file(tmp_path / "l.csv", "id,v\n1,\nNULL,a\n,b\n3,Bob\n")
-    right = csv_file(tmp_path / "r.csv", "id,v\n1,NULL\n3,Bob \n")
+    left = csv_file(tmp_path / "l.csv", "id,v\n1,\nNULL,a\n,b\n3,Bob\n4 ,c\n")
+    right = csv_file(tmp_path / "r.csv", "id,v\n1,NULL\n3,Bob \n4,c\n")
     out = tmp_path / "out"
     assert run(str(left), str(right), "--key", "id", "--out", str(out)) == 1
     told = capsys.readouterr().out
     assert "1: v NULL -> 'NULL'" in told
     assert "'NULL': on the left side only" in told
+    assert "'4 ': on the left side only" in told
+    assert "  4: on the right side only" in told
     assert r"3: v Bob -> Bob\u0020" in told
     page = (out / "report.html").read_text().split("<h2>Differences</h2>")[1]
     for cells in (("NULL", "&#39;NULL&#39;"), ("Bob", r"Bob\u0020")):
         assert "".join(f'<td class="value">{cell}</td>' for cell in cells) in page
     assert "<td>&#39;NULL&#39;</td>" in page
+    assert "<td>&#39;4 &#39;</td>" in page
 
 
 @pytest.mark.parametrize("side", ["r.csv", "folder"])
