@@ -1,4 +1,4 @@
-"""Naming the result files of a comparison, so that a report is only ever beside its own files."""
+"""Naming the result files of a comparison: a report is only ever beside its own files."""
 
 import os
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from connectors.compare.unreadable import NAME as UNREADABLE
 from connectors.errors import SidesRefused
-from connectors.files.disk.atomic import PRIVATE_FILE, private_folder
+from connectors.files.disk.atomic import PRIVATE_FILE, place_files, private_folder
 
 REPORT = "report.html"
 RESULTS = ("differences.csv", "differences.parquet", UNREADABLE, "summary.json", REPORT)
@@ -27,7 +27,7 @@ def check_names(folder: Path) -> None:
 def place_results(finished: Mapping[str, Path], folder: Path) -> None:
     """Move finished files, by the names of RESULTS, into a folder on the same disk.
 
-    The report goes first and comes last: if it is there, all files belong to one comparison.
+    The report comes last: if it is there, so are all other files of its comparison.
     """
     for file in finished.values():
         with file.open("rb") as opened:
@@ -35,6 +35,4 @@ def place_results(finished: Mapping[str, Path], folder: Path) -> None:
         # Files that polars wrote have the mode of the umask.
         file.chmod(PRIVATE_FILE)
     check_names(private_folder(folder))
-    (folder / REPORT).unlink(missing_ok=True)
-    for name in RESULTS:
-        finished[name].replace(folder / name)
+    place_files(folder, {name: finished[name] for name in RESULTS})

@@ -51,21 +51,21 @@ def export_command(
     Existing files are not overwritten. Example: `recon records export definitions`
     """
     from connectors.errors import DeliveryError
-    from connectors.files.disk.atomic import write_file
+    from connectors.files.disk.atomic import as_it_is, write_files
     from connectors.postgres.database import kinds_there
     from connectors.settings import read_settings
     from schemas.own_definition import toml_of
 
-    texts = {
-        folder / f"{name}.toml": toml_of(table)
+    files = {
+        f"{name}.toml": as_it_is(toml_of(table).encode())
         for name, table in kinds_there(read_settings()).items()
     }
-    if there := [path for path in texts if path.exists()]:
+    if there := [folder / name for name in files if (folder / name).exists()]:
         raise DeliveryError(f"{there[0]} exists already. Nothing was written; name another folder.")
-    for path, text in texts.items():
-        write_file(path, text.encode())
-        out().print(str(path))
-    if not texts:
+    if files:
+        write_files(folder, files)
+        out().print("\n".join(str(folder / name) for name in files))
+    else:
         out().print("The database has no record kinds but those of the service document.")
     return 0
 

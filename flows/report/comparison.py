@@ -7,10 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from jinja2 import Template
 
+from connectors.compare.differences import UNIT
 from flows.report.spelling import digits, shortened, shortened_pair, visible
 from flows.report.template import template
+from flows.steps.frames.time_texts import apart
 from flows.steps.match.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
 from schemas.counting import agree, quantity
@@ -34,6 +37,8 @@ HEADS: Mapping[str, str] = {
     "right_at": "Right line or row",
 }
 """Headings of the columns of differences.csv on the page; other columns belong to the key."""
+_NULL = "NULL"
+"""Shown for a missing value."""
 _VALUE = 60
 """Most characters of a value in the text."""
 _LONG = 200
@@ -130,7 +135,7 @@ def _cells(line: Mapping[str, object]) -> dict[str, str]:
         cells |= dict.fromkeys(("column", "left", "right"), "")
     elif isinstance(line["left"], str) and isinstance(line["right"], str):
         left, right = shortened_pair(line["left"], line["right"], _LONG)
-        cells |= {"left": left or "", "right": right or ""}
+        cells |= {"left": _given(left or ""), "right": _given(right or "")}
     delta = line["delta"]
     places = {
         name: "" if line[name] is None else _figure(line[name]) for name in ("left_at", "right_at")
@@ -139,20 +144,33 @@ def _cells(line: Mapping[str, object]) -> dict[str, str]:
 
 
 def _short(value: object) -> str:
-    return "NULL" if value is None else shortened(str(value), _LONG)
+    return _NULL if value is None else _given(shortened(str(value), _LONG))
+
+
+def _given(text: str) -> str:
+    """A value that is there: in quotes if it reads like a missing one, or has blanks at an end."""
+    return f"'{text}'" if text == _NULL or text != text.strip() else text
 
 
 def _figure(value: object) -> str:
-    """A number in groups of three digits; the delta of two times keeps its unit."""
+    """A number in groups of three digits, or how far two times are apart."""
     if isinstance(value, int):
         return digits(value)
-    text, unit, _ = str(value).partition(" ")
+    text = str(value)
+    if text.endswith(UNIT):
+        return _delta(text)
     try:
         number = Decimal(text)
     except InvalidOperation:
-        return shortened(str(value), _LONG)
+        return shortened(text, _LONG)
     whole = number == number.to_integral_value() and "." not in text
-    return f"{digits(int(number) if whole else number)}{unit}{str(value)[len(text) + 1 :]}"
+    return digits(int(number) if whole else number)
+
+
+def _delta(value: str) -> str:
+    """Right minus left; of two times in words."""
+    seconds = value.removesuffix(UNIT)
+    return value if seconds == value else pl.select(apart(pl.lit(seconds))).item()
 
 
 def _remarks(side: SideResult) -> list[str]:
@@ -182,7 +200,7 @@ def _side_json(side: SideResult) -> dict[str, Any]:
 def _column_text(column: ColumnResult) -> str:
     parts = (
         (column.different, f"{column.different} differ"),
-        (column.largest is not None, f"largest {column.largest}"),
+        (column.largest is not None, f"largest {_delta(column.largest or '')}"),
         (column.tolerated, f"{column.tolerated} within tolerance"),
         (column.remark, f"{column.left_type} and {column.right_type}: {column.remark}"),
     )
@@ -193,14 +211,14 @@ def _difference_text(line: Mapping[str, object]) -> str:
     key = "/".join(_display(value) for name, value in line.items() if name not in HEADS)
     if line["column"] is None:
         return f"{key}: {MEANINGS[Status(str(line['status']))]}"
-    delta = f" ({line['delta']})" if line["delta"] is not None else ""
+    delta = f" ({_delta(str(line['delta']))})" if line["delta"] is not None else ""
     left, right = line["left"], line["right"]
     if isinstance(left, str) and isinstance(right, str):
-        values = [one or "''" for one in shortened_pair(left, right, _VALUE)]
+        values = [_given(one or "''") for one in shortened_pair(left, right, _VALUE)]
     else:
         values = [_display(left), _display(right)]
     return f"{key}: {visible(str(line['column']))} {' -> '.join(values)}{delta}"
 
 
 def _display(value: object) -> str:
-    return "NULL" if value is None else shortened(str(value), _VALUE) or "''"
+    return _NULL if value is None else _given(shortened(str(value), _VALUE) or "''")

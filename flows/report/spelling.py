@@ -99,12 +99,37 @@ def shortened(text: str, most: int) -> str:
 
 
 def shortened_pair(one: str | None, other: str | None, most: int) -> tuple[str | None, str | None]:
-    """Two shortened values, which start where they differ if that is beyond `most` characters."""
-    if one is None or other is None or one == other or one[:most] != other[:most]:
+    """Two shortened values, which start where they differ if that is beyond `most` characters.
+
+    Where they differ only in blanks, or in the form of one letter, the difference is spelled out.
+    """
+    if one is None or other is None or one == other:
         return _short(one, most), _short(other, most)
-    alike = takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False))
-    at = sum(1 for _ in alike)
+    at = _alike(one, other)
+    if max(len(one), len(other)) <= most and _seen(one) == _seen(other):
+        rest = one[at:], other[at:]
+        behind = _alike(rest[0][::-1], rest[1][::-1])
+        return _spelled_within(one, at, behind), _spelled_within(other, at, behind)
+    if one[:most] != other[:most]:
+        return _short(one, most), _short(other, most)
     return _behind(one, at, most), _behind(other, at, most)
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both texts begin with."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda both: both[0] == both[1], pairs))
+
+
+def _seen(text: str) -> str:
+    """The text as a page shows it, where a reader does not see how many blanks there are."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _spelled_within(text: str, at: int, behind: int) -> str:
+    """The text with everything spelled out but its first `at` and last `behind` characters."""
+    end = len(text) - behind
+    return visible(text[:at]) + "".join(map(_code, text[at:end])) + visible(text[end:])
 
 
 def _as_text(text: str, display: str) -> str:
@@ -127,5 +152,9 @@ def _spelled(character: str) -> str:
     # Control and format characters (which reorder text), surrogates, and unusual blanks.
     unseen = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
     if character != " " and (unseen or character == MINUS):
-        return f"\\u{ord(character):04x}"
+        return _code(character)
     return character
+
+
+def _code(character: str) -> str:
+    return _SHORT.get(character, f"\\u{ord(character):04x}")

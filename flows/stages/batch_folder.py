@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from connectors.files.disk.atomic import write_file
+from connectors.files.disk.atomic import as_it_is, write_files
 from connectors.postgres.batches.batch_reports import MANIFEST, PAGE, TEXT, folder_of
 from connectors.postgres.batches.ledger import Batch
 from flows.report.html import render_html
@@ -21,26 +21,22 @@ log = logging.getLogger("recon.report")
 def write_report(
     workspace: Workspace, batch: Batch, report: BatchReport
 ) -> tuple[Path, dict[str, str]]:
-    """Write the renderings and a manifest that names the batch; each file appears whole or not.
+    """Write the renderings and a manifest that names the batch, which comes last.
 
     Returns their folder and the SHA-256 of each file, the manifest among them.
     """
     folder = folder_of(workspace.settings.reports, batch.id)
     _put_aside(folder, batch)
     texts = {PAGE: render_html(report), TEXT: render_text(report)}
-    hashes = {}
-    for name, text in texts.items():
-        write_file(folder / name, text.encode())
-        hashes[name] = hashlib.sha256(text.encode()).hexdigest()
     manifest = {
         "batch": batch.id,
         "opened_at": batch.opened_at.isoformat(),
         "content_id": batch.content_id,
-        "sha256": hashes,
+        "sha256": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()},
     }
-    text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
-    write_file(folder / MANIFEST, text.encode())
-    return folder, {**hashes, MANIFEST: hashlib.sha256(text.encode()).hexdigest()}
+    texts[MANIFEST] = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
+    files = {name: as_it_is(text.encode()) for name, text in texts.items()}
+    return folder, write_files(folder, files)
 
 
 def opened_at(folder: Path) -> datetime | None:

@@ -127,6 +127,26 @@ def test_the_page_names_the_files_by_their_hashes_and_the_largest_differences(
     assert page.count("<table>") == page.count("<thead>") == page.count("<tbody>") == 4
 
 
+def test_a_value_that_reads_like_a_missing_one_is_told_from_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = csv_file(tmp_path / "l.csv", "id,v\n1,\nNULL,a\n,b\n3,Bob\n4 ,c\n")
+    right = csv_file(tmp_path / "r.csv", "id,v\n1,NULL\n3,Bob \n4,c\n")
+    out = tmp_path / "out"
+    assert run(str(left), str(right), "--key", "id", "--out", str(out)) == 1
+    told = capsys.readouterr().out
+    assert "1: v NULL -> 'NULL'" in told
+    assert "'NULL': on the left side only" in told
+    assert "'4 ': on the left side only" in told
+    assert "  4: on the right side only" in told
+    assert r"3: v Bob -> Bob\u0020" in told
+    page = (out / "report.html").read_text().split("<h2>Differences</h2>")[1]
+    for cells in (("NULL", "&#39;NULL&#39;"), ("Bob", r"Bob\u0020")):
+        assert "".join(f'<td class="value">{cell}</td>' for cell in cells) in page
+    assert "<td>&#39;NULL&#39;</td>" in page
+    assert "<td>&#39;4 &#39;</td>" in page
+
+
 @pytest.mark.parametrize("side", ["r.csv", "folder"])
 def test_a_side_that_changes_meanwhile_ends_the_comparison(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: str
@@ -146,6 +166,25 @@ def test_a_side_that_changes_meanwhile_ends_the_comparison(
     monkeypatch.setattr(compare_run, "compare_sides", written_to)
     with pytest.raises(SidesRefused, match=rf"{side} changed while it was compared"):
         run_comparison(str(left), str(tmp_path / side), key="id")
+
+
+def test_a_side_that_is_replaced_by_one_as_large_and_as_old_ends_the_comparison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `cp -p`, `rsync -t` and `tar` write one: with the time of the file it is a copy of."""
+    left, right = csv_file(tmp_path / "l.csv", LEFT), csv_file(tmp_path / "r.csv", LEFT)
+    stood, hashed = right.stat(), compare_run.hashed
+
+    def then_replaced(place: str) -> object:
+        found = hashed(place)
+        if place == str(right):
+            right.write_text(LEFT.replace("Ann", "Eve"))
+            os.utime(right, ns=(stood.st_atime_ns, stood.st_mtime_ns))
+        return found
+
+    monkeypatch.setattr(compare_run, "hashed", then_replaced)
+    with pytest.raises(SidesRefused, match=r"r\.csv changed while it was compared"):
+        run_comparison(str(left), str(right), key="id")
 
 
 AGREEING = [

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,6 +12,7 @@ from connectors.compare.results import RESULTS
 from connectors.errors import SidesRefused
 from flows.__main__ import main
 from tests.compare.tables import another_user, becomes, compared, csv_file, parquet_file
+from tests.recon import run
 
 
 def _sides(folder: Path, value: int) -> list[str]:
@@ -40,6 +42,35 @@ def test_what_cannot_have_its_name_leaves_the_results_of_before(
     assert _run(*_sides(tmp_path, 2), "--out", str(out)) == 2
     assert f"{out / name} is a folder, and a result is to have its name" in capsys.readouterr().err
     assert {file: file.read_bytes() for file in out.iterdir() if file.is_file()} == before
+
+
+def _results(folder: Path) -> dict[str, bytes]:
+    """The results in a folder, and nothing else may be there that a reader sees."""
+    return {one.name: one.read_bytes() for one in folder.iterdir() if one.name[0] != "."}
+
+
+POINTS = ("names-free", *(f"file-renamed:{number}" for number in range(1, len(RESULTS) + 1)))
+
+
+@pytest.mark.long(but=("file-renamed:2",))
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_leaves_files_of_one_comparison_and_a_report_only_with_all(
+    tmp_path: Path, point: str
+) -> None:
+    out, whole = tmp_path / "out", {}
+    for value in (1, 2):
+        _run(*_sides(tmp_path, value), "--out", str(tmp_path / f"out{value}"))
+        whole[value] = _results(tmp_path / f"out{value}")
+    _run(*_sides(tmp_path, 1), "--out", str(out))
+    again = ("compare", *_sides(tmp_path, 2), "--key", "id", "--out", str(out))
+    killed = run("", tmp_path / "home", *again, CRASH_AT=point)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    left = _results(out)
+    assert left.items() <= whole[2].items(), sorted(left)
+    assert "report.html" not in left or left == whole[2]
+    assert _run(*again[1:3], "--out", str(out)) == 1
+    assert sorted(one.name for one in out.iterdir()) == sorted(RESULTS)
+    assert _results(out) == whole[2]
 
 
 def test_a_file_whose_name_is_no_text_is_told_by_its_bytes(

@@ -293,6 +293,10 @@ SAID_BEFORE = [
     ("PLAN_LATE", "2 days", "2 days", "ACCEPTED"),
     ("PLAN_LATE", "1 days", "2 days", "REOPENED"),
     ("PLAN_LATE", "11 days", "1 day", "REOPENED"),
+    ("INSTANT", "-1296000 s later", "15 days earlier", "ACCEPTED"),
+    ("INSTANT", "0.000001 s later", "0.000001 s later", "ACCEPTED"),
+    ("INSTANT", "3600 s later", "1 h earlier", "REOPENED"),
+    ("VALUE", "3600 s later", "1 h later", "REOPENED"),
 ]
 
 

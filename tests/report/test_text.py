@@ -8,7 +8,7 @@ import pytest
 from connectors.files.text.content import refused
 from flows.report.html import render_html
 from flows.report.markdown import summary_markdown
-from flows.report.spelling import digits, neutral, shortened, visible
+from flows.report.spelling import digits, neutral, shortened, shortened_pair, visible
 from flows.report.text import WIDTH, refusal, render_text
 from flows.steps.batch_report import FileLine
 from schemas.cells.formula_columns import formulas
@@ -178,3 +178,28 @@ def test_a_batch_of_refused_files_alone_says_that_it_has_no_content() -> None:
     assert '<dd class="short mono">none</dd>' in page
     assert "Content id in full" not in page
     assert "<title>Batch report, payments-daily: " in page
+
+
+LOOK_ALIKE = [
+    # two values, and how they are shown beside each other
+    ("Bob", "Bob ", "Bob", r"Bob\u0020"),
+    (" Bob", "Bob", r"\u0020Bob", "Bob"),
+    ("a  b c", "a b c", r"a \u0020b c", "a b c"),
+    ("a\tb", "a b", r"a\tb", r"a\u0020b"),
+    ("a\u00a0b", "a b", r"a\u00a0b", r"a\u0020b"),
+    ("caf\u00e9 au lait", "cafe\u0301 au lait", r"caf\u00e9 au lait", r"caf\u0065\u0301 au lait"),
+    ("", " ", "", r"\u0020"),
+    ("a b", "a c", "a b", "a c"),
+    ("\u00e9", "e", "\u00e9", "e"),
+    ("a ", None, "a ", None),
+    ("x" * 90 + "y ", "x" * 90 + "y",
+     r"... from character 92:   (92 characters)", "... from character 92:  (91 characters)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other", "first", "second"), LOOK_ALIKE)
+def test_two_values_that_differ_never_look_the_same(
+    one: str, other: str | None, first: str, second: str | None
+) -> None:
+    assert shortened_pair(one, other, 80) == (first, second)
+    assert shortened_pair(other, one, 80) == (second, first)

@@ -54,7 +54,7 @@ SEQUENCES = seeds(2, 150)
 POINTS = (
     *("hashed", "archived", "open", "spool", "copy", "receipt", "chunk:2", "stage", "check"),
     *("apply", "apply:2", "apply-chunk", "apply-chunk:2", "applied", "file-written"),
-    *("file-renamed", "report", "cleared", "finish"),
+    *("names-free", "file-renamed", "report", "cleared", "finish"),
 )
 
 

@@ -38,6 +38,7 @@ POINTS = [
     "apply-chunk:2",
     "applied",
     "file-written",
+    "names-free",
     "file-renamed",
     "file-renamed:2",
     "report",

@@ -280,7 +280,7 @@ def test_a_report_that_a_run_died_over_is_named(workspace: Workspace, tmp_path: 
     """Nobody can tell whether it was altered; it is no earlier version's."""
     path, place = write(tmp_path / "a.csv", line(1)), workspace.settings.home
     url = str(workspace.settings.database_url)
-    assert run(url, place, "import", path, CRASH_AT="file-written:2").returncode < 0
+    assert run(url, place, "import", path, CRASH_AT="file-renamed").returncode < 0
     verified = run(url, place, "archive", "verify")
     assert verified.returncode == 1, verified.stdout
     assert "reports/batch-1/report.html: the run that wrote it ended" in verified.stdout

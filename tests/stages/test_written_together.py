@@ -5,12 +5,21 @@ import resource
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import IO
 
 import pytest
 
 from connectors.errors import ReconError
-from connectors.files.disk.atomic import DRAFT, OF_MARK, Write, locked_file, write_file, write_files
+from connectors.files.disk.atomic import (
+    DRAFT,
+    OF_MARK,
+    Write,
+    locked_file,
+    place_files,
+    write_file,
+    write_files,
+)
 from connectors.files.disk.system_errors import OPEN_FILES
 
 
@@ -63,6 +72,29 @@ def test_more_are_written_than_may_be_open_at_once(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert {one.name for one in tmp_path.iterdir()} == set(files)
+
+
+def test_of_two_results_at_once_one_is_there_whole(tmp_path: Path) -> None:
+    names = [f"{number}.csv" for number in range(8)]
+    (tmp_path / "out").mkdir()
+
+    def place(result: int, start: Barrier) -> None:
+        drafts = {name: tmp_path / f"{result}-{name}" for name in names}
+        for draft in drafts.values():
+            draft.write_text(str(result))
+        start.wait()
+        place_files(tmp_path / "out", drafts)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            for _ in range(50):
+                start = Barrier(2)
+                list(pool.map(place, (1, 2), (start, start)))
+                assert len({(tmp_path / "out" / name).read_text() for name in names}) == 1
+    finally:
+        sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize(

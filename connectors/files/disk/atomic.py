@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from glob import escape
 from io import BufferedRandom
 from pathlib import Path
@@ -29,7 +29,7 @@ GOING = ".removing-"
 """Prefix of names of things about to be removed, which nobody uses any more."""
 DRAFT = ".writing-"
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS, NAMING_SECONDS = 0.02, 60
 NAME_LENGTH = 200
 OTHERS = 0o077
 """The rights of everybody but the owner."""
@@ -78,12 +78,8 @@ def file_alone(path: Path, wait_seconds: float, what: str) -> Iterator[None]:
 
     Raises TurnNotGiven, naming the holder, after the wait. `what` names the guarded work in words.
     """
-    deadline = time.monotonic() + wait_seconds
     with open_private(path, append=True) as lock:
-        while not _locked(lock):
-            if time.monotonic() >= deadline:
-                raise TurnNotGiven(_who_locks(path, wait_seconds, what))
-            time.sleep(PAUSE_SECONDS)
+        _take(lock, wait_seconds, lambda: _who_locks(path, wait_seconds, what))
         os.ftruncate(lock.fileno(), 0)
         # A full disk stops nothing here: the name is only for those who wait.
         with suppress(OSError):
@@ -91,7 +87,16 @@ def file_alone(path: Path, wait_seconds: float, what: str) -> Iterator[None]:
         yield
 
 
-def _locked(lock: BinaryIO) -> bool:
+def _take(lock: BinaryIO | int, wait_seconds: float, told: Callable[[], str]) -> None:
+    """Wait for a lock; raises TurnNotGiven, with what `told` says, after the wait."""
+    deadline = time.monotonic() + wait_seconds
+    while not _locked(lock):
+        if time.monotonic() >= deadline:
+            raise TurnNotGiven(told())
+        time.sleep(PAUSE_SECONDS)
+
+
+def _locked(lock: BinaryIO | int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -122,11 +127,7 @@ def room_left(path: Path, error: OSError) -> str:
 
 def write_file(path: Path, content: bytes) -> None:
     """Write beside the name, flush to disk, rename; a full disk leaves the old content."""
-
-    def write(file: IO[bytes]) -> None:
-        file.write(content)
-
-    write_files(path.parent, {path.name: write})
+    write_files(path.parent, {path.name: as_it_is(content)})
 
 
 def sync_folder(folder: Path) -> None:
@@ -148,14 +149,19 @@ Write = Callable[[IO[bytes]], object]
 """Writes a file's content piece by piece."""
 
 
+def as_it_is(content: bytes) -> Write:
+    """Write this content."""
+    return lambda file: file.write(content)
+
+
 def write_files(
     folder: Path, files: Mapping[str, Write], meanwhile: str | None = None
 ) -> dict[str, str]:
     """Write files by their names below a folder, all as drafts, and rename them in the end.
 
-    None gets its name before all are complete and on disk; returns the SHA-256 of each. `meanwhile`
-    names one that a thread of its own writes while those before it are written. Only a few files
-    are open at once, however many there are.
+    None gets its name before all are complete and on disk, and then as `place_files` says; returns
+    the SHA-256 of each. `meanwhile` names one that a thread of its own writes while those before it
+    are written. Only a few files are open at once, however many there are.
     """
     hashes = {}
     path = folder / next(iter(files), "")
@@ -173,16 +179,61 @@ def write_files(
                 writing = started.get(name)
                 hashes[name] = writing.result() if writing else _written(drafts(name), write)
                 reach("file-written")
-            for name in files:
-                path = folder / name
-                drafts(name).replace(path)
-                reach("file-renamed")
+            path = folder
+            place_files(folder, {name: drafts(name) for name in files})
         except OSError as error:
             raise ReconError(
                 f"{path} could not be written: {error.strerror}.{room_left(path, error)} "
                 f"{cure(error)} or choose another folder, then run the command again."
             ) from error
     return hashes
+
+
+def place_files(folder: Path, drafts: Mapping[str, Path]) -> None:
+    """Give complete files, by their names below a folder on the same disk, these names.
+
+    Files of two results are never there together: all names are free before the first is given. The
+    last file is the mark of a whole result: it is there only while all others are. A single file
+    replaces what has its name.
+    """
+    *others, mark = drafts
+    with _naming_alone(folder) if others else nullcontext():
+        if others:
+            for name in (mark, *others):
+                (folder / name).unlink(missing_ok=True)
+            reach("names-free")
+            _sync_folders(folder, drafts)
+            for name in others:
+                drafts[name].replace(folder / name)
+                reach("file-renamed")
+            _sync_folders(folder, drafts)
+        drafts[mark].replace(folder / mark)
+        reach("file-renamed")
+
+
+def _sync_folders(folder: Path, names: Iterable[str]) -> None:
+    """Keep the order of what happens to names: a power cut might undo only the earlier half."""
+    for one in {(folder / name).parent for name in names}:
+        sync_folder(one)
+
+
+@contextmanager
+def _naming_alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time give names in a folder; the lock dies with the process."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _take(
+            descriptor,
+            NAMING_SECONDS,
+            lambda: (
+                f"{folder}: another process gives its files their names there, and did not end "
+                f"within {NAMING_SECONDS} s. Wait for it, or end it if it hangs. Nothing was "
+                "changed; run the same command again."
+            ),
+        )
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _written(path: Path, write: Write) -> str:

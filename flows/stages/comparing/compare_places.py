@@ -139,8 +139,9 @@ def _refusing_unreadable(path: Path) -> Iterator[None]:
 
 def _stands(path: Path) -> tuple[int, ...] | None:
     with suppress(OSError):
+        # Whoever copies a file can give it the old time of its content, but not of its change.
         found = [file.stat() for file in (files_in(path) if path.is_dir() else (path,))]
-        return tuple(part for one in found for part in (one.st_ino, one.st_size, one.st_mtime_ns))
+        return tuple(part for one in found for part in (one.st_ino, one.st_size, one.st_ctime_ns))
     return None
 
 

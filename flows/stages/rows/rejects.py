@@ -25,7 +25,7 @@ from connectors.files.chunks.rewriting import (
     on_its_own,
     write_lines,
 )
-from connectors.files.disk.atomic import named, write_files
+from connectors.files.disk.atomic import Write, named, write_files
 from connectors.files.layout.header import Header
 from connectors.postgres.batches import ledger
 from connectors.postgres.batches.attempts import (
@@ -95,6 +95,7 @@ def write_rejects(
 
     Raises EvidenceBroken if a row, its file or its outcome was altered.
     """
+    files: dict[str, Write] = {}
     written: dict[Path, int] = {}
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
@@ -116,10 +117,12 @@ def write_rejects(
             if path in written:
                 path = folder / named(stem, f"-batch-{batch_id}-{extract.id}.csv")
             lines = partial(_lines, rows, extract, header, with_secrets=with_secrets)
-            write_files(folder, {path.name: partial(write_lines, header, [PARENT_COLUMN], lines)})
+            files[path.name] = partial(write_lines, header, [PARENT_COLUMN], lines)
             written[path] = counts[extract.id]
-    if written:
-        write_files(folder, {EXPLANATION: partial(_write_explanation, rows, extracts)})
+    if files:
+        # Last, so that it is only beside all of the rows that it explains.
+        files[EXPLANATION] = partial(_write_explanation, rows, extracts)
+        write_files(folder, files)
     return written
 
 

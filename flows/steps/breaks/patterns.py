@@ -14,10 +14,12 @@ import polars as pl
 from flows.steps.breaks.make import joined, quantities
 from flows.steps.breaks.money import currency_named, currency_text
 from flows.steps.frames.beyond import money_text
+from flows.steps.frames.time_texts import apart
 from schemas.breaks import BREAKS, OF_AMOUNTS
 from schemas.frame_types import AMOUNT
 from schemas.tables import TABLES
 
+_MICRO = 1_000_000
 AT = "__at"
 """Column with the number of a break, from 0."""
 FEWEST = {
@@ -203,8 +205,9 @@ def differences(amounts: pl.DataFrame, names: Mapping[str, str]) -> Candidates:
 def shifts(breaks: pl.DataFrame) -> list[Candidates]:
     """Times, days or numbers that are all off by the same: a wrong zone, day or line."""
     times = breaks.filter(pl.col("code") == "INSTANT").with_columns(
-        (_moment("found") - _moment("expected")).dt.total_seconds().alias("shift")
+        shift=(_moment("found") - _moment("expected")).dt.total_microseconds().cast(AMOUNT)
     )
+    times = times.with_columns(shift=money_text(pl.col("shift") / _MICRO))
     expected, found = pl.col("expected"), pl.col("found")
     first, second = (one.str.to_date("%Y-%m-%d", strict=False) for one in (expected, found))
     others = breaks.filter(~pl.col("code").is_in(["INSTANT", *OF_AMOUNTS]))
@@ -218,12 +221,12 @@ def shifts(breaks: pl.DataFrame) -> list[Candidates]:
             rows.filter(pl.col("shift").is_not_null()),
             "shift",
             pl.concat_str(about, pl.lit(of)),
-            pl.format("{}: {} is off by {}", title(), "field", by),
+            pl.format("{}: {} is {}", title(), "field", by),
         )
         for rows, of, by in (
-            (times, "/ seconds", quantities(pl.col("shift"), "second")),
-            (days, "/ days", quantities(pl.col("shift"), "day")),
-            (numbers, "/", pl.col("shift")),
+            (times, "/ seconds", apart(pl.col("shift"))),
+            (days, "/ days", pl.format("off by {}", quantities(pl.col("shift"), "day"))),
+            (numbers, "/", pl.format("off by {}", "shift")),
         )
     ]
 

@@ -10,6 +10,7 @@ from flows.steps.breaks.counted import COUNTS
 from flows.steps.breaks.lifecycle import CARRIED, REMEMBERED
 from flows.steps.frames.light import light
 from flows.steps.frames.parts import PartedRows
+from flows.steps.frames.time_texts import apart
 from schemas.ledger import BREAK_STATE
 from schemas.life import BreakState
 
@@ -74,13 +75,24 @@ def _read(saved: pl.DataFrame) -> pl.DataFrame:
         .unnest("facts")
         .with_columns(pl.col(days).str.to_date())
         .select(*(pl.col(name).cast(dtype) for name, dtype in CARRIED.items()), "cause")
-        # Earlier versions saved some amounts with a sign, and wrote one day as "1 days".
+        # Earlier versions saved some amounts with a sign, and wrote one day as "1 days" and how far
+        # two times are apart in seconds.
         .with_columns(pl.col("amount", "seen_amount").abs())
-        .with_columns(
-            pl.when(pl.col("code").is_in(["PLAN_LATE", "PLAN_EARLY"]))
-            .then(pl.col("note", "seen_note").replace("1 days", "1 day"))
-            .otherwise(pl.col("note", "seen_note"))
-        )
+        .with_columns(_as_written_now(name) for name in ("note", "seen_note"))
+    )
+
+
+def _as_written_now(name: str) -> pl.Expr:
+    """A note as this version writes it: an acceptance is bound to its words."""
+    code, note = pl.col("code"), pl.col(name)
+    seconds = note.str.extract(r"^(-?[0-9]+(?:\.[0-9]+)?) s later$")
+    return (
+        pl.when(code.is_in(["PLAN_LATE", "PLAN_EARLY"]))
+        .then(note.replace("1 days", "1 day"))
+        .when((code == "INSTANT") & seconds.is_not_null())
+        .then(apart(seconds))
+        .otherwise(note)
+        .alias(name)
     )
 
 

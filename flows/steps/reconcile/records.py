@@ -12,7 +12,7 @@ import polars as pl
 from flows.steps.breaks.frame import no_breaks, numbered
 from flows.steps.breaks.match_breaks import line_breaks
 from flows.steps.breaks.tolerated import tolerated_differences
-from flows.steps.frames.beyond import beyond_texts, money_text, unreadable_of
+from flows.steps.frames.beyond import beyond_texts, unreadable_of
 from flows.steps.frames.light import flags
 from flows.steps.frames.sources import (
     ANSWER,
@@ -33,6 +33,7 @@ from flows.steps.frames.statuses import (
     found_columns,
     number,
 )
+from flows.steps.frames.time_texts import apart
 from flows.steps.match.comparison import canonical_texts, differences, with_tolerances
 from flows.steps.match.pairing import Pairs, keyless, pair_records
 from flows.steps.reconcile.answers import (
@@ -349,13 +350,13 @@ class _Match:
         at_answer = differing.join(echoes, on=["row", "field"], how="semi")
         at_answer = at_answer.select("row", "field", at=pl.lit("A"))
         offsets = (pl.col("code") == "OFFSET") & (self.rules.offset is Offset.TOLD)
-        later = pl.when(pl.col("seconds") != 0).then(pl.format("{} s later", money_text("seconds")))
         found = (
             differing.filter(pl.col("tolerance").is_null() | offsets)
             .drop("currency", "tenant")
             .join(at_answer, on=["row", "field"], how="left", maintain_order="left")
             .with_columns(
-                side=pl.coalesce("at", pl.lit(self.side)), note=later.otherwise(pl.lit(""))
+                side=pl.coalesce("at", pl.lit(self.side)),
+                note=apart(pl.col("seconds")).fill_null(""),
             )
         )
         return [

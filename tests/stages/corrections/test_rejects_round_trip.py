@@ -3,6 +3,7 @@
 import csv
 import random
 import re
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,10 @@ import pytest
 from openpyxl import Workbook
 
 from connectors.files.profiles.profile import DEFAULT
-from flows.stages.rows.rejects import write_rejects
+from flows.stages.rows.rejects import EXPLANATION, write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from tests.recon import run
 from tests.stages.payments import line, write
 
 SIGNS = "=+-@'\"\t\r\n ,;|\uff1d\uff0b\u200b0a"
@@ -125,3 +127,30 @@ def test_rejects_are_read_again_by_the_profile_of_their_feed(
     rejects.write_bytes(rejects.read_bytes().replace(b"x", b"5", 1))
     import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
     assert rows('SELECT "TenantsId", "Name", "Gender" FROM avatar') == [(5, None, LINES[1][2])]
+
+
+@pytest.mark.long(but=("file-renamed",))
+@pytest.mark.parametrize("point", ["file-written:2", "names-free", "file-renamed", "file-renamed:2"])
+def test_rejects_of_two_runs_are_never_explained_together(
+    workspace: Workspace, tmp_path: Path, point: str
+) -> None:
+    """A run that is killed leaves the files of before, or no explanation, which comes last."""
+    texts = {"a": line(1, amount="x"), "b": line(2, amount="y")}
+    files = [write(tmp_path / f"{name}.csv", text) for name, text in texts.items()]
+    import_delivery(workspace, files, DEFAULT)
+    folder, place = tmp_path / "out", workspace.settings
+    asked = (str(place.database_url), place.home, "rejects", "1", "--out", str(folder))
+    assert run(*asked).returncode == 0
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert sorted(whole) == ["a-batch-1.csv", "b-batch-1.csv", EXPLANATION]
+    for path in folder.iterdir():
+        path.write_bytes(b"before")
+    assert run(*asked, CRASH_AT=point).returncode == -signal.SIGKILL
+    left = {one.name: one.read_bytes() for one in folder.glob("[!.]*")}
+    if point.startswith("file-written"):
+        assert left == dict.fromkeys(whole, b"before")
+    else:
+        assert EXPLANATION not in left
+        assert left.items() <= whole.items()
+    assert run(*asked).returncode == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
