@@ -27,6 +27,9 @@ from schemas.tables import EXTRACTS
 log = logging.getLogger("recon.reconcile")
 
 
+NO_RULE = "There is no rule of acceptance: only people accept breaks."
+
+
 def propose_rule(workspace: Workspace, run: int | None, terms: RuleTerms, by: str | None) -> int:
     """Propose a rule for the scope of a run, by default the latest; gives its number.
 
