@@ -7,7 +7,7 @@ help: ## List the targets
 
 demo: ## Install into .venv; import, push and reconcile the sample deliveries
 	python3 -m venv .venv
-	.venv/bin/pip install -q -c constraints.txt -e '.[dev]'
+	.venv/bin/pip install -q --no-compile -c constraints.txt -e '.[dev]'
 	.venv/bin/recon demo
 
 check: ## Format, lint, types, layers

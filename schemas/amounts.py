@@ -1,4 +1,4 @@
-"""Amounts in frames of reconciliation: exact decimals, and texts where no decimal fits."""
+"""Amounts: exact decimals, and texts where no decimal fits."""
 
 import re
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact
@@ -74,3 +74,9 @@ BEYOND_MILLIONTHS = 10 ** (_WHOLE_DIGITS + MICRO_DIGITS)
 _ZEROS = MOST_SCALE - MICRO_DIGITS
 MILLIONTHS = rf"^-?[0-9]{{1,{_WHOLE_DIGITS}}}(\.[0-9]{{1,{MICRO_DIGITS}}}0{{0,{_ZEROS}}})?$"
 """Texts of such amounts; at most 15 significant digits, so they survive a double."""
+
+
+def is_ceiling(amount: Decimal) -> bool:
+    """Whether an acceptance may have it as its ceiling: above zero, and held exactly."""
+    exponent = amount.as_tuple().exponent
+    return amount.is_finite() and 0 < amount < 10**20 and int(exponent) >= -18

@@ -26,6 +26,7 @@ from schemas.derived.sql import LEDGER_TABLES
 from schemas.guards.roles import statements
 from tests import examples, workers
 from tests.memory import MEMORY, has_room
+from tests.older_server import older_server
 
 TEMPLATE = "recon_template"
 Once = Callable[[Callable[[], None]], Workspace]
@@ -44,6 +45,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--only", default="", metavar="N,N", help="these seeds of soups, these messages of cuts"
+    )
+    parser.addoption(
+        "--postgres",
+        metavar="15",
+        help="an installed release of PostgreSQL to use in place of the embedded server",
     )
 
 
@@ -106,6 +112,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("own_release") and item.config.getoption("--postgres"):
+        pytest.skip("about a server of the embedded release")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiled(
     pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
@@ -119,22 +130,32 @@ def compiled(
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of the maintenance database of a server that has the migrated template."""
+    if release := pytestconfig.getoption("--postgres"):
+        with older_server(release, OF_TESTS) as url:
+            with psycopg.connect(url, autocommit=True) as administrator:
+                administrator.execute(f"CREATE DATABASE {TEMPLATE}")
+            _migrate(url.replace("/postgres?", f"/{TEMPLATE}?"))
+            yield url
+        return
     folder = tmp_path_factory.mktemp("server") / "postgres"
     Postmaster(folder).prepare()
     with (folder / "postgresql.auto.conf").open("a") as settings_file:
         settings_file.writelines(f"{name} = '{value}'\n" for name, value in OF_TESTS.items())
-    url = embedded_url(folder, TEMPLATE)
-    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1))
-    with engine.begin() as connection:
-        migrate(connection)
-    engine.dispose()
+    _migrate(embedded_url(folder, TEMPLATE))
     server = embedded_url(folder, "postgres")
     yield server
     # Its folder goes before this process ends, and a server without one takes a minute to notice:
     # for the next run, which may have the same folder, it would be a former server to wait for.
     Postmaster(folder).stop()
+
+
+def _migrate(url: str) -> None:
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1))
+    with engine.begin() as connection:
+        migrate(connection)
+    engine.dispose()
 
 
 def _name(url: str) -> str:

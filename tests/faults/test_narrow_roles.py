@@ -26,7 +26,9 @@ from schemas.guards.roles import LOADER, MERGER
 from tests.recon import run
 from tests.stages.payments import line, write
 
-TIMEOUTS = ("transaction_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout")
+NEW = "transaction_timeout"
+"""Of PostgreSQL 17 and later."""
+TIMEOUTS = ("idle_in_transaction_session_timeout", "idle_session_timeout")
 
 
 @pytest.fixture
@@ -59,7 +61,10 @@ def idle_until_it_is_ended(database: Database, rows: Any, *, within: bool) -> No
         connection.execute("SELECT 1")
 
 
-@pytest.mark.parametrize("setting", TIMEOUTS)
+@pytest.mark.parametrize(
+    "setting",
+    [pytest.param(NEW, marks=pytest.mark.own_release), *TIMEOUTS],
+)
 def test_a_timeout_that_ends_a_session_is_named(
     workspace: Workspace, role: str, rows: Any, setting: str
 ) -> None:
@@ -70,6 +75,7 @@ def test_a_timeout_that_ends_a_session_is_named(
     assert told.value.exit_code == 2
 
 
+@pytest.mark.own_release
 @pytest.mark.long
 def test_a_migration_takes_as_long_as_it_does_and_names_what_ended_it(
     workspace: Workspace,
@@ -117,13 +123,14 @@ def test_a_role_that_is_set_to_act_otherwise_does_all_the_same(
         assert len({one.session for one in held if one}) == 1
 
 
+@pytest.mark.own_release
 @pytest.mark.long
 def test_what_a_role_was_not_let_do_is_done_when_it_may(
     workspace: Workspace, role: str, rows: Any, tmp_path: Path
 ) -> None:
     url, home = narrow(workspace, role), workspace.settings.home
     path = write(tmp_path / "a.csv", *map(line, range(1, 41)))
-    for setting in TIMEOUTS:
+    for setting in (NEW, *TIMEOUTS):
         set_to(workspace, role, f"SET {setting} = '1ms'")
         ended = run(url, home, "import", path, RECON_LIMIT_DATABASE_WAIT_SECONDS="2")
         # Now and then the run is quicker than the timeout, or than one of its attempts.

@@ -59,6 +59,7 @@ def dump(server: str, fresh: Fresh, tmp_path: Path) -> Path:
         return path
 
 
+@pytest.mark.own_release
 @pytest.mark.long(but=("this version",))
 @pytest.mark.parametrize("older", [False, True], ids=["this version", "an older one"])
 def test_a_restore_that_was_cut_off_is_told(

@@ -643,7 +643,7 @@ def test_a_reference_is_looked_at_where_its_record_is_compared() -> None:
         "not JSON",
         "[]",
         '{"Id": 1E9999999999999999999}',
-        '{"Id": ' + "[" * 5000 + "]" * 5000 + "}",
+        '{"Id": ' + "[" * 100_000 + "]" * 100_000 + "}",
     ],
 )
 def test_an_echo_that_cannot_be_read_is_told_whole(echo: str | None) -> None:

@@ -78,7 +78,7 @@ DEEP = [
     # opening, closing, content type, levels, status
     ("[", "]", "application/json", 50, 200),
     ("[", "]", "application/json", 400, 200),
-    ("[", "]", "application/json", 900, 400),
+    ("[", "]", "application/json", 2000, 400),
     ("[", "]", "application/json", 100_000, 400),
     ('{"a":', "}", "application/json", 100_000, 400),
     ("[", "]", "application/jsv", 50, 400),

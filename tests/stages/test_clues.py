@@ -165,6 +165,8 @@ def wipe(workspace: Workspace) -> None:
         names = "payment staged_payment receipt outcome before_image note extract batch"
         for table in names.split():
             connection.execute(f"TRUNCATE {table} RESTART IDENTITY CASCADE")
+    # No number of a batch whose report is there is given again.
+    shutil.rmtree(workspace.settings.reports, ignore_errors=True)
 
 
 @pytest.mark.long

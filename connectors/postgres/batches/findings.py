@@ -92,15 +92,19 @@ def findings(
     connection: psycopg.Connection, tables: Iterable[Table], batch_id: int
 ) -> dict[str, list[Finding]]:
     """The reasons of a batch by record kind, most frequent first."""
-    counted = _counted(connection, batch_id)
+    span = batch_span(connection, batch_id)
+    counted = _counted(connection, span)
     return {
-        table.name: _findings(connection, table, batch_id, counted and counted(table))
+        table.name: _findings(connection, table, span, counted and counted(table))
         for table in tables
     }
 
 
 def _findings(
-    connection: psycopg.Connection, table: Table, batch_id: int, counted: list[Finding] | None
+    connection: psycopg.Connection,
+    table: Table,
+    span: Mapping[str, int],
+    counted: list[Finding] | None,
 ) -> list[Finding]:
     rows = connection.execute(
         f"""WITH reasons AS (
@@ -122,14 +126,16 @@ def _findings(
             coalesce((array_agg(value ORDER BY extract_id, record_number))[1], '')
         FROM named GROUP BY code, field
         ORDER BY sum(rows) DESC, code COLLATE "C", field COLLATE "C" """,
-        batch_span(connection, batch_id)
-        | {name: [getattr(one, name) for one in counted or ()] for name in Finding._fields},
+        {
+            **span,
+            **{name: [getattr(one, name) for one in counted or ()] for name in Finding._fields},
+        },
     ).fetchall()
     return [Finding(*row) for row in rows]
 
 
 def _counted(
-    connection: psycopg.Connection, batch_id: int
+    connection: psycopg.Connection, span: Mapping[str, int]
 ) -> Callable[[Table], list[Finding] | None] | None:
     """The reasons against rows rejected while reading, as counted by each chunk.
 
@@ -141,9 +147,9 @@ def _counted(
                 AND c.verdict = '{CORRECTED}'),
             (SELECT detail FROM event WHERE batch_id = %(batch)s AND what = '{STAGED}'
                 ORDER BY id DESC LIMIT 1)""",
-        batch_span(connection, batch_id),
+        span,
     ).fetchone() or (True, None)
-    digest = read_detail(staged).get(CLUES)
+    batch_id, digest = span["batch"], read_detail(staged).get(CLUES)
     if corrected or digest not in (None, clues_digests(connection, [batch_id]).get(batch_id, "")):
         return None
     by_record = defaultdict[str, list[Receipt]](list)

@@ -7,7 +7,7 @@ key. So is every row that was not written because its record was already there, 
 names it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -66,11 +66,15 @@ class Recount(NamedTuple):
 
 def recount(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Sum]:
     """The totals of a batch's staged rows of one record, by extract, state and currency."""
+    return _staged(connection, table, batch_span(connection, batch_id))
+
+
+def _staged(connection: psycopg.Connection, table: Table, span: Mapping[str, int]) -> list[Sum]:
     rows = connection.execute(
         f"""SELECT s.extract_id, {STATE} AS state, {_totals(table, "s")} {_amounts(table, "s")}
         FROM {staged_name(table)} s {outcome_joins(table)}
         WHERE {of_batch("s")} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
-        batch_span(connection, batch_id),
+        span,
     )
     return [_sum(table, *row) for row in rows]
 
@@ -91,18 +95,19 @@ def _both_of_written(connection: psycopg.Connection, table: Table, batch_id: int
         [_MOST_TIMES, table.name, batch_id, apply_stage(table)],
     )
     if one_value(is_good_part):
-        staged, held = recount(connection, table, batch_id), _held(connection, table, batch_id)
+        span = batch_span(connection, batch_id)
+        staged, held = _staged(connection, table, span), _held(connection, table, span)
         if _together(one for one in staged if one.state in WRITTEN) == _together(held):
             return Recount(staged, held)
     return _by_key(connection, table, batch_id)
 
 
-def _held(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Sum]:
+def _held(connection: psycopg.Connection, table: Table, span: Mapping[str, int]) -> list[Sum]:
     """Totals of the target rows that name a row of the batch as their writer."""
     rows = connection.execute(
         f"""SELECT t.extract_id, '{DATABASE}', {_totals(table, "t")} {_amounts(table, "t")}
         FROM {table.name} t WHERE {of_batch("t")} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
-        batch_span(connection, batch_id),
+        span,
     )
     return [_sum(table, *row) for row in rows]
 

@@ -16,10 +16,10 @@ from connectors.postgres.runs.acceptance_rules import (
 )
 from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.stages.reconcile.as_of import run_meant
-from flows.stages.reconcile.decision_rules import is_ceiling
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.totals import plain
+from schemas.amounts import is_ceiling
 from schemas.breaks import BREAKS
 from schemas.counting import quantity
 from schemas.tables import EXTRACTS

@@ -6,7 +6,6 @@ The texts name terms as the caller calls them (`DecisionRefused`).
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import polars as pl
 import psycopg
@@ -18,6 +17,7 @@ from connectors.postgres.runs.reconciliations import Reconciliation
 from flows.report.spelling import neutral
 from flows.steps.breaks.acceptance import BOUND, is_same, size, values
 from flows.steps.breaks.saved import from_saved
+from schemas.amounts import is_ceiling
 from schemas.counting import first_of, quantity
 from schemas.life import DONE, OPEN, SIDES, Choice
 
@@ -189,9 +189,3 @@ def refuse_terms(run: Reconciliation, decision: Decision) -> None:
                 "Name a day from then on.",
                 day=decision.until, this=run.id, as_of=run.as_of,
             )  # fmt: skip
-
-
-def is_ceiling(amount: Decimal) -> bool:
-    """Whether it is an amount above zero that the ledger holds exactly."""
-    exponent = amount.as_tuple().exponent
-    return amount.is_finite() and 0 < amount < 10**20 and int(exponent) >= -18

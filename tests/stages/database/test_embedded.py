@@ -25,6 +25,7 @@ from connectors.settings import Settings
 MADE = "SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'"
 
 
+@pytest.mark.own_release
 def test_an_older_server_is_set_up_too(server: str) -> None:
     folder = Path(server.partition("host=")[2])
     with psycopg.connect(server, autocommit=True) as connection:

@@ -2,12 +2,10 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import psycopg
@@ -15,15 +13,14 @@ import pytest
 
 from connectors.files.profiles.profile import DEFAULT
 from connectors.postgres.database import open_database
-from connectors.postgres.server.programs import give, identity, server_user
 from connectors.settings import Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import statements
+from tests.older_server import older_server
 from tests.stages.payments import line, write
 
 PAGE = Path(__file__).parents[3] / "docs" / "upgrade.md"
-INSTALLED = Path("/usr/lib/postgresql")
 OWNER = "owner_of_backup"
 """Also the name of its database."""
 SOURCE = "backed_up"
@@ -43,41 +40,6 @@ def restore(url: str, home: Path, dump: Path) -> subprocess.CompletedProcess[str
     """As the page says."""
     (options,) = re.findall(r"postgres\.tools pg_restore (.*) recon\.dump\n", PAGE.read_text())
     return tools(url, home, "pg_restore", *options.split(), str(dump))
-
-
-@contextmanager
-def older_server(release: str) -> Iterator[str]:
-    """The maintenance database of a server of an installed release.
-
-    It is no server of root's, and is in no folder of root's.
-    """
-    programs = INSTALLED / release / "bin"
-    if not (programs / "initdb").exists():
-        pytest.skip(f"PostgreSQL {release} is not installed here")
-    folder = Path(tempfile.mkdtemp(dir="/tmp"))
-    if os.geteuid() == 0:
-        give(folder, server_user())
-
-    def call(name: str, *arguments: str) -> None:
-        command = [str(programs / name), "-D", str(folder), *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **identity(folder))
-
-    call("initdb", "--auth=trust", "-U", "postgres", "--encoding=UTF8", "--locale=C", "--no-sync")
-    call(
-        "pg_ctl",
-        "start",
-        "--wait",
-        "--silent",
-        "-l",
-        f"{folder}/log",
-        "-o",
-        f"-k {folder} -h '' -F",
-    )
-    try:
-        yield f"postgresql://postgres@/postgres?host={folder}&port=5432"
-    finally:
-        call("pg_ctl", "stop", "--wait", "--silent", "--mode=immediate")
-        shutil.rmtree(folder)
 
 
 @pytest.fixture(
