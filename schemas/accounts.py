@@ -5,7 +5,7 @@ The database enforces this in the functions that write decisions and signatures
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from schemas.life import Choice, Role
@@ -71,6 +71,14 @@ class How(StrEnum):
     PASSWORD = "password"  # noqa: S105 -- a word.
     OIDC = "oidc"
     PROXY = "proxy"
+
+
+def takes_role(act: str, roles: Iterable[AccountRole]) -> str:
+    """Say which role an act takes, and what somebody without it does next."""
+    return (
+        f"{act[:1].upper()}{act[1:]} takes the role {' or '.join(roles)}. Ask somebody who has it, "
+        "or an administrator for the role."
+    )
 
 
 def is_name(text: str) -> bool:

@@ -55,6 +55,14 @@ DONE: Mapping[str, str] = {
     Choice.PROPOSE: "proposed",
 }
 """What was done, as a participle, for each decision."""
+_TAKES_EFFECT = "This takes effect in the next reconciliation of the scope."
+THEN: Mapping[str, str] = {
+    **dict.fromkeys(Choice, _TAKES_EFFECT),
+    Choice.PROPOSE: "Next, somebody else has to accept it with the same last day and ceiling, "
+    "before the scope is reconciled again.",
+    Choice.COMMENT: "",
+}
+"""What follows from each decision, as a sentence; empty if nothing does."""
 NO_CHANGE = (Choice.ASSIGN, Choice.COMMENT, Choice.PROPOSE)
 """Decisions that do not change the state of a break."""
 

@@ -100,7 +100,7 @@ def list_command(*, json: Json = False) -> int:
 
     Example: `recon acceptance list`
     """
-    from flows.stages.reconcile.acceptance_rules import list_rules
+    from flows.stages.reconcile.acceptance_rules import NO_RULE, list_rules
     from flows.stages.reconcile.as_of import today
 
     with workspace("acceptance list") as place:
@@ -122,7 +122,7 @@ def list_command(*, json: Json = False) -> int:
             right=("Rule", "TenantsId", "CurrenciesId", "Each", "Total"),
         )  # fmt: skip
     else:
-        out().print("There is no rule of acceptance: only people accept breaks.")
+        out().print(NO_RULE)
     return 0
 
 

@@ -22,7 +22,7 @@ from flows.commands.console import (
 from flows.commands.deliver import Json
 from schemas.amounts import BEYOND
 from schemas.counting import agree, quantity
-from schemas.life import PLACES, Choice
+from schemas.life import PLACES, THEN, Choice
 
 if TYPE_CHECKING:
     from flows.stages.reconcile.breaks import Chosen, Decided
@@ -325,13 +325,8 @@ def _show_decided(decided: "Decided", names: Mapping[str, str], *, as_json: bool
             f"The money of {quantity(decided.elsewhere, 'break')} is counted with another break of "
             "the same record."
         )
-    if decision.what is Choice.PROPOSE:
-        out().print(
-            "Next, somebody else has to accept it with the same last day and ceiling, before the "
-            "scope is reconciled again."
-        )
-    elif decision.what is not Choice.COMMENT:
-        out().print("This takes effect in the next reconciliation of the scope.")
+    if then := THEN[decision.what]:
+        out().print(then)
 
 
 def _facts(row: dict[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ from flows.desk.pages import (
 from flows.desk.uploading import FormNotOurs, receive_files
 from flows.desk.visit import Page, Visit, known_by_proxy, visit_of
 from flows.stages.workspace import Workspace
-from schemas.accounts import AccountRole
+from schemas.accounts import AccountRole, takes_role
 from schemas.jobs import MAY_ORDER
 
 log = logging.getLogger("recon.desk")
@@ -271,9 +271,7 @@ async def _answer_files(desk: Desk, place: Address, request: Request) -> Respons
 
     def sender(visit: Visit) -> Response:
         if not visit.may(*place.files):
-            raise AccountRefused(
-                f"Sending files takes the role {' or '.join(place.files)}. Nothing was read."
-            )
+            raise AccountRefused(f"{takes_role('uploading', place.files)} Nothing was read.")
         visits.append(visit)
         return Response()
 
@@ -343,8 +341,8 @@ def _page(
     except Exception:  # For all errors that nothing above handles.
         log.exception("%s %s", request.method, request.url.path)
         return PlainTextResponse(
-            "A fault of the program; its log has the places. Nothing was changed that the page "
-            "before does not show.\n",
+            "The program has a fault; its log says where. Load the page before to see what was "
+            "changed.\n",
             HTTPStatus.INTERNAL_SERVER_ERROR,
         )
 

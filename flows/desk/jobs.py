@@ -17,6 +17,7 @@ from flows.desk.forms import refuse_nameless
 from flows.desk.visit import Visit
 from flows.stages.jobs.arguments import check_arguments
 from flows.stages.workspace import Workspace
+from schemas.accounts import takes_role
 from schemas.jobs import MAY_ORDER, ORDERING, JobKind, JobState
 
 log = logging.getLogger("recon.desk")
@@ -52,10 +53,7 @@ def start_again(visit: Visit, number: int) -> None:
 def refuse_unless_operator(visit: Visit, *, named: bool = True) -> None:
     """Refuse early, before anything is read or done, what the database would refuse in the end."""
     if not visit.may(*MAY_ORDER):
-        raise AccountRefused(
-            f"{ORDERING.capitalize()} takes the role {' or '.join(MAY_ORDER)}. Ask somebody who "
-            "has it, or an administrator for the role. Nothing was ordered."
-        )
+        raise AccountRefused(f"{takes_role(ORDERING, MAY_ORDER)} Nothing was ordered.")
     if named:
         refuse_nameless(visit)
 

@@ -12,7 +12,13 @@ from connectors.postgres.auditing.batch_hashes import answers_detail
 from connectors.postgres.batches import ledger
 from connectors.postgres.batches.lease import Lease, hold_batch
 from connectors.postgres.batches.ledger import State
-from connectors.postgres.push.decisions import decide, decided_by, followers, settled_by
+from connectors.postgres.push.decisions import (
+    decide,
+    decided_by,
+    followers,
+    settled_by,
+    table_of,
+)
 from connectors.postgres.push.earlier import NUMBER
 from connectors.postgres.push.sends import SendDecision
 from connectors.postgres.resume import resumed
@@ -66,6 +72,16 @@ def _sent_text(batch_id: int, detail: Mapping[str, Any]) -> str:
     if overwritten == rows:
         return f"None is sent: {later}, and the next push makes them superseded."
     return f"{sends}, but for {grouped(overwritten)}: {later}, and they end as superseded."
+
+
+def why_not_settled(connection: psycopg.Connection, batch_id: int, operation: str) -> str:
+    """Why no row of an operation can be settled; empty if nothing prevents it."""
+    try:
+        refuse_if_taken_back(connection, batch_id)
+        table_of(operation, batch_id)
+    except BatchStateError as error:
+        return str(error)
+    return ""
 
 
 def resolve(

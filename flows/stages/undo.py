@@ -17,7 +17,7 @@ from connectors.postgres.batches.apply import lock_target
 from connectors.postgres.batches.batch_reports import note_owed, owed_by
 from connectors.postgres.batches.corrections import lock_corrections, settle_corrections
 from connectors.postgres.batches.lease import Lease, hold_batch
-from connectors.postgres.batches.ledger import TAKEN_BACK, State
+from connectors.postgres.batches.ledger import TAKEN_BACK, Batch, State
 from connectors.postgres.batches.undo import (
     TAKEN,
     changed_by_hand,
@@ -75,6 +75,10 @@ class Undone:
                 f"unsent{but}; `recon push` sends them.{_POSTED_BEFORE if posted else ''}"
             )
         return [*lines, *map(str, self.faults)]
+
+
+def nothing_to_undo(batch: Batch) -> str:
+    return f"Batch {batch.id} is {batch.state} already; nothing to undo."
 
 
 def why_not_undone(workspace: Workspace, batch_id: int) -> str:
@@ -196,7 +200,7 @@ def _take_back(
     connection, batch_id = lease.connection, lease.batch_id
     batch = ledger.find_batch(connection, batch_id)
     if batch.state in TAKEN_BACK:
-        raise BatchStateError(f"Batch {batch_id} is {batch.state} already; nothing to undo.")
+        raise BatchStateError(nothing_to_undo(batch))
     tables = [
         table
         for table in ledger.staged_tables(connection, batch_id)

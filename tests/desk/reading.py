@@ -65,11 +65,16 @@ class _Reader(HTMLParser):
         self.at.own += data
 
 
-def wrongs(html: str) -> list[str]:
-    """What a page lacks for whoever has it read out to them, or goes through it by keys."""
+def page_of(html: str) -> Element:
+    """A page as its elements."""
     reader = _Reader()
     reader.feed(html)
-    page = reader.page
+    return reader.page
+
+
+def wrongs(html: str) -> list[str]:
+    """What a page lacks for whoever has it read out to them, or goes through it by keys."""
+    page = page_of(html)
     return [
         *_frame(page),
         *_headings(page),
@@ -165,6 +170,11 @@ def _tables(page: Element) -> Iterator[str]:
             not one.text and not one.given.get("aria-label") for one in first.every("th")
         ):
             yield f"a column without a name: {first.text[:60]}"
+        for one in table.every("td"):
+            bare = {"span", "br", "small"} >= {of.tag for of in _all(one)}
+            shown = one.own or any(of.tag != "span" or of.own or of.inside for of in one.inside)
+            if "data-of" in one.given and shown and bare and not one.text:
+                yield f"a cell of nothing that a telephone shows: {one.given['data-of']}"
         for one in heads:
             if one.given.get("scope") not in ("col", "row", "colgroup", "rowgroup"):
                 yield f"a header of nothing: {one.text[:30]}"

@@ -91,7 +91,7 @@ def test_the_trail_of_a_rule_is_what_was_done_with_it_and_by_it(
     assert [text.count(one) for one in events] == [1, 1, 1], text
     assert "Cleo" not in text
     assert "breaks accepted" in page.open("/trail?who=olga").text, "who it was done for as well"
-    assert "Nothing fits" in page.open("/trail?who=rule+1").text
+    assert "No event matches." in page.open("/trail?who=rule+1").text
 
 
 @pytest.mark.long

@@ -87,7 +87,7 @@ def test_who_comes_second_is_shown_the_signature_that_came_first(
     assert sorted(told) == [200, 409]
     assert rows("SELECT count(*) FROM signature") == [(1,)]
     assert "a signature stays" in told[409]
-    assert "Nobody yet." not in told[409]
+    assert "Nobody has signed it yet." not in told[409]
     assert "Sign as the one who prepared it" not in told[409]
 
 

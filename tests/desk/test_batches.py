@@ -37,7 +37,7 @@ def test_every_batch_has_its_state_and_its_next_step(
     assert "1 2 1 Release or discard it recon release 3 --reason ..." in text
     held = page.open("/batches", state="held").answer.text
     assert [f'"/batches/{number}"' in held for number in (1, 2, 3)] == [False, False, True]
-    assert "No batch fits." in page.open("/batches", state="undone").text
+    assert "No batch matches." in page.open("/batches", state="undone").text
 
 
 @pytest.mark.long

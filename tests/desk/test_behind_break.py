@@ -13,11 +13,14 @@ from schemas.key_texts import key_values
 from schemas.tables import EXTRACTS, PAYMENT
 from tests.desk.browser import Browser
 from tests.governance.runs import found, ids, reconcile
+from tests.push.conftest import deliver, towards
 from tests.push.deliveries import GATEWAYS
+from tests.service.faulty_server import OK, FaultyServer, status
 from tests.stages.payments import line, write
 
 New = Callable[[], Browser]
 SECRET = "correct-horse-battery"
+REFUSED = status(400, error_code="Url")
 
 
 def paid(workspace: Workspace, folder: Path) -> str:
@@ -43,7 +46,7 @@ def test_both_sides_stand_beside_each_other_with_the_exact_difference(
         "last written by batch 2 , two.csv, line 3 (record 2), updated",
         "1,7,1,2,2026-01-01T10:00:00+01:00,12.50,0.5,1,9",
         "recon row 2 two.csv --record 2",
-        "No delivered row of it was to be sent to the service.",
+        "No delivered row of this record was to be sent to the service.",
         "Before that: batch 1 , one.csv, line 2 (record 1), inserted",
     ):
         assert told in page.text, (told, page.text)
@@ -90,6 +93,26 @@ def test_a_record_that_can_hold_a_secret_is_not_quoted(
     assert "can hold a secret, so their text is not shown" in page.text
 
 
+def test_no_value_is_shown_of_a_record_with_secrets_that_the_service_refused(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    """It may be refused because a lost cell moved the secret into a field that is none."""
+    file = tmp_path / "gateways.csv"
+    file.write_text(f"{GATEWAYS}\n7,1,{SECRET},url,u,r\n7,2,pay,key,u,r\n")
+    with FaultyServer(lambda seen: REFUSED if SECRET in seen.body else OK) as server:
+        deliver(towards(workspace, server.url), file)
+    texts = []
+    for number, name in ((1, SECRET), (2, "pay")):
+        place = {"file": file.name, "line": number + 1, "batch_id": 1}
+        key = f"1:{file.name}:{number}"
+        one = found(key, code="REFUSED", record="payment_gateway", field="", **place)
+        run = reconcile(workspace, one)
+        texts.append(browser().open(f"/runs/{run.id}/breaks/{ids(one)[0]}").answer.text)
+        assert (name in texts[-1]) is (number == 2), texts[-1]
+    assert "no value of it is shown" in texts[0]
+    assert "differs" not in texts[1].partition("<h2>Both sides</h2>")[2], "one side is not shown"
+
+
 @pytest.mark.long
 def test_a_role_that_loads_nothing_is_shown_what_it_may_read(
     workspace: Workspace, controller: str, desk_as: Callable[[str], str], tmp_path: Path
@@ -100,7 +123,7 @@ def test_a_role_that_loads_nothing_is_shown_what_it_may_read(
     assert page.status == 200
     assert "PaidAmount 12.5 11" in page.text
     assert "1,7,1,2,2026-01-01T10:00:00+01:00,12.50" in page.text
-    assert "may not read what was there before" in page.text
+    assert "may not read earlier versions of the record" in page.text
 
 
 @pytest.mark.parametrize(
@@ -141,7 +164,7 @@ def test_a_record_whose_key_has_a_text_is_found_by_it_or_by_its_row(
         if placed or key == "7/1/a/b":
             assert "last written by batch 2 , 2.csv" in page.text, page.text
         else:
-            assert "cannot be looked up by what is known of it" in page.text
+            assert "Too little is known of the record to look it up" in page.text
         assert "The database has no such record now" not in page.text
 
 

@@ -1,5 +1,6 @@
 """Deciding on the pages: what was seen is what is decided, by whoever may, and once."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -38,6 +39,25 @@ def test_a_break_is_accepted_and_the_acceptance_undone(
     anna.open(decide, **{"break": ONE, "what": "reopen"}).send(decide, reason="a mistake")
     assert "State Reopened" in anna.text
     assert rows(DECISIONS)[1][:3] == ("reopen", "anna", "a mistake")
+
+
+def test_only_decisions_that_the_breaks_allow_are_offered(
+    workspace: Workspace, browser: New
+) -> None:
+    """Nobody accepted them, so there is nothing to reopen; what is gone is not decided about."""
+    add(workspace, ANNA)
+    reconcile(workspace, found("1/7", "2/7"))
+    last = reconcile(workspace, found("1/7"))
+    decide, breaks = f"/runs/{last.id}/decide", f"/runs/{last.id}/breaks"
+    anna = browser().log_in("anna")
+    for asked in ({"break": ONE}, {"all": "1", "state": "open"}):
+        offered = set(re.findall("what=([a-z]+)", anna.open(decide, **asked).answer.text))
+        assert offered == {"accept", "propose", "resolve", "assign", "comment"}
+    assert "Decide about all 1 that match" in anna.open(breaks, state="open").text
+    anna.open(breaks, state="resolved")
+    assert ("Decide about" in anna.text, "nothing to decide" in anna.text) == (False, True)
+    every = anna.open(breaks)
+    assert (every.answer.text.count('name="break"'), "2 breaks" in every.text) == (1, True)
 
 
 BAD = [
@@ -190,8 +210,7 @@ def test_who_may_not_decide_is_not_asked_and_the_database_refuses(
     form = {name: value for name, value in _form(anna, decide).items() if name != "csrf"} | TERMS
     for name, role in (("cleo", "viewer"), ("otto", "operator")):
         page = browser().log_in(name).open(decide, **{"break": ONE, "what": "accept"})
-        assert "Your account has no right to accept here" in page.text
-        assert "It takes the role preparer or approver: ask somebody who has it" in page.text
+        assert "Accepting a break takes the role preparer or approver. Ask" in page.text
         assert decide not in [one["action"] for one in _posts(page)]
         mark = page.answer.text.partition('name="csrf" value="')[2][:64]
         page.answer = page.client.post(decide, data=form | {"csrf": mark})

@@ -74,7 +74,7 @@ def test_what_waits_is_told_to_whom_it_waits_for(workspace: Workspace, browser: 
     anna = logged_in(workspace, ANNA)
     prepare(anna, run.id, by=None, comment="")
     assert waiting() == ["bo"], "whoever prepared it cannot approve it"
-    assert "Prepared by anna: to be approved." in visits["bo"].text
+    assert "Prepared by anna: it can be approved." in visits["bo"].text
     approve(logged_in(workspace, BO), run.id, by=None, comment="")
     assert waiting() == []
     assign = Decision(Choice.ASSIGN, "look at it", owner="cleo")
@@ -99,7 +99,7 @@ def test_an_approval_waits_for_nobody_who_accepted_what_it_shows(
     assert told in anna.open(f"/runs/{first.id}").text
     run = reconcile(workspace, found("1"), scope=MINE)
     prepare(logged_in(workspace, ANNA), run.id, by=None, comment="")
-    told = "Prepared by anna: to be approved."
+    told = "Prepared by anna: it can be approved."
     waits = {one: told in browser().log_in(one).open("/").text for one in ("bo", "dan")}
     assert waits == {"bo": False, "dan": True}
 
@@ -114,7 +114,7 @@ def test_an_acceptance_that_was_proposed_waits_for_somebody_else(
     breaks = ids(found("1", "2"))
     propose = Decision(Choice.PROPOSE, "bank charges", until=until)
     decide_breaks(logged_in(workspace, ANNA), run.id, Chosen(ids=tuple(breaks)), propose)
-    told = "2 acceptances proposed by anna, to be taken by another."
+    told = "2 acceptances proposed by anna: somebody else has to accept."
     assert [told in browser().log_in(one).open("/").text for one in ("anna", "bo", "cleo")] == [
         False, True, False,
     ]  # fmt: skip

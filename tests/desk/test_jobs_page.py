@@ -58,7 +58,7 @@ def test_an_upload_is_imported_in_the_name_of_who_sent_it(
     assert upload(otto, ("a.csv", csv(line(1))), ("b.csv", csv(line(2)))).status == 200
     assert otto.answer.url.path == "/jobs/1"
     assert "Ended." in otto.text
-    assert "Asked for by otto" in otto.text
+    assert "Ordered by otto" in otto.text
     assert rows("SELECT name FROM extract ORDER BY 1") == [("a.csv",), ("b.csv",)]
     assert 'href="/batches/1"' in otto.answer.text
     assert left(workspace) == []
@@ -232,7 +232,7 @@ def test_an_undo_shows_what_it_changes_and_takes_a_reason(
     assert "batch 2 has since written 1 of its" in page.text
     page.open("/batches/2/undo", look=1)
     assert "Payment 0 1" in page.text
-    assert "Nothing stands against it" in page.text
+    assert "Nothing prevents it as of now." in page.text
     assert page.send("/batches/2/undo", by="Otto", reason=" ").status == 400
     assert "Fill in Why" in page.text
     page.send("/batches/2/undo", by="Otto", reason="wrong month")
@@ -271,7 +271,7 @@ def test_who_is_no_operator_sees_jobs_and_asks_for_none(
         assert (sent.status_code, "takes the role operator" in sent.text) == (403, True)
     assert rows("SELECT count(*) FROM job") == [(1,)]
     tom = browser().log_in("tom")
-    assert "Nothing that you may see" in tom.open("/jobs").text
+    assert "No job that you may see was ordered yet." in tom.open("/jobs").text
     assert tom.open("/jobs/1").status == 404
     assert upload(tom, ("c.csv", csv(line(4))), tenant="8").status == 403
     assert "tenants 7 alone" in tom.text
@@ -322,7 +322,7 @@ def test_a_job_that_no_process_took_is_started_from_its_page(
     with desk_of(workspace, start=start) as url:
         page = Browser(url)
         upload(page, ("a.csv", csv(line(1))), by="Otto")
-        assert "It waits for a process to take it" in page.text
+        assert "It waits for a process whose database account may run" in page.text
         assert "Start it now" in page.text
         page.send("/jobs/1")
         assert "Ended." in page.text
@@ -338,8 +338,8 @@ def test_a_desk_that_loads_nothing_orders_and_somebody_else_does_it(
 ) -> None:
     page = Browser(desk_as(controller))
     upload(page, ("a.csv", csv(line(1))), by="Otto")
-    assert "It waits for a process to take it" in page.text
-    assert "whose database account may <code>recon import</code>" in page.answer.text
+    assert "It waits for a process whose database account may run" in page.text
+    assert "whose database account may run <code>recon import</code>" in page.answer.text
     assert 'hx-trigger="every 1s"' in page.answer.text
     assert "Start it" not in page.text, "it would not"
     page.client.close()

@@ -172,7 +172,7 @@ def _delivery(desk: str, tab: Tab, tmp_path: Path, rows: Any) -> None:
 def _review(desk: str, tab: Tab) -> None:
     """Reconciled, its causes looked at, a break traced, and every one of them decided about."""
     tab.open(desk)
-    tab.follow(button("Reconcile all there is"))
+    tab.follow(button("Reconcile everything"))
     ended(tab)
     tab.follow(one("main a[href='/runs/1']"))
     to(tab, desk, "anna")
@@ -278,7 +278,7 @@ def _next_day(desk: str, tab: Tab, place: Workspace, rows: Any) -> None:
     assert "Approved." in tab.text
     tab.open(f"{desk}/trail")
     tab.follow(button("Verify the trail"))
-    assert "The trail holds" in tab.text
+    assert "The audit trail holds" in tab.text
     picture(tab, "trail")
 
 

@@ -186,7 +186,7 @@ def test_a_batch_that_was_not_read_to_its_end_has_no_totals(
         )
     text = browser().open("/batches/1").text
     assert "It is being worked on, or was stopped: run it again recon rerun 1" in text
-    assert "shown from there on" in text
+    assert "are shown once that is done" in text
 
 
 @pytest.mark.long

@@ -60,9 +60,7 @@ def test_a_break_tells_its_past_over_the_runs_of_its_scope(
     third = reconcile(workspace, found("12/7", amount="25"), as_of=DAY + timedelta(days=2))
     page = browser().log_in("anna").open(f"/runs/{third.id}/breaks/{ids(one)[0]}")
     assert f"accepted anna bank charges until {LATER}" in page.text
-    assert (
-        "Was accepted as amount 10, in currency 1 And is now amount 25, in currency 1" in page.text
-    )
+    assert "Was accepted as amount 10, in currency 1 Is now amount 25, in currency 1" in page.text
     assert (
         f"{third.id} 2026-02-02 Reopened currency 1 25.00 {second.id} 2026-02-01 Accepted"
         in page.text
@@ -84,7 +82,7 @@ def test_a_break_said_to_be_resolved_names_the_place_as_its_state_will(
         workspace, run.id, Chosen(ids(one)), Decision(Choice.RESOLVE, "put right", side="service")
     )
     at = "at the target (database or service)"
-    assert f"said to be resolved {at}, the next run looks" in browser().open(address).text
+    assert f"said to be resolved {at}; the next run checks" in browser().open(address).text
     reconcile(workspace, found("1"), as_of=DAY + timedelta(days=1))
     gone = browser().open(f"/runs/{run.id + 1}/breaks/{ids(one)[0]}").text
     assert f"Resolved {at}" in gone

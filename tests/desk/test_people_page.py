@@ -116,7 +116,7 @@ def test_an_account_of_some_tenants_is_told_of_no_other(workspace: Workspace, br
     """As in the trail: accounts name the tenants of others."""
     add(workspace, ANNA, BO, replace(TESSA, roles=(AccountRole.ADMINISTRATOR,)))
     tessa = browser().log_in("tessa")
-    assert "Nothing that you may see was reconciled yet." in tessa.text
+    assert "Nothing that you may see has been reconciled yet." in tessa.text
     tessa.open("/people")
     assert "Accounts are shown to people who act for all tenants." in tessa.text
     assert [name for name in ("Anna", "Bo Osei", "Add an account") if name in tessa.text] == []
@@ -174,7 +174,7 @@ def test_reports_are_subscribed_to_on_ones_own_page(workspace: Workspace, browse
     reconcile(workspace, found(), scope="tenants 7")
     reconcile(workspace, found(), scope="tenants 8; <i>x")
     anna = browser().log_in("anna")
-    assert "You are sent no report." in anna.open("/account").text
+    assert "No report is sent to you." in anna.open("/account").text
     sent = {"what": "subscribe", "scope": "tenants 8; <i>x"}
     post(anna, "/account/reports", **sent, address="anna@<b>")
     assert (anna.status, "no address of e-mail" in anna.text) == (403, True)
@@ -183,7 +183,7 @@ def test_reports_are_subscribed_to_on_ones_own_page(workspace: Workspace, browse
     post(anna, "/account/reports", **sent, address="anna@example.com")
     assert "tenant 8; <i>x is sent to anna@example.com." in anna.text
     post(anna, "/account/reports", what="unsubscribe", scope="tenants 8; <i>x")
-    assert "You are sent no report." in anna.text
+    assert "No report is sent to you." in anna.text
 
     tessa = browser().log_in("tessa").open("/account")
     assert "tenant 8" not in tessa.text

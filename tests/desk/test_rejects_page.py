@@ -52,7 +52,7 @@ def test_only_a_batch_that_is_applied_offers_to_be_corrected(
     applied = browser().open("/batches/1/rejects").text
     held = browser().open("/batches/2/rejects").text
     assert all(one in applied and one not in held for one in offers)
-    assert "Nothing corrects this batch, which is held" in held
+    assert "takes corrections, and this one is held" in held
     assert REASONS["Number"].remedy in held
 
 
@@ -86,6 +86,8 @@ def test_a_row_that_was_delivered_again_is_corrected_where_it_is_in_error(
     import_delivery(workspace, [str(repair)], DEFAULT, corrects=1)
     page = browser().open("/batches/1/rejects")
     assert "Correct it in batch 2" in page.text
+    assert "nothing is left to correct here" in page.text
+    assert "/batches/1/rejects.zip" not in page.answer.text, "it has no row any more"
     assert REASONS["Number"].remedy not in page.text
     assert REASONS["Number"].remedy in page.open("/batches/2/rejects").text
 

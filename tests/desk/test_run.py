@@ -145,7 +145,7 @@ def test_whether_it_can_be_signed_is_said_first(workspace: Workspace, browser: N
     assert "Approved self declared. Prepared by anna, approved by bo" in (
         page.open(f"/runs/{run.id}").text
     )
-    assert "This run was followed by run" in page.open(f"/runs/{run.previous_id}").text
+    assert "followed this one. Decide there." in page.open(f"/runs/{run.previous_id}").text
 
 
 OLDEST = re.compile(r'<a href="([^"]+sort=age)">(\d+) days?</a>')

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, OTTO, TESSA, add
 from tests.conftest import Once
@@ -83,6 +84,37 @@ def test_what_a_row_had_come_to_stands_beside_it_when_it_is_sent_again(
 
 
 @pytest.mark.long
+def test_only_what_can_be_decided_is_offered(pushed: Workspace, browser: New, rows: Rows) -> None:
+    """The service cannot have what it refused and nobody sent again: nobody confirms that."""
+    otto = browser().log_in("otto").open(PAGE, state="refused")
+    otto.send(PAGE, what="resend", reason="put right", row=["1:110"])
+    otto.open(PAGE, state="in_doubt").send(PAGE, what="resend", reason="gone", row=["1:1"])
+    otto.open(PAGE, state="unsent")
+    assert "Only 1 of the 2" in otto.text
+    otto.send(PAGE, what="confirm", reason="seen", all="1")
+    assert "1 row of batch 1: confirm" in otto.text
+    otto.open(PAGE, state="unsent")
+    assert ("Abandon." in otto.text, "Confirm." in otto.text) == (True, False)
+
+
+@pytest.mark.parametrize("undone", [False, True], ids=["operation gone", "undone"])
+def test_rows_about_which_nothing_can_be_decided_say_why(
+    pushed: Workspace, browser: New, undone: bool
+) -> None:
+    if undone:
+        undo_batch(pushed, 1, by="otto", reason="wrong month")
+    else:
+        with pushed.database.connect() as connection:
+            connection.execute("SET session_replication_role = replica")
+            connection.execute("UPDATE send SET operation = 'AddRefund'")
+    otto = browser().log_in("otto").open(PAGE)
+    assert "55 in doubt" in otto.text
+    why = "Batch 1 is undone." if undone else "an operation that no record kind has any more"
+    assert why in otto.text
+    assert ('name="what"' in otto.answer.text, 'name="row"' in otto.answer.text) == (False, False)
+
+
+@pytest.mark.long
 def test_what_moved_since_is_not_settled(pushed: Workspace, browser: New, rows: Rows) -> None:
     one, other = browser().log_in("otto"), browser().log_in("otto")
     for page in (one, other):
@@ -104,7 +136,10 @@ def test_what_is_refused_keeps_what_was_typed(pushed: Workspace, browser: New, r
         ({"what": "abandon", "row": ["1:3"]}, "Fill in Why"),
         ({"what": "confirm", "reason": "seen"}, "Choose rows"),
         ({"what": "confirm", "reason": "seen", "row": ["x", "1:y", "9999999999:1"]}, "Choose rows"),
-        ({"what": "confirm", "reason": "seen", "all": "1", "count": "many"}, "Load the page again"),
+        (
+            {"what": "confirm", "reason": "seen", "all": "1", "count_confirm": "many"},
+            "Load the page again",
+        ),
         ({"what": "confirm", "reason": "seen", "state": "refused", "row": ["1:110"]}, "Say what"),
     ):
         otto.open(PAGE).send(PAGE, **typed)

@@ -156,7 +156,7 @@ def test_whoever_signs_is_told_what_they_have_not_opened_and_so_is_the_trail(
     )
     for path in (f"{at}?state=accepted", f"/runs/{run.id}/files/report.html"):
         anna.open(path)
-    assert "You can sign all the same" in anna.open(sign).text
+    assert "You can still sign" in anna.open(sign).text
     anna.send(sign)
     anna.open(f"{at}/{two}")
     assert "2 of the 2 breaks" in bo.open(sign).text, "each account looks for itself"

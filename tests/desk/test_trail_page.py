@@ -85,11 +85,11 @@ def test_it_is_proven_by_a_click(workspace: Workspace, browser: New) -> None:
     with workspace.database.connect() as connection:
         add_event(connection, "rewound", by="bo", reason="once")
     page = browser().open("/trail").send("/trail/verify")
-    assert "The trail holds: 1 event" in page.text
+    assert "The audit trail holds: 1 event" in page.text
     assert "nobody witnesses this trail" in page.text
     tamper(workspace, "event", "UPDATE event SET reason = 'never'")
     page.open("/trail").send("/trail/verify")
-    assert "The trail does not hold." in page.text
+    assert "The audit trail does not hold:" in page.text
     assert "was changed after it was written" in page.text
 
 

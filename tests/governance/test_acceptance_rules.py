@@ -390,6 +390,8 @@ def test_a_rule_of_nobody_is_proposed_anew_once_there_are_accounts(workspace: Wo
     reconcile(workspace, found("1"))
     number = propose_rule(workspace, None, TERMS, "ann")
     add(workspace, BO)
+    (rule,) = list_rules(workspace)
+    assert rule.state(DAY) is RuleState.SELF_DECLARED
     with pytest.raises(AccountRefused, match="whoever may proposes it anew"):
         approve_rule(logged_in(workspace, BO), number, by=None, reason="seen")
 

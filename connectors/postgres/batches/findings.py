@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -180,7 +180,7 @@ def rejected_rows(
     *,
     most: int | None = None,
     after: tuple[int, int] = (0, 0),
-) -> Iterator[RejectedRow]:
+) -> Generator[RejectedRow, None, None]:
     """The rows of these record kinds that carry HasError, in the order of delivery.
 
     `after` is the extract and record number of the row to start after.

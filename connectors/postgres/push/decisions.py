@@ -122,7 +122,7 @@ def decide(
     for operation, state, *_ in rows:
         counts.setdefault(operation, Counter())[state] += 1
     for operation in counts:
-        part_decided(connection, _table_of(operation, chosen.batch_id), chosen.batch_id, number)
+        part_decided(connection, table_of(operation, chosen.batch_id), chosen.batch_id, number)
     named = sorted((extract_id, number) for *_, extract_id, number in rows)[:MOST_NAMED]
     return {
         "decision": decision.value,
@@ -139,7 +139,7 @@ def decide(
     }
 
 
-def _table_of(operation: str, batch_id: int) -> Table:
+def table_of(operation: str, batch_id: int) -> Table:
     """The record kind that an operation sends; raises BatchStateError if there is none."""
     if operation not in BY_NAME:
         raise BatchStateError(
@@ -179,7 +179,7 @@ def followers(connection: psycopg.Connection, batch_id: int, number: int) -> lis
 
 def _overwritten(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> int:
     """How many rows of a decision to resend a later batch has overwritten; these are not sent."""
-    table = _table_of(operation, batch_id)
+    table = table_of(operation, batch_id)
     found = connection.execute(
         f"""SELECT count(*) FROM send x JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
@@ -206,6 +206,23 @@ def decided_by(
         return tried[event]
     events = events_of_run(connection, RESOLVE, run) if run else []
     return next((dict(detail) for batch, detail in events if batch == batch_id), None)
+
+
+def count_decidable(
+    connection: psycopg.Connection, batch_id: int, operation: str, state: str
+) -> dict[SendDecision, int]:
+    """How many rows of an operation in a state each decision covers, where it covers any."""
+    ((every, may_be_there),) = connection.execute(
+        f"SELECT count(*), count(*) FILTER (WHERE {_MAY_BE_THERE}) FROM send x "
+        f"WHERE batch_id = %s AND operation = %s AND state = %s AND {UNANSWERED}",
+        [batch_id, operation, state],
+    )
+    counts = {
+        one: may_be_there if one is SendDecision.CONFIRM else every
+        for one, states in DECIDABLE.items()
+        if state in states
+    }
+    return {one: count for one, count in counts.items() if count}
 
 
 _UNSETTLED = tuple(dict.fromkeys(state for states in DECIDABLE.values() for state in states))

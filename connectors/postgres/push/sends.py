@@ -325,7 +325,7 @@ def _list(
         error_data, decision, extract_id, decision_number, kept, *identity = rest
         before = earlier_of(connection, extract_id, asking.record_number) if kept else ()
         key_of = tuple(identity)
-        hidden = _hidden(table, state)
+        hidden = hidden_fields(table, state)
         yield Sent(
             file=name,
             record_number=asking.record_number,
@@ -348,15 +348,19 @@ def _list(
                     one,
                     words,
                     push_key(operation, jsondata, key_of, asking._replace(epoch=one.epoch)),
-                    _hidden(table, one.state),
+                    hidden_fields(table, one.state),
                 )
                 for one in before
             ),
         )
 
 
-def _hidden(table: Table, state: str) -> Sequence[str]:
-    """The fields hidden when a record is shown: beside an error, all if any may hold a secret."""
+def hidden_fields(table: Table, state: str) -> Sequence[str]:
+    """The fields hidden when a record is shown: beside an error, all if any may hold a secret.
+
+    `state` is that of its row at the service. A cell may have slipped, a secret with it, and the
+    service may have refused the record for that.
+    """
     return table.columns if table.unquotable and state in SEND_ERRORS else table.secrets
 
 

@@ -24,7 +24,10 @@ class RuleState(StrEnum):
     """Its last day has passed."""
     WITHDRAWN = "withdrawn"
     SELF_DECLARED = "self-declared"
-    """Approved under two stated names before there were accounts; it accepts nothing now."""
+    """Proposed, and perhaps approved, under stated names before there were accounts.
+
+    It accepts nothing now: somebody with an account has to propose it anew.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +64,16 @@ class AcceptanceRule:
     approved: RuleStep | None
     withdrawn: RuleStep | None
     takes_account: bool
-    """Whether there are accounts, so that the approval must be by one."""
+    """Whether there are accounts, so that proposal and approval must be by one each."""
 
     def state(self, day: date) -> RuleState:
         if self.withdrawn:
             return RuleState.WITHDRAWN
         if day > self.terms.until:
             return RuleState.ENDED
-        if self.approved is None:
-            return RuleState.PROPOSED
-        by_nobody = self.takes_account and self.approved.person is None
-        return RuleState.SELF_DECLARED if by_nobody else RuleState.IN_FORCE
+        if self.takes_account and (self.approved or self.proposed).person is None:
+            return RuleState.SELF_DECLARED
+        return RuleState.IN_FORCE if self.approved else RuleState.PROPOSED
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from flows.desk.forms import (
 from flows.desk.seen import only_seen, run_by
 from flows.desk.visit import Visit
 from flows.stages.reconcile.acceptance_rules import (
+    NO_RULE,
     approve_rule,
     list_rules,
     propose_rule,
@@ -102,6 +103,7 @@ def show(visit: Visit) -> Response:
     return visit.page(
         "acceptance.html.jinja",
         rules=[(one, one.state(now)) for one in rules],
+        no_rule=NO_RULE,
         states=RuleState,
         runs=runs,
         names=read_currencies(visit.place.settings.currencies),

@@ -16,6 +16,7 @@ from flows.desk.review import POOLS, figures_of
 from flows.desk.seen import run_of
 from flows.desk.visit import Visit
 from flows.report.reconciled.data import breaks_csv
+from flows.stages.reconcile.breaks import can_be_decided
 from flows.steps.breaks.acceptance import outgrown
 from flows.steps.breaks.money import largest_first
 from flows.steps.frames.beyond import from_both
@@ -71,12 +72,14 @@ def show(visit: Visit) -> Response:
     sort = _sort(visit)
     pages = max(1, -(-fitting.height // ON_A_PAGE))
     number = min(max(1, read_whole(visit.asked.get("page", "")) or 1), pages)
+    decidable = _decidable(visit) if last == run else pl.lit(value=False)
     rows = _sorted(fitting, sort).slice((number - 1) * ON_A_PAGE, ON_A_PAGE)
     return visit.page(
         "breaks.html.jinja",
         run=run,
         last=last,
-        may_decide=last == run and visit.may(*MAY_DECIDE[Choice.COMMENT]),
+        may_decide=visit.may(*MAY_DECIDE[Choice.COMMENT]),
+        any_decidable=bool(fitting.select(decidable.any()).item()),
         asked=asked,
         form=form,
         sort=sort,
@@ -84,7 +87,10 @@ def show(visit: Visit) -> Response:
         count=fitting.height,
         of=breaks.height,
         figures=figures_of(fitting),
-        rows=[_row(row) for row in rows.with_columns(outgrown()).iter_rows(named=True)],
+        rows=[
+            _row(row)
+            for row in rows.with_columns(outgrown(), decidable=decidable).iter_rows(named=True)
+        ],
         page=number,
         pages=pages,
         listed={name: _values(breaks, name, asked[name]) for name in LISTED},
@@ -111,6 +117,14 @@ def download(visit: Visit) -> Response:
         media_type="text/csv; charset=utf-8",
         headers=saved_as(f"breaks-of-run-{run.id}.csv"),
     )
+
+
+def _decidable(visit: Visit) -> pl.Expr:
+    """Which breaks the visitor can decide about in some way, as they are now."""
+    may = [one for one in Choice if visit.may(*MAY_DECIDE[one])]
+    return pl.any_horizontal(
+        pl.lit(value=False), *(can_be_decided(one, by_id=True) for one in may)
+    ).fill_null(value=False)
 
 
 def _sort(visit: Visit) -> str:

@@ -37,8 +37,8 @@ from flows.stages.reconcile.decision_rules import (
     refuse_terms,
 )
 from flows.steps.breaks.money import largest_first, sum_money
-from schemas.accounts import MAY_DECIDE
-from schemas.life import DONE, SIDES, Choice
+from schemas.accounts import ACTS, MAY_DECIDE
+from schemas.life import DONE, SIDES, THEN, Choice
 
 LISTED = 20
 """The most breaks that are shown; a decision about more needs a second look before it is taken."""
@@ -74,13 +74,16 @@ USUAL: Mapping[Choice, tuple[str, ...]] = {
 USUAL = {**USUAL, Choice.PROPOSE: USUAL[Choice.ACCEPT]}
 """Suggested reasons; any other text is as good."""
 MEANS: Mapping[Choice, str] = {
-    Choice.ACCEPT: "No exception until the last day, as long as nothing about it changes.",
-    Choice.PROPOSE: "An acceptance that somebody else has to take, with the same last day and "
-    "ceiling.",
-    Choice.REOPEN: "Takes an acceptance back, or the word that it is resolved.",
-    Choice.RESOLVE: "It was put right; the next run looks, and reopens what was not.",
-    Choice.ASSIGN: "Somebody looks after it from now on.",
-    Choice.COMMENT: "Something to say; where it stands does not change.",
+    Choice.ACCEPT: "Accepts the breaks as they are, up to and including the last day; then they "
+    "are open again.",
+    Choice.PROPOSE: "Proposes an acceptance that takes two people: somebody else accepts the "
+    "breaks with the same last day and ceiling.",
+    Choice.REOPEN: "Takes back an acceptance, or a claim that a break is resolved.",
+    Choice.RESOLVE: "Claims that the breaks were put right; the next run reopens those that were "
+    "not.",
+    Choice.ASSIGN: "Gives the breaks an owner; reports name the owner until somebody else is "
+    "named.",
+    Choice.COMMENT: "Comments on the breaks without changing their state.",
 }
 
 
@@ -115,6 +118,19 @@ class _Selection:
         ids: list[str] = BreakSearch(stateless).fitting(breaks)["id"].to_list()
         return ids
 
+    def allows(self, breaks: pl.DataFrame) -> Sequence[Choice]:
+        """The decisions that can be taken about the chosen breaks as they are now."""
+        if self.all_of is None:
+            chosen = breaks.filter(pl.col("id").is_in(list(self.ids)))
+            of_each = [can_be_decided(one, by_id=True).all() for one in Choice]
+        else:
+            chosen = self.all_of.fitting(breaks)
+            of_each = [can_be_decided(one, by_id=False).any() for one in Choice]
+        if chosen.is_empty():
+            return ()
+        allowed = chosen.select(one.alias(str(place)) for place, one in enumerate(of_each)).row(0)
+        return [one for one, is_allowed in zip(Choice, allowed, strict=True) if is_allowed]
+
     def meant(self, breaks: pl.DataFrame, run: Reconciliation, what: Choice) -> pl.DataFrame:
         """The chosen breaks that allow this decision; raises DecisionRefused if none does."""
         if self.all_of is None:
@@ -122,7 +138,8 @@ class _Selection:
         meant = self.all_of.fitting(breaks).filter(can_be_decided(what, by_id=False))
         if meant.is_empty():
             raise DecisionRefused(
-                "No break of run {this} fits that one can {do}. {the_list} shows what there is.",
+                "Run {this} has no break that matches and that you can {do}. {the_list} shows "
+                "what there is.",
                 this=run.id, do=what.value,
             )  # fmt: skip
         return meant
@@ -132,10 +149,13 @@ def decide(visit: Visit) -> Response:
     """Show what would be decided and ask for the terms; then take the decision."""
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
-        offered = [one for one in Choice if visit.may(*MAY_DECIDE[one])]
-        what = _what(visit, offered)
-        selection = _Selection.read(visit)
+        may = [one for one in Choice if visit.may(*MAY_DECIDE[one])]
+        selection, what, offered = _Selection.read(visit), _asked(visit), may[:0]
         try:
+            refuse_if_followed(connection, run)
+            allowed = selection.allows(visit.desk.kept.breaks(visit.place, connection, run))
+            offered = [one for one in may if one in allowed]
+            what = what or next(iter(offered or may), Choice.COMMENT)
             breaks, now = _find(visit, connection, run, selection, what)
         except DecisionRefused as error:
             return refused(visit, error).page(
@@ -145,7 +165,7 @@ def decide(visit: Visit) -> Response:
                 what=what,
                 offered=offered,
             )
-    form = _Form(visit, run, selection, what, offered, breaks, now)
+    form = _Form(visit, run, selection, what, may, offered, breaks, now)
     step = visit.typed("step")
     if visit.request.method == "GET" or not step:
         return form.page("decide.html.jinja")
@@ -168,7 +188,10 @@ class _Form:
     run: Reconciliation
     selection: _Selection
     what: Choice
+    may: Sequence[Choice]
+    """What the visitor may decide about breaks."""
     offered: Sequence[Choice]
+    """What of that the chosen breaks allow."""
     breaks: pl.DataFrame
     """The chosen breaks, the largest first."""
     now: Looked
@@ -204,7 +227,9 @@ class _Form:
             query=urlencode(self.selection.fields),
             typed={name: self.visit.typed(name) for name in TERMS},
             what=self.what,
+            may=self.may,
             offered=self.offered,
+            act=ACTS[self.what],
             takes=MAY_DECIDE[self.what],
             asked=ASKED[self.what],
             means=MEANS[self.what],
@@ -238,6 +263,7 @@ def show_decided(visit: Visit) -> Response:
         run=run,
         what=first["what"],
         past=DONE[first["what"]],
+        then=THEN[first["what"]],
         count=taken.height,
         reason=first["reason"],
         until=first["until"] and date.fromisoformat(first["until"]),
@@ -253,12 +279,10 @@ def _looked(visit: Visit, about: Sequence[str]) -> Looked:
     return Looked(visit.typed("digest"), through, about)
 
 
-def _what(visit: Visit, offered: Sequence[Choice]) -> Choice:
-    """The decision asked for; by default the first one that is offered."""
+def _asked(visit: Visit) -> Choice | None:
+    """The decision asked for; None if none is named."""
     asked = visit.typed("what") or visit.asked.get("what", "")
-    if asked in [*Choice]:
-        return Choice(asked)
-    return offered[0] if offered else Choice.COMMENT
+    return Choice(asked) if asked in [*Choice] else None
 
 
 def _find(
@@ -269,7 +293,6 @@ def _find(
     what: Choice,
 ) -> tuple[pl.DataFrame, Looked]:
     """The chosen breaks, the largest first, and how they stand now."""
-    refuse_if_followed(connection, run)
     # Asked first, so that a decision in between is refused rather than overlooked.
     last = newest_decision(connection, run.id, run.decided_through)
     breaks = visit.desk.kept.breaks(visit.place, connection, run)

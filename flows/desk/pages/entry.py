@@ -11,6 +11,7 @@ from connectors.desk_settings import DeskSettings
 from connectors.errors import LoginRefused
 from connectors.oidc import Provider
 from connectors.postgres.accounts import LONGEST_LOGIN, log_in, log_out, vouch
+from connectors.postgres.push.sends import SendDecision
 from flows.desk.visit import LOGIN_COOKIE, VISIT_COOKIE, Visit
 from schemas.accounts import How
 
@@ -21,7 +22,10 @@ ENDED = (
 ENDED_EMPTY = "Your login has ended, so nothing was changed. Log in, and do it again."
 SECRETS = ("password", "old", "new", "again", "csrf")
 """Fields whose values appear on no page."""
-UNTYPED = ("digest", "through", "step", "seen", "report_hash", "after", "count")
+UNTYPED = (
+    *("digest", "through", "step", "seen", "report_hash", "after"),
+    *(f"count_{decision}" for decision in SendDecision),
+)
 """Fields that record what a page showed: they are sent again, but mean nothing to people."""
 MOST_FIELDS, MOST_SIGNS = 500, 200_000
 """The most fields and characters of a kept form, which a login page has to carry."""

@@ -128,14 +128,14 @@ def _waiting(visit: Visit, one: _Scope) -> Iterator[_Waiting]:
     if not one.signatures and not one.review.waits and visit.may(*MAY_SIGN[Role.PREPARED]):
         yield _Waiting(named, sign, "Nothing is open: it can be prepared.")
     elif prepared and one.may_approve:
-        yield _Waiting(named, sign, f"Prepared by {prepared.by}: to be approved.")
+        yield _Waiting(named, sign, f"Prepared by {prepared.by}: it can be approved.")
     if person and (breaks := one.review.owners.get(person.name)):
         text = f"{quantity(breaks, 'open break', spell)} {agree(breaks, 'is', 'are')}"
         yield _Waiting(named, _open(number, owner=person.name), f"{text} assigned to you.")
     for by, breaks in one.review.proposals.items():
         if visit.may(*MAY_DECIDE[Choice.ACCEPT]) and (person is None or by != person.name):
             count = quantity(breaks, "acceptance", spell)
-            text = f"{count} proposed by {by}, to be taken by another."
+            text = f"{count} proposed by {by}: somebody else has to accept."
             yield _Waiting(named, _open(number, proposed_by=by), text)
 
 
@@ -147,7 +147,7 @@ def _rules_waiting(visit: Visit, rules: Sequence[AcceptanceRule]) -> Iterator[_W
     for one in rules:
         by = one.proposed.by
         if one.state(now) is RuleState.PROPOSED and (not visit.person or by != visit.person.name):
-            text = f"Proposed by {by}, to be approved or withdrawn by another."
+            text = f"Proposed by {by}: somebody else approves or withdraws it."
             yield _Waiting(f"Rule {one.number} of acceptance", "/acceptance", text)
 
 

@@ -84,13 +84,13 @@ def _number(visit: Visit) -> int:
 
 TITLES: Mapping[JobKind, str] = {
     JobKind.IMPORT: "Import uploaded files",
-    JobKind.CORRECT: "Take rows with errors in again",
+    JobKind.CORRECT: "Import rows with errors again as they are",
     JobKind.RERUN: "Go on where it stopped",
     JobKind.RELEASE: "Release, and go on with the clean rows",
     JobKind.DISCARD: "Discard",
     JobKind.UNDO: "Undo",
     JobKind.RESOLVE: "Settle rows at the service",
-    JobKind.PUSH: "Send what is unsent",
+    JobKind.PUSH: "Send unsent rows",
     JobKind.RECONCILE: "Reconcile",
 }
 CORRECTED = "Import corrected rows"

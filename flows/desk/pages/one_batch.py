@@ -18,12 +18,13 @@ from connectors.postgres.trail import read_detail
 from flows.desk.forms import FormIncomplete, reason_of, taken
 from flows.desk.jobs import order, refuse_unless_operator
 from flows.desk.pages.files import report_files
-from flows.desk.pages.jobs import about_job
+from flows.desk.pages.jobs import TITLES, about_job
 from flows.desk.seen import batch_of, named_batch, shows_text
 from flows.desk.visit import Visit
 from flows.report.next_step import next_in_words, next_step, repaired_text
 from flows.report.text import (
     PLANNED,
+    VERDICTS,
     Figure,
     differences,
     end_states,
@@ -97,6 +98,9 @@ def show(visit: Visit) -> Response:
         flow_runs=_flow_runs(events),
         prefect_ui=visit.desk.settings.prefect_ui,
         meaning=verdict_of(report).meaning if report else "",
+        held_remedy=(verdict_of(report) if report else VERDICTS["held"]).remedy,
+        untied=VERDICTS["does_not_tie"].remedy,
+        titles=TITLES,
         planned=PLANNED,
         repaired=repaired_text(line),
         words=next_in_words(line),

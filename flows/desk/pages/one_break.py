@@ -9,7 +9,7 @@ from connectors.postgres.accounts import visible_batches
 from connectors.postgres.runs.signatures import look_at
 from flows.desk.seen import run_of, shows_text
 from flows.desk.visit import Visit
-from flows.report.reconciled.words import SOURCES, STATES, WHY_GONE
+from flows.report.reconciled.words import GLOSSARY, SOURCES, STATES, WHY_GONE
 from flows.report.spelling import record_title
 from flows.stages.reconcile.behind_break import amount_of, find_break, look_behind
 from schemas.accounts import MAY_DECIDE
@@ -19,7 +19,7 @@ from schemas.life import DONE, Choice
 MEANS = {
     Money.DIFFERENCE: "by how much the sides differ",
     Money.GROSS: "the money of the record; nothing is known to be missing",
-    Money.UNREADABLE: "delivered as something that is no number: it is in no sum",
+    Money.UNREADABLE: GLOSSARY[Money.UNREADABLE],
     Money.NONE: "it is about no money",
 }
 """The meaning of a break's amount, for people."""

@@ -16,20 +16,17 @@ from flows.desk.forms import read_row, saved_as
 from flows.desk.seen import batch_of, named_batch, shows_text
 from flows.desk.visit import Visit
 from flows.report.reject_book import RejectLine, write_reject_book
+from flows.stages.reconcile.behind_break import WITHHELD
 from flows.stages.rows.locate import prove_rows
 from flows.stages.rows.reject_page import ShownReject, shown_rejects
-from flows.stages.rows.rejects import repaired_elsewhere, write_rejects
+from flows.stages.rows.rejects import is_left_to_correct, repaired_elsewhere, write_rejects
 
 ON_A_PAGE = 50
 FIRST = 0, 0
 """The position before the first row."""
 WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 BLOCK_BYTES = 1 << 18
-WITHHELD = (
-    "The rows of this batch as they were delivered are shown to accounts of all tenants only: "
-    "a delivery for one tenant may hold rows of others, which are rejected for that. Ask an "
-    "operator for the rows that you are to correct."
-)
+ASK = "Ask an operator for the rows that you are to correct."
 
 
 def show(visit: Visit) -> Response:
@@ -42,12 +39,14 @@ def show(visit: Visit) -> Response:
         most = ON_A_PAGE + 1
         found = shown_rejects(visit.place, connection, batch.id, elsewhere, most=most, after=after)
         rows = [*found]
+        left = is_left_to_correct(connection, batch.id, elsewhere)
     last = rows[ON_A_PAGE - 1] if len(rows) > ON_A_PAGE else None
     return visit.page(
         "rejects.html.jinja",
         batch=batch,
         applied=batch.state in IN_DATABASE,
         rows=rows[:ON_A_PAGE],
+        left=left,
         left_out=repaired_elsewhere(elsewhere),
         behind=visit.asked.get("after", ""),
         more=f"{last.extract_id}:{last.record_number}" if last else None,
@@ -115,4 +114,4 @@ def _blocks(packed: IO[bytes]) -> Iterator[bytes]:
 
 def _refuse_without_text(visit: Visit) -> None:
     if not shows_text(visit):
-        raise AccountRefused(WITHHELD)
+        raise AccountRefused(f"{WITHHELD} {ASK}")

@@ -5,9 +5,14 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from connectors.errors import AccountRefused
+from connectors.errors import AccountRefused, BatchStateError
 from connectors.postgres.batches.ledger import Batch
-from connectors.postgres.push.decisions import DECIDABLE, count_unsettled, list_unsettled
+from connectors.postgres.push.decisions import (
+    DECIDABLE,
+    count_decidable,
+    count_unsettled,
+    list_unsettled,
+)
 from connectors.postgres.push.sends import SendDecision, SendState
 from flows.desk.forms import (
     LARGEST_ROW,
@@ -21,23 +26,29 @@ from flows.desk.forms import (
 from flows.desk.jobs import order
 from flows.desk.seen import batch_of, named_batch, shows_text
 from flows.desk.visit import Visit
-from schemas.accounts import AccountRole
-from schemas.jobs import JobKind
+from flows.stages.resolve import why_not_settled
+from flows.steps.secrets import HIDDEN
+from schemas.accounts import takes_role
+from schemas.guards.batch_states import OPERATED, RESOLVE
+from schemas.jobs import MAY_ORDER, JobKind
 
 ON_A_PAGE = 50
 MEANS: Mapping[SendDecision, str] = {
-    SendDecision.CONFIRM: "The service has it as it was sent. Nothing is sent.",
-    SendDecision.RESEND: "The service has not got it. The next push sends it.",
-    SendDecision.ABANDON: "It is not to be sent, now or later.",
+    SendDecision.CONFIRM: "The service has the rows as they were sent. Nothing is sent.",
+    SendDecision.RESEND: "The service does not have them. The next push sends them.",
+    SendDecision.ABANDON: "Do not send them, now or later.",
 }
 DECISIONS = frozenset(map(str, SendDecision))
 LOOK: Mapping[str, str] = {
-    SendState.IN_DOUBT: "They were sent, and the answer is lost. Look for each at the service.",
-    SendState.DIFFERS: "The service says it stored something else than was sent.",
-    SendState.REFUSED: "The service has refused them, for the reason beside each.",
-    SendState.ABANDONED: "Somebody decided that they are not sent.",
-    SendState.ACKNOWLEDGED: "Somebody decided that the service has them. It has not said so.",
-    SendState.UNSENT: "They wait for the next push.",
+    SendState.IN_DOUBT: "These rows were sent, and the answers were lost. Look for each at the "
+    "service.",
+    SendState.DIFFERS: "The service carried these rows out, and its answers show other values than "
+    "were sent.",
+    SendState.REFUSED: "The service refused these rows, each for the reason beside it.",
+    SendState.ABANDONED: "Somebody decided that these rows are not to be sent.",
+    SendState.ACKNOWLEDGED: "Somebody decided that the service has these rows. The service has not "
+    "said so.",
+    SendState.UNSENT: "These rows wait for the next push.",
 }
 """What a state means, for the person who decides."""
 
@@ -49,20 +60,20 @@ def settle(visit: Visit) -> Response:
 
 
 def _settle(visit: Visit, batch: Batch) -> int:
-    if not visit.may(AccountRole.OPERATOR):
-        raise AccountRefused(
-            "Settling rows takes the role operator. Ask one, or an administrator for the role. "
-            "Nothing was changed."
-        )
+    if not visit.may(*MAY_ORDER):
+        raise AccountRefused(f"{takes_role(OPERATED[RESOLVE], MAY_ORDER)} Nothing was changed.")
     operation, state = visit.typed("operation"), visit.typed("state")
     what = visit.typed("what")
     if state not in (DECIDABLE[SendDecision(what)] if what in DECISIONS else ()):
         raise FormIncomplete("Say what the rows are: confirmed, to be sent again, or abandoned.")
+    with visit.place.database.connect() as connection:
+        if why_not := why_not_settled(connection, batch.id, operation):
+            raise BatchStateError(why_not)
     reason = reason_of(visit)
     refuse_nameless(visit)
     places: list[tuple[int, int]] = []
     if visit.typed("all"):
-        expected = read_whole(visit.typed("count"), LARGEST_ROW)
+        expected = read_whole(visit.typed(f"count_{what}"), LARGEST_ROW)
     else:
         places = [place for one in visit.form.getlist("row") if (place := read_row(str(one)))]
         expected = len(places)
@@ -100,6 +111,8 @@ def show(visit: Visit) -> Response:
         counted = count_unsettled(connection, batch.id)
         chosen = _chosen(counted, str(asked.get("operation", "")), str(asked.get("state", "")))
         rows = list_unsettled(connection, batch.id, *chosen, after=behind, most=ON_A_PAGE + 1)
+        why_not = why_not_settled(connection, batch.id, chosen[0]) if counted else ""
+        covered = {} if why_not else count_decidable(connection, batch.id, *chosen)
     operation, state = chosen
     return visit.page(
         "sends.html.jinja",
@@ -112,13 +125,15 @@ def show(visit: Visit) -> Response:
         state=state,
         count=counted.get(chosen, 0),
         look=LOOK.get(state, ""),
-        decisions=[(one, MEANS[one]) for one, states in DECIDABLE.items() if state in states],
+        decisions=[(one, MEANS[one], of) for one, of in covered.items()],
+        why_not=why_not,
+        hidden=HIDDEN,
         rows=rows[:ON_A_PAGE],
         after=after if behind else "",
         more=urlencode({"operation": operation, "state": state, "after": rows[-2].at.number})
         if len(rows) > ON_A_PAGE
         else None,
-        may_settle=visit.may(AccountRole.OPERATOR),
+        may_settle=visit.may(*MAY_ORDER) and not why_not,
         with_text=shows_text(visit),
         chosen=frozenset(str(one) for one in visit.form.getlist("row")),
     )

@@ -16,7 +16,7 @@ from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import PAGE, check_files, listed_files
 from flows.stages.reconcile.sign import approve, prepare
 from flows.steps.reconcile.changes import method_rows
-from schemas.accounts import MAY_SIGN
+from schemas.accounts import ACTS, MAY_SIGN
 from schemas.life import RESTATED, Role
 
 
@@ -53,6 +53,7 @@ def show(visit: Visit) -> Response:
         unopened=unopened,
         none_asked=BreakSearch({}),
         may={role: visit.may(*MAY_SIGN[role]) for role in Role},
+        acts=ACTS,
         takes=MAY_SIGN,
     )
 

@@ -6,14 +6,16 @@ from connectors.errors import BatchStateError, StatementRefused
 from connectors.postgres.accounts import is_shown_part
 from connectors.postgres.batches.ledger import TAKEN_BACK, Batch
 from connectors.postgres.batches.overview import list_overview
+from connectors.postgres.push.sends import left_at_service
 from flows.desk.forms import reason_of, taken
 from flows.desk.jobs import order
 from flows.desk.seen import batch_of, named_batch
 from flows.desk.visit import Visit
-from flows.stages.undo import why_not_undone
+from flows.report.text import left_text
+from flows.stages.undo import nothing_to_undo, why_not_undone
 from flows.steps.batch_report import Chain
 from schemas.derived.views import WRITTEN
-from schemas.jobs import JobKind
+from schemas.jobs import MAY_ORDER, JobKind
 
 
 def send(visit: Visit) -> Response:
@@ -42,11 +44,13 @@ def show(visit: Visit) -> Response:
         batch = batch_of(visit, connection)
         (line,) = list_overview(connection, 1, only=batch.id)
         report = visit.desk.kept.batch_report(visit.place, connection, batch, line)
+        left = left_at_service(connection, batch.id)
     return visit.page(
         "undo.html.jinja",
         batch=batch,
-        line=line,
-        over=batch.state in TAKEN_BACK,
+        operators=MAY_ORDER,
+        over=nothing_to_undo(batch) if batch.state in TAKEN_BACK else "",
+        kept=left_text(left) if left else "",
         changes=[
             (title, *rows)
             for title, rows in (_written(one) for one in (report.chains if report else ()))
@@ -64,10 +68,10 @@ def _written(chain: Chain) -> tuple[str, list[int]]:
 
 def _why_not(visit: Visit, batch: Batch) -> str:
     """Why an undo would be refused; this looks at all rows of the batch, so only on request."""
-    note = "The job itself looks, and changes nothing where it must not."
+    note = "The job checks again, and changes nothing if it must not."
     with visit.place.database.connect() as connection:
         if is_shown_part(connection):
-            return f"What stands against it may be in batches that you do not see. {note}"
+            return f"What prevents it may be in batches that you do not see. {note}"
     try:
         return why_not_undone(visit.place, batch.id)
     except StatementRefused:

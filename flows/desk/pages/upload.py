@@ -9,11 +9,11 @@ from connectors.files.incoming.uploads import Upload
 from connectors.postgres.batches.ledger import Batch
 from flows.desk.forms import status_of
 from flows.desk.jobs import order
-from flows.desk.seen import named_batch
+from flows.desk.seen import named_batch, shows_text
 from flows.desk.visit import Visit
 from flows.stages.jobs.arguments import profile_names
 from schemas.counting import quantity
-from schemas.jobs import JobKind
+from schemas.jobs import MAY_ORDER, JobKind
 from schemas.tables import EXTRACTS
 
 
@@ -56,6 +56,8 @@ def show(visit: Visit, batch: Batch | None = None) -> Response:
     return visit.page(
         "upload.html.jinja",
         batch=batch,
+        operators=MAY_ORDER,
+        with_text=shows_text(visit),
         profiles=profile_names(visit.place.settings),
         records=sorted(EXTRACTS),
         tenants=visit.person.tenants if visit.person else (),

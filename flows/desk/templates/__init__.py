@@ -13,6 +13,7 @@ from flows.report.reconciled.words import stated_amount
 from flows.report.spelling import EMPTY, currency_named, neutral, record_title, visible
 from flows.report.template import environment
 from flows.stages.reconcile.scope import scope_title
+from schemas.accounts import takes_role
 from schemas.counting import quantity
 from schemas.life import GONE, PLACES
 from schemas.show_as import ShowAs
@@ -52,6 +53,7 @@ def _environment(show: ShowAs) -> Environment:
         placed=PLACES.__getitem__,
         quantity=partial(quantity, spell=spell),
         record=record_title,
+        takes=takes_role,
         scope=lambda text: visible(scope_title(text)),
         value=partial(value, show),
         verdict=word_of,

@@ -27,6 +27,9 @@ from schemas.tables import EXTRACTS
 log = logging.getLogger("recon.reconcile")
 
 
+NO_RULE = "There is no rule of acceptance: only people accept breaks."
+
+
 def propose_rule(workspace: Workspace, run: int | None, terms: RuleTerms, by: str | None) -> int:
     """Propose a rule for the scope of a run, by default the latest; gives its number.
 
@@ -80,8 +83,8 @@ def accept_by_rules(connection: psycopg.Connection, run: Reconciliation) -> list
     for rule in acceptance_rules.list_rules(connection):
         if rule.terms.scope == run.scope and rule.state(run.as_of) is RuleState.SELF_DECLARED:
             log.warning(
-                "Rule %s accepts nothing: it was approved before there were accounts, by a name "
-                "that nobody had logged in by. Withdraw it, and propose it anew",
+                "Rule %s accepts nothing: it was proposed or approved before there were accounts, "
+                "by a name without a login. Withdraw it, and propose it again",
                 rule.number,
             )
     return outcomes

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -23,7 +23,7 @@ from connectors.postgres.batches.record_rows import (
     send_of,
     target_row,
 )
-from connectors.postgres.push.sends import Selection, Sent, list_sends
+from connectors.postgres.push.sends import Selection, Sent, hidden_fields, list_sends
 from connectors.postgres.runs.break_history import (
     PastDecision,
     PastState,
@@ -169,6 +169,8 @@ class Behind:
     """What was sent and answered; None also if the role may not read it."""
     past: Sequence[Mapping[str, Any]] | None
     """Delivered rows that wrote the record before; None if the role may not read them."""
+    hidden: bool = False
+    """Whether no value of the record is shown, as it can hold a secret and the service objects."""
     looked_up: bool = True
     """Whether it is known which row of the target the break is about."""
     with_text: bool = True
@@ -176,8 +178,9 @@ class Behind:
 
     @property
     def compared(self) -> bool:
-        """Whether both sides of the pairs are known."""
-        return self.with_text and bool(self.target and self.delivered)
+        """Whether both sides of the pairs are known; no value is, of a row that is not shown."""
+        brought = self.delivered and self.delivered.facts["jsondata"]
+        return self.with_text and bool(self.target and brought)
 
 
 def look_behind(
@@ -202,15 +205,19 @@ def look_behind(
     row = _seen_row(connection, place) if place else None
     delivered = _delivered(workspace, connection, table, row, with_text=with_text) if row else None
     past = earlier_writers(connection, table, target.writer) if target else []
+    written = send_of(connection, target.writer) if target else None
+    hidden = hidden_fields(table, written.state if written else "")
+    pairs = list(_pairs(table, delivered if with_text else None, target, hidden))
     return Behind(
         table,
         target,
         _seen_row(connection, target.writer) if target else None,
         delivered,
-        list(_pairs(table, delivered if with_text else None, target)),
+        pairs,
         send_of(connection, place) if delivered and place else None,
         _sent(connection, delivered, place) if with_text else None,
         None if past is None else [row for one in past if (row := _seen_row(connection, one))],
+        hidden=set(hidden) > set(table.secrets),
         looked_up=bool(key) or (place is not None and reads_staged(connection)),
         with_text=with_text,
     )
@@ -274,12 +281,15 @@ def _sent(
 
 
 def _pairs(
-    table: Table, delivered: RowAsDelivered | None, target: TargetRow | None
+    table: Table,
+    delivered: RowAsDelivered | None,
+    target: TargetRow | None,
+    hidden: Collection[str],
 ) -> Iterator[FieldPair]:
     brought = _record(delivered.facts["jsondata"] if delivered else None)
     there = _record(target.json if target else None)
     for field in table.delivered:
-        if field.secret or not (field.name in brought or field.name in there):
+        if field.name in hidden or not (field.name in brought or field.name in there):
             continue
         one, other = brought.get(field.name), there.get(field.name)
         difference = None

@@ -7,6 +7,7 @@ explains the errors.
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import groupby, islice
 from operator import attrgetter
@@ -69,6 +70,17 @@ def attempts_after(workspace: Workspace, batch_id: int) -> Mapping[AttemptRow, L
     """Rows with errors that a later batch has, and what became of them there."""
     with workspace.database.connect() as connection:
         return later_attempts(connection, batch_id)
+
+
+def is_left_to_correct(
+    connection: psycopg.Connection, batch_id: int, elsewhere: Collection[AttemptRow]
+) -> bool:
+    """Whether a row with errors of a batch is none of those that a later batch has."""
+    tables = ledger.staged_tables(connection, batch_id)
+    with closing(rejected_rows(connection, tables, batch_id, most=len(elsewhere) + 1)) as rows:
+        return any(
+            AttemptRow(batch_id, row.extract_id, row.record_number) not in elsewhere for row in rows
+        )
 
 
 def waiting_correction(workspace: Workspace, batch_id: int) -> int | None:
