@@ -93,7 +93,9 @@ def test_a_decision_is_offered_on_the_last_run_to_whoever_may_take_it(
         ("cleo", first.id, False, 0), ("cleo", last.id, False, 0),
     ]  # fmt: skip
     old = browser().log_in("anna").open(f"/runs/{first.id}/breaks?code=AMOUNT")
-    assert f'/runs/{last.id}/breaks?code=AMOUNT">run {last.id}</a>' in old.answer.text
+    assert (
+        f'/runs/{last.id}/breaks?code=AMOUNT">these breaks in run {last.id}</a>' in old.answer.text
+    )
 
 
 @pytest.mark.long

@@ -230,7 +230,7 @@ def test_nothing_that_can_be_decided_is_said(workspace: Workspace, browser: New)
         ({}, "Name the breaks: ids, or all that fit a filter."),
         ({"break": "0" * 16}, "has no such break"),
         ({"break": ONE, "what": "reopen"}, f"You cannot reopen these: {ONE} is NEW"),
-        ({"all": "1", "code": "VALUE"}, "No break of run 1 fits"),
+        ({"all": "1", "code": "VALUE"}, "Run 1 has no break that matches"),
         ({"all": "1", "state": "nonsense"}, "There is no state 'nonsense'."),
     ):
         page.open(decide, **asked)

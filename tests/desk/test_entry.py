@@ -205,7 +205,7 @@ def test_a_fault_of_the_program_leaves_its_places_in_the_log(
     asked = {"type": "http", "method": "GET", "path": "/login", "headers": [], "query_string": b""}
     with show_warnings():
         page = _page(Desk(workspace), place, Request(asked), FormData())
-    assert (page.status_code, b"its log has the places" in page.body) == (500, True)
+    assert (page.status_code, b"its log says where" in page.body) == (500, True)
     told = capsys.readouterr().err
     assert told.startswith("recon: GET /login\nTraceback (most recent call last):\n")
     assert told.endswith("ZeroDivisionError: a\\x1b[2J\n")
