@@ -220,7 +220,7 @@ def left_at_service(connection: psycopg.Connection, batch_id: int) -> dict[str, 
         "OR state IN ('in_doubt', 'sending') "
         # An earlier version did not record whether attempts were carried out.
         "OR attempts > 0 AND state IN ('acknowledged', 'differs') "
-        "OR state = 'abandoned' AND (status BETWEEN 200 AND 299 OR echo IS NOT NULL)) "
+        "OR state = 'abandoned' AND status BETWEEN 200 AND 299) "
         'GROUP BY 1 ORDER BY operation COLLATE "C"',
         [batch_id],
     )
