@@ -1,7 +1,7 @@
 """Everything that can be pressed on a page, and somebody who presses all of it."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,11 +39,14 @@ class Press:
     sent: Sent
     has_files: bool
 
-    @property
-    def kind(self) -> str:
-        """What presses have in common that differ only by what is looked for on a page."""
+    def kind(self, first: Collection[str]) -> str:
+        """What presses have in common that differ only by what is looked for on a page.
+
+        Numbers make a difference on the `first` pages: what is pressed makes ever more of them.
+        """
         path = shape(self.path) if self.method == "get" else self.path.partition("?")[0]
-        return f"{path} {self.action} {self.button}"
+        one = f"{path} {self.action} {self.button}"
+        return one if self.path in first else re.sub("[0-9]+", "N", one)
 
 
 def shape(path: str) -> str:
@@ -127,20 +130,25 @@ def press_all(browser: Browser, rows: Rows) -> tuple[set[str], dict[str, str]]:
     wrong: dict[str, str] = {}
     done: set[str] = set()
     labels: set[str] = set()
+    first: Collection[str] = ()
     while True:
         pages = crawl(browser, wrong)
+        first = first or pages.keys()
         found = [one for path, page in pages.items() for one in presses(path, page, "new")]
-        new = [one for one in found if one.kind not in done and one.action not in NOT_PRESSED]
+        new = [
+            one for one in found if one.kind(first) not in done and one.action not in NOT_PRESSED
+        ]
         if not new:
             return labels, wrong
         for one in new:
-            if one.kind in done:
+            kind = one.kind(first)
+            if kind in done:
                 continue
-            done.add(one.kind)
+            done.add(kind)
             answer = browser.open(one.path).answer
             assert answer is not None
             there = presses(one.path, page_of(answer.text), f"new{len(done)}")
-            now = next((of for of in there if of.kind == one.kind), None)
+            now = next((of for of in there if of.kind(first) == kind), None)
             if now is None:  # What was pressed before has changed the page.
                 continue
             labels.add(now.label)
