@@ -15,7 +15,7 @@ Sent = tuple[tuple[str, str], ...]
 START = ("/", "/batches", "/jobs", "/trail", "/people", "/account", "/acceptance")
 NOT_PRESSED = ("/logout", "/login")
 TYPED = {
-    "reason": "looked at it", "by": "zoe", "until": "2027-12-31", "assignee": "otto",
+    "reason": "looked at it", "until": "2027-12-31", "assignee": "otto",
     "currency": "1", "each": "1", "total": "2", "comment": "fine", "full_name": "New One",
     "address": "a@example.com", "old": PASSWORD, "new": PASSWORD, "again": PASSWORD,
 }  # fmt: skip
@@ -55,7 +55,7 @@ def shape(path: str) -> str:
 
 
 def presses(path: str, page: Element, name: str) -> Iterator[Press]:
-    """All buttons of a page; a new account that is added there has this name."""
+    """All buttons of a page; a new account, or whoever tells who they are, has this name."""
     for form in page.every("form"):
         fields = [*form.every("input", "select", "textarea")]
         radios = [one for one in fields if one.given.get("type") == "radio"]
@@ -96,7 +96,7 @@ def _filled(one: Element, name: str) -> Iterator[tuple[str, str]]:
     elif kind == "hidden":
         yield of, given.get("value", "")
     else:
-        typed = name if of == "name" else TYPED.get(of, "")
+        typed = name if of in ("name", "by") else TYPED.get(of, "")
         yield of, given.get("value") or typed
 
 
