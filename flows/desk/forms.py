@@ -151,4 +151,4 @@ def reason_of(visit: Visit) -> str:
     """The reason in the form; raises FormIncomplete if it is empty."""
     if reason := visit.typed("reason"):
         return reason
-    raise FormIncomplete("Fill in Why: the reason is kept in the audit trail. Nothing was changed.")
+    raise FormIncomplete("Fill in Reason: it is kept in the audit trail. Nothing was changed.")

@@ -234,7 +234,7 @@ def test_an_undo_shows_what_it_changes_and_takes_a_reason(
     assert "Payment 0 1" in page.text
     assert "Nothing prevents it as of now." in page.text
     assert page.send("/batches/2/undo", by="Otto", reason=" ").status == 400
-    assert "Fill in Why" in page.text
+    assert "Fill in Reason" in page.text
     page.send("/batches/2/undo", by="Otto", reason="wrong month")
     assert "Batch 2 is undone: 1 restored." in page.text
     assert rows("SELECT by, reason FROM event WHERE what = 'undo'") == [("Otto", "wrong month")]

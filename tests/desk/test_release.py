@@ -67,7 +67,7 @@ def test_without_accounts_everybody_discards_who_gives_a_name(
     assert (page.status, "Fill in Your name" in page.text) == (400, True)
     assert ">wrong month</textarea>" in page.answer.text, "what was typed is kept"
     page.send(DECIDE, what="discard", by="Ann", reason=" ")
-    assert "Fill in Why" in page.text
+    assert "Fill in Reason" in page.text
     page.send(DECIDE, by="Ann", reason="wrong month")
     assert "Say whether" in page.text
     assert state(workspace) is State.HELD

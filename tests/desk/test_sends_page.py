@@ -133,7 +133,7 @@ def test_what_is_refused_keeps_what_was_typed(pushed: Workspace, browser: New, r
     before = settled(rows)
     for typed, told in (
         ({"reason": "seen", "row": ["1:3"]}, "Say what the rows are"),
-        ({"what": "abandon", "row": ["1:3"]}, "Fill in Why"),
+        ({"what": "abandon", "row": ["1:3"]}, "Fill in Reason"),
         ({"what": "confirm", "reason": "seen"}, "Choose rows"),
         ({"what": "confirm", "reason": "seen", "row": ["x", "1:y", "9999999999:1"]}, "Choose rows"),
         (
