@@ -21,7 +21,8 @@ from connectors.files.incoming.uploads import Upload
 from connectors.postgres.accounts import LONGEST_LOGIN, Person, acting, has_accounts, vouch
 from flows.desk.templates import page
 from flows.stages.workspace import Workspace
-from schemas.accounts import AccountRole, How
+from schemas.accounts import MAY_DECIDE, AccountRole, How
+from schemas.life import Choice
 from schemas.show_as import AS_EVER, ShowAs
 
 LOGIN_COOKIE, VISIT_COOKIE = "recon_login", "recon_visit"
@@ -120,6 +121,10 @@ class Visit:
     def may(self, *roles: AccountRole) -> bool:
         """Whether pages offer something to this visitor; without accounts, to everybody."""
         return self.person.has(*roles) if self.person else not self.accounts
+
+    def decisions(self) -> list[Choice]:
+        """The decisions about breaks that pages offer to this visitor."""
+        return [one for one in Choice if self.may(*MAY_DECIDE[one])]
 
     def typed(self, name: str) -> str:
         """A field of the form as text; empty if it was not sent."""

@@ -74,11 +74,16 @@ def _sent_text(batch_id: int, detail: Mapping[str, Any]) -> str:
     return f"{sends}, but for {grouped(overwritten)}: {later}, and they end as superseded."
 
 
+def refuse_if_not_settled(connection: psycopg.Connection, batch_id: int, operation: str) -> None:
+    """Raise BatchStateError if no row of an operation can be settled."""
+    refuse_if_taken_back(connection, batch_id)
+    table_of(operation, batch_id)
+
+
 def why_not_settled(connection: psycopg.Connection, batch_id: int, operation: str) -> str:
     """Why no row of an operation can be settled; empty if nothing prevents it."""
     try:
-        refuse_if_taken_back(connection, batch_id)
-        table_of(operation, batch_id)
+        refuse_if_not_settled(connection, batch_id, operation)
     except BatchStateError as error:
         return str(error)
     return ""

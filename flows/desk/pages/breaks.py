@@ -121,9 +121,8 @@ def download(visit: Visit) -> Response:
 
 def _decidable(visit: Visit) -> pl.Expr:
     """Which breaks the visitor can decide about in some way, as they are now."""
-    may = [one for one in Choice if visit.may(*MAY_DECIDE[one])]
     return pl.any_horizontal(
-        pl.lit(value=False), *(can_be_decided(one, by_id=True) for one in may)
+        pl.lit(value=False), *(can_be_decided(one, by_id=True) for one in visit.decisions())
     ).fill_null(value=False)
 
 

@@ -149,7 +149,7 @@ def decide(visit: Visit) -> Response:
     """Show what would be decided and ask for the terms; then take the decision."""
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
-        may = [one for one in Choice if visit.may(*MAY_DECIDE[one])]
+        may = visit.decisions()
         selection, what, offered = _Selection.read(visit), _asked(visit), may[:0]
         try:
             refuse_if_followed(connection, run)

@@ -49,7 +49,7 @@ def show(visit: Visit) -> Response:
         amount=amount_of(facts, "amount"),
         delta=amount_of(facts, "delta"),
         amount_means=MEANS[Money(facts["basis"])],
-        offered=[one for one in Choice if one in found.possible and visit.may(*MAY_DECIDE[one])],
+        offered=[one for one in visit.decisions() if one in found.possible],
         done=DONE,
         may_undo=visit.may(*MAY_DECIDE[Choice.REOPEN]),
     )

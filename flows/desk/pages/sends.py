@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from connectors.errors import AccountRefused, BatchStateError
+from connectors.errors import AccountRefused
 from connectors.postgres.batches.ledger import Batch
 from connectors.postgres.push.decisions import (
     DECIDABLE,
@@ -26,7 +26,7 @@ from flows.desk.forms import (
 from flows.desk.jobs import order
 from flows.desk.seen import batch_of, named_batch, shows_text
 from flows.desk.visit import Visit
-from flows.stages.resolve import why_not_settled
+from flows.stages.resolve import refuse_if_not_settled, why_not_settled
 from flows.steps.secrets import HIDDEN
 from schemas.accounts import takes_role
 from schemas.guards.batch_states import OPERATED, RESOLVE
@@ -67,8 +67,7 @@ def _settle(visit: Visit, batch: Batch) -> int:
     if state not in (DECIDABLE[SendDecision(what)] if what in DECISIONS else ()):
         raise FormIncomplete("Say what the rows are: confirmed, to be sent again, or abandoned.")
     with visit.place.database.connect() as connection:
-        if why_not := why_not_settled(connection, batch.id, operation):
-            raise BatchStateError(why_not)
+        refuse_if_not_settled(connection, batch.id, operation)
     reason = reason_of(visit)
     refuse_nameless(visit)
     places: list[tuple[int, int]] = []
