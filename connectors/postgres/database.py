@@ -216,12 +216,10 @@ def _widen(connection: psycopg.Connection) -> None:
 @contextmanager
 def planned(connection: psycopg.Connection, setting: str, *, on: bool) -> Iterator[None]:
     """Switch a planner method (`enable_...`) until the block or its transaction ends."""
-    row = connection.execute(
+    ((before, _),) = connection.execute(
         "SELECT current_setting(%(of)s), set_config(%(of)s, %(to)s, TRUE)",
         {"of": setting, "to": "on" if on else "off"},
-    ).fetchone()
-    assert row is not None
-    before, _ = row
+    )
     yield
     connection.execute(f"SET LOCAL {setting} = {before}")
 

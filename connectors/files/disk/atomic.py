@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from glob import escape
 from io import BufferedRandom
 from pathlib import Path
@@ -87,12 +87,12 @@ def file_alone(path: Path, wait_seconds: float, what: str) -> Iterator[None]:
         yield
 
 
-def _take(lock: BinaryIO | int, wait_seconds: float, told: Callable[[], str]) -> None:
-    """Wait for a lock; raises TurnNotGiven, with what `told` says, after the wait."""
+def _take(lock: BinaryIO | int, wait_seconds: float, message: Callable[[], str]) -> None:
+    """Wait for a lock; raises TurnNotGiven with the message after the wait."""
     deadline = time.monotonic() + wait_seconds
     while not _locked(lock):
         if time.monotonic() >= deadline:
-            raise TurnNotGiven(told())
+            raise TurnNotGiven(message())
         time.sleep(PAUSE_SECONDS)
 
 
@@ -196,19 +196,24 @@ def place_files(folder: Path, drafts: Mapping[str, Path]) -> None:
     last file is the mark of a whole result: it is there only while all others are. A single file
     replaces what has its name.
     """
-    *others, mark = drafts
-    with _naming_alone(folder) if others else nullcontext():
-        if others:
-            for name in (mark, *others):
-                (folder / name).unlink(missing_ok=True)
-            reach("names-free")
-            _sync_folders(folder, drafts)
-            for name in others:
-                drafts[name].replace(folder / name)
-                reach("file-renamed")
-            _sync_folders(folder, drafts)
-        drafts[mark].replace(folder / mark)
+
+    def place(name: str) -> None:
+        drafts[name].replace(folder / name)
         reach("file-renamed")
+
+    *others, mark = drafts
+    if not others:
+        place(mark)
+        return
+    with _naming_alone(folder):
+        for name in (mark, *others):
+            (folder / name).unlink(missing_ok=True)
+        reach("names-free")
+        _sync_folders(folder, drafts)
+        for name in others:
+            place(name)
+        _sync_folders(folder, drafts)
+        place(mark)
 
 
 def _sync_folders(folder: Path, names: Iterable[str]) -> None:

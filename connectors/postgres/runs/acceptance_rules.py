@@ -26,7 +26,7 @@ class RuleState(StrEnum):
     SELF_DECLARED = "self-declared"
     """Proposed, and perhaps approved, under stated names before there were accounts.
 
-    It accepts nothing now: somebody with an account has to propose it anew.
+    It accepts nothing now: somebody with an account has to propose it again.
     """
 
 

@@ -46,7 +46,7 @@ class ListingPulled:
 
 
 def clock(connection: psycopg.Connection) -> datetime:
-    """The time by the clock that stamps sends."""
+    """The time by the clock of the database, which also stamps sends."""
     moment: datetime = one_value(connection.execute("SELECT clock_timestamp()"))
     return moment
 
