@@ -319,12 +319,11 @@ def _page(
         visit = visit_of(request, desk.workspace, form, desk)
         if desk.settings.proxy:
             visit = known_by_proxy(visit, desk.settings.proxy)
-        sent = request.method == "POST"
-        if sent and _is_of_another_site(visit):
+        if visit.sent and _is_of_another_site(visit):
             return _not_sent(visit)
         if visit.has_to_log_in and not place.open_to_all:
             return _to_login(visit)
-        if sent and marked and not visit.is_marked:
+        if visit.sent and marked and not visit.is_marked:
             left = None if place.open_to_all else entry.offered(visit)
             response = left or _not_sent(visit)
         else:
@@ -355,7 +354,7 @@ def _to_login(visit: Visit) -> Response:
     if visit.from_htmx:  # The login would appear inside part of a page.
         return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={"HX-Redirect": address})
     # A form sent after its login ended has that login's mark, which proves nothing now.
-    return visit.go(address) if visit.request.method == "GET" else entry.ended(visit)
+    return entry.ended(visit) if visit.sent else visit.go(address)
 
 
 def _is_of_another_site(visit: Visit) -> bool:
@@ -375,7 +374,7 @@ async def _missing(desk: Desk, request: Request, _error: Exception) -> Response:
 
 def _page_around(request: Request, error: Exception) -> Response:
     """Redirect a visitor who reloads the address of a refused form to the page with that form."""
-    if request.method == "GET":
+    if request.method in ("GET", "HEAD"):
         return RedirectResponse(request.url.path.rpartition("/")[0] or "/", HTTPStatus.SEE_OTHER)
     assert isinstance(error, HTTPException)
     return PlainTextResponse(f"{error}\n", error.status_code, error.headers)

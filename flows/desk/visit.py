@@ -118,6 +118,11 @@ class Visit:
         """The query parameters."""
         return self.request.query_params
 
+    @property
+    def sent(self) -> bool:
+        """Whether a form was sent; any other request asks for a page, HEAD as well as GET."""
+        return self.request.method == "POST"
+
     def may(self, *roles: AccountRole) -> bool:
         """Whether pages offer something to this visitor; without accounts, to everybody."""
         return self.person.has(*roles) if self.person else not self.accounts

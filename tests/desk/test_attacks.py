@@ -86,6 +86,19 @@ def test_nobody_sees_anything_without_a_login(place: Workspace, browser: New, ro
     assert count(rows) == before
 
 
+@pytest.mark.parametrize("who", [None, "anna"])
+def test_who_asks_for_the_head_of_a_page_is_answered_as_for_the_page(
+    place: Workspace, browser: New, who: str | None
+) -> None:
+    """Whatever looks whether the desk is there asks so; taken for a form, it tried a login."""
+    client = (browser().log_in(who) if who else browser()).client
+    client.follow_redirects = False
+    for path in [*map(path_of, POSTS), *map(path_of, GETS), "/nothing"]:
+        page, head = client.get(path), client.head(path)
+        told = [(one.status_code, one.headers.get("location")) for one in (page, head)]
+        assert told[0] == told[1], path
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("address", POSTS, ids=name)
 def test_a_form_without_the_mark_changes_nothing(

@@ -97,7 +97,7 @@ class _Selection:
 
     @classmethod
     def read(cls, visit: Visit) -> "_Selection":
-        sent = visit.form if visit.request.method == "POST" else visit.request.query_params
+        sent = visit.form if visit.sent else visit.request.query_params
         if sent.get("all") == "1":
             return cls((), BreakSearch.read(sent))
         ids = dict.fromkeys(str(one) for one in sent.getlist("break") if isinstance(one, str))
@@ -167,7 +167,7 @@ def decide(visit: Visit) -> Response:
             )
     form = _Form(visit, run, selection, what, may, offered, breaks, now)
     step = visit.typed("step")
-    if visit.request.method == "GET" or not step:
+    if not step:
         return form.page("decide.html.jinja")
     try:
         decision = _read(visit, what)

@@ -115,7 +115,7 @@ def _ask(
 def login(visit: Visit) -> Response:
     """Ask for name and password; after a login, go on to the wanted page."""
     there = visit.typed("next") or visit.asked.get("next", "/")
-    if visit.request.method == "GET":
+    if not visit.sent:
         if not visit.has_to_log_in:
             return visit.go(_ours(there))
         return _ask(visit, "", there=there)

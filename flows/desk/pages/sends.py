@@ -102,7 +102,7 @@ def _chosen(counted: Collection[tuple[str, str]], operation: str, state: str) ->
 
 def show(visit: Visit) -> Response:
     """The rows of one operation in one state, those in doubt first."""
-    asked = visit.form if visit.request.method == "POST" else visit.asked
+    asked = visit.form if visit.sent else visit.asked
     after = str(asked.get("after", ""))
     behind = read_whole(after, LARGEST_ROW) or 0
     with visit.place.database.connect() as connection:
