@@ -14,7 +14,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 import httpx
 from joserfc import jwt
@@ -22,6 +22,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from connectors.addresses import is_loopback, parts_of_http
+from connectors.desk_links import parts_of_pages
 from connectors.errors import LoginRefused, SettingsError
 from connectors.printable import shown
 
@@ -50,11 +51,11 @@ class ProviderSettings:
     """The claim an account's subject names: `sub`, or `email` if the provider has verified it."""
 
     def __post_init__(self) -> None:
-        parts = parts_of_http(self.issuer)
-        if parts is None or (parts.scheme == "http" and not is_loopback(parts.hostname or "")):
+        if parts_of_pages(self.issuer) is None or not _is_private(self.issuer):
             raise SettingsError(
-                "RECON_OIDC_ISSUER is no https:// address; without TLS, anybody on the way could "
-                "forge an identity. Write https://HOST/PATH, as the provider calls itself."
+                "RECON_OIDC_ISSUER is no https:// address, or holds more, such as a user; without "
+                "TLS, anybody on the way could forge an identity. Write https://HOST/PATH, as the "
+                "provider calls itself."
             )
         if self.claim not in CLAIMS:
             raise SettingsError(f"RECON_OIDC_CLAIM must be one of: {', '.join(CLAIMS)}.")
@@ -111,7 +112,7 @@ class Provider:
         known = claims.get(self._settings.claim)
         if self._settings.claim == "email" and claims.get("email_verified") is not True:
             known = None
-        if not isinstance(known, str) or not known:
+        if not isinstance(known, str) or not known or not known.isprintable():
             raise LoginRefused(
                 f"The provider does not tell your {self._settings.claim}, or has not verified it. "
                 "Ask whoever runs it."
@@ -152,7 +153,9 @@ class Provider:
             "client_id": self._settings.client_id,
         }
         secret = self._settings.client_secret
-        basic = httpx.BasicAuth(self._settings.client_id, secret) if secret else None
+        # Encoded like a form, so that a colon does not end the name (RFC 6749, 2.3.1).
+        shown = (quote_plus(self._settings.client_id), quote_plus(secret or ""))
+        basic = httpx.BasicAuth(*shown) if secret else None
         tokens = self._ask("POST", str(description["token_endpoint"]), data=sent, auth=basic)
         token = tokens.get("id_token")
         if not isinstance(token, str):
@@ -201,6 +204,12 @@ class Provider:
                 f"is {self._settings.issuer}: the two have to be the same, to the last slash. Ask "
                 "whoever runs the desk."
             )
+        for one in wanted:
+            if not _is_private(description[one]):
+                raise LoginRefused(
+                    f"The provider's {one} is no https:// address: without TLS, anybody on the "
+                    "way could forge an identity. Ask whoever runs the provider."
+                )
         self._described = time.monotonic() + DESCRIBED_SECONDS, description
         return description
 
@@ -230,6 +239,12 @@ class Provider:
 
 _NOT_BEGUN = "This login was not begun here, or too long ago. Log in again."
 _UNREADABLE = "The provider's answer cannot be read. Ask whoever runs it."
+
+
+def _is_private(address: str) -> bool:
+    """Whether nobody on the way to this address can read or forge what is said there."""
+    parts = parts_of_http(address)
+    return parts is not None and (parts.scheme == "https" or is_loopback(parts.hostname or ""))
 
 
 def _keys(document: dict[str, Any]) -> KeySet:

@@ -2,12 +2,13 @@
 
 import json
 import time
+from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import repeat
 from threading import Thread
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote_plus, urlsplit
 
 import pytest
 from joserfc import jwt
@@ -28,6 +29,7 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked.append(self.path)
+        self.server.shown.append(self.headers.get("Authorization", ""))
         self.send_response(200)
         self.end_headers()
         for part in self.server.told[self.path]:
@@ -46,6 +48,8 @@ class Answering(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Answers)
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.asked: list[str] = []
+        self.shown: list[str] = []
+        """By what whoever asked showed to be who they are."""
         self.told: dict[str, Iterable[bytes]] = {}
         self.say(DESCRIBED, issuer=self.url, authorization_endpoint=f"{self.url}/a",
                  token_endpoint=self.url + TOKEN, jwks_uri=self.url + KEYS)  # fmt: skip
@@ -65,11 +69,13 @@ def provider() -> Iterator[tuple[Answering, Provider]]:
         server.shutdown()
 
 
-def logged_in(server: Answering, here: Provider, key: RSAKey) -> str:
+def logged_in(
+    server: Answering, here: Provider, key: RSAKey, aud: str = "desk", sub: str = "4711"
+) -> str:
     """Begin and end a login with a token that this key has signed."""
     asked = parse_qs(urlsplit(here.begin("key", "/", BACK)).query)
     now = int(time.time())
-    claims = {"iss": server.url, "aud": "desk", "sub": "4711", "iat": now, "exp": now + 60}
+    claims = {"iss": server.url, "aud": aud, "sub": sub, "iat": now, "exp": now + 60}
     claims["nonce"] = asked["nonce"][0]
     header = {"alg": "RS256", "kid": key.kid}
     server.say(TOKEN, id_token=jwt.encode(header, claims, key))
@@ -83,8 +89,12 @@ def test_it_is_not_asked_anew_by_each_who_begins() -> None:
         assert server.asked == [DESCRIBED]
 
 
-def test_keys_that_cannot_be_read_are_left_out() -> None:
-    key = RSAKey.generate_key(2048, {"kid": "1"})
+@pytest.fixture(scope="module")
+def key() -> RSAKey:
+    return RSAKey.generate_key(2048, {"kid": "1"})
+
+
+def test_keys_that_cannot_be_read_are_left_out(key: RSAKey) -> None:
     of_others: list[object] = [
         {"kty": "AKP", "kid": "2", "alg": "ML-DSA-44", "pub": "x"},
         {"kty": "EC", "kid": "3", "crv": "brainpoolP256r1", "x": "AA", "y": "AA"},
@@ -100,6 +110,38 @@ def test_keys_that_cannot_be_read_are_left_out() -> None:
             server.say(KEYS, keys=none)
             with pytest.raises(LoginRefused, match="answer could not be verified"):
                 logged_in(server, here, key)
+
+
+@pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "jwks_uri"])
+@pytest.mark.parametrize("address", ["http://id.example.com/x", "javascript:x", ""])
+def test_an_address_that_anybody_could_answer_at_is_not_asked(name: str, address: str) -> None:
+    """Behind a proxy, some providers tell the addresses by which the proxy reaches them."""
+    with provider() as (server, here):
+        told = json.loads(b"".join(server.told[DESCRIBED]))
+        server.say(DESCRIBED, **told | {name: address})
+        with pytest.raises(LoginRefused, match=f"{name} is no https:// address"):
+            here.begin("key", "/", BACK)
+        assert server.asked == [DESCRIBED]
+
+
+def test_the_desk_shows_who_it_is_in_a_form_that_any_sign_fits(key: RSAKey) -> None:
+    """A colon would end the name, and a provider reads %2B as a plus (RFC 6749, 2.3.1)."""
+    client, secret = "https://desk.example.com", "a+b:c%2B é"
+    with provider() as (server, _):
+        here = Provider(ProviderSettings(server.url, client, secret))
+        server.say(KEYS, keys=[key.as_dict(private=False)])
+        assert logged_in(server, here, key, aud=client) == f"{server.url} 4711"
+        (shown,) = filter(None, server.shown)
+    name, _, word = b64decode(shown.removeprefix("Basic ")).decode().partition(":")
+    assert (unquote_plus(name), unquote_plus(word)) == (client, secret)
+
+
+@pytest.mark.parametrize("sub", ["", "4711\0", "4711\u200b", "47\n11"])
+def test_who_is_no_name_is_nobody(key: RSAKey, sub: str) -> None:
+    with provider() as (server, here):
+        server.say(KEYS, keys=[key.as_dict(private=False)])
+        with pytest.raises(LoginRefused, match="does not tell your sub"):
+            logged_in(server, here, key, sub=sub)
 
 
 def dripping() -> Iterator[bytes]:

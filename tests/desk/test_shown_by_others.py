@@ -341,6 +341,10 @@ SETTINGS = [
         "no https://",
     ),
     ({"RECON_OIDC_ISSUER": "https://", "RECON_OIDC_CLIENT_ID": "x"}, "no https://"),
+    *(
+        ({"RECON_OIDC_ISSUER": f"https://{more}", "RECON_OIDC_CLIENT_ID": "x"}, "or holds more")
+        for more in ("desk:hush@id.example.com", "id.example.com?key=hush", "id.example.com/#hush")
+    ),
     (
         {
             "RECON_OIDC_ISSUER": "https://id.example.com",
