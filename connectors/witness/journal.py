@@ -62,6 +62,11 @@ class Journal:
         made = self.witnesses(max(0, len(self.lines()) - 1))
         return made[-1] if made else None
 
+    @property
+    def begun(self) -> bool:
+        """Whether this home has made witnesses, even if they were removed since."""
+        return self._given.exists() or bool(self.lines())
+
     def lost(self) -> int:
         """How many were given away, if none of them is here any more; else 0."""
         return 0 if self.lines() else max(self._counts().values(), default=0)

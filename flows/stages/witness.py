@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("recon.witness")
 
+UNSET = (
+    "RECON_AUDIT_WITNESS is not set, and this RECON_HOME has made witnesses: set it as it was, or "
+    "keep RECON_HOME/witness under another name if nobody is to witness the trail any more"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Witnessed:
@@ -38,9 +43,10 @@ def witness_trail(workspace: Workspace, connection: psycopg.Connection) -> None:
 
     Call it once the event is committed. A failure is a warning, which verifying repeats.
     """
-    if not workspace.settings.audit.witness:
-        return
     try:
+        if not workspace.settings.audit.witness:
+            _refuse_unset(workspace)
+            return
         signed = sign_head(workspace, connection)
     except (ReconError, OSError, psycopg.Error) as error:
         log.warning("The audit trail was not witnessed: %s", str(error) or type(error).__name__)
@@ -64,6 +70,14 @@ def witnessed_either_way(workspace: Workspace, connection: psycopg.Connection) -
         yield
     finally:
         witness_trail(workspace, connection)
+
+
+def _refuse_unset(workspace: Workspace) -> None:
+    """Raise WitnessPlaceFailed if no place is set where witnesses were made before."""
+    from connectors.witness.journal import Journal  # noqa: PLC0415 -- most have no witness.
+
+    if Journal(workspace.settings.home).begun:
+        raise WitnessPlaceFailed(UNSET)
 
 
 def sign_head(workspace: Workspace, connection: psycopg.Connection) -> Witnessed:

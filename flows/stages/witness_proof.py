@@ -8,6 +8,7 @@ import psycopg
 
 from connectors.errors import ReconError
 from connectors.postgres.auditing.audit import last_link, links_at
+from flows.stages.witness import UNSET
 from flows.stages.workspace import Workspace
 from schemas.counting import agree, quantity
 from schemas.guards.witness import (
@@ -66,9 +67,11 @@ def check_witnesses(
 
     audit, journal = workspace.settings.audit, Journal(workspace.settings.home)
     addresses = tuple(places) or audit.witness
-    if not addresses:
-        return WitnessProof(notes=(NOT_SET,))
     unchecked: list[str] = []
+    if not addresses:
+        if not journal.begun:
+            return WitnessProof(notes=(NOT_SET,))
+        unchecked.append(UNSET)
     try:
         key = public_key(audit)
     except ReconError as error:

@@ -26,7 +26,7 @@ from schemas.guards.trail_rules import Event, link_hash
 from schemas.guards.witness import HEADING
 from tests.accounts.people import PASSWORD
 from tests.governance.runs import found, reconcile
-from tests.governance.witnesses import Book, Recon, changed, verified, witnessed, write
+from tests.governance.witnesses import Book, Recon, changed, kept, verified, witnessed, write
 from tests.stages.payments import line
 from tests.stages.payments import write as write_file
 
@@ -175,14 +175,45 @@ def test_what_cannot_be_checked_is_said(
         patch.setenv("RECON_AUDIT_PUBLIC_KEY", str(book.path.with_name("none.pem")))
         (told,) = verified(recon)["unchecked"]
         assert told.startswith("no signature could be checked. The public key ")
-    with monkeypatch.context() as patch:
-        patch.delenv("RECON_AUDIT_WITNESS")
-        proof = verified(recon)
-        assert proof["holds"]
-        assert "nobody witnesses this trail" in proof["notes"][0]
     book.path.rename(book.path.with_name("elsewhere"))
     (told,) = verified(recon)["unchecked"]
     assert told == f"{book.path} cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize("left", ["both", "counts", "witnesses"])
+def test_a_home_that_has_made_witnesses_misses_the_setting(
+    recon: Recon, workspace: Workspace, book: Book, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    """A terminal, a desk or a worker that is started without it makes none, and says so."""
+    witnessed(recon, workspace, "first", "second")
+    monkeypatch.delenv("RECON_AUDIT_WITNESS")
+    made = kept(workspace).path
+    for one, name in ((made, "witnesses"), (made.with_name("given.json"), "counts")):
+        if left not in ("both", name):
+            one.unlink()
+    lost = "RECON_AUDIT_WITNESS is not set, and this RECON_HOME has made witnesses: "
+    proof = verified(recon)
+    assert [told.startswith(lost) for told in proof["unchecked"]][:1] == [True]
+    assert any("no witness, and gave 2 away" in told for told in proof["faults"]) == (
+        left == "counts"
+    )
+    reconcile(workspace, found(), verdict="RECONCILED")
+    signed = recon("sign", "prepare", "--by", "Ann")
+    assert (signed.returncode, lost in " ".join(signed.stderr.split())) == (0, True)
+    if left != "counts":
+        rewrite(workspace, "UPDATE event SET by = 'Mallory' WHERE what = 'second'")
+        assert any("link 2 is not what was witnessed" in told for told in verified(recon)["faults"])
+
+
+@pytest.mark.long
+def test_where_none_was_ever_made_nobody_witnesses(
+    recon: Recon, workspace: Workspace, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RECON_AUDIT_WITNESS")
+    write(workspace, "first")
+    proof = verified(recon)
+    assert proof["holds"]
+    assert "nobody witnesses this trail" in proof["notes"][0]
 
 
 def test_a_public_key_and_a_copy_are_enough_for_an_auditor(
