@@ -11,6 +11,8 @@ from connectors.errors import SettingsError
 from connectors.oidc import ProviderSettings
 
 SHORTEST_SECRET = 16
+PROOF = "X-Recon-Proxy"
+"""The header in which a proxy sends the secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,14 @@ def _proxy(environment: Mapping[str, str]) -> ProxySettings | None:
     if len(secret) < SHORTEST_SECRET or not secret.isascii() or not secret.isprintable():
         raise SettingsError(
             f"RECON_PROXY_HEADER is set, and RECON_PROXY_SECRET is not, or has less than "
-            f"{SHORTEST_SECRET} characters. The proxy sends it as X-Recon-Proxy: without it "
+            f"{SHORTEST_SECRET} characters. The proxy sends it as {PROOF}: without it "
             "anybody on this machine could pass for anybody else."
         )
     if not re.fullmatch(r"[A-Za-z0-9-]+", header):
         raise SettingsError(f"RECON_PROXY_HEADER={header!r} is no name of a header.")
+    if header.lower() == PROOF.lower():
+        raise SettingsError(
+            f"RECON_PROXY_HEADER={header!r} has the secret. Name the header that says who "
+            "somebody is."
+        )
     return ProxySettings(header, secret)

@@ -73,6 +73,10 @@ class How(StrEnum):
     PROXY = "proxy"
 
 
+SUBJECT = f'"{How.OIDC} ISSUER SUBJECT" or "{How.PROXY} NAME"'
+"""How the subject of an account is written, for people."""
+
+
 def takes_role(act: str, roles: Iterable[AccountRole]) -> str:
     """Say which role an act takes, and what somebody without it does next."""
     return (
@@ -83,6 +87,12 @@ def takes_role(act: str, roles: Iterable[AccountRole]) -> str:
 
 def is_name(text: str) -> bool:
     return re.fullmatch(NAME, text) is not None
+
+
+def is_subject(text: str) -> bool:
+    """Whether a provider or proxy can show somebody to be this: written as `SUBJECT` says."""
+    written = re.fullmatch(rf"({How.OIDC} \S+|{How.PROXY}) \S(.*\S)?", text)
+    return written is not None and text.isprintable()
 
 
 def approval(people: Mapping[Role, str | None]) -> str | None:

@@ -12,7 +12,7 @@ from connectors.errors import AccountUnknown, LoginRefused, SettingsError
 from flows.commands.console import ANY_ID, out, print_json, print_table, workspace
 from flows.commands.deliver import Json
 from flows.commands.kept_login import typed
-from schemas.accounts import AccountRole
+from schemas.accounts import SUBJECT, AccountRole, is_subject
 from schemas.show_as import Dates, Negatives, Numbers, ShowAs
 
 if TYPE_CHECKING:
@@ -38,11 +38,20 @@ Tenants = Annotated[
         validator=ANY_ID,
     ),
 ]
+
+
+def may_be_subject(_type: object, text: str | None) -> None:
+    """A validator of who somebody is at a provider or proxy; empty for nobody there."""
+    if text and not is_subject(text):
+        raise ValueError(f"Must be {SUBJECT}.")
+
+
 Subject = Annotated[
     str | None,
     Parameter(
-        help='Identity at a login provider or proxy: "oidc ISSUER SUBJECT" or "proxy NAME"; '
-        "with it, the account has no password."
+        help=f"Identity at a login provider or proxy: {SUBJECT}; with it, the account has no "
+        "password.",
+        validator=may_be_subject,
     ),
 ]
 

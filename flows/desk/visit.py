@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from connectors.addresses import DEFAULT_PORTS
-from connectors.desk_settings import ProxySettings
+from connectors.desk_settings import PROOF, ProxySettings
 from connectors.errors import LoginRefused, ReconError
 from connectors.files.incoming.uploads import Upload
 from connectors.postgres.accounts import LONGEST_LOGIN, Person, acting, has_accounts, vouch
@@ -217,7 +217,7 @@ def known_by_proxy(visit: Visit, proxy: ProxySettings) -> Visit:
     """
     headers = visit.request.headers
     names = headers.getlist(proxy.header)
-    given = headers.get("X-Recon-Proxy", "")
+    given = headers.get(PROOF, "")
     if not any(names) or not hmac.compare_digest(given.encode(), proxy.secret.encode()):
         return visit
     if len(names) > 1:  # One of them may come from the visitor.

@@ -151,6 +151,14 @@ CANNOT_BE: list[tuple[tuple[str, ...], tuple[str, ...], str]] = [
         (PASSWORD,),
         "No account can be 'anna', called ' '",
     ),
+    *(
+        (("user", "add", "anna", "--full-name", "A", "--subject", one), (), 'or "proxy NAME"')
+        for one in (
+            *("4711", "anna@example.com", "OIDC https://id.example.com 4711", "proxy", "proxy "),
+            *("oidc 4711", "oidc https://id.example.com ", "oidc  https://id.example.com 4711"),
+            *("oidc https://id.example.com  4711", "proxy  anna", "proxy an\u200bna", "proxy a\n"),
+        )
+    ),
     (("user", "change", "eve"), (), "There is no account eve"),
     (("user", "disable", "eve"), (), "There is no account eve"),
     (("user", "password", "eve"), (PASSWORD,), "There is no account 'eve'"),

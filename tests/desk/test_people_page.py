@@ -61,6 +61,23 @@ def test_an_administrator_keeps_accounts(workspace: Workspace, browser: New) -> 
     assert "Bo Osei viewer all" in ada.text
 
 
+def test_who_nobody_can_show_to_be_keeps_the_password(
+    workspace: Workspace, browser: New, rows: Any
+) -> None:
+    """Taken as it was typed, it would log Bo out, and nobody could log in as Bo again."""
+    add(workspace, ADA, BO)
+    ada = browser().log_in("ada")
+    change(ada.open("/people"), "bo", what="change", subject="bo@example.com")
+    assert (ada.status, "shows nobody: write" in ada.text) == (400, True)
+    (kept,) = (one["fields"] for one in forms(ada.answer.text) if one["fields"].get("name") == "bo")
+    assert kept["subject"] == "bo@example.com"
+    assert rows("SELECT subject, verifier IS NULL FROM account WHERE name = 'bo'") == [
+        (None, False)
+    ]
+    change(ada.open("/people"), "bo", what="change", subject="proxy bo@example.com")
+    assert rows("SELECT subject FROM account WHERE name = 'bo'") == [("proxy bo@example.com",)]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["change", "disable", "add"])
 def test_what_another_administrator_has_changed_meanwhile_is_not_taken_back(

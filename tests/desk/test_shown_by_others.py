@@ -356,6 +356,7 @@ SETTINGS = [
     ({"RECON_PROXY_HEADER": "X-User"}, "RECON_PROXY_SECRET is not"),
     ({"RECON_PROXY_HEADER": "X-User", "RECON_PROXY_SECRET": "hush"}, "less than 16"),
     ({"RECON_PROXY_HEADER": "X User", "RECON_PROXY_SECRET": SECRET}, "no name of a header"),
+    ({"RECON_PROXY_HEADER": "x-recon-proxy", "RECON_PROXY_SECRET": SECRET}, "has the secret"),
 ]
 
 

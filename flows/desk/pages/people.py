@@ -32,7 +32,7 @@ from flows.desk.formats import day, number
 from flows.desk.forms import LARGEST_ROW, FormIncomplete, read_tenant, read_whole, refused, taken
 from flows.desk.visit import Visit
 from flows.stages.witness import witnessed, witnessed_either_way
-from schemas.accounts import AccountRole
+from schemas.accounts import SUBJECT, AccountRole, is_subject
 from schemas.show_as import Dates, Negatives, Numbers, ShowAs
 
 EXAMPLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -187,10 +187,15 @@ def _typed(visit: Visit, account: Account) -> Account:
     numbers = [number for one in tenants if (number := read_tenant(one)) is not None]
     if len(numbers) < len(tenants):
         raise FormIncomplete(f"{visit.typed('tenants')!r} are no numbers of tenants, as 7 12.")
+    subject = visit.typed("subject")
+    if subject and not is_subject(subject):
+        raise FormIncomplete(
+            f"Known as {subject!r} shows nobody: write {SUBJECT}. Nothing was changed."
+        )
     return replace(
         account,
         full_name=visit.typed("full_name"),
         roles=tuple(map(AccountRole, roles)),
         tenants=tuple(numbers),
-        subject=visit.typed("subject") or None,
+        subject=subject or None,
     )
