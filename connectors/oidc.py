@@ -20,6 +20,7 @@ import httpx
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
+from joserfc.jws import JWSRegistry
 
 from connectors.addresses import is_loopback, parts_of_http
 from connectors.desk_links import parts_of_pages
@@ -173,7 +174,7 @@ class Provider:
             nonce={"essential": True, "value": nonce},
         )
         try:
-            claims = jwt.decode(token, keys, algorithms=ALGORITHMS).claims
+            claims = jwt.decode(token, keys, registry=_Signed()).claims
             rules.validate(claims)
         except (JoseError, ValueError, TypeError, KeyError) as error:
             raise LoginRefused(
@@ -235,6 +236,15 @@ class Provider:
         if not isinstance(document, dict):
             raise LoginRefused(_UNREADABLE)
         return document
+
+
+class _Signed(JWSRegistry):
+    """Which signatures count; what else a header says is ignored (RFC 7515, 4), if not critical."""
+
+    max_header_length = max_payload_length = ANSWER_BYTES
+
+    def __init__(self) -> None:
+        super().__init__(algorithms=ALGORITHMS, strict_check_header=False)
 
 
 _NOT_BEGUN = "This login was not begun here, or too long ago. Log in again."

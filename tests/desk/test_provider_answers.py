@@ -3,7 +3,7 @@
 import json
 import time
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import repeat
@@ -13,6 +13,8 @@ from urllib.parse import parse_qs, unquote_plus, urlsplit
 import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
+from joserfc.jws import JWSRegistry
+from joserfc.registry import Header
 
 from connectors import oidc
 from connectors.errors import LoginRefused
@@ -20,6 +22,16 @@ from connectors.oidc import Provider, ProviderSettings
 
 BACK = "http://localhost/login/back"
 DESCRIBED, TOKEN, KEYS = "/.well-known/openid-configuration", "/token", "/keys"
+
+
+NOTHING: Mapping[str, object] = {}
+
+
+class AnyHeader(JWSRegistry):
+    """Signs whatever a provider may put into a header."""
+
+    def check_header(self, header: Header) -> None:
+        """It may be anything."""
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -70,15 +82,19 @@ def provider() -> Iterator[tuple[Answering, Provider]]:
 
 
 def logged_in(
-    server: Answering, here: Provider, key: RSAKey, aud: str = "desk", sub: str = "4711"
+    server: Answering,
+    here: Provider,
+    key: RSAKey,
+    more: Mapping[str, object] = NOTHING,
+    **claimed: object,
 ) -> str:
-    """Begin and end a login with a token that this key has signed."""
+    """Begin and end a login with a token that this key has signed; `more` is in its header."""
     asked = parse_qs(urlsplit(here.begin("key", "/", BACK)).query)
     now = int(time.time())
-    claims = {"iss": server.url, "aud": aud, "sub": sub, "iat": now, "exp": now + 60}
-    claims["nonce"] = asked["nonce"][0]
-    header = {"alg": "RS256", "kid": key.kid}
-    server.say(TOKEN, id_token=jwt.encode(header, claims, key))
+    claims = {"iss": server.url, "aud": "desk", "sub": "4711", "iat": now, "exp": now + 60}
+    claims |= {"nonce": asked["nonce"][0]} | claimed
+    header = {"alg": "RS256", "kid": key.kid, **more}
+    server.say(TOKEN, id_token=jwt.encode(header, claims, key, registry=AnyHeader()))
     return here.end("key", asked["state"][0], "code", BACK).known_as
 
 
@@ -134,6 +150,18 @@ def test_the_desk_shows_who_it_is_in_a_form_that_any_sign_fits(key: RSAKey) -> N
         (shown,) = filter(None, server.shown)
     name, _, word = b64decode(shown.removeprefix("Basic ")).decode().partition(":")
     assert (unquote_plus(name), unquote_plus(word)) == (client, secret)
+
+
+def test_what_else_a_provider_says_in_a_token_changes_nothing(key: RSAKey) -> None:
+    """A header that is not known is ignored, and some people are in hundreds of groups."""
+    groups = [f"{number:08d}-0000-0000-0000-000000000000" for number in range(2_000)]
+    with provider() as (server, here):
+        server.say(KEYS, keys=[key.as_dict(private=False)])
+        more = {"ver": "1.0", "x5c": ["MIIC" * 400]}
+        assert logged_in(server, here, key, more, groups=groups) == f"{server.url} 4711"
+        for critical in ({"crit": ["ver"]}, {"crit": ["b64"], "b64": False}):
+            with pytest.raises(LoginRefused, match="answer could not be verified"):
+                logged_in(server, here, key, more | critical)
 
 
 @pytest.mark.parametrize("sub", ["", "4711\0", "4711\u200b", "47\n11"])
