@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -18,12 +18,16 @@ import fsspec
 import pytest
 
 from connectors.postgres.auditing.audit import verify
+from connectors.postgres.runs.signatures import signatures_of
 from connectors.settings import SettingsError, read_settings
 from connectors.witness import places
+from flows.stages.reconcile.kept_signatures import altered_signatures
+from flows.stages.reconcile.sign import approve
 from flows.stages.workspace import Workspace
 from schemas.guards.trail_functions import GENESIS
 from schemas.guards.trail_rules import Event, link_hash
 from schemas.guards.witness import HEADING
+from schemas.life import Role
 from tests.accounts.people import PASSWORD
 from tests.governance.runs import found, reconcile
 from tests.governance.witnesses import Book, Recon, changed, kept, verified, witnessed, write
@@ -287,6 +291,8 @@ class Hook:
     url: str
     bodies: list[str] = field(default_factory=list)
     status: int = 200
+    meanwhile: Callable[[], object] | None = None
+    """What happens, once, while it is asked."""
 
 
 @contextmanager
@@ -296,6 +302,9 @@ def hook() -> Iterator[Hook]:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             if told.status == 200:
                 told.bodies.append(body)
+            if (act := told.meanwhile) is not None:
+                told.meanwhile = None
+                act()
             self.send_response(told.status)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -337,6 +346,19 @@ def test_what_a_webhook_did_not_take_waits_and_is_given_in_order(
         assert verified(recon)["holds"]
         assert there.bodies == book.lines
         assert len(book.lines) == 3
+
+
+def test_who_signs_while_the_first_signature_is_witnessed_stands_beside_the_report_as_well(
+    recon: Recon, workspace: Workspace, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = reconcile(workspace, found(), verdict="RECONCILED")
+    with hook() as there:
+        monkeypatch.setenv("RECON_AUDIT_WITNESS", there.url)
+        there.meanwhile = lambda: approve(workspace, run.id, by="Bo", comment="")
+        assert recon("sign", "prepare", "--by", "Ann").returncode == 0
+    with workspace.database.connect() as connection:
+        assert [*signatures_of(connection, run.id)] == [*Role]
+        assert altered_signatures(workspace, connection, run) is None
 
 
 def test_where_only_webhooks_are_set_it_is_said_what_nobody_here_can_tell(

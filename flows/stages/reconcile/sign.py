@@ -224,8 +224,9 @@ def _sign(
                 not_opened=_not_opened(workspace, connection, run, breaks),
             )
             add_signature(connection, run, signature)
-        signed = Signed(run, signatures_of(connection, run.id), waits)
         witness_trail(workspace, connection)
+        # Read last: a place may be slow, and somebody else signs meanwhile.
+        signed = Signed(run, signatures_of(connection, run.id), waits)
     keep_signatures(workspace, run, signed.signatures.values())
     return signed
 
