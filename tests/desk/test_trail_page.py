@@ -17,7 +17,7 @@ from flows.desk.visit import Visit
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, TESSA, add, logged_in
 from tests.desk.browser import Browser
-from tests.governance.runs import found, reconcile, tamper
+from tests.governance.runs import found, ids, reconcile, tamper
 
 New = Callable[[], Browser]
 FORMULA = '=HYPERLINK("http://evil.example.com")'
@@ -67,6 +67,30 @@ def test_what_cannot_be_looked_for_is_told(browser: New) -> None:
         if name != "before":
             assert f'value="{value}"' in page.answer.text, "what was typed is kept"
             assert page.open("/trail.csv", **{name: value}).status == 400, name
+
+
+def test_nobody_passes_for_a_rule_by_what_they_say_of_their_own_acceptance(
+    workspace: Workspace, browser: New
+) -> None:
+    """The detail is a text of whoever decides, with whatever program."""
+    add(workspace, ANNA)
+    breaks = found("1")
+    run = reconcile(workspace, breaks)
+    with logged_in(workspace, ANNA).database.connect() as one, one.transaction():
+        one.execute("SELECT draft('decision')")
+        one.execute(
+            "INSERT INTO draft_decision (reconciliation_id, break_id, what, by, reason, until) "
+            "VALUES (%s, %s, 'accept', 'anna', 'mine', '2026-12-31')",
+            [run.id, *ids(breaks)],
+        )
+        one.execute(
+            "SELECT decide('breaks accepted', 'anna', 'mine', json_build_object("
+            "'reconciliation', %s::int, 'rule', 12, 'sha256', drafted_digest())::text)",
+            [run.id],
+        )
+    page = browser().log_in("anna").open("/trail", what="breaks accepted")
+    assert ("breaks accepted anna" in page.text, "rule 12" in page.text) == (True, False)
+    assert "No event matches." in page.open("/trail", who="rule 12").text
 
 
 def test_it_is_exported_as_text(workspace: Workspace, browser: New) -> None:

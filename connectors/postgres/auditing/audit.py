@@ -29,12 +29,15 @@ from connectors.postgres.schema.completeness import (
     switched_off,
     switched_off_message,
 )
+from connectors.postgres.trail import read_detail
 from schemas.accounts import HOURS
 from schemas.counting import first_of
 from schemas.guards.accounts import LOGGED_IN
+from schemas.guards.decisions import DECIDED
 from schemas.guards.tenants import sees_event
 from schemas.guards.trail_functions import GENESIS, TURN
 from schemas.guards.trail_rules import Event, link_hash
+from schemas.life import Choice
 
 MOST_FAULTS = 20
 
@@ -69,6 +72,19 @@ class TrailEntry:
     person: str | None
     """The account that was logged in; None if nobody was."""
     hash: str | None
+
+    @property
+    def rule(self) -> str | None:
+        """The rule that accepted breaks, whoever its run was made for; None if a person did.
+
+        Whoever decides says what the detail is; but nobody has the name of a rule, and who is
+        logged in works for no job, in whose name the rule's events would be.
+        """
+        if self.what != DECIDED[Choice.ACCEPT]:
+            return None
+        number = read_detail(self.detail).get("rule")
+        accepted = number is not None and (self.person is None or self.by == f"rule {number}")
+        return f"rule {number}" if accepted else None
 
 
 def verify(connection: psycopg.Connection, noted: str | None = None) -> VerifiedTrail:

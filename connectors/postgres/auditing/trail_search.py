@@ -39,7 +39,8 @@ class TrailSearch:
 
 RULE_OF_EVENT = (
     f"CASE WHEN e.what = '{RULE_PROPOSED}' THEN e.id::text "
-    f"WHEN e.what IN ({listed((*RULE_EVENTS, DECIDED[Choice.ACCEPT]))}) "
+    f"WHEN e.what IN ({listed(RULE_EVENTS)}) OR e.what = '{DECIDED[Choice.ACCEPT]}' "
+    f"AND (e.person IS NULL OR e.\"by\" ~ '^{BY_RULE}$') "
     "THEN substring(e.detail FROM '\"rule\" ?: ?([0-9]+)') END"
 )
 """SQL for the number, as text, of the rule of acceptance that an event `e` is about."""

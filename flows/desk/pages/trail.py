@@ -11,14 +11,11 @@ from starlette.responses import Response, StreamingResponse
 from connectors.errors import SettingsError
 from connectors.postgres.auditing.audit import TrailEntry, verify
 from connectors.postgres.auditing.trail_search import TrailSearch, search_trail
-from connectors.postgres.trail import read_detail
 from flows.desk.forms import LARGEST, LARGEST_ROW, read_day, read_whole, saved_as
 from flows.desk.seen import refuse_ended
 from flows.desk.visit import Visit
 from flows.report.spelling import neutral
 from flows.stages.witness_proof import check_witnesses
-from schemas.guards.decisions import DECIDED
-from schemas.life import Choice
 
 ON_A_PAGE = 50
 EXPORTED = ("position", "id", "at", "what", "batch_id", "by", "person", "account", "reason",
@@ -34,7 +31,7 @@ def show(visit: Visit) -> Response:
     with visit.place.database.connect() as connection:
         events = [*search_trail(connection, search, ON_A_PAGE + 1, before)]
     more = events[ON_A_PAGE - 1].id if len(events) > ON_A_PAGE else None
-    return visit.page("trail.html.jinja", events=events[:ON_A_PAGE], more=more, rule_of=_rule_of)
+    return visit.page("trail.html.jinja", events=events[:ON_A_PAGE], more=more)
 
 
 def prove(visit: Visit) -> Response:
@@ -82,12 +79,6 @@ def _cell(one: TrailEntry, name: str) -> str:
     if value is None:
         return ""
     return value.isoformat() if name == "at" else neutral(str(value), 100_000)
-
-
-def _rule_of(one: TrailEntry) -> str | None:
-    """The rule that accepted breaks, whoever its run was made for; None if a person did."""
-    rule = read_detail(one.detail).get("rule") if one.what == DECIDED[Choice.ACCEPT] else None
-    return None if rule is None else f"rule {rule}"
 
 
 def _asked(visit: Visit) -> TrailSearch:
