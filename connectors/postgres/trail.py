@@ -16,6 +16,9 @@ from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import PREFIX
 from schemas.guards.trail_rules import Event
 
+WHO = 'coalesce(person, "by")'
+"""SQL for who did what an event tells: whoever was logged in, else the stated name."""
+
 
 def add_event(
     connection: psycopg.Connection,
@@ -133,7 +136,7 @@ def last_of_batch(connection: psycopg.Connection, what: str, batch_id: int) -> i
 def last_word(connection: psycopg.Connection, batch_id: int, what: Iterable[str]) -> str | None:
     """Who last did one of these to a batch, and why: `ann: agreed`; None if nobody did."""
     row = connection.execute(
-        """SELECT "by" || coalesce(': ' || nullif(reason, ''), '') FROM event
+        f"""SELECT {WHO} || coalesce(': ' || nullif(reason, ''), '') FROM event
         WHERE batch_id = %s AND what = ANY(%s) ORDER BY id DESC LIMIT 1""",
         [batch_id, list(what)],
     ).fetchone()

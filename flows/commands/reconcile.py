@@ -48,7 +48,10 @@ def reconcile_command(
     ] = False,
     by: Annotated[
         str | None,
-        Parameter(help="Name for the report of who ran it; default: the user of this process."),
+        Parameter(
+            help="Name for the report of who ran it; default: the user of this process. When you "
+            "are logged in, it is only a note."
+        ),
     ] = None,
     json: Json = False,
 ) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,19 @@ import pytest
 
 from connectors.errors import AccountRefused
 from connectors.files.profiles.profile import DEFAULT
+from connectors.postgres.push.earlier import undone_by, words_of
 from connectors.postgres.push.sends import SendDecision
+from connectors.postgres.trail import last_word
 from flows.stages.chosen_sends import ChosenSends
+from flows.stages.reconcile.run import reconcile
+from flows.stages.reconcile.scope import Asked, Scope
 from flows.stages.resolve import resolve
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, import_delivery, release_batch, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.upkeep.restored import go_on_after_restore
 from flows.stages.workspace import Workspace
+from flows.steps.rules.rules import Rules
 from schemas.accounts import AccountRole
 from schemas.guards.batch_states import OPERATED
 from tests.accounts.people import ADA, ANNA, CLEO, OTTO, Account, add, logged_in
@@ -57,6 +63,32 @@ def test_an_operator_decides_and_nobody_else_who_is_logged_in(
         assert rows("SELECT state FROM batch") == before
     DONE[what](logged_in(workspace, OTTO))
     assert rows(f"SELECT person FROM event WHERE what = '{what}'") == [("otto",)]
+
+
+def test_who_is_logged_in_is_told_to_have_decided_whatever_name_is_typed(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """The name that is typed, or that of the process, is only a note beside the login."""
+    add(workspace, OTTO)
+    otto, said = logged_in(workspace, OTTO), {"by": "The CFO", "reason": "agreed"}
+    bring(workspace, tmp_path)
+    discard_batch(otto, 1, **said)
+    import_delivery(workspace, [write(tmp_path / "b.csv", line(3))], DEFAULT)
+    rows(
+        "INSERT INTO send (batch_id, extract_id, record_number, operation, number, state, twin, "
+        "writer_extract_id, writer_record_number, attempts, epoch, changed_at) "
+        "VALUES (2, 2, 1, 'EditPayment', 1, 'in_doubt', FALSE, 2, 1, 1, 1, now()) RETURNING 1"
+    )
+    resolve(otto, 2, ChosenSends(), SendDecision.ABANDON, **said)
+    undo_batch(otto, 2, by=None, reason="agreed")
+    with workspace.database.connect() as connection:
+        told = [last_word(connection, 1, ["discarded"]), last_word(connection, 2, ["undo"])]
+        words = [*words_of(connection, 2).values(), undone_by(connection, 2)]
+    assert told == ["otto: agreed", "otto: agreed"]
+    assert [word and word.by for word in words] == ["otto", "otto"]
+    made = reconcile(otto, Asked(Scope(), date(2026, 1, 31), Rules(), by="The CFO")).report
+    assert made.run is not None
+    assert made.run.by == "otto"
 
 
 @pytest.mark.long

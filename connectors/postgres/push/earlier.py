@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from connectors.postgres.query import one_value
-from connectors.postgres.trail import read_detail
+from connectors.postgres.trail import WHO, read_detail
 from schemas.guards.batch_states import RESOLVE, UNDO
 
 NUMBER = "number"
@@ -75,7 +75,8 @@ class EarlierSend(NamedTuple):
 def words_of(connection: psycopg.Connection, batch_id: int) -> dict[int, WhoseWord]:
     """The decisions about a batch's sends, by number."""
     rows = connection.execute(
-        'SELECT "by", at, reason, detail FROM event WHERE batch_id = %s AND what = %s ORDER BY id',
+        f"SELECT {WHO}, at, reason, detail FROM event WHERE batch_id = %s AND what = %s "
+        "ORDER BY id",
         [batch_id, RESOLVE],
     ).fetchall()
     # An event whose number is not its place is of an earlier version, or wrong.
@@ -88,7 +89,8 @@ def words_of(connection: psycopg.Connection, batch_id: int) -> dict[int, WhoseWo
 
 def undone_by(connection: psycopg.Connection, batch_id: int) -> WhoseWord | None:
     row = connection.execute(
-        'SELECT "by", at, reason FROM event WHERE batch_id = %s AND what = %s ORDER BY id LIMIT 1',
+        f"SELECT {WHO}, at, reason FROM event WHERE batch_id = %s AND what = %s "
+        "ORDER BY id LIMIT 1",
         [batch_id, UNDO],
     ).fetchone()
     return None if row is None else WhoseWord(*row)

@@ -34,7 +34,7 @@ class BatchDecision:
 
     @property
     def word(self) -> WhoseWord:
-        return WhoseWord(self.by, self.at, self.reason)
+        return WhoseWord(self.person or self.by, self.at, self.reason)
 
     @property
     def is_about_sends(self) -> bool:

@@ -18,6 +18,7 @@ import psycopg
 from connectors.currencies import read_currencies
 from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
 from connectors.memory import give_arrays_back
+from connectors.postgres.accounts import who
 from connectors.postgres.resume import resumed, when_let
 from connectors.postgres.runs.breaks import decisions_since, unresolved
 from connectors.postgres.runs.reconciliations import (
@@ -297,7 +298,7 @@ class _Run:
             compared.cut,
             compared.result,
             self.previous,
-            RunLine(number, asked.by or user_name()),
+            RunLine(number, who(self.connection, asked.by or user_name())),
             restates=self.restates,
         )
         return conclude(
