@@ -12,7 +12,7 @@ from flows.stages.workspace import Workspace
 from schemas.jobs import JobKind
 from tests.accounts.people import ANNA, BO, CLEO, TESSA, add
 from tests.desk.browser import Browser, forms
-from tests.governance.runs import found, reconcile
+from tests.governance.runs import found, ids, reconcile
 
 New = Callable[[], Browser]
 PAGE = "/acceptance"
@@ -55,11 +55,14 @@ def test_a_rule_is_proposed_by_one_and_approved_by_another(
     assert "approved by bo" in bo.text
     with workspace.database.connect() as connection:
         assert accept_by_rules(connection, run.id)[0].accepted
+    (one,) = ids(found("1"))
+    told = cleo.open(f"/runs/{run.id}/breaks/{one}").text
+    assert (f"rule {number}" in told, "self-declared" in told) == (True, False)
     assert f'href="/trail?who=rule+{number}"' in bo.answer.text
     assert "breaks accepted" in cleo.open(f"/trail?who=rule+{number}").text
     assert "breaks accepted" in cleo.open("/trail", run=str(run.id)).text
     assert bo.send(PAGE, what="withdraw", rule=str(number)).status == 400
-    assert "the reason is kept" in bo.text
+    assert "Fill in Reason" in bo.text
     assert bo.send(PAGE, what="withdraw", rule=str(number), reason="booked now").status == 200
     assert f"{number} Withdrawn" in bo.text
     assert str(number) not in browser().log_in("tessa").open(PAGE).text, "it is of all tenants"

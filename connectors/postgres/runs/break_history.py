@@ -1,5 +1,6 @@
 """What the ledger says of one break across all runs of its scope."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -10,6 +11,7 @@ from psycopg.rows import class_row
 
 from schemas.breaks import BREAKS
 from schemas.derived.sql_names import HASH_OF
+from schemas.guards.decisions import BY_RULE
 from schemas.life import Choice
 
 
@@ -35,6 +37,11 @@ class PastDecision:
             object.__setattr__(self, "up_to", Decimal(self.up_to))
         if self.until is not None:
             object.__setattr__(self, "until", date.fromisoformat(str(self.until)))
+
+    @property
+    def is_self_declared(self) -> bool:
+        """Whether only a stated name stands for it; for a rule stand those who made it."""
+        return self.person is None and re.fullmatch(BY_RULE, self.by) is None
 
 
 @dataclass(frozen=True, slots=True)
