@@ -270,6 +270,23 @@ def test_a_worker_sends_and_marks_nothing_but_what_it_sent(
         claim_mail(connection, done.id, [])
 
 
+def test_an_account_of_some_tenants_is_not_told_who_else_is_sent_reports(
+    place: Workspace, post: MailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It sees no other account, and the next run of any scope sends what waits of all."""
+    add(place, TESSA)
+    subscribe(place, TESSA)
+    post.refused = {"anna@example.com"}
+    done = run(logged_in(place, TESSA)).run
+    assert sorted(post.to) == ["bo@example.com", "tessa@example.com"]
+    assert "anna" not in caplog.text
+    assert f"Subscribers wait for the report of reconciliation {done.id}" in caplog.text
+    with pytest.raises(AccountRefused, match="names other accounts"):
+        mail_report(logged_in(place, TESSA), done.id)
+    post.refused.clear()
+    assert mail_report(place, done.id)[1].sent == ("anna",)
+
+
 def test_a_job_says_that_subscribers_wait_and_not_who(place: Workspace) -> None:
     add(place, OTTO)
     with logged_in(place, OTTO).database.connect() as connection:

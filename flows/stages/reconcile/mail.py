@@ -16,8 +16,16 @@ from pathlib import Path
 import psycopg
 
 from connectors.desk_links import DeskPage, desk_link
-from connectors.errors import MailRefused, MailTooLarge, MailUnusable, ReconError, SettingsError
+from connectors.errors import (
+    AccountRefused,
+    MailRefused,
+    MailTooLarge,
+    MailUnusable,
+    ReconError,
+    SettingsError,
+)
 from connectors.mail import MailSettings, read_mail_settings, send
+from connectors.postgres.accounts import sees_part
 from connectors.postgres.runs.reconciliations import Reconciliation, find_run
 from connectors.postgres.runs.subscriptions import claim_mail, mail_sent, runs_to_mail
 from connectors.settings import MIB
@@ -51,14 +59,15 @@ def mail_reports(workspace: Workspace, saved: int) -> bool:
 
     Returns whether the run just saved could not be sent to somebody.
 
-    Failures are warnings, and the next run tries again. A server that takes nothing is asked once,
-    and so is one that refuses an account. After MOST_SECONDS no further run is begun, because the
-    caller waits.
+    Failures are warnings, which tell an account of some tenants nothing of others, and the next run
+    tries again. A server that takes nothing is asked once, and so is one that refuses an account.
+    After MOST_SECONDS no further run is begun, because the caller waits.
     """
     refused: set[str] = set()
     failed = False
     try:
         with workspace.database.connect() as connection:
+            is_part = sees_part(connection)
             waiting = sorted(runs_to_mail(connection), key=lambda number: (number != saved, number))
             until = time.monotonic() + MOST_SECONDS
             while waiting:
@@ -66,8 +75,10 @@ def mail_reports(workspace: Workspace, saved: int) -> bool:
                 mailed = _tried(workspace, connection, number, refused)
                 refused.update(mailed.refused)
                 failed = failed or (number == saved and bool(mailed.failed))
-                for failure in mailed.failed:
+                for failure in () if is_part else mailed.failed:
                     log.warning("%s. To send it: recon report mail %d", failure, number)
+                if is_part and failed and number == saved:
+                    log.warning("Subscribers wait for the report of reconciliation %d", number)
                 if waiting and (mailed.unusable or time.monotonic() > until):
                     more = quantity(len(waiting), "more run")
                     waits = agree(len(waiting), "waits", "wait")
@@ -94,6 +105,11 @@ def _tried(
 def mail_report(workspace: Workspace, number: int | None) -> tuple[Reconciliation, Mailed]:
     """Send waiting messages of one run, by default the latest; raises ReconError."""
     with workspace.database.connect() as connection:
+        if sees_part(connection):
+            raise AccountRefused(
+                "Mailing a report names other accounts, which you do not see: somebody who acts "
+                "for all tenants does it. Nothing was sent."
+            )
         run = find_run(connection, number)
         return run, _mail(workspace, connection, run.id)
 
