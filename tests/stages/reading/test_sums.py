@@ -417,7 +417,7 @@ def test_the_fast_path_sums_as_validating_does(tmp_path: Path) -> None:
         ("PaidAmount", {"scale": "0.01"}, "scale multiplies a sum"),
         ("PaidAmount", {"sum": ["A"], "scale": "0"}, "is not a number to multiply by"),
         ("PaidAmount", {"sum": ["A"], "scale": "1,5"}, "is not a number to multiply by"),
-        ("PaidAmount", {"sum": ["A"], "scale": 0.01}, "is not a text in quotes"),
+        ("PaidAmount", {"sum": ["A"], "scale": 0.01}, "scale = 0.01 is not a text in quotes"),
         ("PaidAmount", {"sum": ["A"], "minus": [" a"]}, "'a' is in sum and in minus"),
         ("PaidAmount", {"sum": ["A", "A"]}, "each of them once"),
         ("PaidAmount", {"sum": ["A"], "from": ["B"]}, "from both say what PaidAmount is"),
