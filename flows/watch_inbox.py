@@ -1,6 +1,7 @@
 """Look into an inbox, and start a run of import-batch for every complete delivery."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +24,7 @@ from flows.report.markdown import cell
 from flows.stages.inbox import InboxLine, Start, Started, Watch, import_here
 from flows.stages.workspace import Workspace
 from flows.tasks.artifacts import MOST, publish_table
+from flows.tasks.blocks import run_settings
 from flows.tasks.delivery import BareAddress, BarePlace, Delivery, OverBudget
 from flows.tasks.holding import open_workspace
 from flows.tasks.hooks import UNKEPT
@@ -67,7 +69,9 @@ def watch_inbox(
     try:
         lines = look_into_inbox(inbox, settle_seconds, profile, over_budget, deployment)
     except InboxHeldElsewhere as busy:
-        return Completed(message=str(busy))
+        # A run that hangs in the middle of its look would keep all later ones from looking.
+        late = time.time() - busy.since >= run_settings().limits.inbox_wait_seconds
+        return Completed(name=WITH_ERRORS if late else None, message=str(busy))
     counts = ", ".join(
         f"{sum(line.became == became for line in lines)} {became}"
         for became in dict.fromkeys(line.became for line in lines)

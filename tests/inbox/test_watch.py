@@ -925,5 +925,5 @@ def test_the_standing_command_outlives_another_watcher(
         with pytest.raises(KeyboardInterrupt):
             command.watch_command(folder, settle=0)
     told = capsys.readouterr()
-    assert "is being looked at by another run" in told.err
+    assert f"Looking into {folder} is done by one process at a time: " in told.err
     assert "a.csv: started" in told.out

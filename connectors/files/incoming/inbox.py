@@ -12,7 +12,6 @@ Everything is on one file system, so a move is a rename: it has happened or it h
 Moving back into the inbox uses links where possible, because others put files there at any time.
 """
 
-import fcntl
 import filecmp
 import hashlib
 import json
@@ -21,14 +20,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from connectors.addresses import real_path
-from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError
-from connectors.files.disk.atomic import GOING, named, open_private, private_folder, write_file
+from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError, TurnNotGiven
+from connectors.files.disk.atomic import GOING, file_alone, named, private_folder, write_file
 from connectors.files.incoming.arrivals import (
     WHY,
     Arrival,
@@ -143,13 +142,12 @@ class Inbox:
         self.refuse_missing()
         for place in (self.archive, self.quarantine, self.taking, self.waiting):
             private_folder(place)
-        with open_private(self.folder / ".recon" / "lock") as lock:
+        lock, what = self.folder / ".recon" / "lock", f"Looking into {shown(str(self.folder))}"
+        with ExitStack() as held:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InboxHeldElsewhere(
-                    f"{self.folder} is being looked at by another run; nothing was changed."
-                ) from None
+                held.enter_context(file_alone(lock, 0, what))
+            except TurnNotGiven as busy:
+                raise InboxHeldElsewhere(str(busy), lock.stat().st_mtime) from None
             yield
 
     def look(self, settle_seconds: float, wait: Wait) -> Arrivals:
