@@ -29,6 +29,7 @@ from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.upkeep.retention import Retention, sweep
 from flows.stages.workspace import Workspace
+from tests.examples import in_long
 from tests.recon import run
 from tests.stages.payments import HEADER, line, write
 
@@ -901,6 +902,26 @@ def test_a_note_that_was_being_written_hides_no_other(folder: Path) -> None:
     with inbox.alone():
         assert inbox.recover() == [waiting]
     assert [path.name for path in notes.iterdir()] == ["ab"]
+
+
+@pytest.mark.parametrize("note", [in_long(b""), b"{", in_long(b"[]"), b'{"names": 1}', None])
+def test_a_note_that_cannot_be_read_blocks_no_other(
+    folder: Path, look: Any, rows: Any, note: bytes | None
+) -> None:
+    """As a disk that failed or somebody at work there leaves it."""
+    with Inbox(folder).alone():
+        place = Inbox(folder).waiting / "ab"
+    place.mkdir() if note is None else place.write_bytes(note)
+    write(folder / "a.csv", line(1))
+    for started in (["a.csv"], []):
+        found = {one.name: one for one in look()}
+        assert [name for name, one in found.items() if one.became == "started"] == started
+        assert (found["ab"].became, found["ab"].exit_code) == ("failed", 1)
+        assert found["ab"].detail == (
+            f"{place}: This note of a delivery that waits for its import cannot be read. Put the "
+            f"files in {folder}/archive/ab/ab into the inbox again, and remove the note."
+        )
+    assert rows("SELECT name FROM extract") == [("a.csv",)]
 
 
 def test_the_standing_command_outlives_another_watcher(

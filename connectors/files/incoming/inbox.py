@@ -308,15 +308,26 @@ class Inbox:
             if path.name.startswith("."):
                 path.unlink()  # An unfinished note.
                 continue
-            note = json.loads(path.read_bytes())
-            folder = self.place_of(path.name).with_name(note.get("folder", path.name))
-            if folder.is_dir():
-                files = tuple(note.get("files", ()))
-                names, run, failed = tuple(note["names"]), note.get("run", 0), note.get("failed", 0)
-                found.append(Waiting(path.name, folder, names, files, run, failed))
+            try:
+                waiting = self._noted(path)
+            except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                why = "This note of a delivery that waits for its import cannot be read."
+                todo = f"Put the files in {self.place_of(path.name)} into the inbox again"
+                remedy = DeliveryError(f"{todo}, and remove the note.")
+                self._displaced.append(Displaced(path.name, path, why, remedy))
+                continue
+            if waiting.folder.is_dir():
+                found.append(waiting)
             else:
                 path.unlink()
         return found
+
+    def _noted(self, path: Path) -> Waiting:
+        """The delivery that a note is about; raises what reading it raises."""
+        note = json.loads(path.read_bytes())
+        folder = self.place_of(path.name).with_name(note.get("folder", path.name))
+        files, names = tuple(note.get("files", ())), tuple(note["names"])
+        return Waiting(path.name, folder, names, files, note.get("run", 0), note.get("failed", 0))
 
 
 def _give(path: Path, target: Path) -> bool:
