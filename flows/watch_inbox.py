@@ -56,7 +56,7 @@ def watch_inbox(
         inbox: The folder, as the worker sees it; if empty, inbox in RECON_HOME, which is created
             if it is missing.
         settle_seconds: A file that has not changed for this number of seconds is complete. A file
-            whose manifest states its bytes is complete as soon as it has them.
+            whose manifest states its bytes and SHA-256 is complete as soon as it has its size.
         profile: Path of the feed's TOML file; if empty, that of the deployment, or else the form
             of the service document.
         over_budget: What an import does over its error budget (ask, discard or release); if empty,

@@ -29,7 +29,6 @@ from connectors.addresses import real_path
 from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError, TurnNotGiven
 from connectors.files.disk.atomic import GOING, file_alone, named, private_folder, write_file
 from connectors.files.incoming.arrivals import (
-    WHY,
     Arrival,
     Arrivals,
     Wait,
@@ -38,6 +37,7 @@ from connectors.files.incoming.arrivals import (
     look_at,
     seen_at,
 )
+from connectors.files.incoming.file_names import WHY
 from connectors.printable import shown
 
 log = logging.getLogger("recon.inbox")
