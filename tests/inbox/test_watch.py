@@ -154,10 +154,49 @@ def test_the_same_content_again_is_known_and_taken_out_of_the_way(
 ) -> None:
     write(folder / "a.csv", line(1))
     look()
-    write(folder / "again.csv", line(1))
-    (found,) = look()
-    assert found == InboxLine("again.csv", "known", "batch 1 took this content and is complete")
+    for name in ("again.csv", "a.csv", "again.csv"):
+        write(folder / name, line(1))
+        (found,) = look()
+        assert found == InboxLine(name, "known", "batch 1 took this content and is complete")
     assert rows("SELECT count(*) FROM batch") == [(1,)]
+    asked = "SELECT detail::json ->> 'name' FROM event WHERE what = 'bytes delivered again'"
+    assert rows(asked) == [("again.csv",)], "once, as by an import"
+
+
+def test_a_file_of_repairs_is_put_aside_as_no_look_can_import_it(
+    workspace: Workspace, folder: Path, look: Any
+) -> None:
+    write(folder / "a.csv", line(1), line(2, amount="x"))
+    look()
+    repairs = f"ReconRow,{HEADER}\n1:2,{line(2)}\n"
+    (folder / "b.csv").write_text(repairs)
+    (found,) = look()
+    assert (found.name, found.became, found.exit_code) == ("b.csv", "quarantined", 1)
+    assert "names rows that it repairs, and the delivery corrects no batch" in found.detail
+    assert look() == []
+    import_delivery(workspace, [str(folder / "quarantine" / "b.csv")], DEFAULT, corrects=1)
+    (folder / "b.csv").write_text(repairs)
+    (found,) = look()
+    assert (found.became, found.detail) == ("known", "batch 2 took this content and is complete")
+
+
+def test_known_content_that_would_be_read_otherwise_now_is_said_to_be(
+    workspace: Workspace, folder: Path
+) -> None:
+    """As an import says it: nobody else would tell that the mended profile had no effect."""
+    for terms, told in (
+        (StatedTerms(), "batch 1: complete"),
+        (
+            StatedTerms(replace(DEFAULT, unknown_columns="ignore")),
+            "batch 1 took this content and is complete. It was read by the profile and settings "
+            "of that time, which differ in unknown_columns: to have it read anew, `recon undo 1 "
+            "--reason ...` and import it again.",
+        ),
+    ):
+        write(folder / "a.csv", line(1))
+        start = import_here(workspace, terms)
+        (found,) = Watch(workspace, Inbox(folder), terms, start).look(5, lambda _seconds: None)
+        assert (found.detail, found.exit_code) == (told, 0)
     assert archived(folder) == ["a.csv"]
     assert left(folder) == []
 
@@ -682,7 +721,7 @@ def test_trouble_with_one_delivery_costs_no_other(
         patched.setattr(Inbox, "mark", full)
         assert became(look()) == {"a.csv": "started", "f.csv": "failed"}
     with monkeypatch.context() as patched:
-        patched.setattr("flows.stages.inbox.known_batch", full)
+        patched.setattr("flows.stages.inbox.taken_by", full)
         assert became(look()) == {"f.csv": "failed"}
     assert became(look()) == {"f.csv": "started"}
 
