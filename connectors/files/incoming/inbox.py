@@ -310,11 +310,19 @@ class Inbox:
                 continue
             try:
                 waiting = self._noted(path)
-            except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-                why = "This note of a delivery that waits for its import cannot be read."
+            except (
+                OSError,
+                ValueError,
+                TypeError,
+                KeyError,
+                AttributeError,
+                RecursionError,
+            ) as why:
                 todo = f"Put the files in {self.place_of(path.name)} into the inbox again"
                 remedy = DeliveryError(f"{todo}, and remove the note.")
-                self._displaced.append(Displaced(path.name, path, why, remedy))
+                met = why if isinstance(why, OSError) else remedy
+                unread = "This note of a delivery that waits for its import cannot be read."
+                self._displaced.append(Displaced(path.name, path, unread, met))
                 continue
             if waiting.folder.is_dir():
                 found.append(waiting)
