@@ -192,6 +192,12 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         assert not heading or target.suffix != ".md" or heading in headings(target), link
 
 
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_names_a_folder_of_the_machine_that_it_was_written_on(page: Path) -> None:
+    """A script that measures told where its extracts are, in the middle of the figures."""
+    assert not re.findall(r"/(?:root|home|Users)/\.?\w\S*", page.read_text())
+
+
 @pytest.mark.long
 def test_a_backup_of_the_embedded_database_is_restored_and_lets_nobody_in(tmp_path: Path) -> None:
     page, *_ = (ROOT / "docs" / "upgrade.md").read_text().partition("\n## Upgrade\n")

@@ -57,6 +57,8 @@ def _generate(folder: Path, *arguments: str) -> Path:
     if not (folder / "complete").exists():
         print(f"generating {folder}", file=sys.stderr)
         program = ROOT / "data_samples" / "generate.py"
-        subprocess.run([sys.executable, program, *arguments, "--out", folder], check=True)
+        command = [sys.executable, program, *arguments, "--out", folder]
+        # Standard output is a page of figures, which names no folder.
+        subprocess.run(command, check=True, stdout=sys.stderr)
         (folder / "complete").touch()
     return folder

@@ -115,15 +115,16 @@ def status_command(
 
 def overview_line(line: Mapping[str, Any]) -> str:
     """The line of one batch in the list."""
-    counts = (("files", 4), ("rows", 10), ("errors", 8))
+    counts = (("files", 5), ("rows", 10), ("errors", 9))
     cells = (
-        f"{line[noun]:>{width}} {agree(line[noun], noun[:-1], noun):<{len(noun)}}"
+        f"{grouped(line[noun]):>{width}} {agree(line[noun], noun[:-1], noun):<{len(noun)}}"
         for noun, width in counts
     )
-    return (
+    told = (
         f"{line['batch']:>6}  {line['opened']}  {line['state']:<21} {' '.join(cells)}  "
         f"{'; '.join(filter(None, (line.get('repaired'), line['next'])))}"
     )
+    return told.rstrip()
 
 
 def row_command(

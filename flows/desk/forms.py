@@ -107,9 +107,9 @@ def taken(visit: Visit, act: Callable[[], str], page: Page) -> Response:
     return visit.go(address)
 
 
-def saved_as(name: str) -> Mapping[str, str]:
-    """Headers with which a browser saves the answer as a file of this name."""
-    return {"Content-Disposition": f'attachment; filename="{name}"'}
+def saved_as(name: str, shown: str = "attachment") -> Mapping[str, str]:
+    """Headers with which a browser saves the answer as a file of this name, or shows it inline."""
+    return {"Content-Disposition": f'{shown}; filename="{name}"'}
 
 
 def read_whole(text: str, largest: int = LARGEST) -> int | None:

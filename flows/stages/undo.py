@@ -264,6 +264,7 @@ def _refusal(batch_id: int, changed: dict[str, int]) -> str:
     found = ", ".join(f"{number} of {title}" for title, number in changed.items())
     return (
         f"Batch {batch_id} cannot be undone: somebody changed or deleted rows in the database that "
-        f"it wrote ({found}). `recon reconcile` names them. Put them back, or give --over-changes "
-        "to take the batch back all the same; nothing was changed."
+        f"it wrote ({found}). `recon reconcile` names them. Put them back, or take the batch back "
+        "with these rows (`--over-changes`; on the desk, the box above the button). Nothing was "
+        "changed."
     )

@@ -59,7 +59,7 @@ def test_a_rule_is_proposed_by_one_and_approved_by_another(
     assert "breaks accepted" in cleo.open(f"/trail?who=rule+{number}").text
     assert "breaks accepted" in cleo.open("/trail", run=str(run.id)).text
     assert bo.send(PAGE, what="withdraw", rule=str(number)).status == 400
-    assert "the reason is kept" in bo.text
+    assert "Fill in Reason" in bo.text
     assert bo.send(PAGE, what="withdraw", rule=str(number), reason="booked now").status == 200
     assert f"{number} Withdrawn" in bo.text
     assert str(number) not in browser().log_in("tessa").open(PAGE).text, "it is of all tenants"

@@ -64,7 +64,7 @@ def test_the_files_to_correct_are_a_delivery(
     with ZipFile(io.BytesIO(page.answer.content)) as packed:
         names = packed.namelist()
         packed.extractall(tmp_path / "out")
-    assert names == ["a-batch-1.csv", "what-is-wrong.txt"]
+    assert names == ["a-batch-1.csv", "what-is-wrong-batch-1.txt"]
     again = page.open("/batches/1/rejects.zip").answer.content
     with ZipFile(io.BytesIO(again)) as packed:
         assert packed.namelist() == names

@@ -38,6 +38,8 @@ NO_NUMBERS = {
     "connectors/files/layout/header_names.py: len(self.names)",
     # Which of some files: `Where it holds records`.
     "connectors/files/incoming/delivery.py: them",
+    # One day has its own words.
+    "flows/steps/frames/time_texts.py: {} days",
     # With its noun already: `3 lines between rows`.
     "flows/stages/draft/shape.py: lines",
     "flows/steps/breaks/patterns.py: times",

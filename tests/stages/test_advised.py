@@ -50,7 +50,7 @@ def test_an_advised_command_runs_whatever_the_file_is_called(
     assert recon("import", "--", path)[0] == 1
     recon("rejects", "1")
     advised |= set(
-        re.findall("^recon .*", Path("rejects/what-is-wrong.txt").read_text(), re.MULTILINE)
+        re.findall("^recon .*", Path("rejects/what-is-wrong-batch-1.txt").read_text(), re.MULTILINE)
     )
     advised |= set(re.findall("`(recon [^`]*)`", recon("row", "--", "1", Path(path).name, "2")[1]))
     ends = [(shlex.split(one)[1], *recon(*shlex.split(one)[1:])) for one in sorted(advised)]

@@ -21,10 +21,10 @@ def test_one_of_something_is_no_plural(number: int) -> None:
         {"batch": 1, "opened": "2026-01-01", "state": "complete", "next": "nothing"}
         | dict.fromkeys(("files", "rows", "errors"), number)
     )
-    assert len(line) == len("     1  2026-01-01  complete              ") + 51
+    assert len(line) == len("     1  2026-01-01  complete              ") + 53
     ending = "" if number == 1 else "s"
     for noun in ("file", "row", "error"):
-        assert f" {number} {noun}{ending} " in line
+        assert f" {number:,} {noun}{ending} " in line
 
 
 @pytest.mark.long

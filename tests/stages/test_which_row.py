@@ -245,7 +245,7 @@ def test_every_place_that_shows_a_row_leads_to_that_row(
     assert "avatars.csv, line 8, record 3" in " ".join((folder / "report.txt").read_text().split())
     assert "line 8, record 3" in (folder / "report.html").read_text()
     written = write_rejects(workspace, 1, tmp_path / "rejects", with_secrets=False)
-    note = (tmp_path / "rejects" / "what-is-wrong.txt").read_text()
+    note = (tmp_path / "rejects" / "what-is-wrong-batch-1.txt").read_text()
     assert written
     assert "avatars.csv, line 8, record 3" in note
     command = next(part for part in note.splitlines() if part.startswith("recon row "))

@@ -1,19 +1,24 @@
 """The files of a report, each proven to be the one that was written before it is sent."""
 
+import hashlib
 import mimetypes
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import IO
 
 import psycopg
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response, StreamingResponse
 
 from connectors.errors import SignatureRefused
 from connectors.postgres.batches.batch_reports import FILES, folder_of, noted_reports
 from connectors.postgres.runs.signatures import look_at
+from flows.desk.forms import saved_as
 from flows.desk.seen import batch_of, run_of, shows_text
 from flows.desk.visit import Visit
 from flows.stages.reconcile.corrections import FOLDER
-from flows.stages.reconcile.report_files import READ_BY_PEOPLE, listed_files, sha256_of
+from flows.stages.reconcile.report_files import READ_BY_PEOPLE, listed_files
 from schemas.guards.trail_rules import report_hash
 from schemas.life import Look
 
@@ -24,6 +29,8 @@ INSIDE = (
 """What a report's page may do: only show itself, with an origin of its own and no requests."""
 IN_BROWSER = (".html",)
 """Files that are opened in the browser; all others are saved."""
+BLOCK_BYTES = 1 << 18
+"""How much of a file is read and sent at once."""
 
 
 def give(visit: Visit) -> Response:
@@ -35,12 +42,13 @@ def give(visit: Visit) -> Response:
     listed = listed_files(folder, run)
     if name not in listed or not is_given(visit, name):
         return _no_file(visit, f"run {run.id}")
-    if report_hash(listed) != run.report_hash or sha256_of(folder / name) != listed[name]:
+    if report_hash(listed) != run.report_hash:
         raise _altered(f"{name} of run {run.id}")
+    answer = proven_file(folder, name, listed[name], f"run {run.id}")
     if name in READ_BY_PEOPLE:
         with visit.place.database.connect() as connection:
             look_at(connection, run.id, Look.REPORT)
-    return _file(folder, name, f"run-{run.id}")
+    return answer
 
 
 def is_given(visit: Visit, name: str) -> bool:
@@ -57,9 +65,7 @@ def give_of_batch(visit: Visit) -> Response:
     if name not in there:
         return _no_file(visit, f"batch {batch.id}")
     folder = folder_of(visit.place.settings.reports, batch.id)
-    if not (folder / name).is_file() or sha256_of(folder / name) != there[name]:
-        raise _altered(f"{name} of batch {batch.id}")
-    return _file(folder, name, folder.name)
+    return proven_file(folder, name, there[name], f"batch {batch.id}")
 
 
 def report_files(visit: Visit, connection: psycopg.Connection, batch_id: int) -> Mapping[str, str]:
@@ -77,19 +83,62 @@ def _no_file(visit: Visit, of: str) -> Response:
     return visit.nothing_here(f"The report of {of} has no file of this name to show you.")
 
 
+def proven_file(folder: Path, name: str, sha256: str, of: str) -> Response:
+    """A file of the report of a run or a batch; raises SignatureRefused if the hash is another.
+
+    What is sent is read from the file that was hashed, whatever has its name by then.
+    """
+    what = f"{name} of {of}"
+    try:
+        file = (folder / name).open("rb")
+    except OSError as error:
+        raise SignatureRefused(
+            f"{what} cannot be read: {error.strerror}. While a report is written again its files "
+            "are away for a moment, so try once more. If that does not help, bring the folder back "
+            "from a backup."
+        ) from error
+    if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+        file.close()
+        raise _altered(what)
+    kind, _ = mimetypes.guess_type(name)
+    return sent_file(
+        file,
+        f"{of}-{name}".replace("/", "-").replace(" ", "-"),
+        kind or "application/octet-stream",
+        shown="inline" if name.endswith(IN_BROWSER) else "attachment",
+        headers={"Content-Security-Policy": INSIDE},
+    )
+
+
+def sent_file(
+    file: IO[bytes],
+    name: str,
+    media_type: str,
+    *,
+    shown: str = "attachment",
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> Response:
+    """The whole content of an open file, which is closed in the end; it may have no name on disk.
+
+    `shown` is how the browser is to show it: `inline` or `attachment`.
+    """
+    size = str(os.fstat(file.fileno()).st_size)
+    return StreamingResponse(
+        _blocks(file),
+        media_type=media_type,
+        headers={"Content-Length": size, **saved_as(name, shown), **headers},
+    )
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        file.seek(0)
+        while block := file.read(BLOCK_BYTES):
+            yield block
+
+
 def _altered(what: str) -> SignatureRefused:
     return SignatureRefused(
         f"{what} is not what was written, so it is not shown. Find out who changed it, and bring "
         "the folder back from a backup."
-    )
-
-
-def _file(folder: Path, name: str, of: str) -> Response:
-    kind, _ = mimetypes.guess_type(name)
-    return FileResponse(
-        folder / name,
-        media_type=kind or "application/octet-stream",
-        filename=f"{of}-{name.replace('/', '-')}",
-        content_disposition_type="inline" if name.endswith(IN_BROWSER) else "attachment",
-        headers={"Content-Security-Policy": INSIDE},
     )

@@ -1,18 +1,18 @@
 """The rows with errors of a batch, each with its text, why, and what to do; also as files."""
 
+import shutil
 import tempfile
-from collections.abc import Iterator
 from contextlib import closing
-from typing import IO
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from connectors.errors import AccountRefused
 from connectors.files.disk.scratch import scratch_folder
 from connectors.postgres.batches.attempts import later_attempts
 from connectors.postgres.batches.ledger import IN_DATABASE
-from flows.desk.forms import read_row, saved_as
+from flows.desk.forms import read_row
+from flows.desk.pages.files import BLOCK_BYTES, sent_file
 from flows.desk.seen import batch_of, named_batch, shows_text
 from flows.desk.visit import Visit
 from flows.report.reject_book import RejectLine, write_reject_book
@@ -25,7 +25,6 @@ ON_A_PAGE = 50
 FIRST = 0, 0
 """The position before the first row."""
 WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-BLOCK_BYTES = 1 << 18
 ASK = "Ask an operator for the rows that you are to correct."
 
 
@@ -67,9 +66,8 @@ def download(visit: Visit) -> Response:
                 entry = ZipInfo(path.name)  # Without a time, so that equal rows make equal files.
                 entry.compress_type = ZIP_DEFLATED
                 with path.open("rb") as of, into.open(entry, "w") as to:
-                    while block := of.read(BLOCK_BYTES):
-                        to.write(block)
-    return _given(packed, f"rejects-of-batch-{batch.id}.zip", "application/zip")
+                    shutil.copyfileobj(of, to, BLOCK_BYTES)
+    return sent_file(packed, f"rejects-of-batch-{batch.id}.zip", "application/zip")
 
 
 def workbook(visit: Visit) -> Response:
@@ -84,7 +82,7 @@ def workbook(visit: Visit) -> Response:
         with closing(shown_rejects(visit.place, connection, batch.id, elsewhere)) as rows:
             title = f"Rows with errors of batch {batch.id}"
             write_reject_book(book, title, map(_line, rows))
-    return _given(book, f"rejects-of-batch-{batch.id}.xlsx", WORKBOOK)
+    return sent_file(book, f"rejects-of-batch-{batch.id}.xlsx", WORKBOOK)
 
 
 def _line(row: ShownReject) -> RejectLine:
@@ -99,17 +97,6 @@ def _line(row: ShownReject) -> RejectLine:
         tuple(row.remedies),
         row.later.batch_id if row.later else None,
     )
-
-
-def _given(content: IO[bytes], name: str, media_type: str) -> Response:
-    content.seek(0)
-    return StreamingResponse(_blocks(content), media_type=media_type, headers=saved_as(name))
-
-
-def _blocks(packed: IO[bytes]) -> Iterator[bytes]:
-    with packed:
-        while block := packed.read(BLOCK_BYTES):
-            yield block
 
 
 def _refuse_without_text(visit: Visit) -> None:

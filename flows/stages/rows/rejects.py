@@ -56,7 +56,7 @@ from schemas.field import Table
 from schemas.own_columns import PARENT_COLUMN
 from schemas.tables import EXTRACTS
 
-EXPLANATION = "what-is-wrong.txt"
+EXPLANATION = "what-is-wrong-batch-{}.txt"
 _AT_ONCE = 4096
 """Rows that are put aside together."""
 _ROW = {
@@ -133,7 +133,7 @@ def write_rejects(
             written[path] = counts[extract.id]
     if files:
         # Last, so that it is only beside all of the rows that it explains.
-        files[EXPLANATION] = partial(_write_explanation, rows, extracts)
+        files[EXPLANATION.format(batch_id)] = partial(_write_explanation, rows, extracts)
         write_files(folder, files)
     return written
 
