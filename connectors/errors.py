@@ -55,9 +55,12 @@ from schemas.life import OPTIONS
 
 
 class ReconError(Exception):
-    """What went wrong, where, and what to do next, in one text for the user."""
+    """What went wrong, where, and what to do next, in one text for the user, or in several."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
 class ExtractRefused(ReconError):

@@ -287,7 +287,7 @@ def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
 def check_own_kinds() -> None:
     """Raise SettingsError for a file that defines no record kind; an import cannot report it."""
     if OWN.fault:
-        raise SettingsError(OWN.fault)
+        raise SettingsError(*OWN.fault.split("\n"))
 
 
 def _audit(home: Path, environment: Mapping[str, str]) -> AuditSettings:

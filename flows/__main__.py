@@ -203,7 +203,8 @@ def _run(given: list[str]) -> int:
     except ReconError as error:
         if stopping.is_set():
             raise KeyboardInterrupt from error  # A stop tears connections; their errors follow it.
-        tell(str(error))
+        for text in error.args:
+            tell(str(text))
         return error.exit_code
     except (OSError, MemoryError) as error:
         # A full disk, another user's folder, a closed output: not a fault of the program.

@@ -83,7 +83,7 @@ REASONS = _by_code(
         "not an integer",
         "'{field}' is not an integer: {value}.",
         "Deliver digits only, with an optional sign, or state in the profile: thousands, "
-        "negative, part, map, width.",
+        "negative, null, part, map, width.",
     ),
     Reason(
         "IntegerRange",
@@ -96,7 +96,7 @@ REASONS = _by_code(
         "not a number",
         "'{field}' is not a number: {value}.",
         "Deliver digits and a decimal point only, or state in the profile: decimal, thousands, "
-        "negative, currency, width.",
+        "negative, currency, null, width.",
     ),
     Reason(
         "NotFinite",
@@ -114,7 +114,7 @@ REASONS = _by_code(
         "Boolean",
         "not a boolean",
         "'{field}' is neither True nor False: {value}.",
-        "Deliver True or False, or state the words in the profile: true, false.",
+        "Deliver True or False, or state the words in the profile: true, false, null.",
     ),
     Reason(
         "Text",
@@ -127,7 +127,7 @@ REASONS = _by_code(
         "not a date and time",
         "'{field}' is not a date and time that can be read: {value}.",
         "Deliver YYYY-MM-DDTHH:MM:SS with the offset, or state in the profile: date_format, "
-        "offset, zone, width.",
+        "offset, zone, null, width.",
     ),
     Reason(
         "OffsetMissing",
@@ -459,7 +459,7 @@ REFUSALS = _by_code(
         "bad_encoding",
         "wrong encoding",
         "bytes are not valid in the encoding {encoding}",
-        "Declare the encoding in a feed profile.",
+        "State the file's own encoding in a feed profile.",
     ),
     Reason(
         "corrupt_archive",

@@ -13,6 +13,7 @@ from connectors.files.incoming.delivery import find_extracts
 from connectors.files.incoming.inbox import hash_of
 from connectors.files.incoming.manifest_entries import entry_text
 from connectors.files.profiles.profile import Profile
+from connectors.files.text.content import canonical_encoding
 from connectors.files.text.encodings import is_utf8
 from connectors.postgres.accounts import visible_batches
 from connectors.postgres.auditing.batch_hashes import received_detail
@@ -110,7 +111,7 @@ def archived(
     opened = open_delivery(workspace, delivery, profile, record, likely)
     if corrects is None:
         refuse_repairs(opened)
-    elif profile.encoding is not None and profile.encoding != given.encoding:
+    elif profile.encoding is not None and canonical_encoding(profile.encoding) != "utf-8":
         _refuse_utf8(opened, profile.encoding)
     if files_hash is not None and hash_of(contents_of(opened)) != files_hash:
         raise EvidenceBroken(
@@ -146,7 +147,8 @@ def _refuse_utf8(opened: Sequence[Opened], encoding: str) -> None:
     """Raise CorrectionError for a file of repairs not saved in the encoding it was written in.
 
     Text in another encoding is hardly ever valid UTF-8 by chance, and each of its characters beyond
-    ASCII would be read as several others. A stated encoding is believed.
+    ASCII would be read as several others. The feed's own profile, stated again, says nothing about
+    how somebody saved the file.
     """
     for one in opened:
         if one.header is None or one.header.parent_column is None or one.stored is None:

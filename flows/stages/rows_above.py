@@ -33,10 +33,12 @@ def check_rows_above(content: Content, header: Header, profile: Profile, limits:
     """
     if header.text_line <= 1:
         return
+    # A key made from other fields is as good as they are.
+    key = {one for of in header.table.key for one in profile.fields.get(of, {}).get("key", (of,))}
     for row, cells in _rows(content, header, profile, limits):
         wrong = {error["FieldName"] for error in json.loads(row["error_data"] or "[]")}
         read, failed = _counted(header, profile, cells, wrong)
-        if wrong.isdisjoint(header.table.key) and read >= _AT_LEAST and read > failed:
+        if wrong.isdisjoint(key) and read >= _AT_LEAST and read > failed:
             raise refused(
                 "records_above", content.name, line=row["first_line"], first=header.body_line
             )

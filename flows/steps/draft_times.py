@@ -20,7 +20,7 @@ DAYS = (
         for sign in "-./"
         for order in ((year, "%m", "%d"), ("%d", "%m", year), ("%m", "%d", year))
     ),
-    *("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%Y%m%d"),
+    *("%d %b %Y", "%d %b %y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d/%b/%Y", "%d%b%Y", "%Y%m%d"),
     *("%Y年%m月%d日", "%Y년 %m월 %d일"),
     *("%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
 )

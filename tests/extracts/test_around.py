@@ -587,9 +587,9 @@ def test_a_footer_that_says_nothing_sure(tmp_path: Path, behind: str, said: str)
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"header_line": 0}, "header_line = '0' is no line. Write its number, 1 to 1000"),
+        ({"header_line": 0}, "header_line = 0 is no line. Write its number, 1 to 1000"),
         ({"header_line": "last"}, "header_line = 'last' is no line"),
-        ({"header_line": True}, "header_line = 'True' is no line"),
+        ({"header_line": True}, "header_line = true is no line"),
         ({"header_lines": 9}, "header_lines = 9 is out of range. Use 1 to 5"),
         ({"header_line": "found", "header_lines": 2}, "header_line cannot be found where"),
         ({"header_titles": "spread"}, "header_titles is for names in several rows"),
@@ -597,7 +597,7 @@ def test_a_footer_that_says_nothing_sure(tmp_path: Path, behind: str, said: str)
             {"header_titles": "both"},
             "header_titles = 'both' does not say which columns .* kept, spread, or",
         ),
-        ({"header_titles": 0}, "header_titles = '0' does not say which columns"),
+        ({"header_titles": 0}, "header_titles = 0 does not say which columns"),
         ({"header_titles": 2}, "header_titles is for names in several rows"),
         (
             {"delimiter": ";", "names": ["A"], "header_lines": 2, "header_titles": "spread"},

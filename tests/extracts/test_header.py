@@ -149,6 +149,8 @@ def _unknown(columns: int) -> str:
         ("Name,2024,2025\n", "missing_header", "Name is the name of.*columns 2, 3 begin as values"),
         ('TenantsId,"AvatarsId"x,Name\n', "malformed_header", "expected after"),
         ('TenantsId,"AvatarsId,Name\n7,3,x\n', "malformed_header", "a quote is never closed"),
+        # Names between quotes can be divided in one way only, whether or not they are known.
+        ('"Day","Rate"\n"1","2"\n', "missing_column", "None of the 2 columns"),
         (b"TenantsId,Avat\xffarsId,Name\n", "bad_encoding", "utf-8"),
         (
             ",".join(f"X{n}" for n in range(61)),
@@ -171,6 +173,11 @@ def test_refusals(tmp_path: Path, text: str | bytes, code: str, said: str) -> No
 
 def test_a_header_in_another_encoding_is_refused_with_its_line(tmp_path: Path) -> None:
     assert refusal(tmp_path, b"\n\nTenantsId,Avat\xffarsId,Name\n").line == 3
+
+
+def test_a_header_is_refused_by_the_encoding_of_the_feed(tmp_path: Path) -> None:
+    error = refusal(tmp_path, "日付,番号\n".encode(), profile=Profile(encoding="cp932"))
+    assert "not valid in the encoding cp932" in str(error)
 
 
 def test_a_header_that_never_ends_is_refused_with_the_line_it_was_looked_for_on(

@@ -368,7 +368,7 @@ def test_a_draft_is_made_of_a_sheet_too(still: Workspace, tmp_path: Path) -> Non
     merged = made(tmp_path / "b.xlsx", of_two_currencies)
     draft = draft_profile(still.settings, merged, "x", "payment")
     assert '# ? names = ["On", "USD", "Column 3", "JPY", "Column 5"]' in draft
-    assert "\n# ? sheet = 1  # beside names" in draft
+    assert '\n# ? sheet = ""  # beside names: which sheet' in draft
 
 
 def test_what_is_read_of_a_large_sheet_is_bounded(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ PERCENT = '# ? percent = "share" or "points"  # '
         (("ACC12", "ACC5"), 'unknown_columns = "ignore"', "currency"),
         (
             ("12.50 DR",),
-            "negative or part: what stands around the 1 of 1 DR",
+            'stands around the 1 in 1 DR of "Value", 1 cell such as 12.50 DR\n',
             "\npos",
         ),
         (("2026.11.01", "2026.11.02"), 'date_format = "%Y.%m.%d"', "\nthousands"),
@@ -204,7 +204,7 @@ PERCENT = '# ? percent = "share" or "points"  # '
         (("(1.50", "2"), 'unknown_columns = "ignore"', "negative"),
         (("5 %", "-7 %"), PERCENT + '"Value", such as 5 %: 5 % is 0.05, or it is 5\n', "negative"),
         (("5%", "12"), '# ? "Value": 1 of 2 cells is without a percent sign, such as 12\n', "1%"),
-        (("%5", "%12"), "negative or part: what stands around the 1 of %1", "percent"),
+        (("%5", "%12"), 'stands around the 1 in %1 of "Value", 2 cells such as %5\n', "percent"),
     ],
 )
 def test_what_fits_two_readings_is_marked_and_not_stated(

@@ -129,6 +129,10 @@ SIGNS = [
     # A header has up to five rows: what goes on like that is a list of texts.
     ("A;B\n" + "a;b\n" * 5 + "1;2.50\n", ['delimiter = ";"']),
     ("No|Paid\n 1| 2.50\n 2|30.50\n", ['# ? blanks = "dropped"  # 3 cells have blanks around']),
+    (
+        "No;In;Out\n1;2.50; \n" + "2;;3.50\n" * 20,
+        ['# ? blanks = "dropped"  # 1 cell has blanks alone, which are no number and no time'],
+    ),
     ("7;a\n8;b\n", ['# ? names = ["Column 1", "Column 2"]', '# ? "Column 1" = ""  # such as 7']),
     ("Bank\n7;a\n8;b\n", ["# ? first_line = 2"]),
     # Names may begin as values do, or a record as names.

@@ -59,6 +59,17 @@ def test_days_and_digits_of_east_asia_are_told(tmp_path: Path) -> None:
     assert f'# ? width = "folded"  # 1 cell has full-width digits, such as {cell}' in text
 
 
+def test_full_width_digits_are_drafted_like_the_usual_ones(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = ("1,2026年11月1日,1234,", "2,2026年9月30日,,20.50")
+    path.write_text("".join(f"{row}\n" for row in ("No,On,In,Out", *map(wide, rows))))
+    path.write_text(path.read_text().replace(wide(","), ","))
+    text, draft = drafted(str(path))
+    assert draft.date_format == "%Y年%m月%d日"
+    assert '# ? "On" = "PaymentDate"' in text
+    assert '# If the columns "In", "Out" are one amount, it is instead:' in text
+
+
 @pytest.mark.long
 @given(
     st.sampled_from(DAYS[:-1]),
@@ -89,6 +100,9 @@ def test_days_are_looked_at_however_many_there_are() -> None:
         (["01/02/03"], {"%d/%m/%y", "%m/%d/%y", "%y/%m/%d"}),
         (["2026-11-03 10:11:12 -0500"], {"%Y-%m-%d %H:%M:%S %z"}),
         (["03-Nov-26"], {"%d-%b-%y"}),
+        (["03 Nov 26"], {"%d %b %y"}),
+        (["03/Nov/2026"], {"%d/%b/%Y"}),
+        (["03NOV2026"], {"%d%b%Y"}),
     ],
 )
 def test_every_order_of_a_date_is_tried(cells: list[str], forms: set[str]) -> None:

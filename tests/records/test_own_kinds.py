@@ -339,6 +339,17 @@ CHANGES = [
 ]
 
 
+def test_each_mistake_is_told_on_a_line_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "refund.toml").write_text(f"{REFUND.replace('double', 'money')}{PIN}note = 7\n")
+    done = recon.run("", tmp_path, "fields", "refund", RECON_RECORDS=str(tmp_path))
+    told = [line.partition("refund.toml, ")[::2] for line in done.stderr.splitlines()]
+    assert [text.partition(" = ")[0] for _, text in told] == [
+        "line 21: fields.Amount.type",
+        "line 46: fields.Pin.note",
+    ]
+    assert {begin.startswith("recon: ") for begin, _ in told} == {True}
+
+
 @pytest.mark.long
 def test_what_would_lose_something_is_refused(run: Run, rows: Any, tmp_path: Path) -> None:
     assert run("import", write(tmp_path, ROWS[0])).returncode == 0

@@ -110,7 +110,10 @@ def first_record(
         # Read with a wrong delimiter, a broken header is one long unknown name.
         if best and (known & best.folded_names or not fault):
             return best
-        if fault not in (UNFINISHED, NOT_DIVIDED) or final:
+        is_open = fault in (UNFINISHED, NOT_DIVIDED)
+        if not is_open and (several := [one for one in readings if len(one.names) > 1]):
+            return max(several, key=lambda one: len(one.names))
+        if not is_open or final:
             detail = "a quote is never closed" if fault == UNFINISHED else fault
             raise refused("malformed_header", content.name, line=blank + 1, detail=detail)
     raise without_end(content, limits, line)
@@ -225,7 +228,7 @@ def _decoded(content: Content, lines: list[bytes], first: int) -> Iterator[str]:
             yield line.decode(content.encoding)
         except UnicodeDecodeError as error:
             raise refused(
-                "bad_encoding", content.name, line=number, encoding=content.encoding
+                "bad_encoding", content.name, line=number, encoding=content.delivered_encoding
             ) from error
 
 

@@ -13,6 +13,7 @@ from connectors.files.layout.titles import KEPT, SPREAD
 from connectors.files.profiles.profile_values import (
     Reader,
     as_section,
+    as_written,
     choice,
     flag,
     one_of,
@@ -132,8 +133,7 @@ def _header_line(key: str, value: object) -> int | str:
     if value == FOUND:
         return FOUND
     raise ProfileError(
-        f"{key} = {shown(str(value))!r} is no line. Write its number, 1 to {MOST_LINES}, or "
-        '"found".'
+        f'{key} = {as_written(value)} is no line. Write its number, 1 to {MOST_LINES}, or "found".'
     )
 
 
@@ -143,7 +143,7 @@ def _header_titles(key: str, value: object) -> int | str:
     if value in (KEPT, SPREAD):
         return str(value)
     raise ProfileError(
-        f"{key} = {shown(str(value))!r} does not say which columns have which title. Write {KEPT}, "
+        f"{key} = {as_written(value)} does not say which columns have which title. Write {KEPT}, "
         f"{SPREAD}, or above how many columns a title stands, 1 to {MOST_TITLED}."
     )
 
@@ -190,6 +190,13 @@ def _column_name(key: str, value: object) -> str:
 def _filled(key: str, value: object) -> dict[str, str]:
     section = as_section(key, value)
     filled = [text_of(f"{key}.{name}", one).strip() for name, one in section.items()]
+    theirs = {name.strip().casefold() for name in section}
+    for name, one in zip(section, filled, strict=True):
+        if one.casefold() in theirs:
+            raise ProfileError(
+                f"{key}.{shown(name)} = {shown(one)!r} is the name of a column of the file, "
+                "and the filled column stands beside it. Find it a name of its own."
+            )
     _column_names(key, [*section, *filled])
     return dict(zip((name.strip() for name in section), filled, strict=True))
 
@@ -255,7 +262,7 @@ def _map(key: str, value: object) -> dict[str, str]:
 
 def _rate(key: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ProfileError(f"{key} = {shown(str(value))!r} is not a share. Use 0 to 1.")
+        raise ProfileError(f"{key} = {as_written(value)} is not a share. Use 0 to 1.")
     return float(value)
 
 

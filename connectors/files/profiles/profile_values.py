@@ -46,9 +46,17 @@ def choice(key: str, value: str, allowed: tuple[str, ...], what: str) -> str:
 
 def typed(key: str, value: object, kind: type[T], what: str) -> T:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        text = NOT_SHOWN if _is_of_secret(key) else repr(shown(str(value)))
+        text = NOT_SHOWN if _is_of_secret(key) else as_written(value)
         raise ProfileError(f"{key} = {text} is not {what}.")
     return value
+
+
+def as_written(value: object) -> str:
+    """A value for a message: a text in quotes, and nothing else."""
+    text = shown(str(value))
+    if isinstance(value, bool):
+        return text.lower()
+    return repr(text) if isinstance(value, str) else text
 
 
 def _is_of_secret(key: str) -> bool:

@@ -20,6 +20,7 @@ from connectors.settings import zone_of
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, date_form
 from schemas.cells.numbers import BESIDE, BLANK, GROUPS, OVERPUNCHED
+from schemas.toml_text import suggestion
 
 _THOUSANDS = (
     ".",
@@ -50,10 +51,13 @@ def _date_format(key: str, value: object) -> str:
     except NoForm as error:
         raise ProfileError(f"{key} = {shown(text)!r} is no date format: {error}.") from error
     if isinstance(read, str) or read.date() != moment.date():
+        otherwise = "If a sender leaves one out, add it by prefix or suffix of the field."
+        if "%" not in text:
+            counts = suggestion(text, EPOCHS, "Counts")
+            otherwise = f"If times are numbers, name what they count. {counts}"
         raise ProfileError(
             f"{key} = {shown(text)!r} does not give day, month and year. Write each of them as a "
-            "directive: %d.%m.%Y. If a sender leaves one out, add it by prefix or suffix of the "
-            "field."
+            f"directive: %d.%m.%Y. {otherwise}"
         )
     if "%I" in text and "%p" not in text:
         raise ProfileError(f"{key} = {shown(text)!r} does not tell morning from evening; add %p.")

@@ -107,7 +107,7 @@ def _asking(connection: sa.Connection) -> psycopg.Connection:
 
 def _refuse(hindrances: Iterable[str]) -> None:
     if reasons := [one for one in hindrances if one]:
-        raise DatabaseUnusable("\n".join([*reasons, "Nothing was changed."]))
+        raise DatabaseUnusable(*reasons, "Nothing was changed.")
 
 
 def _lock_changed(connection: sa.Connection, there: Mapping[str, KeptKind]) -> None:

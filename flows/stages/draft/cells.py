@@ -9,6 +9,7 @@ from connectors.files.layout.first_record import folded
 from connectors.printable import shown
 from flows.steps.draft_numbers import Found
 from flows.steps.draft_times import NOTHING
+from schemas.cells.widths import of_usual_width
 from schemas.counting import grouped, quantity
 from schemas.field import Table
 from schemas.reasons import NOT_SHOWN
@@ -44,8 +45,9 @@ class DraftCells:
         return NOT_SHOWN if self.hidden else shown(text, most)
 
     def values(self, place: int) -> list[str]:
-        """The cells of a column that have a value."""
-        return [cell for cell in self.shape.column(place) if not NOTHING.fullmatch(cell)]
+        """The cells of a column that have a value, as they are read with `width = "folded"`."""
+        folded_cells = map(of_usual_width, self.shape.column(place))
+        return [cell for cell in folded_cells if not NOTHING.fullmatch(cell)]
 
     def name(self, place: int) -> str:
         name = self.shape.names[place]

@@ -14,6 +14,7 @@ from flows.stages.draft.cells import DraftCells, quoted, unescaped
 from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import UNITS, TableGuess
 from flows.steps.draft_times import digit_times, may_be_time
+from schemas.cells.widths import of_usual_width
 from schemas.counting import first_of
 from schemas.field import INTEGERS, TIMES, Field, Kind, Rule, Table
 from schemas.tables import EXTRACTS
@@ -162,7 +163,10 @@ def sides_of(
     Empty if there are no two such columns, or several pairs. `typed` have a field's own name.
     """
     open_ones = [at for at, of in numbers.items() if at not in typed and not of.maybe]
-    rows = [{at for at in open_ones if _SOME.search(row[at])} for row in cells.shape.rows]
+    rows = [
+        {at for at in open_ones if _SOME.search(of_usual_width(row[at]))}
+        for row in cells.shape.rows
+    ]
     found = [
         pair
         for pair in combinations(open_ones, 2)

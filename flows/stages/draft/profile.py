@@ -52,6 +52,7 @@ from flows.steps.draft_numbers import NumberSigns, may_be_overpunched
 from flows.steps.draft_table import table_of
 from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
 from schemas.cells.numbers import OVERPUNCHED
+from schemas.cells.widths import of_usual_width
 from schemas.counting import agree, grouped, quantity
 from schemas.field import INTEGERS, NUMBERS, TIMES, Field, Kind, Table
 from schemas.reasons import NOT_SHOWN
@@ -166,7 +167,7 @@ class _Draft:
         header = [*header_lines(self.cells)]
         yield from header
         if not self.separators and not self.sheet and any("# ? names" in one for one in header):
-            yield "# ? sheet = 1  # beside names: which sheet, by its number or its name"
+            yield '# ? sheet = ""  # beside names: which sheet, by its name or its number'
         yield from self.separators
         yield from odd_lines(self.cells)
         yield from sum_lines(self.cells)
@@ -347,7 +348,7 @@ def _nothing_sections(
 
 def _counted(places: Iterable[int], cells: DraftCells) -> Counter[str]:
     each = (cell for place in sorted(places) for cell in cells.shape.column(place))
-    return Counter(cell for cell in each if NOTHING.fullmatch(cell))
+    return Counter(cell for cell in each if NOTHING.fullmatch(of_usual_width(cell)))
 
 
 def _in_texts(

@@ -226,6 +226,9 @@ def text_lines(text: str, cells: DraftCells) -> Iterator[str]:
     if padded * FEW > len(filled):
         have = agree(padded, "has", "have")
         yield f'# ? blanks = "dropped"  # {quantity(padded, "cell", grouped)} {have} blanks around'
+    elif hollow := sum(cell.isspace() for row in shape.rows for cell in row):
+        such = f"{quantity(hollow, 'cell', grouped)} {agree(hollow, 'has', 'have')} blanks alone"
+        yield f'# ? blanks = "dropped"  # {such}, which are no number and no time'
     if shape.comments:
         alike = shape.headed and shape.names[0].startswith(COMMENT)
         too = ", and the header too: it would be none" if alike else ""

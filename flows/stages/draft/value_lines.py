@@ -43,9 +43,10 @@ def number_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
         if of.currency and of.no_currency.cells
     }
     yield from _currency_lines(signs.currency, signs.maybe_currency, without, cells)
-    for one in signs.words:
-        such = cells.display(one, 20)
-        yield f"# ? positive, negative or part: what stands around the 1 of {such}"
+    for place, of in columns.items():
+        for one, found in of.words.items():
+            around = f"{cells.display(one, 20)} of {cells.name(place)}, {cells.such(found)}"
+            yield f"# ? positive, negative or part: what stands around the 1 in {around}"
     yield from _percent_lines(columns, cells)
     for place, of in columns.items():
         if of.others.cells:

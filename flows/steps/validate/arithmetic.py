@@ -13,6 +13,8 @@ from schemas.millionths import millionths_of, scale_of, written_out
 
 _UNITS, _MINUS = "units", "-"
 _FEW_ZEROS = f"^10{{0,{MICRO_DIGITS}}}$"
+_QUOTED = 20
+"""Most characters of a cell in the reason that it is no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ class ColumnSum:
         total = Decimal(0)
         for place, number in numbers.items():
             if number is None:
-                return f"{self._written(given)}{UNFIT} (one of them is no number: {form})"
+                what = _which(given, place)
+                return f"{self._written(given)}{UNFIT} ({what}{form})"
             total = (EXACT.add if place < self.added else EXACT.subtract)(total, number)
         if self.one_filled and sum(map(bool, numbers.values())) > 1:
             return f"{self._written(given)}{UNFIT} (more than one of its columns has a number)"
@@ -124,6 +127,15 @@ class ColumnSum:
         signs = ("+" if place < self.added else "-" for place in range(len(given)))
         cells = [f"{sign} {cell}" for sign, cell in zip(signs, given, strict=True) if cell]
         return " ".join(cells).removeprefix("+ ")
+
+
+def _which(given: Sequence[str | None], place: int) -> str:
+    """Which of several cells is no number; empty if there is only one."""
+    if sum(map(bool, given)) < 2:
+        return ""
+    cell = (given[place] or "").replace(UNFIT, "")
+    quoted = f"{cell[:_QUOTED]}…" if len(cell) > _QUOTED else cell
+    return f"{quoted!r} is no number: "
 
 
 def _digits(plain: Sequence[pl.Expr]) -> pl.Expr:

@@ -209,8 +209,9 @@ def test_a_correction_is_not_read_in_another_encoding_than_it_was_saved_in(
         assert deliver(workspace, path).batch.state is State.COMPLETE
         assert rows('SELECT "Name" FROM avatar') == [("Zürich",)]
     else:
-        with pytest.raises(CorrectionError, match=r"saved as UTF-8, .* written in cp1252"):
-            deliver(workspace, path)
+        for profile in (DEFAULT, swiss):
+            with pytest.raises(CorrectionError, match=r"saved as UTF-8, .* written in cp1252"):
+                deliver(workspace, path, profile)
         stated = replace(swiss, encoding="utf-8")
         assert deliver(workspace, path, stated).batch.state is State.COMPLETE
 

@@ -12,6 +12,7 @@ from connectors.files.profiles.profile_file import load_profile, read_profile
 from connectors.postgres.batches.ledger import State
 from connectors.settings import Settings
 from flows.stages.examining.examine import FileVerdict, examine
+from flows.stages.examining.try_profile import try_profile
 from flows.stages.rows.locate import Spot, locate
 from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import write_rejects
@@ -365,6 +366,19 @@ def test_a_text_is_a_part_of_another_and_what_that_stands_for(
     (verdict,) = examine(workspace.settings, [str(path)], alone)
     assert [one.line for one in verdict.rejects] == [4, 6, 7]
     assert "T-5 odd (no part of it fits (l.*))" in str([*verdict.rejects][1])
+
+
+def test_a_text_between_an_equals_sign_and_quotes_keeps_its_zeros(
+    still: Workspace, tmp_path: Path
+) -> None:
+    path = tmp_path / "tones.csv"
+    path.write_text('TenantsId,AvatarsId,Name\n="7",3,="00123"\n="7",3,00124\n')
+    part = {"part": '^="(.*)"$'}
+    shape = {"feed": "x", "quote": "none", "fields": {"TenantsId": part, "Name": part}}
+    tried = try_profile(still.settings, str(path), read_profile(shape), record=None, rows=2)
+    first, second = tried.rows
+    assert (first.errors, first.values["Name"]) == ([], ('="00123"', "00123"))
+    assert [one["FieldName"] for one in second.errors] == ["Name"]
 
 
 @pytest.mark.long

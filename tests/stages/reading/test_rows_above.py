@@ -76,6 +76,8 @@ CASES = [
     # So is a line whose key is none.
     (f"Opening;12.50;01.11.2026;E\n{NAMES}\n{TWO}", FOUND, None),
     ("2026-11-01,1.1,130\nDate,USD,JPY\n2026-11-02,1.2,131", RATES, 1),
+    # Nor is a key made from a day that is none: the line says by how much all rates are multiplied.
+    ("Multiplier:,1,1\nDate,USD,JPY\n2026-11-02,1.2,131", RATES, None),
     ("Rates of,2026-11-01,\nDate,USD,JPY\n2026-11-02,1.2,131", RATES, None),
 ]
 
