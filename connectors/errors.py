@@ -148,9 +148,14 @@ STOPS_PUSH = (ServiceUnusable, OperationBusy)
 
 
 class InboxHeldElsewhere(ReconError):
-    """Another run looks at the inbox."""
+    """Another run looks at the inbox: who, and how to end it."""
 
     exit_code = 3
+
+    def __init__(self, message: str, since: float = 0) -> None:
+        super().__init__(message)
+        self.since = since
+        """When that run began to look, in seconds since 1970."""
 
 
 class EvidenceBroken(ReconError):

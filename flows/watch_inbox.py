@@ -1,6 +1,7 @@
 """Look into an inbox, and start a run of import-batch for every complete delivery."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +24,7 @@ from flows.report.markdown import cell
 from flows.stages.inbox import InboxLine, Start, Started, Watch, import_here
 from flows.stages.workspace import Workspace
 from flows.tasks.artifacts import MOST, publish_table
+from flows.tasks.blocks import run_settings
 from flows.tasks.delivery import BareAddress, BarePlace, Delivery, OverBudget
 from flows.tasks.holding import open_workspace
 from flows.tasks.hooks import UNKEPT
@@ -54,7 +56,7 @@ def watch_inbox(
         inbox: The folder, as the worker sees it; if empty, inbox in RECON_HOME, which is created
             if it is missing.
         settle_seconds: A file that has not changed for this number of seconds is complete. A file
-            whose manifest states its bytes is complete as soon as it has them.
+            whose manifest states its bytes and SHA-256 is complete as soon as it has its size.
         profile: Path of the feed's TOML file; if empty, that of the deployment, or else the form
             of the service document.
         over_budget: What an import does over its error budget (ask, discard or release); if empty,
@@ -67,7 +69,9 @@ def watch_inbox(
     try:
         lines = look_into_inbox(inbox, settle_seconds, profile, over_budget, deployment)
     except InboxHeldElsewhere as busy:
-        return Completed(message=str(busy))
+        # A run that hangs in the middle of its look would keep all later ones from looking.
+        late = time.time() - busy.since >= run_settings().limits.inbox_wait_seconds
+        return Completed(name=WITH_ERRORS if late else None, message=str(busy))
     counts = ", ".join(
         f"{sum(line.became == became for line in lines)} {became}"
         for became in dict.fromkeys(line.became for line in lines)

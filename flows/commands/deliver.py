@@ -144,7 +144,6 @@ def import_command(
 
 def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = False) -> int:
     """Say what became of a batch and where its report is; returns the exit code."""
-    from connectors.postgres.batches.batch_reports import PAGE, folder_of
     from flows.report.next_step import commands, decisions, left_of
     from flows.report.text import render_text, verdict_of
 
@@ -183,10 +182,19 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
         console.print(f"next: {decisions(ended.batch.id)}")
     elif todo := commands(ended.batch.id, left_of(ended.report), corrects=ended.batch.corrects):
         console.print(f"next: {todo}")
-    console.print(f"report: {folder_of(reports, ended.batch.id) / PAGE}")
+    console.print(report_line(reports, ended.batch.id))
     if link := desk_link(DeskPage.BATCH, ended.batch.id):
         console.print(f"desk: {link}")
     return ended.exit_code
+
+
+def report_line(reports: Path, batch: int) -> str:
+    """Where the report of a batch is; housekeeping may have removed it, or the home is another."""
+    from connectors.postgres.batches.batch_reports import PAGE, folder_of
+
+    page = folder_of(reports, batch) / PAGE
+    there = page.exists()
+    return f"report: {page if there else f'none is kept; `recon rerun {batch}` writes it again'}"
 
 
 def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from connectors.errors import ReconError, SettingsError
 from connectors.postgres.push.sends import SendDecision
 from flows.commands.batches import Batch, By, Reason
 from flows.commands.console import LISTED, out, print_json, within, workspace
-from flows.commands.deliver import Json, ended_json, show_ended
+from flows.commands.deliver import Json, ended_json, report_line, show_ended
 from flows.commands.sent_lines import sent_json, sent_lines
 from flows.commands.streams import tell
 from schemas.counting import grouped, quantity
@@ -173,7 +173,6 @@ def resolve_command(
 
     Exit code 0: nothing is left to decide; 1: rows are left to decide about or to send again.
     """
-    from connectors.postgres.batches.batch_reports import PAGE, folder_of
     from flows.stages.chosen_sends import ChosenSends
     from flows.stages.resolve import next_text, resolve
 
@@ -190,7 +189,7 @@ def resolve_command(
         count = quantity(resolved.rows, "row", grouped)
         then = next_text(batch, resolved.detail)
         out().print(f"{count} of batch {batch}: {as_.value}. {then}")
-        out().print(f"report: {folder_of(place.settings.reports, batch) / PAGE}")
+        out().print(report_line(place.settings.reports, batch))
     return resolved.ended.exit_code
 
 

@@ -14,7 +14,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from connectors.errors import DeliveryError, EvidenceBroken, ReconError, SchemaReplaced
+from connectors.errors import (
+    CorrectionError,
+    DeliveryError,
+    EvidenceBroken,
+    ReconError,
+    SchemaReplaced,
+)
 from connectors.files.disk.atomic import room_left
 from connectors.files.disk.system_errors import cure
 from connectors.files.incoming.arrivals import Arrival, Wait, arrived_at
@@ -25,7 +31,15 @@ from connectors.postgres.batches.overview import taken_back
 from connectors.printable import shown
 from connectors.recovery import reach
 from connectors.settings import SETTLE_SECONDS
-from flows.stages.receiving.known import contents_of, known_batch
+from flows.stages.receive import refuse_repairs
+from flows.stages.receiving.known import (
+    batch_of,
+    content_id_of,
+    contents_of,
+    known_remark,
+    note_other_names,
+    taken_by,
+)
 from flows.stages.receiving.opened import Opened, open_delivery
 from flows.stages.receiving.put_right import PutRight, note_back
 from flows.stages.receiving.terms import StatedTerms, terms_taken
@@ -171,13 +185,27 @@ class Watch:
             self.inbox.put_back(folder)
             raise
         with self.workspace.database.connect() as connection:
-            content_id, known, remark = known_batch(connection, terms.profile.feed, opened)
+            taken = taken_by(connection, terms.profile.feed, opened)
+            content_id = content_id_of(terms.profile.feed, opened, taken)
+            known = batch_of(connection, content_id, opened, taken)
             if content_id is None:
                 return self._put_aside(folder, arrival.names, _refusals(opened))
             # The import will find the good bytes as if the kept copy had never been altered.
             storing = PutRight(connection, opened)
             note_back(connection, self.workspace.settings.archive, opened)
             put_right = storing.note(connection, known.id if known else None)
+            remark = ""
+            if known is not None:
+                note_other_names(connection, opened, taken, known.id)
+                given, record = self.terms.profile, self.terms.record or terms.profile.record
+                profile = replace(terms.profile, record=record)
+                remark = known_remark(connection, known, opened, taken, given, profile)
+            elif self.terms.corrects is None:
+                try:
+                    refuse_repairs(opened)
+                except CorrectionError as error:
+                    # No later look could import it.
+                    return self._put_aside(folder, arrival.names, error)
             reach("inbox-opened")
             gone = taken_back(connection, content_id)
         # Undone, discarded or refused content may come again, and is then a new start.

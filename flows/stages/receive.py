@@ -3,7 +3,7 @@
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import psycopg
@@ -21,7 +21,6 @@ from connectors.postgres.batches import ledger
 from connectors.postgres.batches.batch_reports import folder_of
 from connectors.postgres.batches.corrections import lock_corrections
 from connectors.postgres.batches.ledger import Extract, State
-from connectors.postgres.batches.other_names import note_names
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
@@ -34,12 +33,13 @@ from flows.stages.receiving.known import (
     batch_of,
     content_id_of,
     contents_of,
+    known_remark,
     made_otherwise,
+    note_other_names,
     read_otherwise,
     refuse_other_terms,
     refuse_taken_otherwise,
     refused_now,
-    refused_then,
     taken_by,
     taken_elsewhere,
     taken_otherwise,
@@ -110,7 +110,7 @@ def archived(
     delivery = find_extracts(paths, workspace.settings.limits)
     opened = open_delivery(workspace, delivery, profile, record, likely)
     if corrects is None:
-        _refuse_repairs(opened)
+        refuse_repairs(opened)
     elif profile.encoding is not None and canonical_encoding(profile.encoding) != "utf-8":
         _refuse_utf8(opened, profile.encoding)
     if files_hash is not None and hash_of(contents_of(opened)) != files_hash:
@@ -127,7 +127,7 @@ def archived(
     )
 
 
-def _refuse_repairs(opened: Sequence[Opened]) -> None:
+def refuse_repairs(opened: Sequence[Opened]) -> None:
     """Raise CorrectionError for files of repairs that would be taken as new records.
 
     A mistyped key would then overwrite another record, and the rows they repair would stay in error
@@ -202,7 +202,7 @@ class ArchivedDelivery:
             note_back(connection, self.settings.archive, self.opened)
             taken = taken_by(connection, self.profile.feed, self.opened)
             received = _register(connection, self, taken)
-            note_names(connection, _other_names(connection, self, taken, received.batch_id))
+            note_other_names(connection, self.opened, taken, received.batch_id)
             put_back = self._put_right.note(connection, received.batch_id)
             return replace(received, messages=received.messages + put_back + self.remarks)
 
@@ -284,29 +284,6 @@ def _register(
     return Received(batch_id, True, False, tuple(messages))
 
 
-def _other_names(
-    connection: psycopg.Connection,
-    delivery: ArchivedDelivery,
-    taken: Mapping[str, Extract],
-    batch_id: int,
-) -> Iterator[tuple[int, str, str]]:
-    """Files whose bytes were taken under another name, if the caller may know about it.
-
-    Each is given as the batch that has the bytes, their SHA-256, and the file's name here.
-    """
-    files = [(one, one.stored.sha256) for one in delivery.opened if one.stored]
-    others = [
-        (taken[sha256].batch_id, sha256, one.name)
-        for one, sha256 in files
-        if sha256 in taken and taken[sha256].name != one.name
-    ]
-    visible = visible_batches(connection, {batch for batch, *_ in others})
-    yield from (other for other in others if other[0] in visible)
-    for one, sha256 in files:
-        if one.same_as is not None and sha256 not in taken:
-            yield batch_id, sha256, one.name
-
-
 def _taken_for_others() -> BatchStateError:
     """The refusal of a delivery about which the caller may not be told more."""
     return BatchStateError(
@@ -328,10 +305,9 @@ def _known(
         f"and is {batch.state.replace('_', ' ')}; "
         + ("nothing to do." if ended else "going on with it.")
     )
-    message += read_otherwise(batch, delivery.profile, taken.values())
-    message += taken_otherwise(batch, delivery.given)
-    message += refused_then(connection, batch, delivery.opened, taken)
-    message += refused_now(delivery.opened, taken)
+    message += known_remark(
+        connection, batch, delivery.opened, taken, delivery.given, delivery.profile
+    )
     if delivery.service and batch.service is None:
         message += f" It was not to be pushed; `recon push {batch.id}` does it."
     # A run that took the delivery and died may not have said so.

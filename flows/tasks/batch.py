@@ -293,7 +293,9 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
 def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | None = None) -> None:
     """Publish under fixed keys, so that the UI shows the versions of a report in sequence."""
     state = state_word(ledger.find_batch(lease.connection, lease.batch_id).state)
-    about = f"Batch {lease.batch_id}, {state}. Its whole report is in {folder}."
+    gone = f"Its report is not kept; `recon rerun {lease.batch_id}` writes it again"
+    place = f"Its whole report is in {folder}" if folder.exists() else gone
+    about = f"Batch {lease.batch_id}, {state}. {place}."
     if stopped:
         about = f"{about} {escape(stopped).rstrip('.')}."
     publish_summary(report, lease.batch_id, about)

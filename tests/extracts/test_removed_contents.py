@@ -1,11 +1,14 @@
 """What housekeeping removed is listed beside the archive, for as long as somebody may need it."""
 
+import fcntl
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from connectors.files.archived import removed_contents
 from connectors.files.archived.removed_contents import (
     LISTED,
     REMOVED_LIST,
@@ -58,3 +61,25 @@ def test_what_is_listed_while_it_is_written_anew_stays_listed(tmp_path: Path) ->
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda one: one[0](one[1]), both))
     assert listed_as_removed(tmp_path).keys() - {"old"} == {*names}
+
+
+def test_a_process_that_hangs_while_it_writes_the_list_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    list_removed(tmp_path, "one", LONG_AGO)
+    monkeypatch.setattr(removed_contents, "LOCK_SECONDS", 0.1, raising=False)
+    with (tmp_path / REMOVED_LIST).open() as hangs, ThreadPoolExecutor(1) as thread:
+        fcntl.flock(hangs, fcntl.LOCK_EX)
+        for work in (
+            partial(list_removed, tmp_path, "two", LATELY),
+            partial(forget_long_removed, tmp_path, NOW),
+        ):
+            waits = thread.submit(work)
+            try:
+                waits.result(20)
+            finally:
+                if not waits.done():
+                    fcntl.flock(hangs, fcntl.LOCK_UN)
+    assert "another process has it locked. The removal of two is not noted there" in caplog.text
+    assert "could not be shortened and stays as it is: another process" in caplog.text
+    assert listed_as_removed(tmp_path) == {"one": LONG_AGO}

@@ -1,6 +1,7 @@
 """The flow `import-batch` against a real Prefect API and a real database."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,10 @@ def test_rejects_make_a_state_of_their_own_and_artifacts(
         assert r"\|\<script\>" in shown
     assert len(reject) <= 8
     assert (folder / "report.html").is_file()
+    shutil.rmtree(folder)
+    run(str(tmp_path / "a.csv"))
+    gone = "Its report is not kept; `recon rerun 1` writes it again."
+    assert artifact("import-summary").description == f"Batch 1, complete with errors. {gone}"
 
 
 @pytest.mark.long

@@ -1,6 +1,7 @@
 """The flow `watch-inbox`: runs of import-batch for what is complete, one for each content."""
 
 import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from connectors.files.incoming.inbox import Inbox, hash_of
+from connectors.process import whoami
 from flows.stages.inbox import InboxLine
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact, put
@@ -436,8 +438,12 @@ def test_an_inbox_that_is_watched_already_is_no_failure_and_a_missing_one_is(
 ) -> None:
     with Inbox(inbox).alone():
         state = watch(inbox)
+        os.utime(inbox / ".recon" / "lock", (0, 0))
+        hangs = watch(inbox)
     assert state.name == "Completed"
-    assert "looked at by another run" in state.message
+    assert f"locked by {whoami()} since " in state.message
+    assert (hangs.type.value, hangs.name) == ("COMPLETED", "CompletedWithErrors")
+    assert hangs.message == state.message
     missing = watch(tmp_path / "nowhere")
     assert missing.name == "Failed"
     assert "there is no such inbox" in missing.message

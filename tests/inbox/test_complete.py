@@ -1,5 +1,6 @@
 """When a file in an inbox counts as complete, and which files are one delivery."""
 
+import hashlib
 import json
 import os
 import zipfile
@@ -13,7 +14,8 @@ from connectors.errors import DeliveryError, InboxHeldElsewhere
 from connectors.files.incoming.arrivals import look_at
 from connectors.files.incoming.inbox import Inbox
 
-BYTES = {"files": {"a.csv": {"bytes": 3}, "b.csv": {"bytes": 3}}}
+ABC = {"bytes": 3, "sha256": hashlib.sha256(b"abc").hexdigest()}
+BYTES = {"files": {"a.csv": ABC, "b.csv": ABC}}
 NAMED = {"files": {"a.csv": {"rows": 1}, "b.csv": {}}}
 
 
@@ -77,7 +79,7 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Path], None], list[list[str]], 
     ),
     "what cannot be an extract": ({"a.pdf": "abc"}, nothing, [["a.pdf"]], []),
     "a sidecar that proves its file": (
-        {"a.csv": "abc", "a.csv.manifest.json": {"files": {"a.csv": {"bytes": 3}}}},
+        {"a.csv": "abc", "a.csv.manifest.json": {"files": {"a.csv": ABC}}},
         grow("nothing-else.csv"),
         [["a.csv", "a.csv.manifest.json"]],
         [],
@@ -276,6 +278,24 @@ def test_what_a_manifest_proves_is_not_waited_for(tmp_path: Path) -> None:
     assert arrival.names == ("manifest.json", "a.csv", "b.csv")
 
 
+def test_a_file_that_has_its_size_before_its_bytes_is_waited_for(tmp_path: Path) -> None:
+    """Programs that reserve its room first leave it so; some copy over a network like this."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(bytes(3))
+    (tmp_path / "manifest.json").write_text('{"files": {"a.csv": {"bytes": 3}}}')
+    inbox = Inbox(tmp_path)
+
+    def write_on(_seconds: float) -> None:
+        path.write_text("abc")
+        os.utime(path, ns=(1, 1))
+
+    with inbox.alone():
+        found = inbox.look(5, write_on)
+        assert (found.complete, [*found.unfinished]) == ((), ["manifest.json"])
+        (arrival,) = inbox.look(5, lambda _seconds: None).complete
+    assert arrival.names == ("manifest.json", "a.csv")
+
+
 def test_folders_links_and_lonely_marks_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link.csv").symlink_to("/etc/hostname")
@@ -352,7 +372,7 @@ def test_a_manifest_that_names_what_is_no_name_holds_the_others_back(
 def test_one_watcher_at_a_time(tmp_path: Path) -> None:
     with (
         Inbox(tmp_path).alone(),
-        pytest.raises(InboxHeldElsewhere, match="looked at by another run"),
+        pytest.raises(InboxHeldElsewhere, match=rf"locked by \S+ pid {os.getpid()} since "),
         Inbox(tmp_path).alone(),
     ):
         pass

@@ -29,6 +29,7 @@ from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.upkeep.retention import Retention, sweep
 from flows.stages.workspace import Workspace
+from tests.examples import in_long
 from tests.recon import run
 from tests.stages.payments import HEADER, line, write
 
@@ -153,10 +154,49 @@ def test_the_same_content_again_is_known_and_taken_out_of_the_way(
 ) -> None:
     write(folder / "a.csv", line(1))
     look()
-    write(folder / "again.csv", line(1))
-    (found,) = look()
-    assert found == InboxLine("again.csv", "known", "batch 1 took this content and is complete")
+    for name in ("again.csv", "a.csv", "again.csv"):
+        write(folder / name, line(1))
+        (found,) = look()
+        assert found == InboxLine(name, "known", "batch 1 took this content and is complete")
     assert rows("SELECT count(*) FROM batch") == [(1,)]
+    asked = "SELECT detail::json ->> 'name' FROM event WHERE what = 'bytes delivered again'"
+    assert rows(asked) == [("again.csv",)], "once, as by an import"
+
+
+def test_a_file_of_repairs_is_put_aside_as_no_look_can_import_it(
+    workspace: Workspace, folder: Path, look: Any
+) -> None:
+    write(folder / "a.csv", line(1), line(2, amount="x"))
+    look()
+    repairs = f"ReconRow,{HEADER}\n1:2,{line(2)}\n"
+    (folder / "b.csv").write_text(repairs)
+    (found,) = look()
+    assert (found.name, found.became, found.exit_code) == ("b.csv", "quarantined", 1)
+    assert "names rows that it repairs, and the delivery corrects no batch" in found.detail
+    assert look() == []
+    import_delivery(workspace, [str(folder / "quarantine" / "b.csv")], DEFAULT, corrects=1)
+    (folder / "b.csv").write_text(repairs)
+    (found,) = look()
+    assert (found.became, found.detail) == ("known", "batch 2 took this content and is complete")
+
+
+def test_known_content_that_would_be_read_otherwise_now_is_said_to_be(
+    workspace: Workspace, folder: Path
+) -> None:
+    """As an import says it: nobody else would tell that the mended profile had no effect."""
+    for terms, told in (
+        (StatedTerms(), "batch 1: complete"),
+        (
+            StatedTerms(replace(DEFAULT, unknown_columns="ignore")),
+            "batch 1 took this content and is complete. It was read by the profile and settings "
+            "of that time, which differ in unknown_columns: to have it read anew, `recon undo 1 "
+            "--reason ...` and import it again.",
+        ),
+    ):
+        write(folder / "a.csv", line(1))
+        start = import_here(workspace, terms)
+        (found,) = Watch(workspace, Inbox(folder), terms, start).look(5, lambda _seconds: None)
+        assert (found.detail, found.exit_code) == (told, 0)
     assert archived(folder) == ["a.csv"]
     assert left(folder) == []
 
@@ -681,7 +721,7 @@ def test_trouble_with_one_delivery_costs_no_other(
         patched.setattr(Inbox, "mark", full)
         assert became(look()) == {"a.csv": "started", "f.csv": "failed"}
     with monkeypatch.context() as patched:
-        patched.setattr("flows.stages.inbox.known_batch", full)
+        patched.setattr("flows.stages.inbox.taken_by", full)
         assert became(look()) == {"f.csv": "failed"}
     assert became(look()) == {"f.csv": "started"}
 
@@ -903,6 +943,27 @@ def test_a_note_that_was_being_written_hides_no_other(folder: Path) -> None:
     assert [path.name for path in notes.iterdir()] == ["ab"]
 
 
+@pytest.mark.parametrize("note", [in_long(b""), b"{", in_long(b"[]"), b'{"names": 1}', None])
+def test_a_note_that_cannot_be_read_blocks_no_other(
+    folder: Path, look: Any, rows: Any, note: bytes | None
+) -> None:
+    """As a disk that failed or somebody at work there leaves it."""
+    with Inbox(folder).alone():
+        place = Inbox(folder).waiting / "ab"
+    place.mkdir() if note is None else place.write_bytes(note)
+    write(folder / "a.csv", line(1))
+    for started in (["a.csv"], []):
+        found = {one.name: one for one in look()}
+        assert [name for name, one in found.items() if one.became == "started"] == started
+        assert (found["ab"].became, found["ab"].exit_code) == ("failed", 1)
+        todo = f"Put the files in {folder}/archive/ab/ab into the inbox again, and remove the note."
+        assert found["ab"].detail.startswith(
+            f"{place}: This note of a delivery that waits for its import cannot be read. "
+            + (f"{place}: Is a directory. " if note is None else todo)
+        )
+    assert rows("SELECT name FROM extract") == [("a.csv",)]
+
+
 def test_the_standing_command_outlives_another_watcher(
     workspace: Workspace,
     database_url: str,
@@ -925,5 +986,5 @@ def test_the_standing_command_outlives_another_watcher(
         with pytest.raises(KeyboardInterrupt):
             command.watch_command(folder, settle=0)
     told = capsys.readouterr()
-    assert "is being looked at by another run" in told.err
+    assert f"Looking into {folder} is done by one process at a time: " in told.err
     assert "a.csv: started" in told.out

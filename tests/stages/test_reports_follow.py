@@ -303,6 +303,22 @@ def test_a_report_that_was_removed_stays_so(workspace: Workspace, tmp_path: Path
     assert not verify_archive(workspace).mismatches
 
 
+def test_no_report_is_named_that_is_not_there(workspace: Workspace, tmp_path: Path) -> None:
+    """As after housekeeping, or in a RECON_HOME that has lost it."""
+    path = write(tmp_path / "a.csv", line(1))
+    home, page = workspace.settings.home, workspace.settings.reports / "batch-1" / "report.html"
+    for removed, command, there in (
+        (False, ("import", path), f"report: {page}"),
+        (True, ("import", path), "report: none is kept; `recon rerun 1` writes it again"),
+        (False, ("rerun", "1"), f"report: {page}"),
+    ):
+        if removed:
+            shutil.rmtree(page.parent)
+        told = run(str(workspace.settings.database_url), home, *command)
+        assert there in told.stdout.splitlines()
+    assert page.is_file()
+
+
 def test_a_release_whose_report_could_not_be_written_says_how_to_go_on(
     workspace: Workspace, tmp_path: Path
 ) -> None:

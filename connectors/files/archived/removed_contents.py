@@ -5,7 +5,6 @@ delivered again since; this list belongs to the home. The report of a batch is l
 and the hash of its manifest.
 """
 
-import fcntl
 import json
 import logging
 import os
@@ -17,13 +16,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from connectors.errors import ReconError
-from connectors.files.disk.atomic import open_private, write_file
+from connectors.files.disk.atomic import open_private, take_lock, write_file
 
 log = logging.getLogger("recon.archive")
 REMOVED_LIST = "removed.jsonl"
 REPORT = "report "
 LISTED = timedelta(days=1096)
 """How long a content stays listed: three years, longer than any backup is worth restoring."""
+LOCK_SECONDS = 10
+"""How long to wait for a process that writes the list; it takes a moment, unless it hangs."""
 # Found by pattern, so that a line cut off by a full disk does not spoil the next one.
 _LINE = re.compile(r"\{[^{}]*\}")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -32,12 +33,13 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 def list_removed(archive: Path, sha256: str, at: datetime, *, kept: bool = False) -> None:
     """Add a line before something is removed; with `kept`, when it is kept again.
 
-    A full disk must not prevent making room on it, so a failure is only logged.
+    A full disk must not prevent making room on it, nor may a process that hangs, so a failure is
+    only logged.
     """
     try:
         with _alone(archive) as file:
             file.write(_line(sha256, at, kept=kept))
-    except OSError as error:
+    except (OSError, ReconError) as error:
         log.warning(
             "%s: %s. The removal of %s is not noted there", archive / REMOVED_LIST, error, sha256
         )
@@ -73,7 +75,7 @@ def _alone(archive: Path) -> Iterator[BinaryIO]:
     path = archive / REMOVED_LIST
     while True:
         with open_private(path, append=True) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            take_lock(file, LOCK_SECONDS, lambda: "another process has it locked")
             if os.fstat(file.fileno()).st_nlink:
                 yield file
                 return

@@ -79,7 +79,7 @@ def file_alone(path: Path, wait_seconds: float, what: str) -> Iterator[None]:
     Raises TurnNotGiven, naming the holder, after the wait. `what` names the guarded work in words.
     """
     with open_private(path, append=True) as lock:
-        _take(lock, wait_seconds, lambda: _who_locks(path, wait_seconds, what))
+        take_lock(lock, wait_seconds, lambda: _who_locks(path, wait_seconds, what))
         os.ftruncate(lock.fileno(), 0)
         # A full disk stops nothing here: the name is only for those who wait.
         with suppress(OSError):
@@ -87,7 +87,7 @@ def file_alone(path: Path, wait_seconds: float, what: str) -> Iterator[None]:
         yield
 
 
-def _take(lock: BinaryIO | int, wait_seconds: float, message: Callable[[], str]) -> None:
+def take_lock(lock: BinaryIO | int, wait_seconds: float, message: Callable[[], str]) -> None:
     """Wait for a lock; raises TurnNotGiven with the message after the wait."""
     deadline = time.monotonic() + wait_seconds
     while not _locked(lock):
@@ -106,11 +106,13 @@ def _locked(lock: BinaryIO | int) -> bool:
 
 def _who_locks(path: Path, wait_seconds: float, what: str) -> str:
     who = path.read_text(errors="replace")[:NAME_LENGTH] or "a process that does not say its name"
+    waited = (
+        f", and this one waited {wait_seconds:g} s for its turn in vain" if wait_seconds else ""
+    )
     return (
-        f"{what} is done by one process at a time, and this one waited {wait_seconds:g} s for its "
-        f"turn in vain: {path} is locked by {who}. Wait for it; if it hangs, end that process "
-        "(kill -CONT lets one go on that was stopped, kill -KILL ends it). Nothing was changed; "
-        "run the same command again."
+        f"{what} is done by one process at a time{waited}: {path} is locked by {who}. Wait for it; "
+        "if it hangs, end that process (kill -CONT lets one go on that was stopped, kill -KILL "
+        "ends it). Nothing was changed; run the same command again."
     )
 
 
@@ -227,7 +229,7 @@ def _naming_alone(folder: Path) -> Iterator[None]:
     """Let one process at a time give names in a folder; the lock dies with the process."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _take(
+        take_lock(
             descriptor,
             NAMING_SECONDS,
             lambda: (

@@ -16,6 +16,7 @@ from connectors.files.incoming.file_names import (
     COMPANION_SUFFIXES,
     CONTROL_NAME,
     UNFINISHED,
+    WHY,
     is_extract_like,
 )
 from connectors.files.incoming.manifest_entries import files_of
@@ -23,8 +24,6 @@ from connectors.files.incoming.unpack import PACKED
 from connectors.printable import shown
 
 SIDECAR = ".manifest.json"
-WHY = ".why.txt"
-"""Ending of the reason beside a file that was put aside; it may come back with the file."""
 ZIP = ".zip"
 OF_A_MAC = "._"
 """Prefix of the companion file that a Mac writes beside each file it copies."""
@@ -74,9 +73,9 @@ class Arrivals:
 def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
     """Find the deliveries that are complete.
 
-    A manifest that states the bytes of its files proves them complete at once. Any other file is
-    complete if it does not change while we wait. Files that an unreadable or missing manifest may
-    name are not taken in without it.
+    A manifest that states the bytes and the hash of its files proves them complete at once. Any
+    other file is complete if it does not change while we wait. Files that an unreadable or missing
+    manifest may name are not taken in without it.
     """
     there = _entries(folder)
     first = seen = _files(there)
@@ -351,7 +350,11 @@ def _bearer(mark: str, names: Collection[str]) -> str:
 def _proven(
     group: Arrival, seen: Mapping[str, Seen], manifests: Mapping[str, ManifestContent]
 ) -> bool:
-    """Whether manifests state the bytes of every extract, and each has exactly that size."""
+    """Whether manifests state bytes and hash of every extract, and each has exactly that size.
+
+    The size alone proves nothing: programs that reserve room for a file give it all of its size
+    before its bytes. The hash is compared when the file is opened.
+    """
     stated: dict[str, object] = {}
     for manifest in group.names:
         files = manifests.get(manifest, {})
@@ -362,6 +365,7 @@ def _proven(
         name in seen
         and isinstance(entry := stated.get(name), dict)
         and entry.get("bytes") == seen[name].bytes
+        and entry.get("sha256")
         for name in extracts
     )
 

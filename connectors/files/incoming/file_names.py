@@ -15,6 +15,8 @@ EXTRACT_SUFFIXES = tuple(
     f"{text}{packed}" for text in (*TEXT_SUFFIXES, *LOOSE_SUFFIXES) for packed in ("", *PACKED)
 )
 CONTROL_NAME = "manifest.json"
+WHY = ".why.txt"
+"""Ending of the reason beside a file that was put aside; it may come back with the file."""
 # Descriptions, checksums, signatures and completion marks that travel with extracts.
 COMPANION_SUFFIXES = (
     *(".json", ".toml", ".md", ".md5", ".sha1", ".sha256", ".sha512"),
@@ -47,7 +49,7 @@ def is_companion(lower_name: str) -> bool:
     """Whether a file is hidden or travels with extracts."""
     return (
         lower_name.startswith(".")
-        or lower_name.endswith(COMPANION_SUFFIXES)
+        or lower_name.endswith((*COMPANION_SUFFIXES, WHY))
         or ".manifest." in lower_name
     )
 

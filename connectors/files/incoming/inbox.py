@@ -12,7 +12,6 @@ Everything is on one file system, so a move is a rename: it has happened or it h
 Moving back into the inbox uses links where possible, because others put files there at any time.
 """
 
-import fcntl
 import filecmp
 import hashlib
 import json
@@ -21,16 +20,15 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from connectors.addresses import real_path
-from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError
-from connectors.files.disk.atomic import GOING, named, open_private, private_folder, write_file
+from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError, TurnNotGiven
+from connectors.files.disk.atomic import GOING, file_alone, named, private_folder, write_file
 from connectors.files.incoming.arrivals import (
-    WHY,
     Arrival,
     Arrivals,
     Wait,
@@ -39,6 +37,7 @@ from connectors.files.incoming.arrivals import (
     look_at,
     seen_at,
 )
+from connectors.files.incoming.file_names import WHY
 from connectors.printable import shown
 
 log = logging.getLogger("recon.inbox")
@@ -143,13 +142,12 @@ class Inbox:
         self.refuse_missing()
         for place in (self.archive, self.quarantine, self.taking, self.waiting):
             private_folder(place)
-        with open_private(self.folder / ".recon" / "lock") as lock:
+        lock, what = self.folder / ".recon" / "lock", f"Looking into {shown(str(self.folder))}"
+        with ExitStack() as held:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InboxHeldElsewhere(
-                    f"{self.folder} is being looked at by another run; nothing was changed."
-                ) from None
+                held.enter_context(file_alone(lock, 0, what))
+            except TurnNotGiven as busy:
+                raise InboxHeldElsewhere(str(busy), lock.stat().st_mtime) from None
             yield
 
     def look(self, settle_seconds: float, wait: Wait) -> Arrivals:
@@ -310,15 +308,34 @@ class Inbox:
             if path.name.startswith("."):
                 path.unlink()  # An unfinished note.
                 continue
-            note = json.loads(path.read_bytes())
-            folder = self.place_of(path.name).with_name(note.get("folder", path.name))
-            if folder.is_dir():
-                files = tuple(note.get("files", ()))
-                names, run, failed = tuple(note["names"]), note.get("run", 0), note.get("failed", 0)
-                found.append(Waiting(path.name, folder, names, files, run, failed))
+            try:
+                waiting = self._noted(path)
+            except (
+                OSError,
+                ValueError,
+                TypeError,
+                KeyError,
+                AttributeError,
+                RecursionError,
+            ) as why:
+                todo = f"Put the files in {self.place_of(path.name)} into the inbox again"
+                remedy = DeliveryError(f"{todo}, and remove the note.")
+                met = why if isinstance(why, OSError) else remedy
+                unread = "This note of a delivery that waits for its import cannot be read."
+                self._displaced.append(Displaced(path.name, path, unread, met))
+                continue
+            if waiting.folder.is_dir():
+                found.append(waiting)
             else:
                 path.unlink()
         return found
+
+    def _noted(self, path: Path) -> Waiting:
+        """The delivery that a note is about; raises what reading it raises."""
+        note = json.loads(path.read_bytes())
+        folder = self.place_of(path.name).with_name(note.get("folder", path.name))
+        files, names = tuple(note.get("files", ())), tuple(note["names"])
+        return Waiting(path.name, folder, names, files, note.get("run", 0), note.get("failed", 0))
 
 
 def _give(path: Path, target: Path) -> bool:

@@ -12,6 +12,7 @@ from connectors.files.profiles.profile import Profile
 from connectors.postgres.accounts import OF_OTHERS, visible_batches
 from connectors.postgres.batches import ledger
 from connectors.postgres.batches.ledger import Extract
+from connectors.postgres.batches.other_names import note_names
 from flows.stages.receiving.opened import Opened
 from flows.stages.receiving.terms import other_terms, stated_otherwise
 from schemas.derived.sql_names import listed
@@ -28,26 +29,36 @@ def contents_of(opened: Iterable[Opened]) -> list[str]:
     return [one.stored.sha256 for one in opened if one.stored is not None]
 
 
-def known_batch(
-    connection: psycopg.Connection, feed: str, opened: Sequence[Opened]
-) -> tuple[str | None, ledger.Batch | None, str]:
-    """A delivery's content id, the batch that took it, and what that batch refused of it.
-
-    Taken bytes are known, whatever they would be refused for now. Bytes that were refused because
-    of a manifest are not known if they come with another one.
-    """
-    taken = taken_by(connection, feed, opened)
-    content_id = content_id_of(feed, opened, taken)
-    batch = batch_of(connection, content_id, opened, taken)
-    remark = "" if batch is None else refused_then(connection, batch, opened, taken)
-    return content_id, batch, remark
-
-
 def taken_by(
     connection: psycopg.Connection, feed: str, opened: Iterable[Opened]
 ) -> dict[str, Extract]:
     """By SHA-256, the extract that brought the bytes of a file before."""
     return ledger.find_extracts(connection, feed, contents_of(opened))
+
+
+def note_other_names(
+    connection: psycopg.Connection,
+    opened: Sequence[Opened],
+    taken: Mapping[str, Extract],
+    batch_id: int,
+) -> None:
+    """Note which files' bytes were taken under another name, if the caller may know about it.
+
+    `batch_id` is the batch that has what nobody took before, such as the same file twice.
+    """
+    files = [(one, one.stored.sha256) for one in opened if one.stored]
+    others = [
+        (taken[sha256].batch_id, sha256, one.name)
+        for one, sha256 in files
+        if sha256 in taken and taken[sha256].name != one.name
+    ]
+    visible = visible_batches(connection, {batch for batch, *_ in others})
+    doubled = (
+        (batch_id, sha256, one.name)
+        for one, sha256 in files
+        if one.same_as is not None and sha256 not in taken
+    )
+    note_names(connection, [*(other for other in others if other[0] in visible), *doubled])
 
 
 def taken_elsewhere(
@@ -119,6 +130,26 @@ def batch_of(
         one.stored.sha256: entry_text(one.entry) for one in opened if one.stored and one.entry
     }
     return ledger.find_content(connection, content_id, missing, stated)
+
+
+def known_remark(
+    connection: psycopg.Connection,
+    batch: ledger.Batch,
+    opened: Sequence[Opened],
+    taken: Mapping[str, Extract],
+    given: Profile,
+    profile: Profile,
+) -> str:
+    """How a batch took this content otherwise than it would be now; empty if it did not.
+
+    `given` is the profile as stated, and `profile` the terms on which the content would be taken.
+    """
+    return (
+        read_otherwise(batch, profile, taken.values())
+        + taken_otherwise(batch, given)
+        + refused_then(connection, batch, opened, taken)
+        + refused_now(opened, taken)
+    )
 
 
 def refused_then(
