@@ -7,8 +7,7 @@ person logged in has. The database does the refusing (`schemas.guards.accounts`)
 import hashlib
 import re
 import secrets
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -209,29 +208,19 @@ def keep_account(connection: psycopg.Connection, account: Account, seen: int | N
     Refused if it has changed since it was read: `seen` is the `event_id` it had then, 0 if there
     was no such account.
     """
-    given = [
-        account.name,
-        account.full_name,
-        " ".join(account.roles),
-        " ".join(map(str, account.tenants)) or None,
-        account.subject,
-        account.disabled,
-        who(connection, None),
-        seen,
-    ]
-    with _one_at_a_time(connection):
-        connection.execute(f"SELECT {SCHEMA}.keep_account(%s, %s, %s, %s, %s, %s, %s, %s)", given)
-
-
-@contextmanager
-def _one_at_a_time(connection: psycopg.Connection) -> Iterator[None]:
-    """A transaction that begins once no other one keeps an account or a limit.
-
-    Nothing else keeps two that are added at once from having one name, or one subject.
-    """
-    with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('recon.account', 0))")
-        yield
+    connection.execute(
+        f"SELECT {SCHEMA}.keep_account(%s, %s, %s, %s, %s, %s, %s, %s)",
+        [
+            account.name,
+            account.full_name,
+            " ".join(account.roles),
+            " ".join(map(str, account.tenants)) or None,
+            account.subject,
+            account.disabled,
+            who(connection, None),
+            seen,
+        ],
+    )
 
 
 def chosen_show_as(connection: psycopg.Connection, name: str) -> ShowAs | None:
@@ -282,9 +271,10 @@ def list_limits(connection: psycopg.Connection) -> dict[str, Decimal]:
 
 def keep_limit(connection: psycopg.Connection, currency: str, above: Decimal | None) -> None:
     """Set the amount above which an acceptance takes two people; None for never."""
-    given = [currency, None if above is None else format(above, "f"), who(connection, None)]
-    with _one_at_a_time(connection):
-        connection.execute(f"SELECT {SCHEMA}.keep_limit(%s, %s, %s)", given)
+    connection.execute(
+        f"SELECT {SCHEMA}.keep_limit(%s, %s, %s)",
+        [currency, None if above is None else format(above, "f"), who(connection, None)],
+    )
 
 
 def log_in(
