@@ -239,6 +239,8 @@ ACCOUNTS_OF: Mapping[str, str] = {
         THEN
             {_NO_ACCOUNT};
         END IF;
+        -- Nothing else keeps two that are added at once from having one name, or one subject.
+        LOCK TABLE {SCHEMA}.account IN SHARE ROW EXCLUSIVE MODE;
         IF EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.subject = $5 AND a.name <> $1) THEN
             {refuse(NOT_ALLOWED, "%L is another account already", "$5")};
         END IF;
@@ -393,6 +395,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
         THEN
             {refuse(NOT_ALLOWED, "%L is no limit of the currency %L", "$2, $1")};
         END IF;
+        LOCK TABLE {SCHEMA}.acceptance_limit IN SHARE ROW EXCLUSIVE MODE;
         event := {SCHEMA}.new_event(NULL, '{LIMIT}', $3, NULL,
             json_build_object('currency', $1, 'above', $2)::text);
         DELETE FROM {SCHEMA}.acceptance_limit l WHERE l.currency = $1;

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from threading import Thread
 from typing import Any
 
@@ -15,6 +16,7 @@ from connectors.postgres.accounts import (
     Account,
     acting,
     keep_account,
+    keep_limit,
     list_accounts,
     log_in,
     log_out,
@@ -260,6 +262,57 @@ def test_a_provider_or_proxy_vouches_for_whom_an_account_names(workspace: Worksp
                 pass
         thread.join()
     assert vouched == [None]
+
+
+AT_ONCE: dict[str, tuple[Callable[[Any], None], Callable[[Any], None], str]] = {
+    "one subject": (
+        lambda one: keep_account(one, replace(ANNA, subject="proxy anna"), 0),
+        lambda one: keep_account(one, replace(BO, subject="proxy anna"), 0),
+        "'proxy anna' is another account already",
+    ),
+    "one name": (
+        lambda one: keep_account(one, ANNA, 0),
+        lambda one: keep_account(one, replace(ANNA, roles=BO.roles), 0),
+        "Somebody else has changed the account 'anna'",
+    ),
+    "one limit": (
+        lambda one: keep_limit(one, "1", Decimal(10)),
+        lambda one: keep_limit(one, "1", Decimal(20)),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AT_ONCE)
+def test_of_two_who_keep_accounts_at_once_the_second_reads_what_the_first_did(
+    workspace: Workspace, case: str
+) -> None:
+    first, second, refused = AT_ONCE[case]
+    came: list[str] = []
+
+    def do() -> None:
+        try:
+            with workspace.database.connect() as other:
+                second(other)
+            came.append("")
+        except ReconError as error:
+            came.append(str(error))
+
+    thread = Thread(target=do)
+    with workspace.database.connect() as one:
+        with one.transaction():
+            first(one)
+            thread.start()
+            waits = (
+                "SELECT count(*) FROM pg_locks WHERE NOT granted "
+                "AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+            )
+            while thread.is_alive() and one.execute(waits).fetchone() == (0,):
+                pass
+        thread.join()
+        assert verify(one).broken is None
+    assert [bool(told) for told in came] == [bool(refused)], came
+    assert refused in came[0]
 
 
 @pytest.mark.parametrize(
