@@ -153,10 +153,9 @@ class Provider:
             "code_verifier": self._verifier(state),
             "client_id": self._settings.client_id,
         }
-        secret = self._settings.client_secret
+        client, secret = self._settings.client_id, self._settings.client_secret
         # Encoded like a form, so that a colon does not end the name (RFC 6749, 2.3.1).
-        shown = (quote_plus(self._settings.client_id), quote_plus(secret or ""))
-        basic = httpx.BasicAuth(*shown) if secret else None
+        basic = httpx.BasicAuth(quote_plus(client), quote_plus(secret)) if secret else None
         tokens = self._ask("POST", str(description["token_endpoint"]), data=sent, auth=basic)
         token = tokens.get("id_token")
         if not isinstance(token, str):

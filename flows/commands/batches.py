@@ -120,11 +120,11 @@ def overview_line(line: Mapping[str, Any]) -> str:
         f"{grouped(line[noun]):>{width}} {agree(line[noun], noun[:-1], noun):<{len(noun)}}"
         for noun, width in counts
     )
-    told = (
+    text = (
         f"{line['batch']:>6}  {line['opened']}  {line['state']:<21} {' '.join(cells)}  "
         f"{'; '.join(filter(None, (line.get('repaired'), line['next'])))}"
     )
-    return told.rstrip()
+    return text.rstrip()
 
 
 def row_command(

@@ -8,18 +8,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import psycopg
 
 from connectors.errors import ReconError, WitnessPlaceFailed
 from connectors.postgres.auditing.audit import last_link, links_at
+from connectors.witness.journal import Journal
+from connectors.witness.places import place_at
 from flows.stages.workspace import Workspace
 from schemas.guards.trail_functions import GENESIS
 from schemas.guards.witness import SoundWitness, Witness, WitnessLine, read_witness, sound_witnesses
-
-if TYPE_CHECKING:
-    from connectors.witness.journal import Journal
 
 log = logging.getLogger("recon.witness")
 
@@ -74,16 +72,12 @@ def witnessed_either_way(workspace: Workspace, connection: psycopg.Connection) -
 
 def _refuse_unset(workspace: Workspace) -> None:
     """Raise WitnessPlaceFailed if no place is set where witnesses were made before."""
-    from connectors.witness.journal import Journal  # noqa: PLC0415 -- most have no witness.
-
     if Journal(workspace.settings.home).begun:
         raise WitnessPlaceFailed(UNSET)
 
 
 def sign_head(workspace: Workspace, connection: psycopg.Connection) -> Witnessed:
     """Sign the last link if it is unsigned, give each place what it lacks; raises ReconError."""
-    from connectors.witness.journal import Journal  # noqa: PLC0415 -- most have no witness.
-
     settings = workspace.settings
     journal = Journal(settings.home)
     with journal.alone():
@@ -125,13 +119,11 @@ def _next(
     return replace(unsigned, signature=key.sign(unsigned.signed_text.encode()).hex())
 
 
-def _adopt(workspace: Workspace, journal: "Journal") -> None:
+def _adopt(workspace: Workspace, journal: Journal) -> None:
     """Continue from a place that has more witnesses than RECON_HOME: a new or a restored home.
 
     Refused if this key's witnesses go further than what can be continued: numbers would repeat.
     """
-    from connectors.witness.places import place_at  # noqa: PLC0415
-
     last = journal.last()
     number = last.number if last else 0
     chain: list[SoundWitness] = []

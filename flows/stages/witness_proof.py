@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import psycopg
 
 from connectors.errors import ReconError
 from connectors.postgres.auditing.audit import last_link, links_at
+from connectors.witness.journal import Journal
+from connectors.witness.places import place_at
 from flows.stages.witness import UNSET
 from flows.stages.workspace import Workspace
 from schemas.counting import agree, quantity
@@ -19,9 +20,6 @@ from schemas.guards.witness import (
     sound_witnesses,
     trail_faults,
 )
-
-if TYPE_CHECKING:
-    from connectors.witness.journal import Journal
 
 HOME = "RECON_HOME"
 NOT_SET = (
@@ -62,7 +60,6 @@ def check_witnesses(
 
     Witnesses that wait for a place that is set are offered to it once more first.
     """
-    from connectors.witness.journal import Journal  # noqa: PLC0415 -- most have no witness.
     from connectors.witness.keys import fingerprint, is_signed, public_key  # noqa: PLC0415
 
     audit, journal = workspace.settings.audit, Journal(workspace.settings.home)
@@ -121,7 +118,7 @@ def check_witnesses(
     return WitnessProof(different, last, tuple(faults), not_checked, tuple(notes))
 
 
-def _give(journal: "Journal", addresses: Sequence[str], unchecked: list[str]) -> dict[str, str]:
+def _give(journal: Journal, addresses: Sequence[str], unchecked: list[str]) -> dict[str, str]:
     """Give waiting witnesses again; returns why, for each place that did not get all."""
     if not journal.lines():
         return {}
@@ -137,8 +134,6 @@ def _read(
     addresses: Sequence[str], unchecked: list[str]
 ) -> tuple[dict[str, list[WitnessLine]], list[str]]:
     """The readable lines of each place, and the names of places that can never be read."""
-    from connectors.witness.places import place_at  # noqa: PLC0415
-
     found: dict[str, list[WitnessLine]] = {}
     notes = []
     for address in addresses:
@@ -160,7 +155,7 @@ def _read(
 
 
 def _home(
-    journal: "Journal", faults: list[str], unchecked: list[str], notes: list[str]
+    journal: Journal, faults: list[str], unchecked: list[str], notes: list[str]
 ) -> dict[str, list[WitnessLine]]:
     """This home's own witnesses; none if another home makes them."""
     lines = journal.lines()

@@ -183,7 +183,7 @@ def test_a_file_of_repairs_is_put_aside_as_no_look_can_import_it(
 def test_known_content_that_would_be_read_otherwise_now_is_said_to_be(
     workspace: Workspace, folder: Path
 ) -> None:
-    """As an import says it: nobody else would tell that the mended profile had no effect."""
+    """As an import says it: nothing else says that the corrected profile had no effect."""
     for terms, told in (
         (StatedTerms(), "batch 1: complete"),
         (

@@ -91,13 +91,14 @@ def proven_file(folder: Path, name: str, sha256: str, of: str) -> Response:
     what = f"{name} of {of}"
     try:
         file = (folder / name).open("rb")
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise SignatureRefused(
             f"{what} cannot be read: {error.strerror}. While a report is written again its files "
             "are away for a moment, so try once more. If that does not help, bring the folder back "
             "from a backup."
         ) from error
-    if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+    if digest != sha256:
         file.close()
         raise _altered(what)
     kind, _ = mimetypes.guess_type(name)

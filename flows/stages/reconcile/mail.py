@@ -75,9 +75,10 @@ def mail_reports(workspace: Workspace, saved: int) -> bool:
                 mailed = _tried(workspace, connection, number, refused)
                 refused.update(mailed.refused)
                 failed = failed or (number == saved and bool(mailed.failed))
-                for failure in () if is_part else mailed.failed:
-                    log.warning("%s. To send it: recon report mail %d", failure, number)
-                if is_part and failed and number == saved:
+                if not is_part:
+                    for failure in mailed.failed:
+                        log.warning("%s. To send it: recon report mail %d", failure, number)
+                elif number == saved and failed:
                     log.warning("Subscribers wait for the report of reconciliation %d", number)
                 if waiting and (mailed.unusable or time.monotonic() > until):
                     more = quantity(len(waiting), "more run")

@@ -8,7 +8,7 @@ import polars as pl
 
 from schemas.amounts import EXACT, MICRO_DIGITS, MILLIONTHS
 from schemas.cells.numbers import AROUND, exact_number
-from schemas.cells.reading import UNFIT, Number, read_number
+from schemas.cells.reading import MORE, UNFIT, Number, read_number
 from schemas.millionths import millionths_of, scale_of, written_out
 
 _UNITS, _MINUS = "units", "-"
@@ -134,7 +134,7 @@ def _which(given: Sequence[str | None], place: int) -> str:
     if sum(map(bool, given)) < 2:
         return ""
     cell = (given[place] or "").replace(UNFIT, "")
-    quoted = f"{cell[:_QUOTED]}…" if len(cell) > _QUOTED else cell
+    quoted = f"{cell[:_QUOTED]}{MORE}" if len(cell) > _QUOTED else cell
     return f"{quoted!r} is no number: "
 
 
